@@ -1,0 +1,1 @@
+"""spectrod: a streaming audio spectrum analyzer daemon."""

@@ -1,0 +1,1 @@
+"""Frames to spectra: the engines, the streaming STFT and the one-call spectrogram."""

@@ -1,0 +1,60 @@
+"""Levels and their references.
+
+0 dBFS is a full-scale *sine* (AES17, IEC 61606): amplitude 1, mean square 1/2. A level in dBFS is
+therefore ``10 log10(mean square / (1/2))``, and a full-scale square wave reads +3.01 dBFS.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32Array = NDArray[np.float32]
+Float64Array = NDArray[np.float64]
+
+Scaling = Literal["density", "spectrum", "dbfs"]
+SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
+
+FULL_SCALE_SINE_FS2 = 0.5
+"""Mean square of a full-scale sine [FS^2]."""
+
+FLOOR_DBFS = -200.0
+"""Lowest level that is reported: digital silence has no logarithm."""
+
+_FLOOR_FS2 = FULL_SCALE_SINE_FS2 * 10.0 ** (FLOOR_DBFS / 10.0)
+
+UNITS: dict[Scaling, str] = {"density": "FS^2/Hz", "spectrum": "FS^2", "dbfs": "dBFS"}
+REFERENCES: dict[Scaling, str] = {
+    "density": "FS = digital full scale (1.0), one-sided",
+    "spectrum": "FS = digital full scale (1.0), a sine's mean square at its bin",
+    "dbfs": "0 dBFS = full-scale sine",
+}
+
+
+def power_to_dbfs(power: Float32Array) -> Float32Array:
+    """Convert mean squares to levels.
+
+    Parameters
+    ----------
+    power : (...) float32
+        Mean square, >= 0 [FS^2].
+
+    Returns
+    -------
+    level : (...) float32
+        ``10 log10(power / 0.5)``, no lower than ``FLOOR_DBFS`` [dBFS]. NaN stays NaN.
+
+    References
+    ----------
+    .. [1] AES17-2020, 3.12: the full-scale level is that of a full-scale sine.
+    """
+    # The division is left to the logarithm's other side: 1 / 0.5 is exact, and one pass is saved.
+    level = np.log10(np.maximum(power, np.float32(_FLOOR_FS2)))
+    level *= np.float32(10.0)
+    level -= np.float32(10.0 * np.log10(FULL_SCALE_SINE_FS2))
+    return level
+
+
+def dbfs_to_amplitude(level_dbfs: float) -> float:
+    """Peak amplitude [FS] of a sine of the given level [dBFS]."""
+    return float(10.0 ** (level_dbfs / 20.0))

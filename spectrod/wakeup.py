@@ -1,0 +1,57 @@
+"""One thread or process wakes another without a lock: the only blocking wait in the data path."""
+
+import os
+import select
+
+
+class Wakeup:
+    """A flag with a file descriptor, set by one side and awaited by the other.
+
+    ``set`` never blocks, takes no lock and allocates nothing, so a real-time callback may call it.
+    ``fileno`` lets a poller (ZeroMQ's, select) wait on it beside other things. Between processes
+    the descriptors are inherited.
+    """
+
+    def __init__(self) -> None:
+        if hasattr(os, "eventfd"):
+            self._read_fd = self._write_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        else:
+            self._read_fd, self._write_fd = os.pipe()
+            os.set_blocking(self._read_fd, False)
+            os.set_blocking(self._write_fd, False)
+        self._poll = select.poll()
+        self._poll.register(self._read_fd, select.POLLIN)
+
+    # An eventfd takes exactly eight bytes and adds them to its counter; a pipe keeps them.
+    _ONE = (1).to_bytes(8, "little")
+
+    def fileno(self) -> int:
+        """Descriptor that is readable while the flag is set."""
+        return self._read_fd
+
+    def set(self) -> None:
+        """Set the flag; a waiter wakes at once, or its next wait returns at once."""
+        try:
+            os.write(self._write_fd, self._ONE)
+        except BlockingIOError:
+            pass  # a full pipe is a set flag
+
+    def clear(self) -> None:
+        """Clear the flag."""
+        try:
+            os.read(self._read_fd, 4096)
+        except BlockingIOError:
+            pass  # it was clear
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the flag is set, clear it, and say whether it was set in time."""
+        is_set = bool(self._poll.poll(None if timeout_s is None else timeout_s * 1e3))
+        if is_set:
+            self.clear()
+        return is_set
+
+    def close(self) -> None:
+        """Give the descriptors back; call once, when neither side can use them any more."""
+        os.close(self._read_fd)
+        if self._write_fd != self._read_fd:
+            os.close(self._write_fd)
