@@ -43,7 +43,7 @@ class Block:
     @property
     def n_samples(self) -> int:
         """Samples in each channel."""
-        return self.samples.shape[1]
+        return int(self.samples.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class SpectrumSpec:
     @property
     def frequencies(self) -> Float64Array:
         """Centre of each bin, shape (n_bins,) [Hz]."""
-        return np.arange(self.n_bins) * self.delta_f
+        return np.arange(self.n_bins, dtype=np.float64) * self.delta_f
 
     @property
     def enbw_hz(self) -> float:
@@ -134,7 +134,7 @@ class SpectrumSpec:
 
     @property
     def power_scale(self) -> float:
-        """Factor from \\|X\\|^2 of the windowed frame to linear power, before one-sided doubling.
+        """Factor from ``|X|^2`` of the windowed frame to linear power, before one-sided doubling.
 
         1 / (fs S2) for a density, 1 / S1^2 for a spectrum (Heinzel et al. 2002, eq. 23 and 24).
         """
@@ -181,7 +181,7 @@ class SpectrumBatch:
     @property
     def n_frames(self) -> int:
         """Frames in this batch."""
-        return self.values.shape[0]
+        return int(self.values.shape[0])
 
 
 def _next_power_of_two(n: int) -> int:

@@ -1,5 +1,6 @@
 """One thread or process wakes another without a lock: the only blocking wait in the data path."""
 
+import contextlib
 import os
 import select
 
@@ -31,17 +32,15 @@ class Wakeup:
 
     def set(self) -> None:
         """Set the flag; a waiter wakes at once, or its next wait returns at once."""
-        try:
+        try:  # noqa: SIM105 - suppress() would allocate
             os.write(self._write_fd, self._ONE)
         except BlockingIOError:
             pass  # a full pipe is a set flag
 
     def clear(self) -> None:
         """Clear the flag."""
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.read(self._read_fd, 4096)
-        except BlockingIOError:
-            pass  # it was clear
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the flag is set, clear it, and say whether it was set in time."""

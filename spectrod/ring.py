@@ -1,0 +1,251 @@
+"""The sample ring: one producer, one consumer, absolute sample indices, gaps recorded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod.errors import InternalError
+from spectrod.types import Block
+from spectrod.units import Float32Array
+from spectrod.wakeup import Wakeup
+
+_MAX_UNREAD_GAPS = 64
+_CLOCK_GAIN = 1.0 / 64.0
+_NS = 1e9
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """When a sample was captured, as its source saw it."""
+
+    sample_index: int
+    t_mono_ns: int
+    t_utc_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Consecutive unread samples, and what stood before them."""
+
+    start: int
+    n: int
+    gaps_read: int
+    overrun: bool
+    discontinuity: bool
+
+
+class _SampleClock:
+    """Sample index to time: the anchors' jitter averaged away, their drift followed.
+
+    A first-order loop on the offset between the monotonic clock and index / fs. UTC is monotonic
+    time plus the newest difference between the two, so that a step of the wall clock shows at once
+    and never bends the sample clock.
+    """
+
+    def __init__(self, fs: float) -> None:
+        self._ns_per_sample = _NS / fs
+        self._offset_ns: float | None = None
+        self._utc_minus_mono_ns = 0
+
+    def restart(self) -> None:
+        """Forget the offset: the next anchor sets it."""
+        self._offset_ns = None
+
+    def update(self, anchor: _Anchor) -> None:
+        """Take a new anchor in."""
+        offset = anchor.t_mono_ns - anchor.sample_index * self._ns_per_sample
+        if self._offset_ns is None:
+            self._offset_ns = offset
+        self._offset_ns += _CLOCK_GAIN * (offset - self._offset_ns)
+        self._utc_minus_mono_ns = anchor.t_utc_ns - anchor.t_mono_ns
+
+    def times_ns(self, sample_index: int) -> tuple[int, int]:
+        """Monotonic time and UTC of a sample [ns]."""
+        mono_ns = round((self._offset_ns or 0.0) + sample_index * self._ns_per_sample)
+        return mono_ns, mono_ns + self._utc_minus_mono_ns
+
+
+class SampleRing:
+    """Samples between a source's thread and the analysis thread.
+
+    One producer calls ``write`` and ``close``; one consumer calls ``read``. Neither takes a lock.
+
+    When the ring is full, ``write`` overwrites the oldest samples: a live source cannot wait. The
+    consumer finds that out when it reads, counts an *overrun*, skips to the middle of the ring so
+    that it has room to catch up, and reports the skipped samples as lost. A source that can wait
+    asks ``wait_for_room`` first and so never causes one.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz]; turns indices into times.
+    channels : int
+        Channels of every block.
+    capacity : int
+        Samples held in each channel; memory is ``4 * channels * capacity`` bytes, taken once.
+
+    Notes
+    -----
+    Why no lock is needed. The producer raises ``_claimed`` before it touches a sample and
+    ``_written`` after the last one. The consumer reads ``_written``, copies samples below it, and
+    then checks ``_claimed``: if the copy's first sample is still within ``capacity`` of it, no
+    byte of the copy can have been overwritten meanwhile. Gap records and anchors are stored before
+    ``_written`` makes their samples visible. Each variable has one writer, and the interpreter
+    gives both threads one order of stores.
+    """
+
+    def __init__(self, fs: float, channels: int, capacity: int) -> None:
+        self.fs, self.channels, self.capacity = fs, channels, capacity
+        self.data, self._room = Wakeup(), Wakeup()
+        self._samples: Float32Array = np.zeros((channels, capacity), np.float32)
+        self._gaps = np.zeros((_MAX_UNREAD_GAPS, 2), np.int64)
+        self._anchor = _Anchor(0, 0, 0)
+        # The producer's:
+        self._claimed = self._written = self._n_gaps = 0
+        self._closed = False
+        self.overflows = 0
+        # The consumer's:
+        self._read = self._gaps_read = 0
+        self._clock = _SampleClock(fs)
+        self.overruns = 0
+        self.peak_fill = 0.0
+
+    # ---- the producer's side
+
+    @property
+    def written(self) -> int:
+        """Index after the newest sample, lost ones included."""
+        return self._written
+
+    def write(
+        self,
+        samples: Float32Array,
+        sample_index: int,
+        t_mono_ns: int,
+        t_utc_ns: int,
+        *,
+        overflow: bool = False,
+    ) -> None:
+        """Put samples into the ring; never blocks.
+
+        Parameters
+        ----------
+        samples : (channels, n) float32
+            1 <= n <= capacity [FS]; copied, so the caller may reuse its memory.
+        sample_index : int
+            Absolute index of the first; more than ``written`` says that samples were lost.
+        t_mono_ns, t_utc_ns : int
+            Monotonic clock and UTC at the first sample [ns].
+        overflow : bool
+            The sound system flagged a loss of unknown size before this block: the block is marked
+            as a discontinuity even where its index follows on.
+
+        Raises
+        ------
+        InternalError
+            If the block is larger than the ring or the index goes back.
+        """
+        n = samples.shape[1]
+        if n > self.capacity or sample_index < self._written:
+            raise InternalError(
+                f"ring: block of {n} samples at {sample_index} does not fit: "
+                f"capacity {self.capacity}, written {self._written}"
+            )
+        if overflow:
+            self.overflows += 1
+        if sample_index != self._written or overflow:
+            self._gaps[self._n_gaps % _MAX_UNREAD_GAPS] = self._written, sample_index
+            self._n_gaps += 1
+        self._claimed = sample_index + n
+        first = sample_index % self.capacity
+        n_before_wrap = min(n, self.capacity - first)
+        self._samples[:, first : first + n_before_wrap] = samples[:, :n_before_wrap]
+        self._samples[:, : n - n_before_wrap] = samples[:, n_before_wrap:]
+        self._anchor = _Anchor(sample_index, t_mono_ns, t_utc_ns)
+        self._written = sample_index + n
+        self.data.set()
+
+    def wait_for_room(self, n: int, timeout_s: float) -> bool:
+        """Wait until n samples fit without overwriting unread ones; for sources that can wait."""
+        return self._has_room(n) or (self._room.wait(timeout_s) and self._has_room(n))
+
+    def _has_room(self, n: int) -> bool:
+        return self._written + n - self._read <= self.capacity
+
+    def close(self) -> None:
+        """Say that no more samples will come."""
+        self._closed = True
+        self.data.set()
+
+    # ---- the consumer's side
+
+    @property
+    def exhausted(self) -> bool:
+        """True when the source has ended and everything was read."""
+        # NB: _closed first; a last write between the two reads must not be missed.
+        return self._closed and self._read == self._written
+
+    def read(self, max_samples: int) -> Block | None:
+        """Take the oldest unread samples, as many as follow on each other, up to max_samples.
+
+        Returns
+        -------
+        block : Block or None
+            A copy that spans no gap; None if nothing is unread.
+        """
+        while (span := self._next_span(max_samples)) is not None:
+            samples = self._copy(span.start, span.n)
+            if self._claimed - self.capacity <= span.start:
+                return self._take(span, samples)
+            # Overwritten while it was copied: look again.
+        return None
+
+    def _next_span(self, max_samples: int) -> _Span | None:
+        """Find what to read next; changes nothing."""
+        written = self._written  # NB: before _n_gaps, which may already be ahead of it
+        n_gaps = self._n_gaps
+        start, gaps_read, overrun = self._read, self._gaps_read, False
+        if n_gaps - gaps_read >= _MAX_UNREAD_GAPS:
+            # Records were lost; after the newest gap at least, samples follow on each other.
+            start, gaps_read, overrun = self._gap(n_gaps - 1)[1], n_gaps, True
+        if self._claimed - self.capacity > start:
+            start, overrun = max(start, written - self.capacity // 2), True
+        discontinuity, stop = overrun, written
+        while gaps_read < n_gaps:
+            gap_start, gap_end = self._gap(gaps_read)
+            if gap_start > start:
+                stop = min(written, gap_start)
+                break
+            start, gaps_read, discontinuity = max(start, gap_end), gaps_read + 1, True
+        n = min(stop - start, max_samples)
+        return _Span(start, n, gaps_read, overrun, discontinuity) if n > 0 else None
+
+    def _gap(self, number: int) -> tuple[int, int]:
+        start, end = self._gaps[number % _MAX_UNREAD_GAPS]
+        return int(start), int(end)
+
+    def _take(self, span: _Span, samples: Float32Array) -> Block:
+        """Make the span's samples the consumer's and free their room."""
+        lost_samples = span.start - self._read
+        self.overruns += span.overrun
+        self.peak_fill = max(self.peak_fill, (self._written - span.start) / self.capacity)
+        self._read, self._gaps_read = span.start + span.n, span.gaps_read
+        self._room.set()
+        if span.discontinuity:
+            self._clock.restart()
+        self._clock.update(self._anchor)
+        t_mono_ns, t_utc_ns = self._clock.times_ns(span.start)
+        return Block(samples, span.start, t_mono_ns, t_utc_ns, span.discontinuity, lost_samples)
+
+    def _copy(self, start: int, n: int) -> Float32Array:
+        samples = np.empty((self.channels, n), np.float32)
+        first = start % self.capacity
+        n_before_wrap = min(n, self.capacity - first)
+        samples[:, :n_before_wrap] = self._samples[:, first : first + n_before_wrap]
+        samples[:, n_before_wrap:] = self._samples[:, : n - n_before_wrap]
+        return samples
+
+    def release(self) -> None:
+        """Give the wake-ups' descriptors back; call when neither side runs any more."""
+        self.data.close()
+        self._room.close()

@@ -1,0 +1,176 @@
+"""The ring: indices, gaps, overruns, times, and two threads at once."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from spectrod.errors import InternalError
+from spectrod.ring import SampleRing
+
+
+def ramp(start, n, channels=1):
+    """Samples that carry their own index, exact in float32 up to 2^24."""
+    return np.tile(np.arange(start, start + n, dtype=np.float32), (channels, 1))
+
+
+def write(ring, start, n, **kwargs):
+    ring.write(ramp(start, n, ring.channels), start, start * 1000, start * 1000 + 7, **kwargs)
+
+
+@pytest.fixture
+def ring():
+    ring = SampleRing(1e6, 2, 100)
+    yield ring
+    ring.release()
+
+
+def test_samples_come_out_in_order_and_across_the_wrap(ring):
+    """What is written is read back, also where the ring wraps."""
+    for start in range(0, 700, 70):
+        write(ring, start, 70)
+        block = ring.read(1000)
+        assert block.sample_index == start
+        np.testing.assert_array_equal(block.samples, ramp(start, 70, 2))
+        assert not block.discontinuity
+    assert ring.read(1000) is None
+
+
+def test_reads_are_limited(ring):
+    """A read returns at most max_samples and the next goes on behind them."""
+    write(ring, 0, 50)
+    assert ring.read(20).n_samples == 20
+    assert ring.read(100).sample_index == 20
+
+
+def test_block_is_a_copy(ring):
+    """A block keeps its samples when the ring is overwritten later."""
+    write(ring, 0, 100)
+    block = ring.read(100)
+    write(ring, 100, 100)
+    np.testing.assert_array_equal(block.samples, ramp(0, 100, 2))
+
+
+def test_gap_splits_blocks_and_is_counted_in_samples(ring):
+    """Samples that a source lost separate two blocks; the second says how many are missing."""
+    write(ring, 0, 10)
+    write(ring, 25, 10)
+    first, second = ring.read(100), ring.read(100)
+    assert (first.sample_index, first.n_samples, first.discontinuity) == (0, 10, False)
+    assert (second.sample_index, second.n_samples) == (25, 10)
+    assert (second.discontinuity, second.lost_samples) == (True, 15)
+    assert ring.overruns == 0
+
+
+def test_overflow_flag_marks_a_gap_of_unknown_size(ring):
+    """A loss that the sound system flags without a size still interrupts the stream."""
+    write(ring, 0, 10)
+    write(ring, 10, 10, overflow=True)
+    assert ring.read(100).n_samples == 10
+    block = ring.read(100)
+    assert (block.discontinuity, block.lost_samples) == (True, 0)
+    assert ring.overflows == 1
+
+
+def test_overrun_skips_to_the_middle_and_is_counted(ring):
+    """Overwritten samples are reported as lost, and the reader gets half a ring of room."""
+    write(ring, 0, 60)
+    write(ring, 60, 60)
+    block = ring.read(100)
+    assert (block.sample_index, block.lost_samples, block.discontinuity) == (70, 70, True)
+    np.testing.assert_array_equal(block.samples, ramp(70, 50, 2))
+    assert ring.overruns == 1
+
+
+def test_overrun_and_gap_together_lose_nothing_twice(ring):
+    """A gap inside overwritten samples is counted once."""
+    write(ring, 0, 30)
+    write(ring, 40, 30)
+    write(ring, 100, 80)
+    block = ring.read(1000)
+    assert (block.sample_index, block.lost_samples) == (130, 130)
+    assert ring.read(10) is None
+
+
+def test_more_gaps_than_the_table_holds(ring):
+    """When gap records run over, everything before the newest gap is reported as lost."""
+    for k in range(80):
+        write(ring, 2 * k, 1)
+    block = ring.read(100)
+    assert (block.sample_index, block.lost_samples, block.discontinuity) == (158, 158, True)
+    assert ring.overruns == 1
+
+
+def test_room_is_what_the_reader_has_freed(ring):
+    """A source that waits for room never causes an overrun."""
+    write(ring, 0, 80)
+    assert ring.wait_for_room(20, 0.0)
+    assert not ring.wait_for_room(21, 0.0)
+    ring.read(1)
+    assert ring.wait_for_room(21, 0.0)
+
+
+def test_closed_ring_is_exhausted_only_when_read(ring):
+    """The end of the stream shows after its last sample was read."""
+    write(ring, 0, 5)
+    ring.close()
+    assert not ring.exhausted
+    ring.read(5)
+    assert ring.exhausted
+
+
+def test_times_follow_the_index(ring):
+    """A block's times are those of its first sample at the nominal rate."""
+    write(ring, 0, 50)
+    ring.read(20)
+    block = ring.read(30)
+    assert (block.t_mono_ns, block.t_utc_ns) == (20_000, 20_007)
+
+
+def test_times_start_anew_after_a_gap(ring):
+    """After a discontinuity the clock takes the new block's time at once."""
+    write(ring, 0, 10)
+    ring.read(10)
+    ring.write(ramp(10, 10, 2), 10, 5_000_000, 5_000_000, overflow=True)
+    assert ring.read(10).t_mono_ns == 5_000_000
+
+
+@pytest.mark.parametrize(("start", "n"), [(0, 101), (3, 10)])
+def test_writes_that_cannot_be_right_are_refused(ring, start, n):
+    """A block larger than the ring or behind its end is an internal error."""
+    write(ring, 0, 5)
+    with pytest.raises(InternalError, match=f"block of {n} samples at {start} does not fit"):
+        write(ring, start, n)
+
+
+@pytest.mark.slow
+def test_two_threads_lose_and_tear_nothing():
+    """A writer that never waits and a reader that lags: every block read is whole and in order."""
+    ring = SampleRing(48000.0, 3, 512)
+    total = 200_000
+
+    def produce():
+        rng, index = np.random.default_rng(1), 0
+        while index < total:
+            n = int(rng.integers(1, 200))
+            ring.write(ramp(index, n, 3), index, index, index)
+            index += n
+        ring.close()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    expected = lost = 0
+    while not ring.exhausted:
+        block = ring.read(300)
+        if block is None:
+            ring.data.wait(1.0)
+            continue
+        np.testing.assert_array_equal(block.samples, ramp(block.sample_index, block.n_samples, 3))
+        assert block.sample_index == expected + block.lost_samples
+        assert block.discontinuity == (block.lost_samples > 0)
+        lost += block.lost_samples
+        expected = block.sample_index + block.n_samples
+    thread.join()
+    assert expected == ring.written
+    assert (lost > 0) == (ring.overruns > 0)
+    ring.release()
