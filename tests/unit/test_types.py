@@ -1,0 +1,79 @@
+"""Windows, units and what a spectrum means."""
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from spectrod.errors import ConfigError
+from spectrod.types import SpectrumSpec
+from spectrod.units import FLOOR_DBFS, dbfs_to_amplitude, power_to_dbfs
+from spectrod.windows import WINDOW_NAMES, get_window
+
+SCIPY_NAMES = {"rectangular": "boxcar", "kaiser:8.6": ("kaiser", 8.6)}
+NAMES = [name for name in WINDOW_NAMES if name != "kaiser:BETA"] + ["kaiser:8.6"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [2, 3, 64, 65, 1000, 8192])
+def test_windows_are_scipys_periodic_ones(name, n):
+    """Each window is the periodic form of its namesake."""
+    expected = signal.get_window(SCIPY_NAMES.get(name, name), n, fftbins=True)
+    np.testing.assert_allclose(get_window(name, n).samples, expected, atol=2e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "nenbw"),
+    [("rectangular", 1.0), ("hann", 1.5), ("blackmanharris", 2.0044), ("flattop", 3.7702)],
+)
+def test_equivalent_noise_bandwidths(name, nenbw):
+    """The bandwidths are those of the literature (Heinzel et al. 2002, table 2)."""
+    window = get_window(name, 4096)
+    assert window.nenbw_bins == pytest.approx(nenbw, abs=6e-4)
+    assert window.enbw_hz(48000.0) == pytest.approx(window.nenbw_bins * 48000.0 / 4096)
+
+
+def test_windows_are_shared_and_read_only():
+    """Nobody can change a window under another's hands."""
+    window = get_window("hann", 64)
+    assert get_window("hann", 64) is window
+    with pytest.raises(ValueError, match="read-only"):
+        window.samples[0] = 1.0
+
+
+def test_dbfs_of_sines_and_squares():
+    """A full-scale sine is 0 dBFS, a full-scale square wave +3.01, silence the floor."""
+    level = power_to_dbfs(np.array([0.5, 1.0, 0.005, 0.0, np.nan], np.float32))
+    np.testing.assert_allclose(level[:4], [0.0, 3.0103, -20.0, FLOOR_DBFS], atol=2e-5)
+    assert np.isnan(level[4])
+    assert dbfs_to_amplitude(-20.0) == pytest.approx(0.1)
+
+
+def test_spec_fills_in_the_transform_length():
+    """Without nfft the smallest allowed power of two that holds the window is taken."""
+    assert SpectrumSpec(48000.0, win_length=10).nfft == 64
+    assert SpectrumSpec(48000.0, win_length=1000).nfft == 1024
+    assert SpectrumSpec(48000.0, win_length=1024).nfft == 1024
+
+
+def test_spec_counts_whole_frames():
+    """A frame counts when all its samples are there, for any hop."""
+    spec = SpectrumSpec(1.0, win_length=100, hop=30)
+    assert [spec.n_frames(n) for n in (0, 99, 100, 129, 130)] == [0, 0, 1, 1, 2]
+    assert SpectrumSpec(1.0, win_length=64, hop=100).n_frames(164) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fs": 0.0}, "fs=0.0: must be a positive number of Hz"),
+        ({"fs": float("nan")}, "fs=nan: must be a positive number of Hz"),
+        ({"channels": 65}, "channels=65: must be 1 to 64"),
+        ({"hop": -1}, "hop=-1: must be at least 1 sample"),
+        ({"nfft": 16384}, "nfft=16384: must be a power of two, 64 to 8192"),
+        ({"scaling": "psd"}, "scaling='psd': must be one of density, spectrum, dbfs"),
+    ],
+)
+def test_spec_rules(changes, message):
+    """A broken rule names the value and the rule."""
+    with pytest.raises(ConfigError, match=message):
+        SpectrumSpec(**({"fs": 48000.0} | changes))
