@@ -1,0 +1,105 @@
+"""Log records to standard error: for the journal, a person or a machine."""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from spectrod.errors import ConfigError
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogStyle = Literal["auto", "journal", "human", "json"]
+
+_STDERR_FD = 2
+
+
+class _JournalFormatter(logging.Formatter):
+    """Lines with the priority prefix of sd-daemon(3); the journal has its own clock."""
+
+    _PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = next((p for level, p in self._PRIORITIES if record.levelno >= level), 7)
+        # Each line is an entry of its own: one without a prefix would lose its priority.
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
+
+
+class _UtcFormatter(logging.Formatter):
+    """Times in UTC with milliseconds, as RFC 3339 writes them."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+
+class _JsonFormatter(_UtcFormatter):
+    """One JSON object a line: ts, level, logger, event, and the traceback where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "ts": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> None:
+    """Send all log records of this process to standard error.
+
+    Parameters
+    ----------
+    level : {"debug", "info", "warning", "error"}
+        The least that is shown.
+    style : {"auto", "journal", "human", "json"}
+        ``journal`` prefixes each line with its sd-daemon priority and leaves the time to the
+        journal; ``human`` writes time (UTC), level and text; ``json`` an object a line. ``auto``
+        is journal where standard error is the journal's own stream, else human.
+
+    Raises
+    ------
+    ConfigError
+        If level or style is none of these.
+
+    Notes
+    -----
+    Handlers that were there before are closed. Python's warnings become log records.
+
+    References
+    ----------
+    .. [1] sd-daemon(3) for the prefixes, systemd.exec(5) for JOURNAL_STREAM.
+    """
+    _require("log.level", level, get_args(LogLevel))
+    _require("log.style", style, get_args(LogStyle))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(style))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+
+
+def _require(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
+
+
+def _formatter(style: LogStyle) -> logging.Formatter:
+    if style == "json":
+        return _JsonFormatter()
+    if style == "journal" or (style == "auto" and _stderr_is_journal(os.environ)):
+        return _JournalFormatter("%(message)s")
+    return _UtcFormatter("%(asctime)s %(levelname)-7s %(message)s")
+
+
+def _stderr_is_journal(environ: Mapping[str, str]) -> bool:
+    """Whether descriptor 2 is the stream whose device and inode systemd announced."""
+    try:
+        stderr = os.fstat(_STDERR_FD)
+    except OSError:
+        return False  # closed
+    return environ.get("JOURNAL_STREAM") == f"{stderr.st_dev}:{stderr.st_ino}"

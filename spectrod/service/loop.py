@@ -1,0 +1,244 @@
+"""The main thread of the daemon: signals in, readiness, watchdog and status out."""
+
+import faulthandler
+import logging
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from spectrod.errors import SpectrodError
+from spectrod.service.notify import Notifier
+from spectrod.stats import Stats
+from spectrod.wakeup import Wakeup
+
+_TICK_S = 1.0
+_STOP_LIMIT_S = 4.0
+_STDERR_FD = 2
+
+_log = logging.getLogger(__name__)
+
+
+class Pipeline(Protocol):
+    """What ``serve`` needs of a started pipeline."""
+
+    @property
+    def progress(self) -> Wakeup:
+        """Set when the first message is out, when the pipeline finished and when it failed."""
+
+    @property
+    def finished(self) -> bool:
+        """True once the source has ended and all of it is published."""
+
+    def stats(self) -> Stats:
+        """Return the counters as they are now."""
+
+    def raise_failure(self) -> None:
+        """Raise the SpectrodError that ended the pipeline, if one did."""
+
+    def stop(self) -> None:
+        """Stop all threads and processes; a second call does nothing."""
+
+
+def status_line(stats: Stats) -> str:
+    """Say in one line what the pipeline does and what it lost."""
+    return (
+        f"{stats.state}: {stats.source}, {stats.fs:g} Hz x {stats.channels}, {stats.engine}; "
+        f"{stats.frames} frames, {stats.messages} messages; {stats.overflows} overflows, "
+        f"{stats.overruns} overruns, {stats.dropped} dropped, {stats.gaps} gaps"
+    )
+
+
+def serve(
+    pipeline: Pipeline,
+    *,
+    reload: Callable[[], list[str]],
+    notifier: Notifier,
+    on_tick: Callable[[Stats], None] | None = None,
+) -> int:
+    """Run until a signal, the source's end or a failure; then stop the pipeline.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Started; this function stops it, whatever happens.
+    reload : callable
+        Called on SIGHUP; returns lines for the log: what was applied and what needs a restart. If
+        it raises a SpectrodError, that is logged and nothing has changed.
+    notifier : Notifier
+        Hears READY=1 once the first message is out, RELOADING=1 to READY=1 around a reload,
+        STATUS once a second, WATCHDOG=1 as the notes say, STOPPING=1.
+    on_tick : callable, optional
+        Called with the counters once a second, on this thread.
+
+    Returns
+    -------
+    exit_code : int
+        0 on SIGTERM or when the source has ended, 130 on SIGINT.
+
+    Raises
+    ------
+    SpectrodError
+        What ended the pipeline, from ``pipeline.raise_failure``.
+
+    Notes
+    -----
+    Thread: main, because signals are. Their handlers are put back before it returns.
+
+    Watchdog: WATCHDOG=1 is sent when samples, frames *and* messages have all advanced since it was
+    last sent, so any stage that stands still ends the pings. There is no exception: a source that
+    is silent for longer than the manager's limit counts as stuck, and so does a hop longer than it.
+
+    A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
+    on standard error and exit code 1.
+    """
+    try:
+        with _caught_signals() as signals:
+            try:
+                return _Loop(pipeline, reload, notifier, on_tick).run(signals)
+            except SpectrodError as error:
+                notifier.status(f"failed: {error}")
+                raise
+            finally:
+                notifier.stopping()
+                _stop_in_time(pipeline)
+    finally:
+        notifier.close()
+
+
+def _stop_in_time(pipeline: Pipeline) -> None:
+    faulthandler.dump_traceback_later(_STOP_LIMIT_S, exit=True, file=_STDERR_FD)
+    try:
+        pipeline.stop()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+_EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
+
+
+@contextmanager
+def _caught_signals() -> Iterator[socket.socket]:
+    """Turn SIGTERM, SIGINT and SIGHUP into bytes, their numbers, that a socket yields."""
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.settimeout(0.0)
+        writer.settimeout(0.0)
+        # A full socket holds thousands of signals unread: losing more of them changes nothing.
+        old_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        # Only a signal with a handler of Python's is written to the descriptor.
+        caught = (*_EXIT_CODES, signal.SIGHUP)
+        old_handlers = {number: signal.signal(number, lambda *_: None) for number in caught}
+        try:
+            yield reader
+        finally:
+            for number, handler in old_handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(old_fd)
+
+
+def _read_signals(signals: socket.socket) -> bytes:
+    try:
+        return signals.recv(4096)
+    except BlockingIOError:
+        return b""
+
+
+class _Every:
+    """Says once a period that it has passed; a late caller does not have to catch up."""
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self.due_s = time.monotonic() + period_s
+
+    def has_passed(self, now_s: float) -> bool:
+        if now_s < self.due_s:
+            return False
+        self.due_s = now_s + self._period_s
+        return True
+
+
+class _Loop:
+    """What ``serve`` does between two signals."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        reload: Callable[[], list[str]],
+        notifier: Notifier,
+        on_tick: Callable[[Stats], None] | None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._reload = reload
+        self._notifier = notifier
+        self._on_tick = on_tick
+        self._is_ready = False
+        self._pinged_at = (0, 0, 0)
+        self._tick = _Every(_TICK_S)
+        # Four looks in the manager's period leave time for one that comes just too early.
+        self._watch = _Every(min(_TICK_S, (notifier.watchdog_s or _TICK_S) / 4))
+
+    def run(self, signals: socket.socket) -> int:
+        poll = select.poll()
+        poll.register(signals, select.POLLIN)
+        poll.register(self._pipeline.progress, select.POLLIN)
+        while True:
+            poll.poll(self._wait_ms())
+            for number in _read_signals(signals):
+                if number in _EXIT_CODES:
+                    _log.info("%s: stopping", signal.Signals(number).name)
+                    return _EXIT_CODES[signal.Signals(number)]
+                if number == signal.SIGHUP:
+                    self._read_configuration()
+            if self._look():
+                _log.info("the source has ended: stopping")
+                return 0
+
+    def _wait_ms(self) -> float:
+        due_s = min(self._tick.due_s, self._watch.due_s)
+        return max(0.0, due_s - time.monotonic()) * 1e3
+
+    def _look(self) -> bool:
+        """Report on the pipeline, and say whether it has finished."""
+        # The order matters: clear before reading, or what happens in between is slept over;
+        # and finished before the counters, so that these include the last message.
+        self._pipeline.progress.clear()
+        self._pipeline.raise_failure()
+        finished = self._pipeline.finished
+        stats = self._pipeline.stats()
+        self._announce(stats, time.monotonic())
+        return finished
+
+    def _announce(self, stats: Stats, now_s: float) -> None:
+        if not self._is_ready and stats.messages:
+            self._is_ready = True
+            self._notifier.status(status_line(stats))
+            self._notifier.ready()
+            _log.info("ready: the first message is out")
+        if self._watch.has_passed(now_s):
+            self._ping(stats)
+        if self._tick.has_passed(now_s):
+            self._notifier.status(status_line(stats))
+            if self._on_tick:
+                self._on_tick(stats)
+
+    def _ping(self, stats: Stats) -> None:
+        now_at = (stats.samples, stats.frames, stats.messages)
+        if all(now > then for now, then in zip(now_at, self._pinged_at, strict=True)):
+            self._notifier.watchdog()
+            self._pinged_at = now_at
+
+    def _read_configuration(self) -> None:
+        # READY=1 ends a reload, but before the first message it would be untrue.
+        if self._is_ready:
+            self._notifier.reloading()
+        try:
+            for line in self._reload():
+                _log.info("reload: %s", line)
+        except SpectrodError as error:
+            _log.error("reload refused, nothing has changed: %s", error)
+        if self._is_ready:
+            self._notifier.ready()

@@ -1,0 +1,100 @@
+"""The service manager's protocol: datagrams that say how the daemon fares (sd_notify)."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from spectrod.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Tells the service manager how the daemon fares; without one every call does nothing.
+
+    Parameters
+    ----------
+    environ : mapping
+        Where NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID are looked up.
+
+    Attributes
+    ----------
+    watchdog_s : float or None
+        How long the manager waits for ``watchdog`` before it kills the daemon [s]; None where it
+        does not watch this process.
+
+    Raises
+    ------
+    ConfigError
+        If one of the variables is set to what systemd would not set it to.
+
+    Notes
+    -----
+    Thread: main. A datagram that cannot be delivered is logged once, never raised: the daemon
+    outlives its manager's socket.
+
+    References
+    ----------
+    .. [1] sd_notify(3), sd_watchdog_enabled(3).
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._address = _notify_address(environ)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if self._address else None
+        self._has_failed = False
+        self.watchdog_s = _watchdog_s(environ)
+
+    def ready(self) -> None:
+        """Say that start-up, or a reload, is complete."""
+        self._send("READY=1")
+
+    def reloading(self) -> None:
+        """Say that the configuration is being read again; ``ready`` ends it."""
+        # The time stamp is what Type=notify-reload asks for; Type=notify passes over it.
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def status(self, text: str) -> None:
+        """Set the line that ``systemctl status`` shows."""
+        self._send("STATUS=" + " ".join(text.split()))
+
+    def watchdog(self) -> None:
+        """Say that the daemon made progress."""
+        self._send("WATCHDOG=1")
+
+    def stopping(self) -> None:
+        """Say that the daemon is about to end."""
+        self._send("STOPPING=1")
+
+    def close(self) -> None:
+        """Close the socket; later calls do nothing."""
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, message: str) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto(message.encode(), self._address)
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("NOTIFY_SOCKET: the service manager cannot be told: %s", error)
+            self._has_failed = True
+
+
+def _notify_address(environ: Mapping[str, str]) -> str:
+    name = environ.get("NOTIFY_SOCKET", "")
+    if name and name[0] not in "/@":
+        raise ConfigError(f"NOTIFY_SOCKET={name!r}: must be an absolute path or an @abstract name")
+    return "\0" + name[1:] if name.startswith("@") else name
+
+
+def _watchdog_s(environ: Mapping[str, str]) -> float | None:
+    usec, pid = environ.get("WATCHDOG_USEC"), environ.get("WATCHDOG_PID")
+    if usec is None or (pid is not None and pid != str(os.getpid())):
+        return None
+    if not (usec.isdecimal() and int(usec) > 0):
+        raise ConfigError(f"WATCHDOG_USEC={usec!r}: must be a positive whole number")
+    return int(usec) / 1e6

@@ -1,0 +1,77 @@
+"""A daemon with nothing in it but ``spectrod.service``: what the signal tests start and kill.
+
+Usage: fake_daemon.py [--hang] [--refuse]
+
+It "publishes" at once, logs to standard error, and prints ``stopped`` when its pipeline is
+stopped; with ``--hang`` that stop never returns, with ``--refuse`` a reload is refused.
+"""
+
+import sys
+import threading
+
+from spectrod.errors import ConfigError
+from spectrod.service import Notifier, configure_logging, serve
+from spectrod.stats import Stats
+from spectrod.wakeup import Wakeup
+
+
+def make_stats(count=0, state="running"):
+    """Counters of a pipeline that has done ``count`` of everything and lost nothing."""
+    return Stats(
+        state=state,
+        source="fake",
+        engine="numpy",
+        fs=48000.0,
+        channels=1,
+        samples=count,
+        frames=count,
+        messages=count,
+        overflows=0,
+        overruns=0,
+        dropped=0,
+        gaps=0,
+        gap_samples=0,
+        ring_peak=0.0,
+    )
+
+
+class FakePipeline:
+    """A pipeline whose counters the test sets; ``script`` yields them, the last for ever."""
+
+    def __init__(self, script=(), *, failure=None, hang=False):
+        self.progress = Wakeup()
+        self.progress.set()
+        self.finished = False
+        self.failure = failure
+        self.stops = 0
+        self._hang = hang
+        self._script = list(script) or [make_stats(1)]
+
+    def stats(self):
+        return self._script.pop(0) if len(self._script) > 1 else self._script[0]
+
+    def raise_failure(self):
+        if self.failure:
+            raise self.failure
+
+    def stop(self):
+        self.stops += 1
+        if self._hang:
+            threading.Event().wait()
+
+
+def _refuse():
+    raise ConfigError("hop=0: must be at least 1 sample")
+
+
+def main(arguments):
+    configure_logging()
+    pipeline = FakePipeline(hang="--hang" in arguments)
+    reload = _refuse if "--refuse" in arguments else lambda: ["log.level: applied"]
+    code = serve(pipeline, reload=reload, notifier=Notifier())
+    sys.stdout.write(f"stopped {pipeline.stops}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,249 @@
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spectrod.errors import ConfigError, UnavailableError
+from spectrod.service import Notifier, serve, status_line
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
+from fake_daemon import FakePipeline, make_stats
+
+ROOT = Path(__file__).parents[2]
+FAKE_DAEMON = ROOT / "tests" / "systemd" / "fake_daemon.py"
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """A service manager's socket, bound where NOTIFY_SOCKET will point."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(tmp_path / "notify"))
+        receiver.settimeout(10.0)
+        yield receiver
+
+
+def _environ(manager, **more):
+    return {"NOTIFY_SOCKET": manager.getsockname(), **more}
+
+
+def _received(manager):
+    manager.settimeout(0.0)
+    try:
+        while True:
+            yield manager.recv(4096).decode().split("\n")[0]
+    except BlockingIOError:
+        return
+
+
+def _await(manager, text):
+    """Receive up to the first message that begins so, and return it."""
+    while True:
+        message = manager.recv(4096).decode()
+        if message.startswith(text):
+            return message
+
+
+def _serve(pipeline, environ, **keywords):
+    return serve(
+        pipeline,
+        **{"reload": list, "notifier": Notifier(environ), "on_tick": None, **keywords},
+    )
+
+
+def _stop_after(count, number=signal.SIGTERM):
+    """An on_tick that sends this process a signal when called for the count-th time."""
+    ticks = iter(range(1, count + 1))
+
+    def on_tick(_stats):
+        if next(ticks) == count:
+            os.kill(os.getpid(), number)
+
+    return on_tick
+
+
+def test_the_end_of_the_source_returns_zero_after_ready(manager):
+    """READY=1 precedes STOPPING=1 even where the source ended before the loop looked."""
+    pipeline = FakePipeline()
+    pipeline.finished = True
+    assert _serve(pipeline, _environ(manager)) == 0
+    assert pipeline.stops == 1
+    status, *rest = _received(manager)
+    assert status.startswith("STATUS=running: fake, 48000 Hz x 1, numpy; 1 frames")
+    assert rest == ["READY=1", "STOPPING=1"]
+
+
+def test_ready_waits_for_the_first_message(manager):
+    """No READY=1 goes out while the counters show no message."""
+    pipeline = FakePipeline([dataclasses.replace(make_stats(9), messages=0)])
+    pipeline.finished = True
+    assert _serve(pipeline, _environ(manager)) == 0
+    assert list(_received(manager)) == ["STOPPING=1"]
+
+
+def test_a_failure_is_raised_after_the_stop(manager):
+    """The pipeline's own error comes out, the status names it, and the pipeline is stopped."""
+    pipeline = FakePipeline(failure=UnavailableError("device='mic': unplugged"))
+    with pytest.raises(UnavailableError, match="device='mic': unplugged"):
+        _serve(pipeline, _environ(manager))
+    assert pipeline.stops == 1
+    assert list(_received(manager)) == ["STATUS=failed: device='mic': unplugged", "STOPPING=1"]
+
+
+def test_signal_handlers_are_put_back():
+    """Afterwards SIGTERM, SIGINT, SIGHUP and the wake-up descriptor are as before."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    pipeline = FakePipeline()
+    pipeline.finished = True
+    _serve(pipeline, {})
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_loop_with_its_code(number, code):
+    """SIGTERM is a wish that was granted, SIGINT an interruption."""
+    assert _serve(FakePipeline(), {}, on_tick=_stop_after(1, number)) == code
+
+
+@pytest.mark.slow
+def test_the_watchdog_is_fed_while_all_counters_advance(manager):
+    """With samples, frames and messages advancing the pings go on."""
+    pipeline = FakePipeline([make_stats(n) for n in range(1, 100)])
+    environ = _environ(manager, WATCHDOG_USEC="1000000")
+    _serve(pipeline, environ, on_tick=_stop_after(2))
+    assert list(_received(manager)).count("WATCHDOG=1") >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stuck", ["samples", "frames", "messages"])
+def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
+    """One counter that stands still is enough to end the pings, whatever the others do."""
+    script = [dataclasses.replace(make_stats(n), **{stuck: 1}) for n in range(2, 100)]
+    environ = _environ(manager, WATCHDOG_USEC="1000000")
+    _serve(FakePipeline(script), environ, on_tick=_stop_after(1))
+    assert list(_received(manager)).count("WATCHDOG=1") == 1
+
+
+@pytest.mark.slow
+def test_the_status_is_sent_once_a_second(manager):
+    """Beside the one at start there is one STATUS and one on_tick a second."""
+    began_s = time.monotonic()
+    seen = []
+    stop = _stop_after(2)
+    _serve(
+        FakePipeline(), _environ(manager), on_tick=lambda stats: (seen.append(stats), stop(stats))
+    )
+    statuses = [line for line in _received(manager) if line.startswith("STATUS=")]
+    assert len(statuses) == 3
+    assert len(seen) == 2
+    assert time.monotonic() - began_s >= 2.0
+
+
+@pytest.mark.slow
+def test_a_reload_before_ready_does_not_claim_readiness(manager):
+    """SIGHUP before the first message reloads, without RELOADING=1 and READY=1."""
+    lines = []
+    ticks = iter([signal.SIGHUP, signal.SIGTERM])
+    pipeline = FakePipeline([make_stats(0)])
+    _serve(
+        pipeline,
+        _environ(manager),
+        reload=lambda: lines.append("reloaded") or [],
+        on_tick=lambda _stats: os.kill(os.getpid(), next(ticks)),
+    )
+    assert lines == ["reloaded"]
+    assert not {"READY=1", "RELOADING=1"} & set(_received(manager))
+
+
+def test_status_line_names_every_loss():
+    """The line has source, rate, counts and all four kinds of loss."""
+    stats = dataclasses.replace(make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4)
+    assert status_line(stats) == (
+        "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; "
+        "1 overflows, 2 overruns, 3 dropped, 4 gaps"
+    )
+
+
+@pytest.fixture
+def daemon(manager):
+    """Start the fake daemon as a process under the manager's socket; it is gone afterwards."""
+    processes = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, FAKE_DAEMON, *arguments],
+            env={**os.environ, **_environ(manager), "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        _await(manager, "READY=1")
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_process_stops_cleanly_within_two_seconds(daemon, number, code):
+    """The signal ends a real process with its exit code, the pipeline stopped once."""
+    process = daemon()
+    process.send_signal(number)
+    began_s = time.monotonic()
+    output, errors = process.communicate(timeout=10)
+    assert time.monotonic() - began_s < 2.0
+    assert (process.returncode, output) == (code, "stopped 1\n")
+    assert f"{number.name}: stopping" in errors
+
+
+@pytest.mark.slow
+def test_sighup_reloads_and_is_logged(daemon, manager):
+    """SIGHUP brackets the reload with RELOADING and READY and logs what was applied."""
+    process = daemon()
+    process.send_signal(signal.SIGHUP)
+    _await(manager, "RELOADING=1")
+    _await(manager, "READY=1")
+    process.terminate()
+    assert "INFO    reload: log.level: applied\n" in process.communicate(timeout=10)[1]
+
+
+@pytest.mark.slow
+def test_a_refused_reload_is_logged_and_survived(daemon, manager):
+    """A configuration that breaks a rule is named, and the daemon runs on."""
+    process = daemon("--refuse")
+    process.send_signal(signal.SIGHUP)
+    _await(manager, "RELOADING=1")
+    _await(manager, "READY=1")
+    process.terminate()
+    errors = process.communicate(timeout=10)[1]
+    assert "reload refused, nothing has changed: hop=0: must be at least 1 sample" in errors
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_stop_that_hangs_is_cut_short(daemon):
+    """A pipeline whose stop never returns ends with code 1 and a traceback that shows where."""
+    process = daemon("--hang")
+    process.terminate()
+    errors = process.communicate(timeout=20)[1]
+    assert process.returncode == 1
+    assert "Timeout" in errors
+    assert "in stop" in errors
+
+
+def test_a_manager_that_is_misdescribed_is_refused():
+    """The error of a malformed variable reaches the caller as a configuration error."""
+    with pytest.raises(ConfigError, match="must be an absolute path"):
+        _serve(FakePipeline(), {"NOTIFY_SOCKET": "x"})

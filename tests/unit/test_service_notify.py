@@ -1,0 +1,96 @@
+import os
+import re
+import socket
+
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.service import Notifier
+
+
+@pytest.fixture(params=["path", "abstract"])
+def manager(request, tmp_path):
+    """The manager's end, and what it puts into NOTIFY_SOCKET."""
+    name = str(tmp_path / "notify")
+    if request.param == "abstract":
+        name = f"@spectrod-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(name.replace("@", "\0") if name[0] == "@" else name)
+        receiver.settimeout(5.0)
+        yield receiver, name
+
+
+def test_each_call_is_one_datagram(manager):
+    """Every method arrives as its sd_notify text, in order."""
+    receiver, name = manager
+    notifier = Notifier({"NOTIFY_SOCKET": name})
+    for call in (notifier.ready, notifier.watchdog, notifier.stopping):
+        call()
+    assert [receiver.recv(4096) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
+    notifier.close()
+
+
+def test_reloading_carries_the_monotonic_time(manager):
+    """RELOADING=1 has the time stamp that notify-reload services must send."""
+    receiver, name = manager
+    notifier = Notifier({"NOTIFY_SOCKET": name})
+    notifier.reloading()
+    assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=[1-9]\d+", receiver.recv(4096))
+    notifier.close()
+
+
+def test_status_is_one_line(manager):
+    """A line break in the status cannot smuggle in another assignment."""
+    receiver, name = manager
+    notifier = Notifier({"NOTIFY_SOCKET": name})
+    notifier.status("mic\nREADY=1  48000 Hz")
+    assert receiver.recv(4096) == b"STATUS=mic READY=1 48000 Hz"
+    notifier.close()
+
+
+def test_without_a_manager_nothing_happens():
+    """Every call is allowed where NOTIFY_SOCKET is not set, and after close."""
+    notifier = Notifier({})
+    notifier.ready()
+    notifier.status("running")
+    notifier.close()
+    notifier.stopping()
+    assert notifier.watchdog_s is None
+
+
+def test_a_dead_manager_is_logged_once(tmp_path, caplog):
+    """Two datagrams to a socket that is gone make one warning and no error."""
+    notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")})
+    notifier.ready()
+    notifier.watchdog()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "the service manager cannot be told" in caplog.text
+    notifier.close()
+
+
+@pytest.mark.parametrize(
+    ("environ", "watchdog_s"),
+    [
+        ({}, None),
+        ({"WATCHDOG_USEC": "30000000"}, 30.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 30.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+    ],
+)
+def test_the_watchdog_is_for_the_process_it_names(environ, watchdog_s):
+    """WATCHDOG_PID of another process, a parent for example, means no watchdog here."""
+    assert Notifier(environ).watchdog_s == watchdog_s
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"NOTIFY_SOCKET": "run/notify"}, "NOTIFY_SOCKET='run/notify': must be an absolute path"),
+        ({"WATCHDOG_USEC": "0"}, "WATCHDOG_USEC='0': must be a positive whole number"),
+        ({"WATCHDOG_USEC": "1e6"}, "WATCHDOG_USEC='1e6': must be a positive whole number"),
+    ],
+)
+def test_what_no_manager_sets_is_refused(environ, message):
+    """Malformed variables are named with their value and rule."""
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        Notifier(environ)
