@@ -1,1 +1,35 @@
-"""spectrod: a streaming audio spectrum analyzer daemon."""
+"""spectrod: a streaming audio spectrum analyzer daemon.
+
+Importing this package is cheap and opens no device; the names below load what they need when they
+are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spectrod import client
+    from spectrod.analysis.spectrogram import Spectrogram, spectrogram
+    from spectrod.analysis.stft import Stft
+
+__all__ = ["Spectrogram", "Stft", "__version__", "client", "spectrogram"]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Spectrogram": "spectrod.analysis.spectrogram",
+    "Stft": "spectrod.analysis.stft",
+    "spectrogram": "spectrod.analysis.spectrogram",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "client":
+        return import_module("spectrod.client")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'spectrod' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

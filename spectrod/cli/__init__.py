@@ -1,0 +1,76 @@
+"""The ``spectrod`` command: arguments -> call -> exit code, one module a subcommand.
+
+Exit codes: 0 done, 2 usage or configuration, 69 a device or service that is not there, 70 a bug of
+ours, 74 storage, 75 try again, 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import spectrod
+from spectrod.errors import SpectrodError
+
+# Only the module of the command that is given is imported: --help must need none of NumPy,
+# PortAudio and OpenCL.
+_COMMANDS = {
+    "run": "the daemon, in the foreground: analyse a source and publish its spectra",
+    "record": "turn a recording or a live source into a spectrogram picture",
+    "view": "watch a running daemon's spectrum and waterfall in the terminal",
+    "devices": "list audio inputs and OpenCL devices, and which would be used",
+    "config": "print, merge or check configuration",
+    "selftest": "prove the numbers on this machine's device",
+}
+
+_INTERRUPTED = 130
+_INTERNAL = 70
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="spectrod",
+        description="Streaming audio spectrum analyzer: sound in, spectra out over ZeroMQ.",
+        epilog="spectrod COMMAND --help says more of each.",
+    )
+    parser.add_argument("--version", action="version", version=f"spectrod {spectrod.__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in _COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name, help=summary, description=f"{summary.capitalize()}."
+        )
+        if name == command:
+            module = import_module(f"spectrod.cli.{name}")
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    args = _parser(command).parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except SpectrodError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # What read our output has gone (head, less): nothing more to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        # The last resort: a user sees one line; whoever debugs it, all.
+        if os.environ.get("SPECTROD_DEBUG"):
+            raise
+        return _fail(
+            f"{error!r}: a bug; please report it (SPECTROD_DEBUG=1 shows where)", _INTERNAL
+        )
+
+
+def _fail(text: str, exit_code: int) -> int:
+    print(f"spectrod: {text}", file=sys.stderr)
+    return exit_code

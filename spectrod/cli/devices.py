@@ -1,0 +1,81 @@
+"""``spectrod devices``: audio inputs and OpenCL devices, and which would be used."""
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from spectrod import config
+from spectrod.cli import options
+from spectrod.errors import SpectrodError
+from spectrod.opencl.devices import choose, list_devices
+from spectrod.source.soundcard import choose_input, list_inputs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    options.add_config(parser)
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    options.add_engine(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print both lists; a list that cannot be made says why and fails nothing."""
+    settings = config.load(args.config, options.flags(args))
+    found = {"audio_inputs": _audio_inputs(settings), "opencl_devices": _opencl_devices(settings)}
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print_text(found)
+    return 0
+
+
+def _audio_inputs(settings: config.Config) -> dict[str, Any]:
+    kind, _, wanted = settings.source.uri.partition(":")
+    try:
+        inputs = list_inputs()
+        used = choose_input(wanted if kind == "soundcard" else "", inputs)
+    except SpectrodError as error:
+        return {"devices": [], "error": str(error)}
+    return {
+        "devices": [dataclasses.asdict(device) | {"used": device == used} for device in inputs],
+        "error": None,
+    }
+
+
+def _opencl_devices(settings: config.Config) -> dict[str, Any]:
+    try:
+        devices = list_devices()
+        used = choose(settings.engine.device)
+    except SpectrodError as error:
+        return {"devices": [], "error": str(error)}
+    return {
+        "devices": [dataclasses.asdict(device) | {"used": device == used} for device in devices],
+        "error": None,
+    }
+
+
+def _print_text(found: dict[str, Any]) -> None:
+    print("Audio inputs (source.uri = 'soundcard:NAME'); * is the one used")
+    for device in found["audio_inputs"]["devices"]:
+        print(
+            f"{_mark(device)} {device['index']:3} {device['name']}  [{device['host_api']}] "
+            f"{device['channels']} channels, {device['samplerate']:g} Hz"
+        )
+    _print_error(found["audio_inputs"])
+    print("\nOpenCL devices (engine.device = 'NAME'); * is the one used")
+    for device in found["opencl_devices"]["devices"]:
+        print(
+            f"{_mark(device)} {device['id']:>5} {device['name']}  {device['kind']}, "
+            f"{device['compute_units']} compute units, driver {device['driver_version']}"
+        )
+    _print_error(found["opencl_devices"])
+
+
+def _mark(device: dict[str, Any]) -> str:
+    return "*" if device["used"] else " "
+
+
+def _print_error(part: dict[str, Any]) -> None:
+    if part["error"]:
+        print(f"  none: {part['error']}")

@@ -1,0 +1,159 @@
+"""``spectrod run``: the daemon, in the foreground."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from logging.handlers import MemoryHandler
+
+import msgspec
+
+import spectrod
+from spectrod import config
+from spectrod.cli import options
+from spectrod.config import Config
+from spectrod.pipeline import Pipeline, build_daemon
+from spectrod.service import Notifier, configure_logging, serve, status_line
+from spectrod.stats import Stats
+
+_log = logging.getLogger("spectrod")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    options.add_config(parser)
+    parser.add_argument(
+        "--source", metavar="SRC", help="sound file, -, signal:KIND,..., soundcard[:NAME], auto"
+    )
+    parser.add_argument("--name", help="the source's name in topics")
+    parser.add_argument(
+        "--publish", metavar="ENDPOINT", action="append", help="ZeroMQ endpoint; may be repeated"
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        default=None,
+        help="allow endpoints that other machines can reach, without encryption",
+    )
+    parser.add_argument(
+        "--show",
+        choices=("auto", "live", "status", "none"),
+        default="auto",
+        help="on standard output: a live spectrum, a status line a second, or nothing; auto takes "
+        "live on a terminal, none under systemd, status otherwise",
+    )
+    parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
+    options.add_source(parser)
+    options.add_analysis(parser)
+    options.add_engine(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until a signal, the source's end or a failure."""
+    flags = options.flags(args)
+    settings = config.load(args.config, flags)
+    configure_logging(settings.log.level, settings.log.style)
+    notifier = Notifier()
+    show = _choose_show(args.show)
+    pipeline = build_daemon(settings)
+    try:
+        pipeline.start()
+    except BaseException:
+        pipeline.stop()
+        raise
+    _announce(pipeline)
+    reload = _Reload(pipeline, settings, lambda: config.load(args.config, flags))
+    on_tick = _print_status if show == "status" else None
+    with _live_view(pipeline) if show == "live" else _no_view():
+        return serve(pipeline, reload=reload, notifier=notifier, on_tick=on_tick)
+
+
+def _choose_show(wanted: str) -> str:
+    if wanted != "auto":
+        return wanted
+    if "NOTIFY_SOCKET" in os.environ:  # systemd has the status line already
+        return "none"
+    return "live" if sys.stdout.isatty() else "status"
+
+
+def _announce(pipeline: Pipeline) -> None:
+    assert pipeline.publisher is not None
+    endpoint, *others = pipeline.publisher.endpoints
+    _log.info("spectrod %s, engine %s", spectrod.__version__, pipeline.engine.name)
+    _log.info("source: %s, %g Hz", pipeline.source.description, pipeline.source.fs)
+    _log.info("publishing at %s", ", ".join([endpoint, *others]))
+    _log.info("watch it: spectrod view %s", endpoint)
+
+
+def _print_status(stats: Stats) -> None:
+    print(status_line(stats), flush=True)
+
+
+class _Reload:
+    """Applies what can change while running, and says what cannot."""
+
+    def __init__(self, pipeline: Pipeline, settings: Config, load: Callable[[], Config]) -> None:
+        self._pipeline, self._settings, self._load = pipeline, settings, load
+
+    def __call__(self) -> list[str]:
+        new = self._load()
+        changed = config.changed_keys(self._settings, new)
+        live = [key for key in changed if key.startswith(("analysis.", "log."))]
+        if any(key.startswith("analysis.") for key in live):
+            source = self._pipeline.source
+            self._pipeline.reconfigure(new.analysis.spec(source.fs, source.channels))
+        configure_logging(new.log.level, new.log.style)
+        # What was not applied stays in the old settings, so that the next reload names it again.
+        self._settings = msgspec.structs.replace(self._settings, analysis=new.analysis, log=new.log)
+        lines = [f"applied {key}" for key in live]
+        lines += [f"{key} needs a restart" for key in changed if key not in live]
+        return lines or ["nothing has changed"]
+
+
+@contextmanager
+def _no_view() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _live_view(pipeline: Pipeline) -> Iterator[None]:
+    """Show our own messages in the terminal, as any subscriber would see them.
+
+    Log lines wait until the terminal is given back. The view's end (q) ends the daemon.
+    """
+    from spectrod.view.terminal import view  # noqa: PLC0415 - no need to load it otherwise
+
+    assert pipeline.publisher is not None
+    endpoint = pipeline.publisher.endpoints[0]
+    stop = threading.Event()
+
+    def show() -> None:
+        view(endpoint, stop=stop)
+        if not stop.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=show, name="spectrod-view", daemon=True)
+    with _held_log():
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+@contextmanager
+def _held_log() -> Iterator[None]:
+    root = logging.getLogger()
+    shown = root.handlers[:]
+    held = MemoryHandler(1000, flushLevel=logging.CRITICAL + 1, target=shown[0] if shown else None)
+    root.handlers[:] = [held]
+    try:
+        yield
+    finally:
+        root.handlers[:] = shown
+        held.close()
