@@ -1,0 +1,1 @@
+"""Spectra to files: pooled columns of power, and the spectrogram picture made of them."""

@@ -1,0 +1,71 @@
+"""Colour maps for pictures: perceptually even ones, grey, and each of them reversed."""
+
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import ConfigError
+
+Uint8Array = NDArray[np.uint8]
+
+_REVERSED = "_r"
+
+
+@cache
+def _tables() -> dict[str, Uint8Array]:
+    """Read the maps: a name on a line of its own, then its entries in hexadecimal."""
+    text = resources.files(__package__).joinpath("colormaps.txt").read_text(encoding="ascii")
+    entries: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        if len(line) < 96:
+            name = line
+            entries[name] = ""
+        else:
+            entries[name] += line
+    tables = {
+        name: np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, 3)
+        for name, digits in entries.items()
+    }
+    tables["grey"] = np.repeat(np.arange(256, dtype=np.uint8)[:, np.newaxis], 3, axis=1)
+    return tables
+
+
+def colormap_names() -> tuple[str, ...]:
+    """Names that ``colormap`` takes; each may be followed by ``_r`` to reverse it."""
+    return tuple(_tables())
+
+
+def colormap(name: str, n_entries: int) -> Uint8Array:
+    """Make a table of colours, lowest level first.
+
+    Parameters
+    ----------
+    name : str
+        One of ``colormap_names()``, or one followed by ``_r``: reversed.
+    n_entries : int
+        Colours wanted, >= 2; interpolated from 256, both ends kept.
+
+    Returns
+    -------
+    table : (n_entries, 3) uint8
+        sRGB.
+
+    Raises
+    ------
+    ConfigError
+        If the name is not known.
+    """
+    table = _tables().get(name.removesuffix(_REVERSED))
+    if table is None:
+        names = ", ".join(colormap_names())
+        raise ConfigError(f"colormap={name!r}: must be one of {names}, or one followed by _r")
+    if name.endswith(_REVERSED):
+        table = table[::-1]
+    where = np.linspace(0.0, len(table) - 1.0, n_entries)
+    channels = [np.interp(where, np.arange(len(table)), channel) for channel in table.T]
+    return np.asarray(np.rint(np.stack(channels, axis=1)), np.uint8)

@@ -1,0 +1,254 @@
+"""Pooled columns to a spectrogram PNG: levels, colours, axes, and what maps pixels back to them."""
+
+import io
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from PIL import Image, PngImagePlugin
+
+from spectrod.record.axes import Axis, FrequencyAxis, elapsed_axis, linear_ticks, utc_axis
+from spectrod.record.colormaps import Uint8Array
+from spectrod.record.drawing import Page, draw
+from spectrod.record.layout import LABEL_PX, Box, arrange, fitting
+from spectrod.record.lettering import text_width
+from spectrod.record.options import PictureOptions
+from spectrod.record.pixelmap import METADATA_KEY, PixelMap, Recording
+from spectrod.record.pooling import ColumnPool
+from spectrod.record.raster import bin_spans, column_spans, max_of_bins, power_to_level
+from spectrod.record.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
+from spectrod.types import SpectrumSpec
+from spectrod.units import FLOOR_DBFS, Float32Array, Float64Array
+
+__all__ = ["PictureOptions", "Recording", "automatic_range", "render"]
+
+Transpose = Callable[[Float32Array], Float32Array]
+
+UNIT_LABELS = {"spectrum": "dBFS", "density": "dB re FS^2/Hz"}
+
+_RANGE_STEP_DB = 5.0
+_RANGE_MIN_DB, _RANGE_MAX_DB = 30.0, 90.0
+_SILENT_RANGE_DB = (-100.0, -20.0)
+_HATCH_PERIOD, _HATCH_WIDTH = 8, 2
+
+
+def _n_samples(pool: ColumnPool, spec: SpectrumSpec) -> int:
+    """Count samples from the first frame's first to the last frame's last."""
+    return pool.last_sample - pool.first_sample + spec.win_length
+
+
+def _time_edges(pool: ColumnPool, spec: SpectrumSpec, width: int) -> Float64Array:
+    """Slot coordinates of the pixel columns' limits.
+
+    A frame stands for the hop around its window's centre: slot s covers the samples within half a
+    hop of ``s * hop + win_length / 2``.
+    """
+    samples = np.linspace(0.0, _n_samples(pool, spec), width + 1)
+    return (samples - spec.win_length / 2.0) / pool.hop + 0.5
+
+
+def _levels(
+    pool: ColumnPool, spec: SpectrumSpec, options: PictureOptions, transpose: Transpose
+) -> Float32Array:
+    """Level of every data pixel, shape (channels, rows, columns), lowest frequency first."""
+    edges = _time_edges(pool, spec, options.width)
+    lo, hi = column_spans(edges, pool.n_slots, pool.frames_per_column)
+    f_edges = options.frequency_axis(spec).edges(options.height_for(spec.channels))
+    bins = bin_spans(f_edges, spec.delta_f, spec.n_bins)
+    rows = [
+        max_of_bins(transpose(pool.mean(channel, lo, hi)), bins) for channel in range(spec.channels)
+    ]
+    return power_to_level(np.stack(rows), spec.scaling)
+
+
+def automatic_range(levels: Float32Array) -> tuple[float, float]:
+    """Choose the colour map's range: robust, and ending on multiples of 5 dB.
+
+    Parameters
+    ----------
+    levels : (...) float32
+        Levels of the data pixels; NaN where there are none.
+
+    Returns
+    -------
+    lo, hi : float
+        From the 5th percentile to the 99.95th, 30 to 90 dB apart (the loud end stands). Digital
+        silence does not count; where there is nothing else, a usual range is given.
+    """
+    heard = levels[levels > FLOOR_DBFS + 1.0]
+    if heard.size == 0:
+        return _SILENT_RANGE_DB
+    quiet, loud = float(np.percentile(heard, 5.0)), float(np.percentile(heard, 99.95))
+    hi = _RANGE_STEP_DB * float(np.ceil(loud / _RANGE_STEP_DB))
+    lo = _RANGE_STEP_DB * float(np.floor(quiet / _RANGE_STEP_DB))
+    return min(max(lo, hi - _RANGE_MAX_DB), hi - _RANGE_MIN_DB), hi
+
+
+def _entries(levels: Float32Array, lo: float, hi: float) -> Uint8Array:
+    """Palette entries of one channel's levels, hatched where they are NaN."""
+    is_gap = np.isnan(levels)
+    scaled = np.clip((levels - lo) * ((N_LEVELS - 1) / (hi - lo)), 0.0, N_LEVELS - 1.0)
+    entries = np.rint(np.where(is_gap, 0.0, scaled)).astype(np.uint8)
+    if is_gap.any():
+        diagonal = np.add.outer(*map(np.arange, levels.shape))
+        is_line = diagonal % _HATCH_PERIOD < _HATCH_WIDTH
+        entries[is_gap & is_line] = GAP
+        entries[is_gap & ~is_line] = N_LEVELS
+    return entries
+
+
+def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
+    return fitting(
+        axis.candidates(max(1, height // 40)),
+        lambda f_hz: axis.fraction(f_hz) * height,
+        lambda _: LABEL_PX,
+        spacing=6.0,
+    )
+
+
+def _level_labels(lo: float, hi: float, height: int, unit: str) -> Axis:
+    return Axis(linear_ticks(lo, hi, max(1, height // 40)), unit)
+
+
+def _time_candidates(
+    options: PictureOptions, begin_utc_ns: int, duration_s: float
+) -> Iterator[Axis]:
+    for count in range(max(1, options.width // 80), 0, -1):
+        if options.time_axis == "utc":
+            yield utc_axis(begin_utc_ns, duration_s, count)
+        else:
+            yield elapsed_axis(duration_s, count)
+
+
+def _time_labels(options: PictureOptions, begin_utc_ns: int, duration_s: float) -> Axis:
+    return fitting(
+        _time_candidates(options, begin_utc_ns, duration_s),
+        lambda t_s: t_s / duration_s * options.width,
+        lambda label: text_width(label, LABEL_PX),
+        spacing=20.0,
+    )
+
+
+def _number(value: float) -> str:
+    """Four significant digits without an exponent."""
+    return (
+        f"{value:.{max(0, 3 - int(np.floor(np.log10(value))))}f}" if value < 1e3 else f"{value:.0f}"
+    )
+
+
+def _footer(pool: ColumnPool, about: Recording, options: PictureOptions) -> list[str]:
+    """Say what a reader needs to know to trust the numbers."""
+    spec = about.spec
+    padding = f", zero-padded to {spec.nfft}" if spec.nfft > spec.win_length else ""
+    pieces = [
+        f"{spec.window} window, N = {spec.win_length}{padding}",
+        f"hop {spec.hop}",
+        f"bin width {_number(spec.delta_f)} Hz",
+        f"ENBW {_number(spec.enbw_hz)} Hz",
+        f"sampled at {spec.fs:g} Hz",
+    ]
+    frames_per_pixel = pool.n_slots / options.width
+    if frames_per_pixel > 1.0:
+        pieces.append(f"column: mean of {_number(frames_per_pixel)} frames")
+    if about.gaps:
+        missing_s = _number(about.gap_samples / spec.fs) if about.gap_samples else "0"
+        pieces.append(f"gaps: {about.gaps}, {missing_s} s missing")
+    return [*pieces, about.software]
+
+
+def render(
+    pool: ColumnPool, about: Recording, options: PictureOptions, transpose: Transpose
+) -> bytes:
+    """Draw the spectrogram.
+
+    A pixel is the mean power over time of the frames in its column (the nearest frame where
+    columns are narrower than a hop), and of those the largest among the bins in its row. The time
+    axis spans the samples that were analysed: the first frame's first to the last one's last.
+
+    Parameters
+    ----------
+    pool : ColumnPool
+        At least one frame of linear power.
+    about : Recording
+        What they mean.
+    options : PictureOptions
+        Already checked against the spec.
+    transpose : callable
+        From a C-contiguous (columns, bins) float32 matrix to (bins, columns).
+
+    Returns
+    -------
+    png : bytes
+        Palette PNG; its text entry "spectrod" holds a ``PixelMap``.
+    """
+    levels = _levels(pool, about.spec, options, transpose)
+    lo, hi = options.levels or automatic_range(levels)
+    page = _compose(pool, about, options, (lo, hi))
+    canvas = ink_entries(draw(page))
+    for box, channel in zip(page.layout.plots, levels, strict=True):
+        _paste(canvas, box, _entries(channel[::-1], lo, hi))
+    bar = np.linspace(N_LEVELS - 1, 0, page.layout.bar.height).round().astype(np.uint8)
+    _paste(canvas, page.layout.bar, bar[:, np.newaxis])
+    colours = palette(options.colormap, THEMES[options.theme])
+    return _encode(canvas, colours, _pixel_map(page, about), options.title)
+
+
+def _compose(
+    pool: ColumnPool, about: Recording, options: PictureOptions, levels: tuple[float, float]
+) -> Page:
+    """Choose all texts and place them."""
+    spec = about.spec
+    height = options.height_for(spec.channels)
+    f_axis = options.frequency_axis(spec)
+    f_labels = _frequency_labels(f_axis, height)
+    level_labels = _level_labels(*levels, height * spec.channels, UNIT_LABELS[spec.scaling])
+    duration_s = _n_samples(pool, spec) / spec.fs
+    return Page(
+        layout=arrange(
+            (options.width, height),
+            spec.channels,
+            f_labels,
+            level_labels,
+            _footer(pool, about, options),
+            has_title=bool(options.title),
+        ),
+        title=options.title,
+        f_axis=f_axis,
+        f_labels=f_labels,
+        t_labels=_time_labels(options, about.begin_utc_ns, duration_s),
+        duration_s=duration_s,
+        level_labels=level_labels,
+        levels=levels,
+    )
+
+
+def _pixel_map(page: Page, about: Recording) -> PixelMap:
+    lo, hi = page.levels
+    return PixelMap(
+        plots=tuple((box.left, box.top, box.width, box.height) for box in page.layout.plots),
+        f_scale=page.f_axis.scale,
+        f_min_hz=page.f_axis.lo_hz,
+        f_max_hz=page.f_axis.hi_hz,
+        duration_s=page.duration_s,
+        level_min=lo,
+        level_max=hi,
+        level_unit=page.level_labels.title,
+        n_levels=N_LEVELS,
+        **about.facts(),
+    )
+
+
+def _paste(canvas: Uint8Array, box: Box, entries: Uint8Array) -> None:
+    canvas[box.top : box.bottom, box.left : box.right] = entries
+
+
+def _encode(canvas: Uint8Array, colours: bytes, pixels: PixelMap, title: str) -> bytes:
+    image = Image.fromarray(canvas)
+    image.putpalette(colours)
+    info = PngImagePlugin.PngInfo()
+    if title:
+        info.add_text("Title", title)
+    info.add_text("Software", pixels.software)
+    info.add_text(METADATA_KEY, pixels.to_json())
+    out = io.BytesIO()
+    image.save(out, format="PNG", pnginfo=info)
+    return out.getvalue()

@@ -1,0 +1,115 @@
+"""Columns and bins to pixels: which of them a pixel stands for, and at what level."""
+
+import numpy as np
+
+from spectrod.types import Int64Array
+from spectrod.units import (
+    FULL_SCALE_SINE_FS2,
+    Float32Array,
+    Float64Array,
+    Scaling,
+    power_to_dbfs,
+)
+
+_FUZZ = 1e-6
+"""Rounding allowed where a row's edge falls on that of a bin [bins]."""
+
+
+def column_spans(edges: Float64Array, n_slots: int, frames_per_column: int) -> Float64Array:
+    """Columns that each pixel stands for.
+
+    A pixel at least one column wide takes exactly its area; a narrower one takes the column under
+    its centre. Where the picture begins before the first slot's centre time less half a hop, or
+    ends after the last's, the first and the last column go on.
+
+    Parameters
+    ----------
+    edges : (pixels + 1,) float64
+        Ascending [slots].
+    n_slots : int
+        >= 1.
+    frames_per_column : int
+        Slots in a column, >= 1.
+
+    Returns
+    -------
+    spans : (2, pixels) float64
+        First and last limit of each pixel [columns].
+    """
+    end = n_slots / frames_per_column
+    limits = np.clip(edges / frames_per_column, 0.0, end)
+    lo, hi = limits[:-1], limits[1:]
+    n_columns = np.ceil(end)
+    nearest = np.minimum(np.floor(0.5 * (lo + hi)), n_columns - 1.0)
+    is_narrow = hi - lo < 1.0
+    return np.stack([np.where(is_narrow, nearest, lo), np.where(is_narrow, nearest + 1.0, hi)])
+
+
+def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array:
+    """Bins that each row of pixels stands for.
+
+    A bin's cell reaches half a bin width to either side of its centre. A row takes every bin whose
+    cell it touches: so the row that holds a tone's frequency always takes the bin nearest to it,
+    and no bin in range is left out.
+
+    Parameters
+    ----------
+    edges_hz : (rows + 1,) float64
+        Ascending, from >= 0 to <= the Nyquist frequency [Hz].
+    delta_f : float
+        Bin width [Hz].
+    n_bins : int
+        Bins from 0 Hz to the Nyquist frequency.
+
+    Returns
+    -------
+    spans : (2, rows) int64
+        First bin of each row, and the one after its last.
+    """
+    edges = edges_hz / delta_f
+    first = np.floor(edges[:-1] + 0.5 + _FUZZ)
+    stop = np.ceil(edges[1:] + 0.5 - _FUZZ)
+    last_bin = n_bins - 1
+    first = np.clip(first, 0, last_bin)
+    return np.stack([first, np.clip(stop, first + 1, n_bins)]).astype(np.int64)
+
+
+def max_of_bins(power: Float32Array, spans: Int64Array) -> Float32Array:
+    """Take the largest power among each row's bins.
+
+    The largest, not the mean, so that a tone keeps its level however many bins share its row.
+
+    Parameters
+    ----------
+    power : (bins, columns) float32
+        Linear power; a NaN makes its row and column NaN.
+    spans : (2, rows) int64
+        As from ``bin_spans``.
+
+    Returns
+    -------
+    rows : (rows, columns) float32
+        In the unit of ``power``.
+    """
+    return np.stack([power[first:stop].max(axis=0) for first, stop in spans.T])
+
+
+def power_to_level(power: Float32Array, scaling: Scaling) -> Float32Array:
+    """Convert linear power to levels.
+
+    Parameters
+    ----------
+    power : (...) float32
+        Mean square [FS^2] or density [FS^2/Hz], >= 0 or NaN.
+    scaling : {"spectrum", "density"}
+        Which of the two.
+
+    Returns
+    -------
+    level : (...) float32
+        [dBFS] or [dB re FS^2/Hz]. NaN stays NaN.
+    """
+    level = power_to_dbfs(power)
+    if scaling == "density":
+        level += np.float32(10.0 * np.log10(FULL_SCALE_SINE_FS2))
+    return level
