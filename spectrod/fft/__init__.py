@@ -1,0 +1,1 @@
+"""Transforms on OpenCL devices: sizes, tables, and the plans that an engine executes."""

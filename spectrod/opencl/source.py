@@ -1,0 +1,65 @@
+"""The text of an OpenCL program: defines, the shared header, one kernel file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import spectrod
+from spectrod.errors import InternalError
+
+Defines = tuple[tuple[str, int], ...]
+"""Names and values of a program's ``#define`` lines, in a fixed order."""
+
+_HEADER = "common.clh"
+
+
+def kernel_dir(package: Path | None = None) -> Path:
+    """Find the folder of the kernel files.
+
+    Parameters
+    ----------
+    package : Path, optional
+        Folder of the spectrod package; by default that of the one imported.
+
+    Returns
+    -------
+    folder : Path
+        ``spectrod/kernels`` in an installed wheel, ``kernels`` beside the package in a checkout.
+
+    Raises
+    ------
+    InternalError
+        If neither is there: the installation is broken.
+    """
+    package = package or Path(spectrod.__file__).parent
+    for folder in (package / "kernels", package.parent / "kernels"):
+        if (folder / _HEADER).is_file():
+            return folder
+    raise InternalError(f"no OpenCL kernels in {package}/kernels or beside it: install again")
+
+
+def program_source(file: str, defines: Defines) -> str:
+    """Put a program together.
+
+    Parameters
+    ----------
+    file : str
+        Name of a file in the kernel folder, for example ``"stft_power.cl"``.
+    defines : Defines
+        What shapes the code.
+
+    Returns
+    -------
+    text : str
+        The defines, ``common.clh`` and the file, with markers that make a compiler's log name the
+        file and its own line. Equal text is an equal program.
+    """
+    folder = kernel_dir()
+    parts = [f"#define {name} {value}" for name, value in defines]
+    parts += _marked(folder, (_HEADER, file))
+    return "\n".join(parts) + "\n"
+
+
+def _marked(folder: Path, names: Sequence[str]) -> list[str]:
+    return [
+        f'#line 1 "kernels/{name}"\n{(folder / name).read_text(encoding="utf-8")}' for name in names
+    ]
