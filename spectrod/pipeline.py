@@ -78,6 +78,8 @@ class Pipeline:
         The sink that has a thread to start and stop.
     progress : Wakeup, optional
         Set when the pipeline has finished or failed; share the publisher's to hear of both.
+    max_samples : int, optional
+        Samples a channel after which the source counts as ended.
     on_nonfinite : {"raise", "gap"}
         Whether samples that are not finite end the stream or interrupt it.
     """
@@ -91,11 +93,13 @@ class Pipeline:
         sinks: Sequence[Sink] = (),
         publisher: Publisher | None = None,
         progress: Wakeup | None = None,
+        max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
     ) -> None:
         self.source, self.engine, self.publisher = source, engine, publisher
         self._sinks = [*sinks, *([publisher] if publisher else [])]
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
+        self._max_samples = max_samples
         self._frames = self._gaps = self._gap_samples = 0
         self._state: State = "starting"
         self._failure: SpectrodError | None = None
@@ -207,11 +211,14 @@ class Pipeline:
         self.progress.set()
 
     def _analyse(self) -> None:
-        while not (self.ring.exhausted or self._stopping):
-            block = self.ring.read(_READ_SAMPLES)
+        n_left = self._max_samples
+        while not (self.ring.exhausted or self._stopping or n_left == 0):
+            block = self.ring.read(_READ_SAMPLES if n_left is None else min(_READ_SAMPLES, n_left))
             if block is None:
                 self.ring.data.wait()
                 continue
+            if n_left is not None:
+                n_left = max(0, n_left - block.lost_samples - block.n_samples)
             self._take_new_stream()
             for batch in self._stream.push(block):
                 self._frames += batch.n_frames

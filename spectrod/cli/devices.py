@@ -50,7 +50,17 @@ def _opencl_devices(settings: config.Config) -> dict[str, Any]:
     except SpectrodError as error:
         return {"devices": [], "error": str(error)}
     return {
-        "devices": [dataclasses.asdict(device) | {"used": device == used} for device in devices],
+        "devices": [
+            {
+                "number": device.number,
+                "name": device.label,
+                "kind": device.kind,
+                "compute_units": device.compute_units,
+                "driver": device.driver,
+                "used": device == used,
+            }
+            for device in devices
+        ],
         "error": None,
     }
 
@@ -66,8 +76,8 @@ def _print_text(found: dict[str, Any]) -> None:
     print("\nOpenCL devices (engine.device = 'NAME'); * is the one used")
     for device in found["opencl_devices"]["devices"]:
         print(
-            f"{_mark(device)} {device['id']:>5} {device['name']}  {device['kind']}, "
-            f"{device['compute_units']} compute units, driver {device['driver_version']}"
+            f"{_mark(device)} {device['number']:>3} {device['name']}  {device['kind']}, "
+            f"{device['compute_units']} compute units, driver {device['driver']}"
         )
     _print_error(found["opencl_devices"])
 

@@ -132,7 +132,7 @@ def _live_view(pipeline: Pipeline) -> Iterator[None]:
     stop = threading.Event()
 
     def show() -> None:
-        view(endpoint, stop=stop)
+        view(endpoint, stop=stop.is_set)
         if not stop.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -33,6 +33,8 @@ class Source(Protocol):
     """Samples a channel until it ends; None if it does not, or not foreseeably."""
     is_live: bool
     """True if it cannot wait: a ring that is full is overwritten."""
+    start_utc_ns: int | None
+    """UTC of sample 0 [ns], where something other than the clock at the start says it."""
     failure: SpectrodError | None
     """Why it ended early."""
 
@@ -50,7 +52,8 @@ class PulledSource:
     room in the ring, so nothing is lost; at ``realtime`` pace a block is written when its last
     sample is due.
 
-    Times: sample 0 is at the moment of the start; the rest follow by index / fs.
+    Times: sample 0 is at ``start_utc_ns`` or, where that is not set, at the moment of the start;
+    the rest follow by index / fs.
     """
 
     name: str
@@ -58,6 +61,7 @@ class PulledSource:
     fs: float
     channels: int
     n_samples: int | None = None
+    start_utc_ns: int | None = None
     is_live = False
 
     def __init__(self, pace: Pace) -> None:
@@ -99,7 +103,8 @@ class PulledSource:
             ring.close()
 
     def _fill(self, ring: SampleRing) -> None:
-        t_mono_0, t_utc_0 = time.monotonic_ns(), time.time_ns()
+        t_mono_0 = time.monotonic_ns()
+        t_utc_0 = time.time_ns() if self.start_utc_ns is None else self.start_utc_ns
         index = 0
         for samples in self.blocks(self._block_length(ring)):
             n = samples.shape[1]

@@ -112,6 +112,7 @@ class SoundCardSource:
     """
 
     n_samples: int | None = None
+    start_utc_ns: int | None = None
     is_live = True
 
     def __init__(self, wanted: str = "", samplerate: int = 0, channels: int = 0) -> None:

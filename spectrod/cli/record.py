@@ -1,0 +1,179 @@
+"""``spectrod record``: a recording or a live source to a spectrogram picture."""
+
+import argparse
+import datetime as dt
+from pathlib import Path
+
+import msgspec
+
+import spectrod
+from spectrod import config
+from spectrod.analysis.engine import open_engine
+from spectrod.cli import options
+from spectrod.cli.progress import ProgressBar
+from spectrod.config import AnalysisConfig
+from spectrod.errors import ConfigError, SpectrodError
+from spectrod.pipeline import Pipeline
+from spectrod.record.colormaps import colormap_names
+from spectrod.record.options import PictureOptions
+from spectrod.record.sink import PictureSink
+from spectrod.service import configure_logging
+from spectrod.source import Source, open_source
+from spectrod.types import SpectrumSpec
+
+_INTERRUPTED = 130
+_DEFAULT_WIN_LENGTH = 2048
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "source", metavar="SRC", help="sound file, -, signal:KIND,..., soundcard[:NAME]"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", action="append", required=True, help="picture, OUT.png"
+    )
+    parser.add_argument("--duration", metavar="S", type=float, help="stop after so many seconds")
+    parser.add_argument(
+        "--start-time", metavar="ISO8601", help="UTC of the first sample, as 2026-05-01T04:30:00Z"
+    )
+    _add_picture(parser)
+    options.add_source(parser)
+    options.add_analysis(parser)
+    options.add_engine(parser)
+    options.add_config(parser)
+    parser.set_defaults(log_level="warning")
+
+
+def _add_picture(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("picture")
+    group.add_argument("--width", type=int, metavar="PX", help="of the plot (1000)")
+    group.add_argument("--height", type=int, metavar="PX", help="of each channel's plot (512; 288)")
+    group.add_argument("--f-scale", choices=("linear", "log"), help="frequency axis (linear)")
+    group.add_argument("--f-min", type=float, metavar="HZ", help="its lower end")
+    group.add_argument("--f-max", type=float, metavar="HZ", help="its upper end")
+    group.add_argument(
+        "--levels", metavar="LO,HI", help="ends of the colour scale in dB (automatic)"
+    )
+    group.add_argument("--colormap", metavar="NAME", help=", ".join(colormap_names()))
+    group.add_argument("--time-axis", choices=("elapsed", "utc"), help="time axis (elapsed)")
+    group.add_argument("--theme", choices=("light", "dark"), help="of the paper (light)")
+    group.add_argument("--title", help="first line (the source's name)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyse the source to its end and write the pictures."""
+    settings = config.load(args.config, options.flags(args))
+    configure_logging(settings.log.level, settings.log.style)
+    picture = _picture_options(args)
+    source = open_source(settings.source, pace="full")
+    source.start_utc_ns = _start_utc_ns(args, source)
+    max_samples = _max_samples(args, source)
+    spec = _spec(args, settings.analysis, source, max_samples, picture.width)
+    engine = open_engine(settings.engine.engine, settings.engine.device)
+    software = f"spectrod {spectrod.__version__}"
+    sinks = [PictureSink(path, picture, engine.transpose, spec, software) for path in args.output]
+    pipeline = Pipeline(source, spec, engine, sinks=sinks, max_samples=max_samples)
+    try:
+        exit_code = _run_to_the_end(pipeline, max_samples or source.n_samples)
+        for sink in sinks:
+            sink.finish()
+    finally:
+        pipeline.stop()
+    return exit_code
+
+
+def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
+    """Run with a progress bar; Ctrl-C ends a live source, and only that leaves a picture."""
+    exit_code = 0
+    with ProgressBar(pipeline.source.fs, n_samples) as bar:
+        pipeline.start()
+        while not pipeline.finished:
+            try:
+                pipeline.progress.wait(timeout_s=0.1)
+            except KeyboardInterrupt:
+                if not pipeline.source.is_live or exit_code:
+                    raise
+                exit_code = _INTERRUPTED
+                pipeline.end()
+            bar.update(pipeline.ring.written)
+    pipeline.raise_failure()
+    return exit_code
+
+
+def _picture_options(args: argparse.Namespace) -> PictureOptions:
+    given = {
+        "width": args.width,
+        "height": args.height,
+        "f_scale": args.f_scale,
+        "f_min": args.f_min,
+        "f_max": args.f_max,
+        "levels": _levels(args.levels) if args.levels else None,
+        "colormap": args.colormap,
+        "time_axis": args.time_axis,
+        "theme": args.theme,
+        "title": Path(args.source).name if args.title is None else args.title,
+    }
+    return PictureOptions(**{key: value for key, value in given.items() if value is not None})
+
+
+def _levels(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"--levels {text}: must be two numbers of dB, as in -100,-20") from None
+    return low, high
+
+
+def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
+    if args.start_time is None:
+        if args.time_axis == "utc" and source.n_samples is not None:
+            raise ConfigError(
+                f"--time-axis utc: {args.source} does not say when it begins; give --start-time"
+            )
+        return None
+    try:
+        time = dt.datetime.fromisoformat(args.start_time)
+    except ValueError:
+        raise ConfigError(
+            f"--start-time {args.start_time}: must be ISO 8601, as in 2026-05-01T04:30:00Z"
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=dt.UTC)
+    epoch = dt.datetime.fromtimestamp(0, dt.UTC)
+    return (time - epoch) // dt.timedelta(microseconds=1) * 1000
+
+
+def _max_samples(args: argparse.Namespace, source: Source) -> int | None:
+    if args.duration is not None:
+        if not 0.0 < args.duration < 1e9:
+            raise ConfigError(f"--duration {args.duration:g}: must be a positive number of seconds")
+        return max(1, round(float(args.duration) * source.fs))
+    if source.n_samples is None and args.source.startswith("signal:"):
+        raise ConfigError(f"{args.source}: has no end; give --duration")
+    return None
+
+
+def _spec(
+    args: argparse.Namespace,
+    analysis: AnalysisConfig,
+    source: Source,
+    max_samples: int | None,
+    width: int,
+) -> SpectrumSpec:
+    """Fill in what was not asked for: a picture wants other frames than a live stream.
+
+    Short recordings get a frame for each pixel, so that they are not made of blocks; long ones
+    get half-overlapping frames, which use every sample about evenly.
+    """
+    win_length = analysis.win_length if args.win_length else _DEFAULT_WIN_LENGTH
+    n_samples = min(n for n in (source.n_samples, max_samples, 1 << 62) if n is not None)
+    if n_samples < win_length:
+        raise SpectrodError(
+            f"{args.source}: {n_samples} samples are fewer than one window; "
+            f"--win-length {win_length} must be at most that"
+        )
+    hop = analysis.hop if args.hop else max(1, min(win_length // 2, n_samples // width))
+    scaling = "density" if args.scaling == "density" else "spectrum"
+    wanted = msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
+    return wanted.spec(source.fs, source.channels)
