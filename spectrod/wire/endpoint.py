@@ -1,0 +1,128 @@
+"""Where messages go: the syntax and the safety rules of endpoints, without opening anything."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from spectrod.errors import ConfigError
+
+IPC_PATH_MAX_BYTES = 107
+"""Linux's sockaddr_un.sun_path without its final NUL."""
+
+_PORT_MAX = 65535
+_NAME = re.compile(r"[A-Za-z0-9._-]+|\*")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A parsed endpoint.
+
+    Attributes
+    ----------
+    text : str
+        As written; ZeroMQ takes it.
+    transport : {"tcp", "ipc"}
+    host : str
+        TCP: an address, a host or interface name, or ``*`` for all interfaces; else empty.
+    port : int
+        TCP: 1 to 65535, or 0 for any free one (written ``0`` or ``*``).
+    path : str
+        IPC: path of the socket; else empty.
+    """
+
+    text: str
+    transport: Literal["tcp", "ipc"]
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the host is an IPv6 address."""
+        return ":" in self.host
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.transport == "ipc" or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read ``tcp://HOST:PORT`` or ``ipc://PATH``.
+
+    Raises
+    ------
+    ConfigError
+        If the text is neither. ZeroMQ itself takes a port of 70000 as 4464.
+    """
+    transport, separator, address = text.partition("://")
+    if separator and transport == "tcp":
+        return _parse_tcp(text, address)
+    if separator and transport == "ipc":
+        return _parse_ipc(text, address)
+    raise ConfigError(f"endpoint={text!r}: must be tcp://HOST:PORT or ipc://PATH")
+
+
+def parse_remote(text: str) -> Endpoint:
+    """Read an endpoint to connect to, which must say host and port.
+
+    Raises
+    ------
+    ConfigError
+        As ``parse_endpoint``, and if the host or the port is left open.
+    """
+    endpoint = parse_endpoint(text)
+    if endpoint.transport == "tcp" and (endpoint.host == "*" or endpoint.port == 0):
+        raise ConfigError(f"endpoint={text!r}: to connect, name a host and a port of 1 to 65535")
+    return endpoint
+
+
+def check_bindable(endpoint: Endpoint, *, insecure: bool) -> None:
+    """Refuse an endpoint that strangers could read.
+
+    Raises
+    ------
+    ConfigError
+        If other machines could reach it and insecure is not set.
+    """
+    if not (insecure or endpoint.is_local):
+        raise ConfigError(
+            f"endpoint={endpoint.text!r}: anyone on the network could listen; "
+            "bind to 127.0.0.1, or allow it with --insecure"
+        )
+
+
+def _parse_tcp(text: str, address: str) -> Endpoint:
+    host, _, port = address.rpartition(":")
+    if port != "*" and not (re.fullmatch(r"[0-9]{1,5}", port) and int(port) <= _PORT_MAX):
+        raise ConfigError(f"endpoint={text!r}: the port must be 0 to {_PORT_MAX}, or * for any")
+    return Endpoint(text, "tcp", host=_parse_host(text, host), port=int(port) if port != "*" else 0)
+
+
+def _parse_host(text: str, host: str) -> str:
+    if host.startswith("[") and host.endswith("]"):
+        try:
+            return str(ipaddress.IPv6Address(host[1:-1]))
+        except ValueError:
+            pass  # told below
+    elif _NAME.fullmatch(host):
+        return host
+    raise ConfigError(f"endpoint={text!r}: the host must be a name, an address, [IPv6] or *")
+
+
+def _parse_ipc(text: str, path: str) -> Endpoint:
+    if not path or path[0] in "@*" or "\0" in path:
+        # ZeroMQ's abstract sockets (@) have no permissions: every local user could listen.
+        raise ConfigError(f"endpoint={text!r}: ipc:// must be followed by the path of a socket")
+    size_bytes = len(path.encode())
+    if size_bytes > IPC_PATH_MAX_BYTES:
+        raise ConfigError(
+            f"endpoint={text!r}: its path has {size_bytes} bytes, at most {IPC_PATH_MAX_BYTES} fit"
+        )
+    return Endpoint(text, "ipc", path=path)
