@@ -1,0 +1,1 @@
+"""Spectra for people: the terminal view and one-line status."""

@@ -1,0 +1,105 @@
+"""Levels of a received spectrum in decibels, and the tone that stands highest in it."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from spectrod.errors import ConfigError
+from spectrod.units import FLOOR_DBFS, Float64Array
+from spectrod.windows import get_window
+from spectrod.wire.schema import Frame, SpectrumHeader
+
+_LOBE_POINTS = 33
+_LOBE_FLOOR_DB = -200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest point of a spectrum."""
+
+    frequency_hz: float
+    level_db: float
+    is_interpolated: bool
+    """False where only the bin is known: at the spectrum's ends, or with an unknown window."""
+
+
+def levels_db(frame: Frame) -> Float64Array:
+    """Express a frame's values in decibels, shape (n_bins,) [``level_unit``].
+
+    NaN becomes the floor, -200 dB, and so does silence.
+    """
+    values = frame.values.astype(np.float64)
+    if not frame.header.unit.startswith("dB"):
+        values = 10.0 * np.log10(np.maximum(values, 10.0 ** (FLOOR_DBFS / 10.0)))
+    return np.fmax(values, FLOOR_DBFS)
+
+
+def level_unit(header: SpectrumHeader) -> str:
+    """Name the unit of ``levels_db``."""
+    return header.unit if header.unit.startswith("dB") else f"dB re {header.unit}"
+
+
+def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
+    """Find the highest tone.
+
+    Parameters
+    ----------
+    levels : (n_bins,) float64
+        Spectrum [dB].
+    header : SpectrumHeader
+        Says window, lengths and sample rate.
+
+    Returns
+    -------
+    peak : Peak or None
+        None if all is silent.
+
+    Notes
+    -----
+    Where a lone tone lies between two bins follows from the difference of the two, because the
+    window's transform is known; exact for one steady tone, whatever the window and the padding.
+    The level is corrected by what the window loses there.
+    """
+    k = int(np.argmax(levels))
+    if levels[k] <= FLOOR_DBFS:
+        return None
+    delta_f = header.fs / header.nfft
+    lobe = _lobe_or_none(header)
+    # A neighbour at DC or Nyquist is scaled otherwise: it is not doubled.
+    if lobe is None or not 2 <= k <= len(levels) - 3:
+        return Peak(k * delta_f, float(levels[k]), is_interpolated=False)
+    offsets, loss_db, difference_db = lobe
+    side = 1 if levels[k + 1] > levels[k - 1] else -1
+    offset = np.interp(levels[k + side] - levels[k], difference_db, offsets)
+    level = levels[k] + np.interp(offset, offsets, loss_db)
+    return Peak(float((k + side * offset) * delta_f), float(level), is_interpolated=True)
+
+
+_Lobe = tuple[Float64Array, Float64Array, Float64Array]
+
+
+def _lobe_or_none(header: SpectrumHeader) -> _Lobe | None:
+    # A header may claim anything; only nfft is vouched for, by the size of the payload.
+    if not 2 <= header.win_length <= header.nfft:
+        return None
+    try:
+        return _main_lobe(header.window, header.win_length, header.nfft)
+    except ConfigError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def _main_lobe(window: str, win_length: int, nfft: int) -> _Lobe:
+    """Tabulate a tone's offset from its bin, the loss there, the neighbour's level under it."""
+    taper = get_window(window, win_length)
+    phase = 2.0j * np.pi * np.arange(win_length) / nfft
+
+    def response_db(offset_bins: Float64Array) -> Float64Array:
+        sums = [abs(np.exp(-offset * phase) @ taper.samples) for offset in offset_bins]
+        floor = 10.0 ** (_LOBE_FLOOR_DB / 20.0)
+        return np.asarray(20.0 * np.log10(np.maximum(np.array(sums) / taper.s1, floor)))
+
+    offsets = np.linspace(0.0, 0.5, _LOBE_POINTS)
+    at_bin = response_db(offsets)
+    return offsets, -at_bin, response_db(1.0 - offsets) - at_bin

@@ -1,0 +1,183 @@
+"""The picture as lines of text: a pure function of what has been received."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.units import Float64Array
+from spectrod.view.axes import FrequencyAxis, LevelRange, frequency_axis, level_range
+from spectrod.view.colour import N_SHADES, Style
+from spectrod.view.peak import find_peak
+from spectrod.view.status import losses_text, peak_text, plain
+from spectrod.wire.schema import Frame
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_SHADE_CHARACTERS = np.array(list(" .:-=+*#%@"))
+_MARGIN = 7  # characters for the labels on the left and the line beside them
+_LABEL_STEPS_DB = (10, 20, 30, 60)
+_ROWS_PER_AGE = 5
+_MIN_WIDTH, _MIN_HEIGHT = 30, 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistoryRow:
+    """One row of the waterfall."""
+
+    t_s: float
+    """When it was received, on the clock of ``Scene.now_s``."""
+    levels: Float64Array
+    """Highest level of each bin since the row before, shape (n_bins,) [dB]."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """All that the picture shows."""
+
+    endpoint: str
+    now_s: float = 0.0
+    daemon_state: str | None = None
+    """From the last heartbeat."""
+    silence_s: float = 0.0
+    """Time since the last message [s]."""
+    alive: bool = False
+    frame: Frame | None = None
+    levels: Float64Array | None = None
+    """Of ``frame``, shape (n_bins,) [dB]."""
+    history: Sequence[HistoryRow] = field(default_factory=list)
+    """The newest first."""
+    topics: Sequence[str] = field(default_factory=list)
+    missed: int = 0
+
+
+def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
+    """Draw a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+        What has been received.
+    width, height : int
+        Room [characters].
+    style : Style
+        Colours.
+
+    Returns
+    -------
+    lines : list of str
+        At most height lines, each at most width characters wide beside escape sequences.
+    """
+    frame, levels = scene.frame, scene.levels
+    if frame is None or levels is None:
+        return [_waiting_text(scene)[:width]][:height]
+    head = [line[:width] for line in _head(scene, frame, levels)]
+    foot = _foot(scene, width, style)
+    if width < _MIN_WIDTH or height < _MIN_HEIGHT:
+        return [*head, foot][:height]
+    axis = frequency_axis(frame.header.fs, frame.header.nfft, width - _MARGIN)
+    shown = level_range(frame.header.unit)
+    rows = height - len(head) - 3  # two lines of frequencies, one foot
+    n_spectrum = max(4, rows * 2 // 5)
+    return [
+        *head,
+        *_spectrum(axis.reduce(levels), shown, n_spectrum, style),
+        *_frequencies(axis),
+        *_waterfall(scene, axis, shown, rows - n_spectrum, style),
+        foot,
+    ]
+
+
+def _waiting_text(scene: Scene) -> str:
+    if scene.alive and scene.daemon_state is not None:
+        state = plain(scene.daemon_state)
+        return f"waiting for {scene.endpoint}: the daemon is {state}, no spectrum yet"
+    return f"waiting for {scene.endpoint}"
+
+
+def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
+    h = frame.header
+    peak = peak_text(find_peak(levels, h), h)
+    what = f"{frame.source}/{frame.channel}  {h.fs:g} Hz  {plain(h.window)} {h.win_length}"
+    return [
+        f"{what}  N {h.nfft}  hop {h.hop}  {plain(h.engine)}",
+        f"peak {peak:<28}  seq {h.seq}  {losses_text(h, scene.missed)}",
+    ]
+
+
+def _foot(scene: Scene, width: int, style: Style) -> str:
+    if not scene.alive:
+        text = f"no signal since {scene.silence_s:.1f} s"
+        if scene.daemon_state in ("finished", "failed", "stopped"):
+            text += f": the daemon has {scene.daemon_state}"
+        text = text[:width]
+        return f"\x1b[7m{text}{style.reset}" if style.reset else text
+    channels = f"  1-{min(9, len(scene.topics))} channel" if len(scene.topics) > 1 else ""
+    return f"q quit{channels}  {scene.endpoint}"[:width]
+
+
+def _spectrum(columns: Float64Array, shown: LevelRange, rows: int, style: Style) -> list[str]:
+    eighths = np.rint(shown.fraction(columns) * rows * 8).astype(int)
+    labels = _level_labels(shown, rows)
+    lines = []
+    for row in range(rows):
+        filled = np.clip(eighths - 8 * (rows - 1 - row), 0, 8)
+        bar = "".join([_BLOCKS[k] for k in filled])
+        shade = (N_SHADES - 1) - row * (N_SHADES * 3 // 4) // rows
+        lines.append(f"{labels.get(row, ''):>6}│{style.foreground[shade]}{bar}{style.reset}")
+    return lines
+
+
+def _level_labels(shown: LevelRange, rows: int) -> dict[int, str]:
+    """Round levels by the row whose upper edge is nearest to them, not too dense."""
+    span = shown.top_db - shown.bottom_db
+    step = next((s for s in _LABEL_STEPS_DB if s * rows >= 2 * span), _LABEL_STEPS_DB[-1])
+    first = np.floor(shown.top_db / step) * step
+    levels = np.arange(first, shown.bottom_db, -step)
+    return {int((shown.top_db - level) * rows / span): f"{level:.0f}" for level in levels}
+
+
+def _frequencies(axis: FrequencyAxis) -> list[str]:
+    line = ["─"] * axis.columns
+    labels = [" "] * axis.columns
+    free_from = 0
+    for column, label in axis.ticks():
+        start = max(0, min(column - len(label) // 2, axis.columns - len(label)))
+        if start >= free_from:
+            line[column] = "┬"
+            labels[start : start + len(label)] = label
+            free_from = start + len(label) + 1
+    return [" dB   └" + "".join(line), " Hz    " + "".join(labels)]
+
+
+def _waterfall(
+    scene: Scene, axis: FrequencyAxis, shown: LevelRange, rows: int, style: Style
+) -> list[str]:
+    per_line = 1 if style.depth == "none" else 2  # in colour, half blocks hold two rows a line
+    history = scene.history[: rows * per_line]
+    shades = [
+        (shown.fraction(axis.reduce(row.levels)) * (N_SHADES - 1)).astype(int) for row in history
+    ]
+    lines = []
+    for line, start in enumerate(range(0, len(history), per_line)):
+        is_labelled = line % _ROWS_PER_AGE == 0
+        age = f"{scene.now_s - history[start].t_s:.1f}s" if is_labelled else ""
+        cells = _cells(shades[start : start + per_line], style)
+        lines.append(f"{age:>6}│{cells}{style.reset}")
+    return lines + [""] * (rows - len(lines))
+
+
+def _cells(shades: Sequence[NDArray[np.int64]], style: Style) -> str:
+    """One line of the waterfall, from one row of shades, or from two in colour."""
+    if style.depth == "none":
+        steps = shades[0] * len(_SHADE_CHARACTERS) // N_SHADES
+        return "".join(_SHADE_CHARACTERS[steps])
+    lower = shades[-1] if len(shades) == 2 else np.zeros_like(shades[0])
+    cells: list[str] = []
+    before = (-1, -1)
+    for pair in zip(shades[0].tolist(), lower.tolist(), strict=True):
+        if pair != before:
+            cells.append(style.foreground[pair[0]] + style.background[pair[1]])
+            before = pair
+        cells.append("▀")
+    return "".join(cells)
