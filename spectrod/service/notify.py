@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from spectrod.errors import ConfigError
 
+_SEND_LIMIT_S = 0.2
+
 _log = logging.getLogger(__name__)
 
 
@@ -42,7 +44,11 @@ class Notifier:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = _notify_address(environ)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if self._address else None
+        self._socket: socket.socket | None = None
+        if self._address:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            # A manager that has stopped reading would block the sender once its queue is full.
+            self._socket.settimeout(_SEND_LIMIT_S)
         self._has_failed = False
         self.watchdog_s = _watchdog_s(environ)
 

@@ -68,6 +68,21 @@ def test_a_dead_manager_is_logged_once(tmp_path, caplog):
     notifier.close()
 
 
+@pytest.mark.slow
+def test_a_manager_that_does_not_read_cannot_block(manager, caplog):
+    """Once the manager's queue is full a call gives up, and says so."""
+    receiver, name = manager
+    notifier = Notifier({"NOTIFY_SOCKET": name})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
+        filler.settimeout(0.0)
+        with pytest.raises(BlockingIOError):
+            while True:
+                filler.sendto(b"", receiver.getsockname())
+    notifier.stopping()
+    assert "the service manager cannot be told: timed out" in caplog.text
+    notifier.close()
+
+
 @pytest.mark.parametrize(
     ("environ", "watchdog_s"),
     [
