@@ -58,8 +58,9 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
     Notes
     -----
     Where a lone tone lies between two bins follows from the difference of the two, because the
-    window's transform is known; exact for one steady tone, whatever the window and the padding.
-    The level is corrected by what the window loses there.
+    window's transform is known; exact for one steady tone, whatever the window and the padding,
+    but for what leaks in from the tone's mirror image at negative frequency. The level is
+    corrected by what the window loses there.
     """
     k = int(np.argmax(levels))
     if levels[k] <= FLOOR_DBFS:

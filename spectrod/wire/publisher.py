@@ -248,7 +248,7 @@ class Publisher:
 
     def _send_frame(self, socket: zmq.SyncSocket, queued: QueuedFrame) -> None:
         stream = self._follow(socket, queued.batch)
-        header = encode_header(stream.header(queued, self._epoch, self._overflows(), self.dropped))
+        header = encode_header(stream.header(queued, self._epoch, self._overflows()))
         values = np.ascontiguousarray(queued.batch.values[queued.row], dtype="<f4")
         for name, channel in zip(stream.topics, values, strict=True):
             # Copying is faster than zero-copy at these sizes, and the array may be reused.
@@ -328,10 +328,8 @@ class _Stream:
         same_spec = batch.spec is self.spec or batch.spec == self.spec
         return same_spec and batch.engine == self.engine
 
-    def header(
-        self, queued: QueuedFrame, epoch: int, overflows: int, dropped: int
-    ) -> SpectrumHeader:
-        batch, row, seq, gap_samples = queued
+    def header(self, queued: QueuedFrame, epoch: int, overflows: int) -> SpectrumHeader:
+        batch, row, seq, gap_samples, dropped = queued
         return SpectrumHeader(
             seq=seq,
             epoch=epoch,

@@ -17,6 +17,8 @@ class QueuedFrame(NamedTuple):
     """Number of the frame in its product's topics, counted before anything is dropped."""
     gap_samples: int
     """Samples missing before it, those reported by frames dropped before it included."""
+    dropped: int = 0
+    """Frames dropped so far, all of them older than this one."""
 
 
 class FrameQueue:
@@ -57,7 +59,8 @@ class FrameQueue:
             frame = self._queue.popleft()
             gap_samples = frame.gap_samples + self._dropped_gap_samples
             self._dropped_gap_samples = 0
-        return frame._replace(gap_samples=gap_samples)
+            dropped = self.dropped
+        return frame._replace(gap_samples=gap_samples, dropped=dropped)
 
     def _make_room(self) -> None:
         if len(self._queue) >= self.limit_frames:

@@ -1,0 +1,67 @@
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from spectrod.errors import WireError
+from spectrod.wire.schema import Frame, SpectrumHeader, decode, encode
+
+counts = st.integers(0, 2**63 - 1)
+hertz = st.floats(1e-3, 1e9)
+texts = st.text(max_size=40)
+
+
+@st.composite
+def frames(draw):
+    nfft = draw(st.integers(1, 300))
+    n_bins = nfft // 2 + 1
+    header = SpectrumHeader(
+        seq=draw(counts),
+        epoch=draw(counts),
+        t_utc_ns=draw(st.integers(-(2**63), 2**63 - 1)),
+        t_mono_ns=draw(counts),
+        sample_index=draw(counts),
+        fs=draw(hertz),
+        win_length=draw(st.integers(1, nfft)),
+        nfft=nfft,
+        hop=draw(st.integers(1, 10**6)),
+        window=draw(texts),
+        enbw_hz=draw(hertz),
+        shape=(n_bins,),
+        unit=draw(texts),
+        ref=draw(texts),
+        cal_id=draw(st.none() | texts),
+        engine=draw(texts),
+        gap_samples=draw(counts),
+    )
+    return Frame("spec/a/0/dbfs/", header, draw(npst.arrays(np.float32, n_bins)))
+
+
+@given(frames())
+def test_any_frame_survives_the_wire(frame):
+    """Header and values, NaN and infinities included, come back bit for bit."""
+    received = decode(encode(frame))
+    assert received.header == frame.header
+    assert received.values.tobytes() == frame.values.tobytes()
+
+
+@given(st.lists(st.binary(max_size=200), max_size=4))
+def test_arbitrary_bytes_are_refused_as_a_wire_error(parts):
+    """No bytes from a peer raise anything else."""
+    with pytest.raises(WireError):
+        decode(parts)
+
+
+@given(frames(), st.data())
+def test_a_damaged_message_is_refused_or_read(frame, data):
+    """One changed byte never raises anything but a WireError."""
+    parts = encode(frame)
+    which = data.draw(st.integers(0, 1))
+    damaged = bytearray(parts[which])
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    parts[which] = bytes(damaged)
+    with contextlib.suppress(WireError):
+        decode(parts)

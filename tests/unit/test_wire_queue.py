@@ -1,0 +1,62 @@
+import numpy as np
+
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wire.queue import FrameQueue
+
+SPEC = SpectrumSpec(fs=48000.0, win_length=64, hop=32)
+
+
+def make_batch(n_frames, gap_samples=0):
+    index = np.arange(n_frames, dtype=np.int64)
+    values = np.zeros((n_frames, 1, SPEC.n_bins), np.float32)
+    return SpectrumBatch(values, index, index, index, SPEC, "numpy", gap_samples)
+
+
+def take_all(queue):
+    return list(iter(queue.take, None))
+
+
+def test_frames_leave_in_order_and_numbered():
+    """Numbers go on from batch to batch."""
+    queue = FrameQueue(8)
+    queue.put(make_batch(2))
+    queue.put(make_batch(3))
+    frames = take_all(queue)
+    assert [(frame.seq, frame.row) for frame in frames] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 2)]
+    assert (queue.frames, queue.dropped) == (5, 0)
+
+
+def test_a_full_queue_drops_its_oldest_and_counts():
+    """What is left is the newest, and the hole in the numbers is as long as the count."""
+    queue = FrameQueue(3)
+    queue.put(make_batch(7))
+    frames = take_all(queue)
+    assert [frame.seq for frame in frames] == [4, 5, 6]
+    assert queue.dropped == 4
+    assert [frame.dropped for frame in frames] == [4, 4, 4]
+
+
+def test_a_frame_knows_of_no_drop_after_it():
+    """A frame's count explains the hole before it, not one that comes later."""
+    queue = FrameQueue(2)
+    queue.put(make_batch(2))
+    first = queue.take()
+    queue.put(make_batch(3))
+    assert (first.seq, first.dropped) == (0, 0)
+    assert [(frame.seq, frame.dropped) for frame in take_all(queue)] == [(3, 2), (4, 2)]
+
+
+def test_only_a_batchs_first_frame_has_its_gap():
+    """The gap lies before the batch."""
+    queue = FrameQueue(8)
+    queue.put(make_batch(3, gap_samples=100))
+    assert [frame.gap_samples for frame in take_all(queue)] == [100, 0, 0]
+
+
+def test_the_gap_of_a_dropped_frame_is_passed_on():
+    """No gap goes unreported because its frame was dropped; they add up, once."""
+    queue = FrameQueue(2)
+    queue.put(make_batch(1, gap_samples=100))
+    queue.put(make_batch(1, gap_samples=10))
+    queue.put(make_batch(2, gap_samples=1))
+    assert [frame.gap_samples for frame in take_all(queue)] == [111, 0]

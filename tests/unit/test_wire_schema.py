@@ -1,0 +1,158 @@
+import json
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, WireError
+from spectrod.wire.schema import (
+    Frame,
+    Heartbeat,
+    HeartbeatHeader,
+    SpectrumHeader,
+    decode,
+    encode,
+    heartbeat_topic,
+    topic,
+)
+
+NAME = "spec/mic/0/dbfs/"
+
+
+def make_frame(nfft=64, **fields):
+    n_bins = nfft // 2 + 1
+    header = SpectrumHeader(
+        seq=3,
+        epoch=9,
+        t_utc_ns=1,
+        t_mono_ns=2,
+        sample_index=64,
+        fs=48000.0,
+        win_length=nfft,
+        nfft=nfft,
+        hop=16,
+        window="hann",
+        enbw_hz=1125.0,
+        shape=(n_bins,),
+        unit="dBFS",
+        ref="0 dBFS = full-scale sine",
+        engine="numpy",
+    )
+    return Frame(NAME, header, np.arange(n_bins, dtype=np.float32), **fields)
+
+
+def altered(**fields):
+    """Parts of a frame whose header has other fields."""
+    name, header, payload = encode(make_frame())
+    return [name, json.dumps(json.loads(header) | fields).encode(), payload]
+
+
+@pytest.mark.parametrize("nfft", [64, 65])
+def test_a_frame_survives_the_wire(nfft):
+    """Values, header and topic come back as they went, for even and odd lengths."""
+    sent = make_frame(nfft)
+    received = decode(encode(sent))
+    assert isinstance(received, Frame)
+    assert (received.topic, received.header) == (sent.topic, sent.header)
+    np.testing.assert_array_equal(received.values, sent.values)
+
+
+def test_values_are_read_only_even_from_a_writable_buffer():
+    """Nobody can change a received frame under another reader."""
+    name, header, payload = encode(make_frame())
+    frame = decode([name, header, bytearray(payload)])
+    with pytest.raises(ValueError, match="read-only"):
+        frame.values[0] = 1.0
+
+
+def test_frequencies_are_bin_number_times_bin_width():
+    """The axis begins at 0 Hz and ends at Nyquist for an even length."""
+    f = make_frame().f
+    assert f[0] == 0.0
+    assert f[-1] == 24000.0
+    assert f[1] == 750.0
+
+
+def test_a_frame_names_its_source_and_channel():
+    """Both are taken from the topic."""
+    frame = make_frame()
+    assert (frame.source, frame.channel) == ("mic", "0")
+
+
+def test_unknown_fields_and_further_parts_are_ignored():
+    """The protocol may grow without a new version."""
+    name, header, payload = altered(tint="blue", flags=[1, 2])
+    assert decode([name, header, payload, b"more"]).header.seq == 3
+
+
+def test_a_heartbeat_may_have_a_state_of_a_later_version():
+    """A new state does not break old subscribers."""
+    header = HeartbeatHeader(seq=0, epoch=1, t_utc_ns=2, t_mono_ns=3, state="resting", frames=4)
+    received = decode(encode(Heartbeat("hb/mic/", header)))
+    assert received == Heartbeat("hb/mic/", header)
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"v": 2}, r"Invalid enum value 2 - at `\$\.v`"),
+        ({"schema": "other"}, r"Invalid enum value 'other'"),
+        ({"seq": -1}, r"Expected `int` >= 0 - at `\$\.seq`"),
+        ({"seq": "0"}, r"Expected `int`, got `str` - at `\$\.seq`"),
+        ({"fs": 0}, r"Expected `float` > 0"),
+        ({"nfft": 0}, r"Expected `int` >= 1"),
+        ({"dtype": "\x1b[2J"}, r"Invalid enum value '\\x1b\[2J'"),
+        ({"dtype": "O"}, r"Invalid enum value 'O' - at `\$\.dtype`"),
+        ({"dtype": "<f8"}, r"payload of 132 bytes: shape=\[33\] of <f8 must have 264"),
+        ({"shape": [32]}, r"shape=\[32\]: must be \[nfft // 2 \+ 1\], nfft=64"),
+        ({"shape": [33, 1]}, r"Expected `array` of length 1"),
+        ({"shape": [10**30]}, r"must be \[nfft // 2 \+ 1\]"),
+        ({"nfft": 128, "shape": [65]}, r"payload of 132 bytes: .* must have 260"),
+    ],
+)
+def test_a_header_that_breaks_a_rule_is_refused(fields, rule):
+    """The error names topic, value and rule, in one printable line."""
+    with pytest.raises(WireError, match=rule) as caught:
+        decode(altered(**fields))
+    assert str(caught.value).startswith(NAME)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("parts", "rule"),
+    [
+        ([], "message of 0 parts"),
+        ([b"spec/mic/0/dbfs/"], "message of 1 parts: must be topic, header and payload"),
+        ([b"spec/mic/0/dbfs", b"{}"], "must be spec/SOURCE/CHANNEL/PRODUCT/"),
+        ([b"\x1b[2Jspec/", b"{}"], "must be spec/SOURCE/CHANNEL/PRODUCT/"),
+        ([b"hb/\xff/", b"{}"], r"hb/\\\\xff/"),
+        ([b"hb/mic/", b"{"], "Input data was truncated"),
+        ([b"hb/mic/", b"[]"], "Expected `object`, got `array`"),
+        ([b"hb/mic/", b'{"schema":"\xff"}'], "invalid start byte"),
+        ([b"hb/mic/", b"\x00\n\n"], "JSON is malformed"),
+    ],
+)
+def test_malformed_messages_are_refused(parts, rule):
+    """Any bytes give one WireError of one line, without control characters."""
+    with pytest.raises(WireError, match=rule) as caught:
+        decode(parts)
+    assert str(caught.value).isprintable()
+
+
+def test_a_missing_payload_is_refused():
+    """A spectrum of two parts is told as such."""
+    with pytest.raises(WireError, match="the payload is missing"):
+        decode(encode(make_frame())[:2])
+
+
+def test_topics_end_with_a_slash():
+    """Else a subscription to mic1 would match mic10."""
+    assert topic("mic1", 2, "density") == "spec/mic1/2/density/"
+    assert topic("mic1", 2, "density", kind="meta") == "meta/mic1/2/density/"
+    assert heartbeat_topic("mic1") == "hb/mic1/"
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "mic 1", "mikrofon-ü", "a" * 65, "a\n"])
+def test_source_names_that_would_break_a_topic_are_refused(name):
+    """The name and the rule are told."""
+    with pytest.raises(ConfigError, match=r"source name=.*: must be 1 to 64 of A-Z a-z 0-9"):
+        topic(name, 0, "dbfs")
