@@ -98,7 +98,7 @@ def _entries(levels: Float32Array, lo: float, hi: float) -> Uint8Array:
 
 def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
     return fitting(
-        axis.candidates(max(1, height // 40)),
+        axis.candidates(max(2, height // 40)),
         lambda f_hz: axis.fraction(f_hz) * height,
         lambda _: LABEL_PX,
         spacing=6.0,
@@ -106,7 +106,7 @@ def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
 
 
 def _level_labels(lo: float, hi: float, height: int, unit: str) -> Axis:
-    return Axis(linear_ticks(lo, hi, max(1, height // 40)), unit)
+    return Axis(linear_ticks(lo, hi, max(2, height // 40)), unit)
 
 
 def _time_candidates(
@@ -129,10 +129,10 @@ def _time_labels(options: PictureOptions, begin_utc_ns: int, duration_s: float) 
 
 
 def _number(value: float) -> str:
-    """Four significant digits without an exponent."""
-    return (
-        f"{value:.{max(0, 3 - int(np.floor(np.log10(value))))}f}" if value < 1e3 else f"{value:.0f}"
-    )
+    """Four significant digits without an exponent; whole numbers whole."""
+    if value >= 1000.0:
+        return f"{value:.0f}"
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
 def _footer(pool: ColumnPool, about: Recording, options: PictureOptions) -> list[str]:
@@ -150,8 +150,8 @@ def _footer(pool: ColumnPool, about: Recording, options: PictureOptions) -> list
     if frames_per_pixel > 1.0:
         pieces.append(f"column: mean of {_number(frames_per_pixel)} frames")
     if about.gaps:
-        missing_s = _number(about.gap_samples / spec.fs) if about.gap_samples else "0"
-        pieces.append(f"gaps: {about.gaps}, {missing_s} s missing")
+        missing_s = about.gap_samples / spec.fs
+        pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")
     return [*pieces, about.software]
 
 
@@ -246,7 +246,8 @@ def _encode(canvas: Uint8Array, colours: bytes, pixels: PixelMap, title: str) ->
     image.putpalette(colours)
     info = PngImagePlugin.PngInfo()
     if title:
-        info.add_text("Title", title)
+        # A file name that is not UTF-8 comes with lone surrogates, which no encoding takes.
+        info.add_text("Title", title.encode("utf-8", "replace").decode())
     info.add_text("Software", pixels.software)
     info.add_text(METADATA_KEY, pixels.to_json())
     out = io.BytesIO()

@@ -78,7 +78,15 @@ class PictureSink:
         return self._pool.n_frames
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Add a batch of linear power, of the spec given at the start."""
+        """Add a batch of linear power, of the spec given at the start.
+
+        Raises
+        ------
+        ConfigError
+            If the batch is of another spec: a picture holds one kind of spectrum.
+        """
+        if batch.spec != self._spec:
+            raise ConfigError(f"{self.path}: the analysis has changed; a picture holds one kind")
         if batch.n_frames == 0:
             return
         if self.n_frames == 0:

@@ -1,0 +1,156 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spectrod.record.axes import (
+    FrequencyAxis,
+    elapsed_axis,
+    linear_ticks,
+    nice_step,
+    utc_axis,
+)
+
+DAY_NS = 86_400 * 10**9
+# 2026-11-20T21:47:03Z
+EVENING_NS = 1_795_211_223 * 10**9
+
+
+def labels(axis):
+    return [tick.label for tick in axis.ticks]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.floats(1e-9, 1e12))
+def test_nice_steps_are_one_two_five(at_least):
+    """A nice step is 1, 2 or 5 times a power of ten, just large enough."""
+    step = nice_step(at_least)
+    mantissa = step / 10.0 ** math.floor(math.log10(step * (1.0 + 1e-9)))
+    assert min(abs(mantissa - m) for m in (1.0, 2.0, 5.0)) < 1e-6
+    assert at_least * (1.0 - 2e-9) <= step <= 2.5 * at_least * (1.0 + 1e-6)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.floats(-1e4, 1e4), st.floats(0.01, 1e5), st.integers(1, 20))
+def test_linear_ticks_stay_inside_and_are_few(lo, span, count):
+    """Ticks lie within the axis, ascend, do not exceed the number asked for and read true."""
+    ticks = linear_ticks(lo, lo + span, count)
+    values = [tick.value for tick in ticks]
+    assert values == sorted(set(values))
+    assert len(values) <= count + 1
+    margin = 1e-6 * span + 1e-9 * abs(lo)
+    assert all(lo - margin <= value <= lo + span + margin for value in values)
+    assert all(abs(float(tick.label) - tick.value) <= margin for tick in ticks)
+    assert len({tick.label for tick in ticks}) == len(ticks)
+
+
+def test_linear_ticks_include_both_ends():
+    """Ends on round numbers have their ticks, whatever the rounding of the step."""
+    assert [t.label for t in linear_ticks(0.0, 0.3, 3)] == ["0.0", "0.1", "0.2", "0.3"]
+    assert [t.label for t in linear_ticks(-25.0, -15.0, 5)] == ["-24", "-22", "-20", "-18", "-16"]
+
+
+def test_linear_frequencies_are_in_khz_to_both_ends():
+    """0 to 24 kHz is labelled 0 to 24, at the frequencies that the labels say."""
+    axis = next(FrequencyAxis("linear", 0.0, 24000.0).candidates(12))
+    assert axis.title == "kHz"
+    assert labels(axis)[0] == "0"
+    assert labels(axis)[-1] == "24"
+    assert all(float(t.label) * 1000.0 == pytest.approx(t.value) for t in axis.ticks)
+
+
+def test_low_frequencies_are_in_hz():
+    """An axis that ends below 2 kHz is labelled in Hz."""
+    axis = next(FrequencyAxis("linear", 0.0, 500.0).candidates(5))
+    assert axis.title == "Hz"
+    assert labels(axis) == ["0", "100", "200", "300", "400", "500"]
+
+
+def test_logarithmic_frequencies_reach_both_ends():
+    """20 Hz to 20 kHz has 1-2-5 labels, the ends included."""
+    axis = next(FrequencyAxis("log", 20.0, 20000.0).candidates(12))
+    assert labels(axis) == ["20", "50", "100", "200", "500", "1k", "2k", "5k", "10k", "20k"]
+
+
+def test_a_short_logarithmic_axis_has_linear_ticks():
+    """Less than a decade still gets several labels."""
+    axis = next(FrequencyAxis("log", 900.0, 1100.0).candidates(5))
+    assert labels(axis) == ["900", "950", "1000", "1050", "1100"]
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_frequency_axis_is_its_own_inverse(scale):
+    """Position and frequency convert back and forth; edges are exact at both ends."""
+    axis = FrequencyAxis(scale, 31.0, 22050.0)
+    edges = axis.edges(300)
+    assert edges[0] == 31.0
+    assert edges[-1] == 22050.0
+    for row, f_hz in enumerate(edges):
+        assert axis.fraction(f_hz) == pytest.approx(row / 300, abs=1e-12)
+    centres = axis.centres(300)
+    assert ((edges[:-1] < centres) & (centres < edges[1:])).all()
+
+
+def test_minor_ticks_fill_decades():
+    """A logarithmic axis has 1 to 9 of each decade as minor ticks, a linear one none."""
+    minor = [tick.value for tick in FrequencyAxis("log", 100.0, 1000.0).minor()]
+    assert minor == pytest.approx([100, 200, 300, 400, 500, 600, 700, 800, 900, 1000])
+    assert FrequencyAxis("linear", 0.0, 1000.0).minor() == ()
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "count", "title", "expected"),
+    [
+        (0.0213, 4, "s", ["0.00", "0.01", "0.02"]),
+        (1.0, 5, "s", ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (59.9996, 4, "s", ["0", "15", "30", "45"]),
+        (150.0, 6, "min:s", ["0:00", "0:30", "1:00", "1:30", "2:00", "2:30"]),
+        (3600.0, 4, "h:min", ["0:00", "0:15", "0:30", "0:45", "1:00"]),
+        (3700.0, 200, "h:min:s", ["0:00:00", "0:00:30"]),
+        (86400.0 * 2, 4, "d h:min", ["0d 00:00", "0d 12:00", "1d 00:00", "1d 12:00", "2d 00:00"]),
+        (86400.0 * 9, 5, "d", ["0", "2", "4", "6", "8"]),
+    ],
+)
+def test_elapsed_times_read_like_a_clock(duration_s, count, title, expected):
+    """Labels suit the duration: seconds, minutes, hours or days, at steps a clock shows."""
+    axis = elapsed_axis(duration_s, count)
+    assert axis.title == f"elapsed time [{title}]"
+    assert labels(axis)[: len(expected)] == expected
+
+
+def test_elapsed_labels_carry_over():
+    """A value just below the minute because of rounding does not read 60 seconds."""
+    axis = elapsed_axis(60.3, 200)
+    assert "1:00.0" in labels(axis)
+    assert not any(label.endswith(":60.0") for label in labels(axis))
+
+
+def test_utc_ticks_stand_on_round_times():
+    """Ticks are where the wall clock is round, not where the recording began."""
+    axis = utc_axis(EVENING_NS, 60.0, 6)
+    assert axis.title == "UTC, 2026-11-20"
+    assert labels(axis)[:2] == ["21:47:10", "21:47:20"]
+    assert axis.ticks[0].value == pytest.approx(7.0)
+
+
+def test_utc_fractions_are_exact():
+    """Fractions of a second are right to the digit, despite 1.8e18 ns since 1970."""
+    axis = utc_axis(EVENING_NS + 1, 0.01, 5)
+    assert labels(axis) == ["21:47:03.002", "21:47:03.004", "21:47:03.006", "21:47:03.008",
+                            "21:47:03.010"]  # fmt: skip
+    assert axis.ticks[0].value == pytest.approx(0.002, abs=2e-9)
+
+
+def test_midnight_names_the_day():
+    """A recording over midnight shows the date there, and both dates in the title."""
+    axis = utc_axis(EVENING_NS, 4.0 * 3600.0, 4)
+    assert labels(axis) == ["22:00", "23:00", "Nov 21", "01:00"]
+    assert axis.title == "UTC, 2026-11-20 to 2026-11-21"
+
+
+def test_long_recordings_have_dates():
+    """Over weeks the labels are dates, at midnight."""
+    axis = utc_axis(EVENING_NS, 20.0 * 86400.0, 5)
+    assert labels(axis)[0].startswith("2026-11-2")
+    assert all((EVENING_NS + round(t.value * 1e9)) % DAY_NS < 1000 for t in axis.ticks)

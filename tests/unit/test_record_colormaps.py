@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.record.colormaps import colormap, colormap_names
+from spectrod.record.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
+
+# First and last colours as published by the maps' authors.
+ENDS = {
+    "viridis": ((68, 1, 84), (253, 231, 37)),
+    "magma": ((0, 0, 4), (252, 253, 191)),
+    "inferno": ((0, 0, 4), (252, 255, 164)),
+    "cividis": ((0, 34, 78), (254, 232, 56)),
+    "grey": ((0, 0, 0), (255, 255, 255)),
+}
+
+
+def luminance(table):
+    linear = (table / 255.0) ** 2.2
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_maps_have_their_published_ends(name):
+    """Each map begins and ends with its known colours, at any number of entries."""
+    for n_entries in (2, 239, 240, 256):
+        table = colormap(name, n_entries)
+        assert table.shape == (n_entries, 3)
+        assert (tuple(table[0]), tuple(table[-1])) == ENDS[name]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_louder_is_lighter(name):
+    """Lightness rises all the way, so levels keep their order in print and for every eye."""
+    assert (np.diff(luminance(colormap(name, 64))) > 0.0).all()
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_reversed_maps_are_reversed(name):
+    """The suffix _r turns a map around."""
+    np.testing.assert_array_equal(colormap(f"{name}_r", 256), colormap(name, 256)[::-1])
+
+
+def test_names_are_those_tested():
+    """No map is shipped untested."""
+    assert set(colormap_names()) == set(ENDS)
+
+
+def test_unknown_names_are_listed():
+    """A wrong name is answered with the right ones."""
+    with pytest.raises(ConfigError, match=r"colormap='jet': must be one of viridis, .*, grey, or"):
+        colormap("jet", 256)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_palette_has_data_inks_and_gap(theme):
+    """The 256 entries hold the map, then paper to ink, then the colour of gaps."""
+    entries = np.frombuffer(palette("viridis", THEMES[theme]), np.uint8).reshape(256, 3)
+    np.testing.assert_array_equal(entries[:N_LEVELS], colormap("viridis", N_LEVELS))
+    assert tuple(entries[N_LEVELS]) == THEMES[theme].paper
+    assert tuple(entries[GAP - 1]) == THEMES[theme].ink
+    assert tuple(entries[GAP]) == THEMES[theme].gap
+
+
+def test_ink_never_is_data_nor_gap():
+    """Every coverage has an entry of the ramp, paper and full ink at its ends."""
+    entries = ink_entries(np.arange(256, dtype=np.uint8))
+    assert entries[0] == N_LEVELS
+    assert entries[-1] == GAP - 1
+    assert (np.diff(entries.astype(int)) >= 0).all()

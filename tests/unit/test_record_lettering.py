@@ -1,0 +1,105 @@
+import pytest
+
+from spectrod.record import lettering
+from spectrod.record.axes import Axis, Tick
+from spectrod.record.layout import Box, arrange, fitting
+from spectrod.record.lettering import Sheet, shorten, text_width, wrap
+
+
+@pytest.fixture
+def without_freetype(monkeypatch):
+    """Pillow as it is where FreeType is missing: one bitmap typeface."""
+    monkeypatch.setattr(lettering.features, "check_module", lambda _: False)
+    bitmap = lettering.ImageFont.load_default_imagefont()
+    monkeypatch.setattr(lettering.ImageFont, "load_default", lambda: bitmap)
+    lettering._built_in.cache_clear()
+    lettering._wide.cache_clear()
+    yield
+    lettering._built_in.cache_clear()
+    lettering._wide.cache_clear()
+
+
+def test_short_texts_stay():
+    """A text that fits is not touched."""
+    assert shorten("speech.wav", 13, 500.0) == "speech.wav"
+
+
+def test_long_texts_keep_both_ends():
+    """A long file name keeps its beginning and its suffix, and fits."""
+    short = shorten("a" * 200 + ".wav", 13, 200.0)
+    assert short.startswith("aaa")
+    assert short.endswith(".wav")
+    assert "…" in short
+    assert text_width(short, 13) <= 200.0
+
+
+def test_wrapped_lines_fit_and_lose_nothing():
+    """Pieces are joined into lines no wider than allowed, in order."""
+    pieces = ["hann window", "hop 1024", "bin width 11.72 Hz", "ENBW 17.58 Hz"]
+    lines = wrap(pieces, 12, 180.0)
+    assert len(lines) > 1
+    assert all(text_width(line, 12) <= 180.0 for line in lines)
+    assert [piece.strip() for line in lines for piece in line.split("·")] == pieces
+
+
+@pytest.mark.parametrize("align", [0.0, 0.5, 1.0])
+def test_text_stands_where_it_is_anchored(align):
+    """Text begins, is centred or ends at its anchor, digits centred in height."""
+    sheet = Sheet(200, 60)
+    sheet.text((100, 30), "1000", 20, align=align)
+    ink = sheet.coverage() > 128
+    columns, rows = ink.any(axis=0).nonzero()[0], ink.any(axis=1).nonzero()[0]
+    width = text_width("1000", 20)
+    assert columns[0] >= 100 - align * width - 1.0
+    assert columns[-1] <= 100 + (1.0 - align) * width + 1.0
+    assert (rows[0] + rows[-1]) / 2.0 == pytest.approx(30.0, abs=1.5)
+
+
+def test_characters_without_a_glyph_are_replaced(monkeypatch):
+    """Where no typeface has a character, and for control characters, a question mark stands."""
+    monkeypatch.setattr(lettering, "_wide", lambda _: None)
+    assert lettering._set("Grün\n", 13)[0] == "Gr?n?"
+
+
+def test_bitmap_letters_serve_without_freetype(without_freetype):
+    """Without FreeType texts are still drawn and measured."""
+    sheet = Sheet(200, 40)
+    sheet.text((10, 20), "24 kHz ü", 13)
+    assert sheet.coverage().any()
+    assert text_width("24 kHz", 13) > 0.0
+
+
+def axis_of(*labels):
+    return Axis(tuple(Tick(float(n), label) for n, label in enumerate(labels)), "title")
+
+
+def test_the_first_axis_without_collisions_is_taken():
+    """Of several candidates the first whose labels keep their distance is chosen."""
+    crowded, roomy = axis_of("long label", "long label", "long label"), axis_of("a", "b")
+    chosen = fitting([crowded, roomy], lambda v: v * 20.0, len, spacing=12.0)
+    assert chosen is roomy
+
+
+def test_no_axis_fits():
+    """Where nothing fits the axis keeps its title and has no ticks."""
+    crowded = axis_of("long label", "long label")
+    assert fitting([crowded], lambda v: v * 2.0, len, spacing=12.0) == Axis((), "title")
+
+
+def overlaps(a: Box, b: Box) -> bool:
+    return a.left < b.right and b.left < a.right and a.top < b.bottom and b.top < a.bottom
+
+
+@pytest.mark.parametrize("channels", [1, 2, 5])
+@pytest.mark.parametrize("size", [(200, 50), (1000, 512)])
+def test_parts_do_not_overlap_and_stay_on_the_page(channels, size):
+    """Plots, bar and footer are apart, and inside the page."""
+    f_axis = axis_of("0", "10.000")
+    page = arrange(size, channels, f_axis, axis_of("-100", "-20"), ["x" * 30] * 4, has_title=True)
+    boxes = [*page.plots, page.bar]
+    pairs = [(a, b) for n, a in enumerate(boxes) for b in boxes[n + 1 :]]
+    assert not any(overlaps(a, b) for a, b in pairs)
+    assert all((box.width, box.height) == size for box in page.plots)
+    assert page.bar.right < page.width
+    assert page.footer_y > page.plots[-1].bottom
+    assert page.footer_y + 17 * (len(page.footer) - 1) < page.height

@@ -1,0 +1,82 @@
+import math
+
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.record.picture import PictureOptions
+from spectrod.types import SpectrumSpec
+
+SPEC = SpectrumSpec(fs=48000.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ({"width": 199}, "width=199: must be 200 to 8000 pixels"),
+        ({"width": 8001}, "width=8001: must be"),
+        ({"height": 49}, r"height=49: must be 0 \(automatic\) or 50 to 8000 pixels"),
+        ({"f_scale": "mel"}, "f_scale='mel': must be one of linear, log"),
+        ({"time_axis": "local"}, "time_axis='local': must be one of elapsed, utc"),
+        ({"theme": "pink"}, "theme='pink': must be one of light, dark"),
+        ({"levels": (-20.0, -80.0)}, "levels=-20,-80: must be two numbers of dB, lower first"),
+        ({"levels": (-20.0, -20.0)}, "levels=-20,-20"),
+        ({"levels": (-math.inf, 0.0)}, "levels=-inf,0"),
+        ({"levels": (math.nan, 0.0)}, "levels=nan,0"),
+        ({"colormap": "jet"}, "colormap='jet'"),
+    ],
+)
+def test_bad_options_name_value_and_rule(setting, text):
+    """Each broken rule is one error that names the option, its value and the rule."""
+    with pytest.raises(ConfigError, match=text):
+        PictureOptions(**setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ({"f_max": 24001.0}, "f_max=24001: must be above 0 and at most 24000 Hz"),
+        ({"f_max": 0.0}, "f_max=0: must be"),
+        ({"f_max": math.nan}, "f_max=nan: must be"),
+        ({"f_min": -1.0}, "f_min=-1: must be at least 0 and below f_max"),
+        ({"f_min": 500.0, "f_max": 500.0}, r"f_min=500: must be .* below f_max \(500 Hz\)"),
+        ({"f_min": 0.0, "f_scale": "log"}, "f_min=0: must be above 0 Hz on a logarithmic axis"),
+    ],
+)
+def test_bad_frequencies_name_value_and_rule(setting, text):
+    """Frequency limits are checked against each other and the sample rate."""
+    with pytest.raises(ConfigError, match=text):
+        PictureOptions(**setting).frequency_axis(SPEC)
+
+
+@pytest.mark.parametrize(
+    ("scale", "fs", "f_min"),
+    [
+        ("linear", 48000.0, 0.0),
+        ("log", 48000.0, 20.0),
+        ("log", 44100.0, 20.0),
+        ("log", 8000.0, 2.0),
+        ("log", 1.0e6, 500.0),
+    ],
+)
+def test_default_frequencies(scale, fs, f_min):
+    """By default the axis ends at Nyquist; a logarithmic one begins about three decades below."""
+    axis = PictureOptions(f_scale=scale).frequency_axis(SpectrumSpec(fs=fs, win_length=8192))
+    assert (axis.lo_hz, axis.hi_hz) == (f_min, fs / 2.0)
+
+
+def test_a_logarithmic_axis_begins_at_the_first_bin():
+    """A logarithmic axis does not begin below what the analysis resolves."""
+    axis = PictureOptions(f_scale="log").frequency_axis(SpectrumSpec(fs=48000.0, win_length=64))
+    assert axis.lo_hz == 750.0
+
+
+def test_height_depends_on_channels():
+    """Several channels share the page unless the height is given."""
+    assert PictureOptions().height_for(1) > PictureOptions().height_for(2)
+    assert PictureOptions(height=300).height_for(2) == 300
+
+
+def test_a_picture_has_a_largest_size():
+    """A picture that few programs could open is refused before anything is recorded."""
+    with pytest.raises(ConfigError, match=r"width=8000, height=8000, channels=2: must not exceed"):
+        PictureOptions(width=8000, height=8000).height_for(2)

@@ -1,0 +1,135 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spectrod.errors import InternalError
+from spectrod.record.pooling import ColumnPool
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+HOP = 10
+SPEC = SpectrumSpec(fs=1000.0, channels=2, win_length=16, hop=HOP, scaling="spectrum")
+
+
+def batch_of(values, sample_index):
+    index = np.asarray(sample_index, np.int64)
+    return SpectrumBatch(np.asarray(values, np.float32), index, index, index, SPEC, "numpy")
+
+
+def noise(n_frames, seed=1, bins=3):
+    return np.random.default_rng(seed).exponential(size=(n_frames, 2, bins)).astype(np.float32)
+
+
+def columns_of(pool, channel=0):
+    lo = np.arange(pool.n_columns, dtype=np.float64)
+    return pool.mean(channel, lo, lo + 1.0)
+
+
+def whole_of(pool, channel=0):
+    return pool.mean(channel, np.zeros(1), np.array([float(pool.n_columns)]))[0]
+
+
+def test_frames_that_fit_are_their_own_columns():
+    """Below the limit every frame is a column of its own, unchanged."""
+    values = noise(7)
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(values, np.arange(7) * HOP + 123))
+    assert pool.frames_per_column == 1
+    np.testing.assert_array_equal(columns_of(pool, 1), values[:, 1])
+
+
+@pytest.mark.parametrize("max_columns", [2, 5, 8])
+@pytest.mark.parametrize("n_frames", [1, 9, 16, 33])
+def test_columns_are_means_of_neighbours(n_frames, max_columns):
+    """However often columns merged, each is the mean of its frames, and memory is bounded."""
+    values = noise(n_frames)
+    pool = ColumnPool(HOP, max_columns)
+    for frame in range(n_frames):
+        pool.add(batch_of(values[frame : frame + 1], [frame * HOP]))
+    k = pool.frames_per_column
+    assert pool.n_columns <= max_columns
+    expected = [values[i : i + k, 0].mean(axis=0, dtype=float) for i in range(0, n_frames, k)]
+    np.testing.assert_allclose(columns_of(pool), expected, rtol=1e-7)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    n_frames=st.integers(1, 60),
+    max_columns=st.integers(2, 9),
+    cuts=st.sets(st.integers(1, 59)),
+    skips=st.sets(st.integers(1, 59)),
+)
+def test_batches_may_be_cut_anywhere(n_frames, max_columns, cuts, skips):
+    """Any split into batches, with any gaps, gives the same columns and loses no frame."""
+    values = noise(n_frames)
+    index = np.cumsum([HOP * (37 if n in skips else 1) for n in range(n_frames)])
+    whole, parts = ColumnPool(HOP, max_columns), ColumnPool(HOP, max_columns)
+    whole.add(batch_of(values, index))
+    limits = [0, *sorted(cut for cut in cuts if cut < n_frames), n_frames]
+    for first, stop in pairwise(limits):
+        parts.add(batch_of(values[first:stop], index[first:stop]))
+    assert whole.n_frames == parts.n_frames == n_frames
+    np.testing.assert_allclose(columns_of(parts), columns_of(whole), rtol=1e-7)
+    mean = values[:, 0].mean(axis=0, dtype=float)
+    np.testing.assert_allclose(whole_of(parts), mean, rtol=2e-7)
+
+
+def test_a_gap_is_nan_and_not_zero():
+    """Columns that no frame falls into are NaN; those around them are whole."""
+    values = noise(4)
+    pool = ColumnPool(HOP, 16)
+    pool.add(batch_of(values, [0, 10, 60, 70]))
+    columns = columns_of(pool)
+    assert np.isnan(columns[2:6]).all()
+    np.testing.assert_array_equal(columns[[0, 1, 6, 7]], values[:, 0])
+
+
+def test_frames_off_the_grid_take_the_nearest_slot():
+    """After a gap that is no multiple of the hop, frames go to the slot nearest in time."""
+    pool = ColumnPool(HOP, 16)
+    pool.add(batch_of(noise(3), [0, 44, 54]))
+    assert np.flatnonzero(~np.isnan(columns_of(pool)[:, 0])).tolist() == [0, 4, 5]
+
+
+def test_a_gap_of_months_needs_no_memory():
+    """A jump of the sample index far beyond all columns merges instead of growing."""
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(noise(2), [0, 48_000 * 86_400 * 90]))
+    assert pool.n_columns <= 8
+    assert pool.n_frames == 2
+
+
+def test_a_span_that_cuts_columns_weighs_them():
+    """Where a span's limit cuts a column, its frames count by the part inside."""
+    values = noise(3)
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(values, [0, 10, 20]))
+    got = pool.mean(0, np.array([0.5]), np.array([2.25]))[0]
+    expected = (0.5 * values[0, 0] + values[1, 0] + 0.25 * values[2, 0]) / 1.75
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_quiet_frames_survive_loud_ones():
+    """Silence beside full scale stays exactly silent."""
+    values = np.ones((4, 2, 3), np.float32)
+    values[1] = 0.0
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(values, np.arange(4) * HOP))
+    assert (columns_of(pool)[1] == 0.0).all()
+
+
+def test_an_empty_batch_changes_nothing():
+    """A batch without frames is no first frame."""
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(np.zeros((0, 2, 3)), []))
+    assert pool.n_frames == pool.n_slots == pool.n_columns == 0
+
+
+def test_frames_in_the_past_are_a_bug():
+    """A frame before the last one breaks the contract and is named."""
+    pool = ColumnPool(HOP, 8)
+    pool.add(batch_of(noise(1), [50]))
+    with pytest.raises(InternalError, match="frame at sample 40 after one at 50"):
+        pool.add(batch_of(noise(1), [40]))

@@ -1,0 +1,237 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record.picture import PictureOptions, automatic_range
+from spectrod.record.pixelmap import read_levels
+from spectrod.record.sink import PictureSink
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+FS = 8000.0
+BEGIN_UTC_NS = 1_795_211_223 * 10**9
+SMALL = PictureOptions(width=200, height=64)
+
+
+def spec_of(**settings):
+    defaults = {"fs": FS, "win_length": 128, "hop": 64, "scaling": "spectrum"}
+    return SpectrumSpec(**(defaults | settings))
+
+
+def batch_of(power, spec, first_frame=0, **settings):
+    index = (first_frame + np.arange(len(power), dtype=np.int64)) * spec.hop
+    t_ns = BEGIN_UTC_NS + (index * 1e9 / spec.fs).astype(np.int64)
+    return SpectrumBatch(power.astype(np.float32), index, t_ns, t_ns, spec, "numpy", **settings)
+
+
+def flat(n_frames, spec, power=1e-3):
+    return np.full((n_frames, spec.channels, spec.n_bins), power)
+
+
+def transpose(matrix):
+    assert matrix.flags.c_contiguous
+    assert matrix.dtype == np.float32
+    return np.ascontiguousarray(matrix.T)
+
+
+def sink_of(path, options=SMALL, **settings):
+    return PictureSink(path, options, transpose, spec_of(**settings), "spectrod 1.2.3")
+
+
+def test_nothing_appears_before_the_end(tmp_path):
+    """The file is there after finish and not before, and nothing else is."""
+    path = tmp_path / "x.png"
+    sink = sink_of(path)
+    sink.submit(batch_of(flat(30, spec_of()), spec_of()))
+    assert list(tmp_path.iterdir()) == []
+    assert sink.n_frames == 30
+    sink.finish()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_abort_leaves_nothing(tmp_path):
+    """An aborted recording makes no file, even if finish follows."""
+    sink = sink_of(tmp_path / "x.png")
+    sink.submit(batch_of(flat(3, spec_of()), spec_of()))
+    sink.abort()
+    with pytest.raises(InputError, match="nothing to draw"):
+        sink.finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_frames_no_picture(tmp_path):
+    """A recording shorter than a window is an input error that names the need."""
+    with pytest.raises(InputError, match=r"x\.png: nothing to draw: fewer than 128 samples"):
+        sink_of(tmp_path / "x.png").finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.jpg", "x", "png"])
+def test_unknown_suffixes_are_refused(tmp_path, name):
+    """The suffix decides the format, and only known ones are taken."""
+    with pytest.raises(ConfigError, match=r"a picture's suffix must be one of \.png"):
+        sink_of(tmp_path / name)
+
+
+def test_bad_settings_are_found_at_once(tmp_path):
+    """What cannot work is refused before the first frame."""
+    with pytest.raises(StorageError, match="No such file or directory"):
+        sink_of(tmp_path / "missing" / "x.png")
+    with pytest.raises(ConfigError, match="f_max=5000"):
+        sink_of(tmp_path / "x.png", PictureOptions(f_max=5000.0))
+    with pytest.raises(ConfigError, match="channels=64: must not exceed"):
+        sink_of(tmp_path / "x.png", PictureOptions(width=8000, height=4000), channels=64)
+    with pytest.raises(ConfigError, match="scaling='dbfs'"):
+        sink_of(tmp_path / "x.png", scaling="dbfs")
+
+
+def test_a_changed_analysis_is_refused(tmp_path):
+    """Spectra of another kind never mix into a picture."""
+    other = spec_of(hop=32)
+    with pytest.raises(ConfigError, match="the analysis has changed"):
+        sink_of(tmp_path / "x.png").submit(batch_of(flat(1, other), other))
+
+
+@pytest.mark.parametrize("n_frames", [1, 7, 199, 200, 201, 5000])
+@pytest.mark.parametrize("scaling", ["spectrum", "density"])
+def test_a_flat_spectrum_is_flat(tmp_path, n_frames, scaling):
+    """Any number of equal frames gives one level everywhere, in the right unit."""
+    spec = spec_of(scaling=scaling)
+    sink = sink_of(tmp_path / "x.png", PictureOptions(width=200, height=64, levels=(-40.0, -20.0)),
+                   scaling=scaling)  # fmt: skip
+    sink.submit(batch_of(flat(n_frames, spec), spec))
+    sink.finish()
+    read = read_levels(tmp_path / "x.png")
+    expected = -30.0 + (10.0 * np.log10(2.0) if scaling == "spectrum" else 0.0)
+    assert read.level.shape == (64, 200)
+    np.testing.assert_allclose(read.level, expected, atol=20.0 / 478 + 1e-3)
+    assert read.pixels.level_unit == ("dBFS" if scaling == "spectrum" else "dB re FS^2/Hz")
+    assert read.pixels.duration_s == ((n_frames - 1) * 64 + 128) / FS
+
+
+def test_gaps_are_hatched_and_counted(tmp_path):
+    """Where samples are missing the picture has no level, and the file says how much is."""
+    spec = spec_of()
+    sink = sink_of(tmp_path / "x.png")
+    sink.submit(batch_of(flat(50, spec), spec, discontinuity=True))
+    sink.submit(batch_of(flat(50, spec), spec, 100, discontinuity=True, gap_samples=3136))
+    sink.finish()
+    read = read_levels(tmp_path / "x.png")
+    is_gap = np.isnan(read.level)
+    assert (is_gap.all(axis=0) == is_gap.any(axis=0)).all()
+    gap_t = read.t[is_gap[0]]
+    # Frame 49's hop ends at 49 hops + half a window + half a hop; frame 100's begins likewise.
+    assert gap_t[0] == pytest.approx((49 * 64 + 64 + 32) / FS, abs=0.01)
+    assert gap_t[-1] == pytest.approx((100 * 64 + 64 - 32) / FS, abs=0.01)
+    assert (read.pixels.gaps, read.pixels.gap_samples) == (1, 3136)
+    with Image.open(tmp_path / "x.png") as image:
+        assert (np.asarray(image) == 255).any()
+
+
+def test_a_click_is_where_its_time_says(tmp_path):
+    """A loud frame lights the columns of its own time and no others."""
+    spec = spec_of()
+    power = flat(40, spec, 1e-9)
+    power[25] = 1e-2
+    sink = sink_of(tmp_path / "x.png")
+    sink.submit(batch_of(power, spec))
+    sink.finish()
+    read = read_levels(tmp_path / "x.png")
+    loud_t = read.t[read.level[10] > -40.0]
+    centre_s = (25 * 64 + 64) / FS
+    np.testing.assert_array_less(np.abs(loud_t - centre_s), 32 / FS + 1e-9)
+    assert loud_t.mean() == pytest.approx(centre_s, abs=0.5 * read.pixels.duration_s / 200)
+
+
+def test_channels_have_their_own_plots(tmp_path):
+    """Each channel's levels are in its own plot."""
+    spec = spec_of(channels=3)
+    power = flat(20, spec) * np.array([1.0, 0.1, 0.01])[:, np.newaxis]
+    options = PictureOptions(width=200, height=64, levels=(-60.0, -20.0))
+    sink = sink_of(tmp_path / "x.png", options, channels=3)
+    sink.submit(batch_of(power, spec))
+    sink.finish()
+    levels = [read_levels(tmp_path / "x.png", channel).level for channel in range(3)]
+    for channel, level in enumerate(levels):
+        np.testing.assert_allclose(level, -26.99 - 10.0 * channel, atol=40.0 / 478 + 0.01)
+    with pytest.raises(ConfigError, match=r"channel=3: .*x\.png has 0 to 2"):
+        read_levels(tmp_path / "x.png", 3)
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log"])
+@pytest.mark.parametrize("time_axis", ["elapsed", "utc"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_file_describes_itself(tmp_path, f_scale, time_axis, theme):
+    """Title, software, analysis, start and axes are in the file, whatever it looks like."""
+    options = PictureOptions(width=200, height=64, f_scale=f_scale, time_axis=time_axis,
+                             theme=theme, title="Grüße \udcff.wav")  # fmt: skip
+    sink = sink_of(tmp_path / "x.PNG", options)
+    sink.submit(batch_of(flat(20, spec_of()), spec_of()))
+    sink.finish()
+    pixels = read_levels(tmp_path / "x.PNG").pixels
+    assert pixels.software == "spectrod 1.2.3"
+    assert pixels.begin_utc_ns == BEGIN_UTC_NS
+    assert (pixels.fs, pixels.nfft, pixels.hop, pixels.window) == (FS, 128, 64, "hann")
+    assert (pixels.f_scale, pixels.f_max_hz) == (f_scale, FS / 2.0)
+    with Image.open(tmp_path / "x.PNG") as image:
+        assert image.mode == "P"
+        assert image.info["Title"] == "Grüße ?.wav"
+        assert image.info["Software"] == "spectrod 1.2.3"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(b"", "not a readable picture"), (b"text", "not a readable picture")],
+)
+def test_other_files_are_not_read(tmp_path, content, text):
+    """What is no picture is an input error that names the file."""
+    (tmp_path / "x.png").write_bytes(content)
+    with pytest.raises(InputError, match=rf"x\.png: {text}"):
+        read_levels(tmp_path / "x.png")
+
+
+def test_missing_files_are_named(tmp_path):
+    """A missing picture is an input error with the system's reason."""
+    with pytest.raises(InputError, match=r"x\.png: No such file or directory"):
+        read_levels(tmp_path / "x.png")
+
+
+def test_a_truncated_picture_is_not_read(tmp_path):
+    """A picture cut short is an input error, never half a picture."""
+    sink = sink_of(tmp_path / "x.png")
+    sink.submit(batch_of(flat(20, spec_of()), spec_of()))
+    sink.finish()
+    content = (tmp_path / "x.png").read_bytes()
+    (tmp_path / "y.png").write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"y\.png: "):
+        read_levels(tmp_path / "y.png")
+
+
+def test_pictures_of_others_are_not_read(tmp_path):
+    """A picture without our description, or with a damaged one, is refused."""
+    Image.new("P", (8, 8)).save(tmp_path / "x.png")
+    with pytest.raises(InputError, match="not a spectrogram of spectrod"):
+        read_levels(tmp_path / "x.png")
+
+
+def test_the_automatic_range_is_robust():
+    """Single extremes and digital silence do not set the range; its ends are multiples of 5 dB."""
+    rng = np.random.default_rng(5)
+    levels = rng.uniform(-83.0, -21.0, 100_000).astype(np.float32)
+    levels[:10] = 40.0
+    levels[10:30_000] = -200.0
+    levels[30_000:40_000] = np.nan
+    assert automatic_range(levels) == (-80.0, -20.0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ([-50.0, -50.0], (-80.0, -50.0)),
+        ([-150.0, -1.0], (-90.0, 0.0)),
+        ([-200.0, np.nan], (-100.0, -20.0)),
+    ],
+)
+def test_the_automatic_range_has_bounds(levels, expected):
+    """Constant levels, huge ranges and silence all get a usable range."""
+    assert automatic_range(np.array(levels, np.float32)) == expected
