@@ -2,6 +2,7 @@
 
 import argparse
 import datetime as dt
+import math
 from pathlib import Path
 
 import msgspec
@@ -19,10 +20,10 @@ from spectrod.record.options import PictureOptions
 from spectrod.record.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
-from spectrod.types import SpectrumSpec
+from spectrod.types import NFFT_MAX, NFFT_MIN, SpectrumSpec
 
 _INTERRUPTED = 130
-_DEFAULT_WIN_LENGTH = 2048
+_WINDOW_SECONDS = 0.043
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +155,12 @@ def _max_samples(args: argparse.Namespace, source: Source) -> int | None:
     return None
 
 
+def _window_for(fs: float) -> int:
+    """Window that shows speech and music well: the power of two nearest to 43 ms."""
+    exponent = round(math.log2(fs * _WINDOW_SECONDS))
+    return int(min(max(2**exponent, NFFT_MIN), NFFT_MAX))
+
+
 def _spec(
     args: argparse.Namespace,
     analysis: AnalysisConfig,
@@ -166,7 +173,7 @@ def _spec(
     Short recordings get a frame for each pixel, so that they are not made of blocks; long ones
     get half-overlapping frames, which use every sample about evenly.
     """
-    win_length = analysis.win_length if args.win_length else _DEFAULT_WIN_LENGTH
+    win_length = analysis.win_length if args.win_length else _window_for(source.fs)
     n_samples = min(n for n in (source.n_samples, max_samples, 1 << 62) if n is not None)
     if n_samples < win_length:
         raise SpectrodError(

@@ -1,0 +1,165 @@
+"""The streaming STFT: framing, gaps, times, any cut of the stream."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spectrod
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stft import FrameStream
+from spectrod.errors import ConfigError, InputError
+from spectrod.types import Block, SpectrumSpec
+
+RNG = np.random.default_rng(11)
+NOISE = RNG.uniform(-1, 1, (2, 5000)).astype(np.float32)
+
+
+def block(start, stop, **kwargs):
+    return Block(NOISE[:, start:stop], start, start * 1000, 5_000_000 + start * 1000, **kwargs)
+
+
+def stream(win_length=128, hop=37, **kwargs):
+    spec = SpectrumSpec(1e6, 2, "hann", win_length, hop, scaling="spectrum")
+    return FrameStream(spec, NumpyEngine(), **kwargs)
+
+
+def joined(batches):
+    """Values and indices of all batches."""
+    return (
+        np.concatenate([batch.values for batch in batches]),
+        np.concatenate([batch.sample_index for batch in batches]),
+    )
+
+
+def direct(index, win_length=128, nfft=128):
+    """Power spectrum of the frame that starts at index, the plain way in float64."""
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(win_length) / win_length)
+    frame = NOISE[:, index : index + win_length].astype(float) * window
+    power = np.square(np.abs(np.fft.rfft(frame, nfft))) / window.sum() ** 2
+    power[:, 1:-1] *= 2.0
+    return power
+
+
+def test_frames_are_where_and_what_they_should_be():
+    """Frame p starts at p * hop and holds the one-sided power of its samples."""
+    values, index = joined(stream().push(block(0, 1000)))
+    np.testing.assert_array_equal(index, np.arange(0, 1000 - 127, 37))
+    for frame, start in zip(values, index, strict=True):
+        np.testing.assert_allclose(frame, direct(start), rtol=1e-5, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cuts=st.lists(st.integers(1, 4999), max_size=40),
+    hop=st.sampled_from([1, 37, 128, 300, 1999]),
+)
+def test_any_cut_of_the_stream_gives_the_same_frames(cuts, hop):
+    """However a stream is cut into blocks, every frame comes once, bit for bit the same."""
+    whole, index = joined(stream(hop=hop).push(block(0, 5000)))
+    parts = stream(hop=hop)
+    edges = sorted({0, 5000, *cuts})
+    batches = [b for a, z in pairwise(edges) for b in parts.push(block(a, z))]
+    values, part_index = joined(batches)
+    np.testing.assert_array_equal(part_index, index)
+    np.testing.assert_array_equal(values, whole)
+    assert parts.gaps == 0
+
+
+def test_long_input_is_cut_into_bounded_batches():
+    """A batch never holds more frames than the plan, however much is pushed at once."""
+    long = np.zeros((1, 40_000), np.float32)
+    frames = FrameStream(SpectrumSpec(1e6, 1, win_length=64, hop=8), NumpyEngine())
+    batches = frames.push(Block(long, 0, 0, 0))
+    assert [b.n_frames for b in batches] == [1024, 1024, 1024, 1024, 897]
+
+
+def test_no_frame_spans_a_gap():
+    """Behind a gap frames start anew, and the next batch says how much is missing."""
+    frames = stream()
+    before = frames.push(block(0, 1000))
+    after = frames.push(block(1500, 2500, discontinuity=True, lost_samples=500))
+    assert joined(before)[1][-1] + 128 <= 1000
+    assert after[0].sample_index[0] == 1500
+    assert (after[0].gap_samples, after[0].discontinuity) == (500, True)
+    assert (frames.gaps, frames.gap_samples) == (1, 500)
+    np.testing.assert_allclose(after[0].values[0], direct(1500), rtol=1e-5, atol=1e-12)
+    assert frames.push(block(2500, 3500))[0].gap_samples == 0
+
+
+def test_gaps_in_a_row_add_up():
+    """Losses with no frame between them are reported together."""
+    frames = stream()
+    frames.push(block(0, 200))
+    assert frames.push(block(210, 300, discontinuity=True, lost_samples=10)) == []
+    batches = frames.push(block(320, 600, discontinuity=True, lost_samples=20))
+    assert (batches[0].gap_samples, frames.gaps) == (30, 2)
+
+
+def test_a_hop_longer_than_the_window_skips_samples():
+    """With hop > win_length the samples between frames are passed over."""
+    _, index = joined(stream(hop=300).push(block(0, 1000)))
+    np.testing.assert_array_equal(index, [0, 300, 600])
+
+
+def test_times_are_those_of_each_frames_first_sample():
+    """Times follow the newest block's time by index / fs."""
+    frames = stream()
+    frames.push(block(0, 100))
+    batch = frames.push(block(100, 400))[0]
+    np.testing.assert_array_equal(batch.t_mono_ns, batch.sample_index * 1000)
+    np.testing.assert_array_equal(batch.t_utc_ns, 5_000_000 + batch.sample_index * 1000)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_samples_that_are_not_finite(bad):
+    """They are an error, or, in a stream that must go on, a gap of their block."""
+    samples = NOISE[:, 200:300].copy()
+    samples[1, 7] = bad
+    poisoned = Block(samples, 200, 0, 0)
+    frames = stream()
+    frames.push(block(0, 200))
+    with pytest.raises(InputError, match=f"sample 207 of channel 1 is {bad}: must be finite"):
+        frames.push(poisoned)
+    frames = stream(on_nonfinite="gap")
+    frames.push(block(0, 200))
+    assert frames.push(poisoned) == []
+    batch = frames.push(block(300, 600))[0]
+    assert (batch.sample_index[0], batch.gap_samples) == (300, 100)
+    assert np.isfinite(batch.values).all()
+
+
+def test_public_stft_takes_arrays():
+    """Arrays follow each other directly; times are elapsed."""
+    with spectrod.Stft(8000, win_length=64, hop=32, engine="numpy") as stft:
+        batches = [*stft.push(np.zeros(50)), *stft.push(np.zeros(100, np.int16))]
+    values, index = joined(batches)
+    assert values.shape == (3, 1, 33)
+    np.testing.assert_array_equal(index, [0, 32, 64])
+    assert batches[-1].t_mono_ns[-1] == 8_000_000
+
+
+def test_spectrogram_shapes_and_axes():
+    """One channel gives (bins, frames), several (channels, bins, frames); t is frames' centres."""
+    s = spectrod.spectrogram(NOISE[0], 1000.0, win_length=128, hop=50, engine="numpy")
+    assert s.values.shape == (65, 98)
+    assert (s.f[0], s.f[-1], s.t[0], s.t[1]) == (0.0, 500.0, 0.064, 0.114)
+    assert (s.unit, s.engine) == ("FS^2/Hz", "numpy")
+    assert spectrod.spectrogram(NOISE, 1.0, win_length=100, engine="numpy").values.ndim == 3
+
+
+@pytest.mark.parametrize(
+    ("x", "kwargs", "error", "message"),
+    [
+        (NOISE[0, :100], {}, InputError, "100 samples: fewer than one window, win_length=4096"),
+        (NOISE[0], {"hop": 0}, ConfigError, "hop=0: must be at least 1 sample"),
+        (NOISE[0], {"engine": "fpga"}, ConfigError, "engine='fpga': must be one of auto,"),
+        ([1.0, np.nan] * 3000, {}, InputError, "sample 1 of channel 0 is nan: must be finite"),
+    ],
+)
+def test_bad_arguments(x, kwargs, error, message):
+    """Each bad argument is one clear error."""
+    with pytest.raises(error, match=message):
+        spectrod.spectrogram(x, 48000.0, **kwargs)
