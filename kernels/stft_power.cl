@@ -54,13 +54,13 @@
 // ---- Discrete Fourier transforms in registers ---------------------------------------------------
 // In place, natural order, on the values v[0], v[step], v[2 step], ...
 
-static inline void dft2(cplx *v, const int step) {
+INLINE void dft2(cplx *v, const int step) {
     const cplx a = v[0], b = v[step];
     v[0] = cadd(a, b);
     v[step] = csub(a, b);
 }
 
-static inline void dft4(cplx *v, const int step) {
+INLINE void dft4(cplx *v, const int step) {
     const cplx a = cadd(v[0], v[2 * step]), b = csub(v[0], v[2 * step]);
     const cplx c = cadd(v[step], v[3 * step]), d = turn_back(csub(v[step], v[3 * step]));
     v[0] = cadd(a, c);
@@ -69,7 +69,7 @@ static inline void dft4(cplx *v, const int step) {
     v[3 * step] = csub(b, d);
 }
 
-static inline void dft8(cplx *v, const int step) {
+INLINE void dft8(cplx *v, const int step) {
     const real r = M_SQRT1_2_F; // both parts of an eighth of a turn
     dft4(v, 2 * step);
     dft4(v + step, 2 * step);
@@ -86,7 +86,7 @@ static inline void dft8(cplx *v, const int step) {
     }
 }
 
-static inline void dft(cplx *v, const int radix) {
+INLINE void dft(cplx *v, const int radix) {
     const int step = ITEM_VALUES / radix;
 #pragma unroll
     for (int b = 0; b < step; b++) {
@@ -105,8 +105,8 @@ static inline void dft(cplx *v, const int radix) {
 // Two neighbouring windowed samples make one complex value. vload2 needs the alignment of one
 // sample only, so any hop is legal. Samples past the window are not read: they are another
 // frame's, or nobody's.
-static inline cplx load_pair(__global const real *restrict frame,
-                             __global const real *restrict window, const int m) {
+INLINE cplx load_pair(__global const real *restrict frame,
+                            __global const real *restrict window, const int m) {
     if (2 * m + 1 < WIN_LENGTH) {
         const float2 x = vload2(m, frame), w = vload2(m, window);
         return (cplx){x.x * w.x, x.y * w.y};
@@ -116,7 +116,7 @@ static inline cplx load_pair(__global const real *restrict frame,
     return (cplx){0, 0};
 }
 
-static inline void load_tile(cplx *v, __local const cplx *tile, const int t) {
+INLINE void load_tile(cplx *v, __local const cplx *tile, const int t) {
 #pragma unroll
     for (int i = 0; i < ITEM_VALUES; i++)
         v[i] = tile[TILE_INDEX(t + i * ITEMS)];
@@ -124,8 +124,8 @@ static inline void load_tile(cplx *v, __local const cplx *tile, const int t) {
 
 // The Stockham order: what a butterfly makes lies `span` apart, `span` being the length of the
 // transforms that the passes before have finished.
-static inline void store_tile(__local cplx *tile, const cplx *v, const int t, const int radix,
-                              const int span) {
+INLINE void store_tile(__local cplx *tile, const cplx *v, const int t, const int radix,
+                             const int span) {
     const int step = ITEM_VALUES / radix;
 #pragma unroll
     for (int b = 0; b < step; b++) {
@@ -137,8 +137,8 @@ static inline void store_tile(__local cplx *tile, const cplx *v, const int t, co
     }
 }
 
-static inline void apply_twiddles(cplx *v, __global const cplx *restrict twiddles, const int t,
-                                  const int radix, const int span) {
+INLINE void apply_twiddles(cplx *v, __global const cplx *restrict twiddles, const int t,
+                                 const int radix, const int span) {
     __global const cplx *table = twiddles + span - 1;
     const int step = ITEM_VALUES / radix;
 #pragma unroll
@@ -152,9 +152,9 @@ static inline void apply_twiddles(cplx *v, __global const cplx *restrict twiddle
 
 // ---- One pass from local memory to local memory -------------------------------------------------
 
-static inline void fft_pass(__local cplx *out, __local const cplx *in,
-                            __global const cplx *restrict twiddles, const int t, const int radix,
-                            const int span) {
+INLINE void fft_pass(__local cplx *out, __local const cplx *in,
+                           __global const cplx *restrict twiddles, const int t, const int radix,
+                           const int span) {
     cplx v[ITEM_VALUES];
     load_tile(v, in, t);
 #if LOCAL_BUFFERS == 1
@@ -170,9 +170,9 @@ static inline void fft_pass(__local cplx *out, __local const cplx *in,
 
 // Bins k and NFFT/2 - k come from the same two values. Both sums below are twice the spectrum,
 // so the factor is a quarter of the power's.
-static inline void store_power_pair(__global real *restrict power, __local const cplx *z,
-                                    __global const cplx *restrict turns, const int k,
-                                    const real quarter_scale) {
+INLINE void store_power_pair(__global real *restrict power, __local const cplx *z,
+                                   __global const cplx *restrict turns, const int k,
+                                   const real quarter_scale) {
     const cplx a = z[TILE_INDEX(k)], b = z[TILE_INDEX((HALF - k) % HALF)];
     const cplx even = {a.re + b.re, a.im - b.im};
     const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
@@ -181,9 +181,9 @@ static inline void store_power_pair(__global real *restrict power, __local const
     power[HALF - k] = scale * squared_magnitude(csub(even, odd));
 }
 
-static inline void store_power(__global real *restrict power, __local const cplx *z,
-                               __global const cplx *restrict turns, const int t,
-                               const real quarter_scale) {
+INLINE void store_power(__global real *restrict power, __local const cplx *z,
+                              __global const cplx *restrict turns, const int t,
+                              const real quarter_scale) {
 #pragma unroll
     for (int i = 0; i < ITEM_VALUES / 2; i++)
         store_power_pair(power, z, turns, t + i * ITEMS, quarter_scale);
