@@ -1,0 +1,143 @@
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spectrod.analysis import opencl_engine
+from spectrod.analysis.engine import open_engine
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.opencl.devices import DeviceInfo
+
+
+def device(name, index=0):
+    return DeviceInfo("Fake", name, (0, index), "cpu", "1", 1, 256, 65536, 1, 1, None)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a function that sets which devices there are and which of them work."""
+
+    class FakeEngine:
+        def __init__(self, info):
+            if "broken" in info.name:
+                raise DeviceError(f"{info.label}: its compiler refuses every program")
+            self.name = f"opencl:{info.label}"
+
+    def set_devices(*names):
+        found = [device(name, i) for i, name in enumerate(names)]
+        monkeypatch.setattr(opencl_engine, "list_devices", lambda: found)
+
+    monkeypatch.setattr(opencl_engine, "OpenCLEngine", FakeEngine)
+    return set_devices
+
+
+@pytest.mark.parametrize("kind", ["auto", "opencl"])
+def test_the_best_device_is_taken(machine, caplog, kind):
+    """Where OpenCL works, the first device is taken and nothing is logged."""
+    machine("first", "second")
+    assert open_engine(kind).name == "opencl:Fake/first"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("kind", ["auto", "opencl"])
+def test_a_device_that_does_not_work_is_passed_over_aloud(machine, caplog, kind):
+    """A device that compiles nothing is skipped with one warning that says why."""
+    machine("broken", "second")
+    assert open_engine(kind).name == "opencl:Fake/second"
+    assert [r.levelno for r in caplog.records] == [logging.WARNING]
+    assert "passing over an OpenCL device: Fake/broken: its compiler" in caplog.text
+
+
+def test_auto_without_any_device_is_numpy_with_one_warning(machine, caplog):
+    """Where there is no OpenCL device, auto computes with NumPy and says so once."""
+    machine()
+    assert isinstance(open_engine(), NumpyEngine)
+    assert len(caplog.records) == 1
+    assert "no OpenCL device works, computing with NumPy: no OpenCL platform" in caplog.text
+
+
+def test_auto_with_only_broken_devices_is_numpy(machine, caplog):
+    """Where no device works, auto computes with NumPy and gives the reason."""
+    machine("broken")
+    assert open_engine().name == "numpy"
+    assert "computing with NumPy: Fake/broken: its compiler refuses" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["auto", "opencl"])
+def test_a_named_device_that_is_missing_is_an_error(machine, kind):
+    """A name that fits nothing is never replaced by something else."""
+    machine("first")
+    with pytest.raises(DeviceError, match="device='h200': no OpenCL device fits; there are: 0:0"):
+        open_engine(kind, "h200")
+
+
+@pytest.mark.parametrize("kind", ["auto", "opencl"])
+def test_a_named_device_that_does_not_work_is_an_error(machine, kind):
+    """A named device that compiles nothing is not replaced by another or by NumPy."""
+    machine("broken", "second")
+    with pytest.raises(DeviceError, match="its compiler refuses every program"):
+        open_engine(kind, "broken")
+
+
+def test_opencl_without_any_device_is_an_error(machine):
+    """The engine that was asked for is not replaced."""
+    machine()
+    with pytest.raises(DeviceError, match="no OpenCL platform has a device"):
+        open_engine("opencl")
+
+
+def test_numpy_takes_no_device():
+    """NumPy is opened without looking for devices, and refuses a device's name."""
+    assert open_engine("numpy").name == "numpy"
+    with pytest.raises(ConfigError, match="device='gpu': engine 'numpy' uses no OpenCL device"):
+        open_engine("numpy", "gpu")
+
+
+def test_an_unknown_kind_is_named_with_the_choice():
+    """A misspelt engine is refused with the list of engines."""
+    with pytest.raises(ConfigError, match="engine='cuda': must be one of auto, opencl, numpy"):
+        open_engine("cuda")
+
+
+def test_pyopencl_that_cannot_be_loaded_counts_as_no_device(monkeypatch, caplog):
+    """A missing OpenCL library leaves auto with NumPy, and opencl with a clear error."""
+    monkeypatch.setitem(sys.modules, "spectrod.analysis.opencl_engine", None)
+    assert open_engine().name == "numpy"
+    assert "pyopencl cannot be loaded" in caplog.text
+    with pytest.raises(DeviceError, match="pyopencl cannot be loaded"):
+        open_engine("opencl")
+
+
+def run_python(code, **environment):
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, env=os.environ | environment, check=True, capture_output=True, text=True
+    )
+
+
+@pytest.mark.slow
+def test_numpy_needs_no_opencl():
+    """Opening the NumPy engine imports nothing of OpenCL."""
+    code = (
+        "import sys; from spectrod.analysis.engine import open_engine; open_engine('numpy');"
+        "print('pyopencl' in sys.modules)"
+    )
+    assert run_python(code).stdout == "False\n"
+
+
+@pytest.mark.slow
+def test_a_machine_without_drivers_computes_with_numpy():
+    """With the real loader and no driver, auto warns once and computes with NumPy."""
+    code = (
+        "import logging; logging.basicConfig(format='%(message)s');"
+        "from spectrod.analysis.engine import open_engine; print(open_engine().name)"
+    )
+    result = run_python(code, OCL_ICD_VENDORS="/nonexistent")
+    assert result.stdout == "numpy\n"
+    assert result.stderr == (
+        "no OpenCL device works, computing with NumPy: no OpenCL platform has a device: "
+        "no driver is installed, or none works\n"
+    )

@@ -1,0 +1,45 @@
+from types import SimpleNamespace
+
+import pyopencl as cl
+import pytest
+
+from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.opencl import program
+
+DEVICE = SimpleNamespace(label="Portable/EPYC", driver="3.0")
+
+
+@pytest.fixture
+def broken_compiler(monkeypatch):
+    """Make every build fail as PoCL does on a processor that it does not know."""
+    log = "\n\nBuild on <device>:\n\nerror: unknown target CPU 'generic'\nmore"
+
+    code = cl.status_code.BUILD_PROGRAM_FAILURE
+
+    def build(*_):
+        raise cl.RuntimeError(cl._cl._ErrorRecord(msg=log, code=code, routine="clBuildProgram"))
+
+    monkeypatch.setattr(program, "_build", build)
+
+
+@pytest.mark.usefixtures("broken_compiler")
+def test_a_compiler_that_refuses_everything_is_one_line():
+    """The check for a working compiler names the device and the first complaint, in one line."""
+    with pytest.raises(DeviceError, match="its compiler refuses every program") as caught:
+        program.check_compiler(None, DEVICE)
+    assert str(caught.value) == (
+        "Portable/EPYC (driver 3.0): its compiler refuses every program: "
+        "error: unknown target CPU 'generic'"
+    )
+
+
+@pytest.mark.usefixtures("broken_compiler")
+def test_a_build_error_has_device_options_and_log():
+    """A kernel that does not compile is reported with all that is needed to repeat it."""
+    with pytest.raises(KernelBuildError) as caught:
+        program.build_program(None, DEVICE, "transpose.cl", (("TILE", 16),))
+    text = str(caught.value)
+    assert text.startswith(
+        "transpose.cl does not compile for Portable/EPYC (driver 3.0) with -cl-std=CL1.2 -DTILE=16:"
+    )
+    assert "unknown target CPU" in text

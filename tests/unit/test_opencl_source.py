@@ -1,0 +1,85 @@
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from spectrod.errors import InternalError
+from spectrod.opencl.source import kernel_dir, program_source
+
+ROOT = Path(__file__).parents[2]
+
+
+def lay_out(folder):
+    folder.mkdir(parents=True)
+    (folder / "common.clh").write_text("// header\n")
+
+
+def test_a_checkout_has_its_kernels_beside_the_package(tmp_path):
+    """In a checkout the folder is ``kernels`` next to ``spectrod``."""
+    lay_out(tmp_path / "kernels")
+    assert kernel_dir(tmp_path / "spectrod") == tmp_path / "kernels"
+
+
+def test_a_wheel_has_its_kernels_inside_the_package(tmp_path):
+    """In a wheel the folder is ``spectrod/kernels``, whatever lies beside the package."""
+    lay_out(tmp_path / "kernels")
+    lay_out(tmp_path / "spectrod" / "kernels")
+    assert kernel_dir(tmp_path / "spectrod") == tmp_path / "spectrod" / "kernels"
+
+
+def test_an_installation_without_kernels_is_an_internal_error(tmp_path):
+    """Where neither folder is there, the error names the place and what to do."""
+    with pytest.raises(InternalError, match=r"no OpenCL kernels in .*: install again"):
+        kernel_dir(tmp_path / "spectrod")
+
+
+def test_this_checkout_is_found():
+    """Without an argument the folder is that of the imported package."""
+    assert (kernel_dir() / "stft_power.cl").is_file()
+
+
+def test_a_program_is_defines_then_header_then_file():
+    """Defines come first, and each file starts at its own line 1 for the compiler's log."""
+    text = program_source("transpose.cl", (("TILE", 32), ("TILE_ROWS", 8)))
+    parts = [
+        "#define TILE 32\n#define TILE_ROWS 8\n",
+        '#line 1 "kernels/common.clh"\n',
+        "typedef float real;",
+        '#line 1 "kernels/transpose.cl"\n',
+        "__kernel",
+    ]
+    positions = [text.index(part) for part in parts]
+    assert positions == sorted(positions)
+    assert positions[0] == 0
+
+
+def test_no_kernel_uses_inexact_functions():
+    """No kernel file asks for the driver's own approximations."""
+    for path in kernel_dir().glob("*.cl*"):
+        code = "\n".join(line.partition("//")[0] for line in path.read_text().splitlines())
+        assert "native_" not in code, path
+        assert "half_" not in code, path
+
+
+@pytest.mark.slow
+def test_a_built_wheel_finds_its_kernels(tmp_path):
+    """The wheel maps ``kernels/`` into the package, and the package finds them there."""
+    pytest.importorskip("hatchling")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path / "site")
+    code = "from spectrod.opencl.source import kernel_dir; print(kernel_dir())"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    assert Path(found) == tmp_path / "site" / "spectrod" / "kernels"
+    assert {p.name for p in Path(found).glob("*.cl*")} >= {"common.clh", "stft_power.cl"}
