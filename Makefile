@@ -1,0 +1,116 @@
+# GNU make; `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PREFIX ?= /opt/spectrod
+UNITDIR ?= /etc/systemd/system
+CONFDIR ?= /etc/spectrod
+# For staging the files of `install` (not the program: a virtual environment cannot be moved).
+DESTDIR ?=
+# Arguments of `spectrod run`, pytest and the benchmarks: make run ARGS="--source signal:pink,-20"
+ARGS ?=
+
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# What the tests need of the system: PortAudio and a sound server for it to record from, recordings
+# (alsa-utils, espeak-ng) and the tool that generates and measures others (sox) ...
+TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins alsa-utils espeak-ng sox
+# ... and, for the tests under a real systemd, what builds and boots a container.
+SYSTEMD_PACKAGES = debootstrap systemd-container
+ROOT := $(filter 0,$(shell id -u))
+
+.DELETE_ON_ERROR:
+.PHONY: help run test lint types imports check bench install uninstall clean
+
+help:
+	@echo "make run        analyse the sound card (or a test tone) and show the spectrum; ARGS=..."
+	@echo "make test       all tests; ARGS=... goes to pytest"
+	@echo "make lint       ruff, codespell, clang-format"
+	@echo "make types      mypy"
+	@echo "make imports    the import contracts"
+	@echo "make check      all of these but run"
+	@echo "make bench      every benchmark"
+	@echo "make install    to $(PREFIX), with the systemd unit (as root)"
+	@echo "make uninstall  the reverse; configuration and recordings stay"
+	@echo "make clean      remove what make made here"
+
+# --- the virtual environment: stamps say what is in it
+
+$(VENV)/.pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "PYTHON=$(PYTHON): must be Python 3.11 or later" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.pip
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.group-%: $(VENV)/.installed
+	$(PIP) install --group $*
+	@touch $@
+
+# --- running
+
+run: $(VENV)/.installed
+	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
+	@exec $(BIN)/spectrod run $(ARGS)
+
+bench: $(VENV)/.group-test
+	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" $(ARGS); done
+
+# --- checking
+
+test: $(VENV)/.group-test
+	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
+	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
+	@$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd") $(ARGS)
+
+lint: $(VENV)/.group-lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/clang-format --dry-run --Werror kernels/*.cl kernels/*.clh
+
+types: $(VENV)/.group-lint
+	$(BIN)/mypy
+
+imports: $(VENV)/.group-lint
+	$(BIN)/lint-imports
+
+check: lint types imports test
+
+# --- the service
+
+install: $(if $(DESTDIR),,install-program) install-files
+	@$(if $(DESTDIR),,if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi)
+
+.PHONY: install-program install-files
+install-program:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
+	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
+	$(PYTHON) -m venv $(PREFIX)
+	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade .
+
+install-files:
+	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/share/spectrod
+	sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g' systemd/spectrod.service \
+	    >$(DESTDIR)$(UNITDIR)/spectrod.service
+	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml docs/operations.md \
+	    $(DESTDIR)$(PREFIX)/share/spectrod
+	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
+	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
+
+uninstall:
+	@[ -x $(PREFIX)/bin/spectrod ] || { echo "PREFIX=$(PREFIX): holds no spectrod" >&2; exit 1; }
+	@if [ -d /run/systemd/system ]; then systemctl disable --now spectrod.service || true; fi
+	rm -rf $(UNITDIR)/spectrod.service $(PREFIX)
+	@if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find spectrod tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
