@@ -71,7 +71,7 @@ class Pipeline:
     spec : SpectrumSpec
         What to compute; rate and channels are the source's.
     engine : Engine
-        What computes; closed by ``stop``.
+        What computes; the pipeline's from here on, closed by ``stop``.
     sinks : sequence of Sink
         Called for each batch, in order, by the analysis thread.
     publisher : Publisher, optional

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime as dt
+import logging
 import math
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from spectrod.analysis.engine import open_engine
 from spectrod.cli import options
 from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
-from spectrod.errors import ConfigError, SpectrodError
+from spectrod.errors import ConfigError, InputError
 from spectrod.pipeline import Pipeline
 from spectrod.record.colormaps import colormap_names
 from spectrod.record.options import PictureOptions
@@ -21,6 +22,8 @@ from spectrod.record.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.types import NFFT_MAX, NFFT_MIN, SpectrumSpec
+
+_log = logging.getLogger(__name__)
 
 _INTERRUPTED = 130
 _WINDOW_SECONDS = 0.043
@@ -43,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_analysis(parser)
     options.add_engine(parser)
     options.add_config(parser)
-    parser.set_defaults(log_level="warning")
+    parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
 
 
 def _add_picture(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +92,7 @@ def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
     exit_code = 0
     with ProgressBar(pipeline.source.fs, n_samples) as bar:
         pipeline.start()
+        _log.info("recording %s", pipeline.source.description)
         while not pipeline.finished:
             try:
                 pipeline.progress.wait(timeout_s=0.1)
@@ -176,9 +180,9 @@ def _spec(
     win_length = analysis.win_length if args.win_length else _window_for(source.fs)
     n_samples = min(n for n in (source.n_samples, max_samples, 1 << 62) if n is not None)
     if n_samples < win_length:
-        raise SpectrodError(
-            f"{args.source}: {n_samples} samples are fewer than one window; "
-            f"--win-length {win_length} must be at most that"
+        raise InputError(
+            f"{args.source}: too short: {n_samples} of the {win_length} samples of one window "
+            "(--win-length)"
         )
     hop = analysis.hop if args.hop else max(1, min(win_length // 2, n_samples // width))
     scaling = "density" if args.scaling == "density" else "spectrum"

@@ -1,0 +1,136 @@
+"""Prove the numbers on this machine's device: what an operator runs after installing."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod import client
+from spectrod.analysis.engine import Engine
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stft import FrameStream
+from spectrod.errors import DeviceError
+from spectrod.pipeline import Pipeline
+from spectrod.source.signal import SignalSource
+from spectrod.types import NFFT_MAX, NFFT_MIN, Block, SpectrumBatch, SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+from spectrod.wakeup import Wakeup
+from spectrod.wire.publisher import Publisher
+
+FS = 48_000.0
+TONE_HZ, TONE_DBFS = 1000.0, -20.0
+MAX_RELATIVE_L2 = 3e-7
+MAX_LEVEL_ERROR_DB = 0.05
+_MESSAGE_TIMEOUT_S = 10.0
+_SIZES = [1 << k for k in range(NFFT_MIN.bit_length() - 1, NFFT_MAX.bit_length())]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One proof: what was compared, what came out, what is allowed."""
+
+    name: str
+    measured: str
+    allowed: str
+    passed: bool
+
+
+def checks(engine: Engine) -> Iterator[Check]:
+    """Run all proofs on an engine, one after the other; the last one closes it."""
+    for nfft in _SIZES:
+        yield _accuracy(engine, nfft)
+    for name, frequency_hz in (("on", 85 * FS / 4096), ("between", 85.5 * FS / 4096)):
+        yield _level(engine, frequency_hz, f"level of a tone {name} bins, flattop")
+    yield _noise(engine)
+    yield _transpose(engine)
+    yield _message(engine)
+
+
+def _spectra(engine: Engine, spec: SpectrumSpec, samples: Float32Array) -> list[SpectrumBatch]:
+    return FrameStream(spec, engine).push(Block(samples, 0, 0, 0))
+
+
+def _power(engine: Engine, spec: SpectrumSpec, samples: Float32Array) -> Float64Array:
+    batches = _spectra(engine, spec, samples)
+    return np.concatenate([batch.values for batch in batches]).astype(np.float64)
+
+
+def _random(shape: tuple[int, ...]) -> Float32Array:
+    return np.random.default_rng(1).uniform(-1.0, 1.0, shape).astype(np.float32)
+
+
+def _accuracy(engine: Engine, nfft: int) -> Check:
+    spec = SpectrumSpec(FS, 2, "hann", nfft, nfft // 2 - 1, scaling="density")
+    samples = _random((2, 16 * nfft))
+    reference = _power(NumpyEngine(), spec, samples)
+    error = np.linalg.norm(_power(engine, spec, samples) - reference) / np.linalg.norm(reference)
+    return Check(
+        f"power spectra, N = {nfft}, against float64",
+        f"{error:.1e} relative L2",
+        f"<= {MAX_RELATIVE_L2:.0e}",
+        bool(error <= MAX_RELATIVE_L2),
+    )
+
+
+def _level(engine: Engine, frequency_hz: float, name: str) -> Check:
+    spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
+    tone = SignalSource(f"sine,{frequency_hz},{TONE_DBFS}", FS, 1, "full")
+    batch = _spectra(engine, spec, next(tone.blocks(8192)).copy())[0]
+    return _level_check(name, float(batch.values[0, 0].max()))
+
+
+def _level_check(name: str, level_dbfs: float) -> Check:
+    return Check(
+        name,
+        f"{level_dbfs:.3f} dBFS",
+        f"{TONE_DBFS:g} +- {MAX_LEVEL_ERROR_DB}",
+        abs(level_dbfs - TONE_DBFS) <= MAX_LEVEL_ERROR_DB,
+    )
+
+
+def _noise(engine: Engine) -> Check:
+    """White noise: its density, summed over all bins, is its mean square."""
+    spec = SpectrumSpec(FS, 1, "hann", 1024, 512, scaling="density")
+    noise = next(SignalSource(f"white,{TONE_DBFS}", FS, 1, "full").blocks(1 << 19)).copy()
+    mean_square = _power(engine, spec, noise).mean(axis=(0, 1)).sum() * spec.delta_f
+    level = 10.0 * np.log10(mean_square / FULL_SCALE_SINE_FS2)
+    return _level_check("level of white noise, summed over its density", float(level))
+
+
+def _transpose(engine: Engine) -> Check:
+    matrix = _random((1023, 517))
+    passed = bool(np.array_equal(engine.transpose(matrix), matrix.T))
+    return Check("transpose, 1023 x 517", "exact" if passed else "wrong", "exact", passed)
+
+
+def _message(engine: Engine) -> Check:
+    """Go the whole way: test signal, ring, engine, publisher, ZeroMQ, subscriber."""
+    source = SignalSource(f"sine,{TONE_HZ:g},{TONE_DBFS:g}", FS, 1, "realtime")
+    spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
+    progress = Wakeup()
+    publisher = Publisher(["tcp://127.0.0.1:*"], source.name, progress=progress)
+    pipeline = Pipeline(source, spec, engine, publisher=publisher, progress=progress)
+    began_s = time.monotonic()
+    pipeline.start()
+    try:
+        with client.subscribe(publisher.endpoints[0], timeout_s=_MESSAGE_TIMEOUT_S) as frames:
+            frame = next(frames)
+    finally:
+        pipeline.stop()
+    peak = int(frame.values.argmax())
+    level, frequency_hz = float(frame.values[peak]), float(frame.f[peak])
+    return Check(
+        "tone through the whole daemon to a subscriber",
+        f"{frequency_hz:.0f} Hz, {level:.3f} dBFS after {time.monotonic() - began_s:.2f} s",
+        f"{TONE_HZ:g} Hz +- a bin, {TONE_DBFS:g} +- {MAX_LEVEL_ERROR_DB}",
+        abs(frequency_hz - TONE_HZ) <= spec.delta_f
+        and abs(level - TONE_DBFS) <= MAX_LEVEL_ERROR_DB,
+    )
+
+
+def require_all(results: list[Check]) -> None:
+    """Raise DeviceError if a check failed."""
+    failed = [check.name for check in results if not check.passed]
+    if failed:
+        raise DeviceError(f"selftest: {len(failed)} of {len(results)} failed: {'; '.join(failed)}")

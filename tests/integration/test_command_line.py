@@ -1,0 +1,292 @@
+"""Commands as a user gives them: what they make, and what they say when they cannot."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import config
+from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPowerPlan
+from spectrod.cli import main
+from spectrod.record.pixelmap import read_levels
+
+FS = 48000
+
+
+@pytest.fixture(autouse=True)
+def _own_configuration(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "SYSTEM_FILE", tmp_path / "absent.toml")
+    monkeypatch.chdir(tmp_path)
+
+
+def tone(path, frequency_hz=1000.0, level_dbfs=-20.0, seconds=1.0, subtype="FLOAT"):
+    n = np.arange(round(seconds * FS))
+    x = 10 ** (level_dbfs / 20) * np.sin(2 * np.pi * frequency_hz * n / FS)
+    soundfile.write(path, x, FS, subtype=subtype)
+    return x
+
+
+# ---- bad input: one line, the right exit code, nothing left behind
+
+
+def write_poisoned(path, value):
+    x = np.zeros(FS, np.float32)
+    x[12345] = value
+    soundfile.write(path, x, FS, subtype="FLOAT")
+
+
+def write_truncated(path):
+    tone(path)
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+BAD_FILES = {
+    "missing": (lambda _: None, "x.wav: No such file or directory"),
+    "empty": (lambda path: path.write_bytes(b""), "x.wav: empty file"),
+    "truncated": (write_truncated, "x.wav: truncated: 192"),
+    "text": (lambda path: path.write_text("hello\n" * 99), "x.wav: not a sound file: Format not"),
+    "nan": (lambda path: write_poisoned(path, np.nan), "sample 12345 of channel 0 is nan: must be"),
+    "inf": (lambda path: write_poisoned(path, np.inf), "sample 12345 of channel 0 is inf: must be"),
+    "one sample": (
+        lambda path: tone(path, seconds=1 / FS),
+        "x.wav: too short: 1 of the 2048 samples of one window (--win-length)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_bad_files(kind, tmp_path, capsys):
+    """An unusable recording is one line, exit code 2, and no picture."""
+    make, message = BAD_FILES[kind]
+    make(tmp_path / "x.wav")
+    before = sorted(tmp_path.iterdir())
+    assert main(["record", "x.wav", "-o", "out.png"]) == 2
+    assert_one_line(capsys, message)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+BAD_SETTINGS = [
+    (["--nfft", "100"], 2, "nfft=100: must be a power of two, 64 to 8192"),
+    (["--nfft", "16384"], 2, "nfft=16384: must be a power of two, 64 to 8192"),
+    (["--hop", "0"], 2, "hop=0: must be at least 1 sample"),
+    (["--hop", "x"], 2, "command line: analysis.hop='x': Expected `int`"),
+    (["--window", "hnan"], 2, "window='hnan': must be one of rectangular, hann,"),
+    (["--engine", "fpga"], 2, "command line: engine.engine='fpga': Invalid enum value"),
+    (["--device", "Voodoo"], 69, "Voodoo"),
+    (["--duration", "0"], 2, "--duration 0: must be a positive number of seconds"),
+    (["--levels", "1"], 2, "--levels 1: must be two numbers of dB, as in -100,-20"),
+    (["--levels=-20,-40"], 2, "levels=-20,-40: must be two numbers of dB, lower first"),
+    (["--f-min", "30000"], 2, "f_min=30000: must be at least 0 and below f_max (24000 Hz)"),
+    (["--time-axis", "utc"], 2, "t.wav does not say when it begins; give --start-time"),
+    (["--start-time", "noon"], 2, "--start-time noon: must be ISO 8601"),
+    (["--rate", "8000"], 2, "source.samplerate=8000: t.wav has 48000, and a file's own is used"),
+    (["--config", "absent.toml"], 2, "absent.toml: No such file or directory"),
+    (["-o", "out.bmp"], 2, "out.bmp: a picture's suffix must be one of .png"),
+    (["-o", "nowhere/out.png"], 74, "nowhere/out.png"),
+    (["-o", "/proc/out.png"], 74, "/proc/out.png"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "exit_code", "message"), BAD_SETTINGS)
+def test_bad_settings(arguments, exit_code, message, tmp_path, capsys):
+    """A setting that cannot be is one line with the value and the rule, and no picture."""
+    tone(tmp_path / "t.wav", seconds=0.2)
+    assert main(["record", "t.wav", "-o", "out.png", *arguments]) == exit_code
+    assert_one_line(capsys, message)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.wav"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (["--source", "soundcard:no such card"], 69, "soundcard"),
+        (["--source", "signal:sine,1000"], 2, "must be signal:sine,FREQ_HZ,LEVEL_DBFS"),
+        (["--publish", "tcp://0.0.0.0:5556"], 2, "tcp://0.0.0.0:5556"),
+        (["--publish", "carrier-pigeon"], 2, "carrier-pigeon"),
+        (["--config", "c.toml"], 2, "c.toml: analysis.hopp: unknown key; [analysis] knows window,"),
+    ],
+)
+def test_daemon_that_cannot_start(arguments, exit_code, message, tmp_path, capsys):
+    """A daemon that cannot start says why in one line and ends."""
+    (tmp_path / "c.toml").write_text("[analysis]\nhopp = 1\n")
+    quiet = ["--log-level", "error", "--show", "none"]
+    assert main(["run", "--source", "signal:sine,1000,-20", *quiet, *arguments]) == exit_code
+    assert_one_line(capsys, message)
+
+
+def test_occupied_port(capsys):
+    """A port that something else holds may be free later: exit code 75."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        arguments = ["--source", "signal:sine,1000,-20", "--publish", endpoint]
+        assert main(["run", *arguments, "--log-level", "error", "--show", "none"]) == 75
+    assert_one_line(capsys, endpoint)
+
+
+def assert_one_line(capsys, message):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("spectrod: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+
+
+# ---- what commands make
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("frequency_hz", [85 * FS / 4096, 85.5 * FS / 4096, 1000.0])
+def test_tone_reads_its_level_in_the_picture(frequency_hz, tmp_path):
+    """A -20 dBFS tone is -20.00 +- 0.05 dBFS in the picture's pixels, in its own row."""
+    tone(tmp_path / "t.wav", frequency_hz)
+    arguments = ["--window", "flattop", "--win-length", "4096", "--levels=-25,-15"]
+    assert main(["record", "t.wav", "-o", "t.png", *arguments, "--f-scale", "log"]) == 0
+    levels = read_levels("t.png")
+    # The row whose band holds the tone, found in the file's own axis.
+    row = int(np.argmin(np.abs(levels.f - frequency_hz)))
+    np.testing.assert_allclose(levels.level[row], -20.0, atol=0.05)
+
+
+@pytest.mark.opencl
+def test_pipe_and_file_give_the_same_picture(tmp_path):
+    """The same samples give the same pixels, as a file or through a pipe."""
+    x = tone(tmp_path / "t.wav", subtype="PCM_16")
+    raw = np.round(x * 32768).astype("<i2").tobytes()
+    common = ["--hop", "512", "--win-length", "2048", "--levels=-90,0"]
+    assert main(["record", "t.wav", "-o", "file.png", *common]) == 0
+    piped = command("record", "-", "--rate", str(FS), "-o", "pipe.png", *common)
+    subprocess.run(piped, input=raw, check=True, timeout=60)
+    np.testing.assert_array_equal(read_levels("file.png").level, read_levels("pipe.png").level)
+
+
+def test_duration_cuts_exactly(tmp_path):
+    """--duration takes that many samples of a source without end."""
+    arguments = ["--duration", "0.5", "--win-length", "480", "--hop", "480", "--width", "200"]
+    assert main(["record", "signal:white,-20", "-o", "w.png", *arguments]) == 0
+    assert read_levels("w.png").level.shape[1] == 200
+    assert main(["record", "signal:white,-20", "-o", "w.png"]) == 2
+
+
+def test_devices_as_json(capsys):
+    """The JSON names every device and which would be used, or why there is none."""
+    assert main(["devices", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for part in found.values():
+        assert (sum(device["used"] for device in part["devices"]) == 1) == (part["error"] is None)
+
+
+def test_config_commands(capsys, tmp_path):
+    """The default file is what show prints without layers, and check accepts it."""
+    assert main(["config", "default"]) == 0
+    (tmp_path / "d.toml").write_text(capsys.readouterr().out)
+    assert main(["config", "check", "d.toml"]) == 0
+    assert main(["config", "show", "--config", "d.toml"]) == 0
+    shown = capsys.readouterr().out
+    assert '[analysis]\nwindow = "hann"\nwin_length = 4096\n' in shown
+
+
+@pytest.mark.slow
+def test_selftest_passes(capsys):
+    """Every proof passes on the reference engine too."""
+    assert main(["selftest", "--engine", "numpy"]) == 0
+    out = capsys.readouterr().out
+    assert "all 13 checks passed" in out
+    assert "FAILED" not in out
+
+
+def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
+    """A device that computes wrongly is found out, named and refused."""
+
+    class WrongPlan(NumpyPowerPlan):
+        def execute(self, samples, n_frames):
+            return super().execute(samples, n_frames) * np.float32(1.02)
+
+    class Wrong(NumpyEngine):
+        def plan_power(self, spec, max_frames):
+            return WrongPlan(spec, max_frames)
+
+    monkeypatch.setattr("spectrod.cli.selftest.open_engine", lambda *_: Wrong())
+    assert main(["selftest"]) == 69
+    assert "selftest: 12 of 13 failed: power spectra, N = 64" in capsys.readouterr().err
+
+
+# ---- processes: help without weight, signals, nothing left running
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "spectrod", *arguments]
+
+
+def test_help_is_light():
+    """--help imports neither NumPy nor PortAudio nor OpenCL nor ZeroMQ."""
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "spectrod", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = {line.split("|")[-1].strip() for line in result.stderr.splitlines()}
+    assert "argparse" in imported
+    assert not imported & {"numpy", "sounddevice", "soundfile", "pyopencl", "zmq", "msgspec", "PIL"}
+    assert "record" in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_daemon_ends_on_signals(number, exit_code, tmp_path):
+    """A signal ends the daemon cleanly with its exit code, after a status line a second."""
+    process = subprocess.Popen(
+        command("run", "--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=10)
+    assert line.startswith("running: test signal sine,1000,-20, 48000 Hz x 1, ")
+    assert process.returncode == exit_code
+    assert "publishing at tcp://127.0.0.1:" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+def test_file_played_by_the_daemon_ends_it(tmp_path):
+    """When its file is over, the daemon publishes the last frame and ends with 0."""
+    tone(tmp_path / "t.wav", seconds=0.5)
+    run = command("run", "--source", "t.wav", "--publish", "tcp://127.0.0.1:*", "--show", "none")
+    result = subprocess.run(run, capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == 0
+    assert "the source has ended" in result.stderr
+
+
+@pytest.mark.slow
+def test_interrupted_recording_leaves_nothing(tmp_path):
+    """Ctrl-C while a source without end is recorded: exit code 130, one line, no picture."""
+    recording = command("record", "signal:white,-20", "--duration", "1e8", "-o", "out.png")
+    process = subprocess.Popen(
+        [*recording, "--log-level", "debug"], stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if "recording" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert errors.endswith("spectrod: interrupted\n")
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_nobody_reads():
+    """A reader that goes away early is no error."""
+    shell = f"{sys.executable} -m spectrod config default | head -1"
+    result = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")

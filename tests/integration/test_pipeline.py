@@ -1,0 +1,167 @@
+"""The stages wired together: every frame once, failures surfaced, changes while running."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from spectrod import client
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.config import Config, PublishConfig, SourceConfig
+from spectrod.errors import BusyError, ConfigError, InputError, InternalError, StorageError
+from spectrod.pipeline import Pipeline, build_daemon
+from spectrod.source.base import PulledSource
+from spectrod.types import SpectrumSpec
+
+RNG = np.random.default_rng(21)
+
+
+class ArraySource(PulledSource):
+    """A source of given samples, for tests; optionally fails at the end."""
+
+    def __init__(self, samples, failure=None, pace="full"):
+        super().__init__(pace)
+        self.name, self.description = "array", "test array"
+        self.fs, self.channels = 48000.0, samples.shape[0]
+        self._samples, self._end = samples, failure
+
+    def blocks(self, n_max):
+        for start in range(0, self._samples.shape[1], n_max):
+            yield self._samples[:, start : start + n_max]
+        if self._end:
+            raise self._end
+
+
+class Collect:
+    """A sink that keeps everything; optionally raises."""
+
+    def __init__(self, error=None):
+        self.batches, self._error = [], error
+
+    def submit(self, batch):
+        if self._error:
+            raise self._error
+        self.batches.append(batch)
+
+
+def make(samples, *, sink, failure=None, win_length=256, hop=100, **kwargs):
+    source = ArraySource(samples, failure)
+    spec = SpectrumSpec(source.fs, source.channels, "hann", win_length, hop, scaling="spectrum")
+    return Pipeline(source, spec, NumpyEngine(), sinks=[sink], **kwargs)
+
+
+def run(pipeline):
+    pipeline.start()
+    try:
+        while not pipeline.finished:
+            assert pipeline.progress.wait(10.0)
+    finally:
+        pipeline.stop()
+    return pipeline
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_frame_reaches_the_sink_once(channels):
+    """A source at full speed loses nothing on its way, though it laps the ring many times."""
+    sink = Collect()
+    samples = RNG.uniform(-1, 1, (channels, 1_000_000)).astype(np.float32)
+    stats = run(make(samples, sink=sink, hop=977)).stats()
+    index = np.concatenate([batch.sample_index for batch in sink.batches])
+    np.testing.assert_array_equal(index, np.arange(0, 1_000_000 - 255, 977))
+    assert (stats.state, stats.frames, stats.samples) == ("finished", len(index), 1_000_000)
+    assert (stats.overruns, stats.gaps, stats.gap_samples) == (0, 0, 0)
+    assert 0.0 < stats.ring_peak <= 1.0
+
+
+def test_max_samples_ends_the_source():
+    """With a limit, exactly so many samples are analysed."""
+    sink = Collect()
+    run(make(np.zeros((1, 100_000), np.float32), sink=sink, max_samples=1055))
+    assert sink.batches[-1].sample_index[-1] == 700
+    assert sum(batch.n_frames for batch in sink.batches) == 8
+
+
+def test_failure_of_the_source_is_raised_after_its_samples():
+    """What a source delivered before it failed is analysed; then its error is there."""
+    sink = Collect()
+    pipeline = run(make(np.zeros((1, 1000), np.float32), sink=sink, failure=InputError("x: torn")))
+    assert sum(batch.n_frames for batch in sink.batches) == 8
+    assert pipeline.stats().state == "failed"
+    with pytest.raises(InputError, match="^x: torn$"):
+        pipeline.raise_failure()
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (StorageError("disk full"), StorageError, r"^disk full$"),
+        (ZeroDivisionError("oops"), InternalError, r"analysis failed: ZeroDivisionError\('oops'\)"),
+    ],
+)
+def test_failure_of_a_sink_is_raised(error, expected, message):
+    """An error in the analysis thread ends the pipeline and reaches its owner."""
+    pipeline = run(make(np.zeros((1, 1000), np.float32), sink=Collect(error)))
+    with pytest.raises(expected, match=message):
+        pipeline.raise_failure()
+
+
+def test_samples_that_are_not_finite():
+    """A recording fails on them by name; a daemon goes on behind a gap."""
+    samples = RNG.uniform(-1, 1, (1, 400_000)).astype(np.float32)
+    samples[0, 200_000] = np.nan
+    with pytest.raises(InputError, match=r"^test array: sample 200000 of channel 0 is nan"):
+        run(make(samples, sink=Collect())).raise_failure()
+    sink = Collect()
+    stats = run(make(samples, sink=sink, on_nonfinite="gap")).stats()
+    assert stats.gaps == 1
+    assert sum(batch.gap_samples for batch in sink.batches) == stats.gap_samples > 0
+    assert all(np.isfinite(batch.values).all() for batch in sink.batches)
+
+
+def test_stop_is_idempotent_and_leaves_no_thread():
+    """After stop nothing of the pipeline runs, also when it is stopped twice or never started."""
+    before = threading.active_count()
+    pipeline = make(np.zeros((1, 10_000_000), np.float32), sink=Collect())
+    pipeline.start()
+    pipeline.stop()
+    pipeline.stop()
+    make(np.zeros((1, 10), np.float32), sink=Collect()).stop()
+    assert threading.active_count() == before
+
+
+def daemon(endpoint="tcp://127.0.0.1:*"):
+    config = Config(
+        SourceConfig(uri="signal:sine,1000,-20"), publish=PublishConfig(endpoints=(endpoint,))
+    )
+    return build_daemon(config)
+
+
+def test_a_changed_analysis_starts_with_the_next_block():
+    """Reconfiguring a running daemon changes the messages, and nothing is reported as lost."""
+    pipeline = daemon()
+    pipeline.start()
+    try:
+        with client.subscribe(pipeline.publisher.endpoints[0], timeout_s=10.0) as frames:
+            assert next(frames).header.window == "hann"
+            pipeline.reconfigure(SpectrumSpec(48000.0, 1, "flattop", 512, 128, scaling="density"))
+            changed = next(frame for frame in frames if frame.header.nfft == 512)
+        assert (changed.header.unit, changed.values.shape) == ("FS^2/Hz", (257,))
+        assert pipeline.stats().gaps == 0
+        with pytest.raises(ConfigError, match="hop=0: must be at least 1 sample"):
+            pipeline.reconfigure(SpectrumSpec(48000.0, hop=0))
+        pipeline.raise_failure()
+    finally:
+        pipeline.stop()
+
+
+def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path):
+    """What cannot bind fails in start, and stopping it then is clean."""
+    endpoint = f"ipc://{tmp_path}/spectrum"
+    first, second = daemon(endpoint), daemon(endpoint)
+    first.start()
+    try:
+        with pytest.raises(BusyError, match=endpoint):
+            second.start()
+        second.stop()
+    finally:
+        first.stop()
