@@ -87,7 +87,7 @@ def test_failure_of_the_source_is_raised_after_its_samples():
     pipeline = run(make(np.zeros((1, 1000), np.float32), sink=sink, failure=InputError("x: torn")))
     assert sum(batch.n_frames for batch in sink.batches) == 8
     assert pipeline.stats().state == "failed"
-    with pytest.raises(InputError, match="^x: torn$"):
+    with pytest.raises(InputError, match=r"^x: torn$"):
         pipeline.raise_failure()
 
 

@@ -1,0 +1,96 @@
+"""The sound card: PortAudio's real callback path, fed by another program through PulseAudio."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import client
+from spectrod.record.pixelmap import read_levels
+
+FS = 48000
+
+pytestmark = [pytest.mark.slow, pytest.mark.audio]
+
+
+@pytest.fixture
+def tone(tmp_path):
+    """A long 1 kHz tone at -20 dBFS, both channels."""
+    n = np.arange(30 * FS)
+    x = 0.1 * np.sin(2 * np.pi * 1000 * n / FS)
+    soundfile.write(tmp_path / "tone.wav", np.stack([x, x], axis=1), FS, subtype="FLOAT")
+    return tmp_path / "tone.wav"
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "spectrod", *arguments, "--rate", str(FS), "--window", "flattop"]
+
+
+def test_daemon_hears_what_another_program_plays(sound_server, tone):
+    """A tone that paplay plays reads 1000 Hz and -20.00 dBFS in the daemon's messages."""
+    daemon = subprocess.Popen(
+        command("run", "--source", "soundcard:pulse", "--publish", "tcp://127.0.0.1:*"),
+        env=os.environ | {"SPECTROD_LOG_STYLE": "human"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    player = sound_server.play(tone)
+    try:
+        endpoint = next(line.split()[-1] for line in daemon.stderr if "publishing at" in line)
+        with client.subscribe(endpoint, timeout_s=20.0) as frames:
+            # Until the tone fills a whole frame: the player starts when it starts.
+            frame = next(f for f in frames if abs(f.values.max() + 20.0) < 0.05)
+            steady = [next(frames) for _ in range(20)]
+        for frame in steady:
+            assert frame.values.max() == pytest.approx(-20.0, abs=0.05)
+            assert abs(frame.f[frame.values.argmax()] - 1000.0) <= FS / 4096
+            assert frame.header.gap_samples == 0
+        assert {frame.header.fs for frame in steady} == {float(FS)}
+    finally:
+        player.terminate()
+        player.wait()
+        daemon.send_signal(signal.SIGTERM)
+        daemon.communicate(timeout=10)
+    assert daemon.returncode == 0
+
+
+def test_recording_the_card_for_a_duration(sound_server, tone, tmp_path):
+    """``record soundcard --duration`` draws what was played, for just so long."""
+    player = sound_server.play(tone)
+    out = tmp_path / "card.png"
+    arguments = ["--duration", "2", "--win-length", "4096", "--levels=-25,-15", "-o", str(out)]
+    try:
+        subprocess.run(command("record", "soundcard:pulse", *arguments), check=True, timeout=60)
+    finally:
+        player.terminate()
+        player.wait()
+    levels = read_levels(out)
+    row = int(np.argmin(np.abs(levels.f - 1000.0)))
+    np.testing.assert_allclose(levels.level[row, -100:], -20.0, atol=0.05)
+    assert levels.t[-1] == pytest.approx(2.0, abs=0.1)
+
+
+def test_interrupted_card_leaves_its_picture(sound_server, tone, tmp_path):
+    """Ctrl-C is how a live recording ends: the picture is written, the exit code is 130."""
+    out = tmp_path / "card.png"
+    recording = command("record", "soundcard:pulse", "-o", str(out), "--log-level", "info")
+    player = sound_server.play(tone)
+    process = subprocess.Popen(recording, stderr=subprocess.PIPE, text=True)
+    try:
+        assert any("recording" in line for line in process.stderr)
+        # The player's end is the clock: something was captured when it has played a while.
+        with pytest.raises(subprocess.TimeoutExpired):
+            player.wait(timeout=2.0)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    finally:
+        player.terminate()
+        player.wait()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert read_levels(out).level.max() > -60.0
