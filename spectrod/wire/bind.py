@@ -84,13 +84,12 @@ def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
         lock_fd = _lock_file(lock, endpoint)
     except OSError as error:
         raise StorageError(f"endpoint={endpoint.text!r}: {lock}: {error.strerror}") from error
-    try:
+    with ExitStack() as undo:
+        undo.callback(os.close, lock_fd)
+        undo.callback(lock.unlink, missing_ok=True)  # while it is locked: see _lock_file
         _check_stale(path, endpoint)
+        undo.callback(path.unlink, missing_ok=True)
         yield
-        path.unlink(missing_ok=True)
-    finally:
-        lock.unlink(missing_ok=True)  # before the lock is released: see _lock_file
-        os.close(lock_fd)
 
 
 def _lock_file(lock: Path, endpoint: Endpoint) -> int:

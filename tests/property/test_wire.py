@@ -40,6 +40,7 @@ def frames(draw):
     return Frame("spec/a/0/dbfs/", header, draw(npst.arrays(np.float32, n_bins)))
 
 
+@pytest.mark.slow
 @given(frames())
 def test_any_frame_survives_the_wire(frame):
     """Header and values, NaN and infinities included, come back bit for bit."""
@@ -55,6 +56,7 @@ def test_arbitrary_bytes_are_refused_as_a_wire_error(parts):
         decode(parts)
 
 
+@pytest.mark.slow
 @given(frames(), st.data())
 def test_a_damaged_message_is_refused_or_read(frame, data):
     """One changed byte never raises anything but a WireError."""

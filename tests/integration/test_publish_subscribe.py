@@ -1,0 +1,461 @@
+"""Publisher and subscribers over real sockets; every wait is for a message or a wake-up."""
+
+import fcntl
+import resource
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+
+from spectrod.client import subscribe
+from spectrod.errors import BusyError, ConfigError, StorageError, UnavailableError
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wakeup import Wakeup
+from spectrod.wire.publisher import Publisher
+from spectrod.wire.schema import Heartbeat, Meta, decode
+
+TIMEOUT_S = 10.0
+ANY_PORT = "tcp://127.0.0.1:*"
+ROOT = Path(__file__).parents[2]
+SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="dbfs")
+
+
+def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0):
+    index = (first + np.arange(n_frames)) * spec.hop
+    values = np.zeros((n_frames, spec.channels, spec.n_bins), np.float32)
+    values += (first + np.arange(n_frames, dtype=np.float32))[:, None, None]
+    values[:, 1:] += 0.5
+    t_ns = 10**9 + index * 20833
+    return SpectrumBatch(values, index, t_ns, t_ns + 5, spec, "numpy", gap_samples)
+
+
+@pytest.fixture
+def progress():
+    wakeup = Wakeup()
+    yield wakeup
+    wakeup.close()
+
+
+@pytest.fixture
+def publish(progress):
+    """Start publishers that are stopped at the end."""
+    started = []
+
+    def start(*endpoints, **options):
+        publisher = Publisher(endpoints or [ANY_PORT], "mic", **options)
+        publisher.start()
+        started.append(publisher)
+        return publisher
+
+    yield start
+    for publisher in started:
+        publisher.stop()
+        assert publisher.failure is None
+
+
+@pytest.fixture
+def raw_subscriber():
+    """Connect plain SUB sockets that are closed at the end."""
+    with zmq.Context() as context:
+        sockets = []
+
+        def connect(endpoint, *prefixes, high_water_mark=1000):
+            sub = context.socket(zmq.SUB)
+            sockets.append(sub)
+            sub.setsockopt(zmq.LINGER, 0)
+            sub.setsockopt(zmq.IPV6, "[" in endpoint)
+            sub.setsockopt(zmq.RCVHWM, high_water_mark)
+            sub.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
+            for prefix in prefixes:
+                sub.subscribe(prefix)
+            sub.connect(endpoint)
+            return sub
+
+        yield connect
+        for sub in sockets:
+            sub.close()
+
+
+@pytest.fixture
+def wait_for_subscribers(raw_subscriber):
+    """Wait on heartbeats: one comes with every new subscription, and every second."""
+
+    def wait(publisher, count=1):
+        beats = raw_subscriber(publisher.endpoints[0], "hb/")
+        while publisher.subscribers < count:
+            beats.recv_multipart()
+
+    return wait
+
+
+@pytest.fixture
+def connected(publish, wait_for_subscribers):
+    publisher = publish()
+    with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        yield publisher, subscription
+
+
+def receive(sub):
+    return decode(sub.recv_multipart())
+
+
+def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
+    """Values, numbers, times and counts are those of the batch."""
+    publisher, subscription = connected
+    publisher.submit(make_batch(2, gap_samples=77))
+    frames = [next(subscription) for _ in range(4)]
+    assert [(f.channel, f.header.seq) for f in frames] == [("0", 0), ("1", 0), ("0", 1), ("1", 1)]
+    assert [f.values[0] for f in frames] == [0.0, 0.5, 1.0, 1.5]
+    assert [f.header.gap_samples for f in frames] == [77, 77, 0, 0]
+    last = frames[-1].header
+    assert last.sample_index == 128
+    assert (last.t_mono_ns, last.t_utc_ns) == (1002666624, 1002666629)
+    assert (last.fs, last.nfft, last.hop, last.window) == (48000.0, 256, 128, "hann")
+    assert last.enbw_hz == pytest.approx(SPEC.enbw_hz)
+    assert (last.unit, last.ref, last.engine) == ("dBFS", "0 dBFS = full-scale sine", "numpy")
+
+
+def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish, raw_subscriber):
+    """Whoever follows both topics of a channel knows what the values mean when they come."""
+    publisher = publish()
+    sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "meta/mic/0/", "hb/")
+    while not publisher.subscribers:
+        receive(sub)
+    publisher.submit(make_batch())
+    other = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=128, scaling="dbfs")
+    publisher.submit(make_batch(first=1, spec=other))
+    messages = (receive(sub) for _ in range(20))
+    seen = []
+    while len(seen) < 4:
+        message = next(messages)
+        if not isinstance(message, Heartbeat):
+            seen.append((type(message).__name__, message.header.nfft, message.header.seq))
+    assert seen == [("Meta", 256, 0), ("Frame", 256, 0), ("Meta", 64, 1), ("Frame", 64, 1)]
+
+
+def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress, raw_subscriber):
+    """Each new subscription is answered, long after the first frame."""
+    publisher = publish(device="test signal", progress=progress)
+    publisher.submit(make_batch())
+    assert progress.wait(TIMEOUT_S)
+    sub = raw_subscriber(publisher.endpoints[0], "meta/mic/1/", "hb/mic/")
+    kinds = {}
+    while len(kinds) < 2:
+        message = receive(sub)
+        kinds[type(message)] = message
+    assert kinds[Meta].header.device == "test signal"
+    np.testing.assert_array_equal(kinds[Meta].f, SPEC.frequencies)
+    assert kinds[Heartbeat].header.state == "running"
+    assert kinds[Heartbeat].header.frames == 1
+
+
+@pytest.mark.slow
+def test_heartbeats_come_without_frames(publish, raw_subscriber):
+    """Silence differs from death: the daemon beats each second, numbered."""
+    sub = raw_subscriber(publish().endpoints[0], "hb/")
+    beats = [receive(sub).header for _ in range(3)]
+    assert {beat.state for beat in beats} == {"starting"}
+    assert [beat.seq - beats[0].seq for beat in beats] == [0, 1, 2]
+    assert (beats[2].t_mono_ns - beats[1].t_mono_ns) * 1e-9 >= 1.0
+
+
+@pytest.mark.parametrize(("state", "goodbye"), [("running", "stopped"), ("failed", "failed")])
+def test_stop_sends_what_is_queued_and_says_goodbye(connected, state, goodbye):
+    """No frame that was submitted is lost, and the last message tells how it ended."""
+    publisher, subscription = connected
+    publisher.submit(make_batch(200))
+    publisher.state = state
+    publisher.stop()
+    frames = [next(subscription) for _ in range(400)]
+    assert [frame.missed for frame in frames] == [0] * 400
+    while subscription.heartbeat is None or subscription.heartbeat.state != goodbye:
+        assert subscription.receive(0.01) is None
+    assert not subscription.alive
+
+
+def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_subscribers):
+    """The daemon's own drops are told apart from those on the way to one subscriber."""
+    publisher = publish(queue_frames=4)
+    with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        publisher.submit(make_batch())
+        next(subscription)
+        publisher.submit(make_batch(10, first=1))
+        frame = next(subscription)
+        assert (frame.missed, frame.header.dropped, publisher.dropped) == (6, 6, 6)
+
+
+def test_a_daemon_that_starts_anew_has_another_epoch(publish):
+    """Epochs are random and fit a double."""
+    epochs = {publish()._epoch for _ in range(3)}
+    assert len(epochs) == 3
+    assert max(epochs) < 2**53
+
+
+def test_overflows_are_passed_on(publish, wait_for_subscribers):
+    """Headers carry the sound system's count."""
+    publisher = publish(overflows=lambda: 42)
+    with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        publisher.submit(make_batch())
+        assert next(subscription).header.overflows == 42
+
+
+def test_the_first_message_is_told(publish, progress):
+    """An owner that waits for the first message is woken by it."""
+    publisher = publish(progress=progress)
+    assert not publisher.first_message.is_set()
+    publisher.submit(make_batch())
+    assert progress.wait(TIMEOUT_S)
+    assert publisher.first_message.is_set()
+
+
+def test_a_failure_in_the_thread_is_kept_and_told(progress):
+    """The owner is woken and finds the exception; stop still works."""
+
+    def broken():
+        raise ArithmeticError("no count today")
+
+    publisher = Publisher([ANY_PORT], "mic", overflows=broken, progress=progress)
+    publisher.start()
+    assert progress.wait(TIMEOUT_S)
+    assert str(publisher.failure) == "no count today"
+    publisher.stop()
+
+
+def test_subscribers_are_counted_until_they_leave(publish, wait_for_subscribers, raw_subscriber):
+    """Only subscriptions to spectra count, and each counts."""
+    publisher = publish()
+    gone = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
+    raw_subscriber(publisher.endpoints[0], "")
+    wait_for_subscribers(publisher, 2)
+    gone.close()
+    beats = raw_subscriber(publisher.endpoints[0], "hb/")
+    while publisher.subscribers > 1:
+        beats.recv_multipart()
+    assert publisher.subscribers == 1
+
+
+@pytest.mark.slow
+def test_a_subscriber_that_never_reads_harms_nobody(
+    publish, raw_subscriber, wait_for_subscribers, ipc_path
+):
+    """Another gets every frame, memory stays bounded, and the slow one finds a hole."""
+    spec = SpectrumSpec(fs=48000.0, win_length=8192, scaling="dbfs")
+    publisher = publish(f"ipc://{ipc_path}", high_water_mark=20)
+    slow = raw_subscriber(publisher.endpoints[0], "spec/", high_water_mark=20)
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher, 2)
+        for k in range(2000):
+            publisher.submit(make_batch(first=k, spec=spec))
+            assert next(subscription).header.seq == k
+        assert subscription.missed == 0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 8 * 1024
+    seqs = []
+    while slow.poll(100):
+        seqs.append(receive(slow).header.seq)
+    assert seqs[0] == 0
+    assert len(seqs) < 1000
+
+
+@pytest.mark.slow
+def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subscriber):
+    """Ending is bounded whatever is left to send."""
+    publisher = publish(queue_frames=5000, high_water_mark=5000)
+    sub = raw_subscriber(publisher.endpoints[0], "spec/", "hb/", high_water_mark=1)
+    while not publisher.subscribers:
+        receive(sub)
+    publisher.submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
+    begin_s = time.monotonic()
+    publisher.stop()
+    assert time.monotonic() - begin_s < 2.0
+
+
+def test_garbage_on_the_port_disturbs_nobody(connected):
+    """Strangers' bytes neither end the daemon nor reach a subscriber."""
+    publisher, subscription = connected
+    address = ("127.0.0.1", int(publisher.endpoints[0].rpartition(":")[2]))
+    rng = np.random.default_rng(1)
+    for garbage in (b"GET / HTTP/1.1\r\n\r\n", rng.bytes(5000), b"\xff\0\0\0\0\0\0\0\x01\x7f", b""):
+        with socket.create_connection(address) as stranger:
+            stranger.sendall(garbage)
+    publisher.submit(make_batch())
+    assert next(subscription).header.seq == 0
+
+
+def test_a_peers_nonsense_upstream_is_ignored(publish, wait_for_subscribers):
+    """A ZeroMQ peer may send messages to the publisher: no command, no harm."""
+    publisher = publish()
+    with zmq.Context() as context, context.socket(zmq.XSUB) as peer:
+        peer.setsockopt(zmq.LINGER, 0)
+        peer.connect(publisher.endpoints[0])
+        for request in (b"\x07nonsense", b"", b"\x00spec/", b"\x01spec/"):
+            peer.send(request)
+        wait_for_subscribers(publisher)
+        assert publisher.subscribers == 1
+
+
+@pytest.fixture
+def ipc_path():
+    """A path for a socket; pytest's own folders may be too deep for its 107 bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="spectrod-"))
+    yield folder / "s.ipc"
+    shutil.rmtree(folder)
+
+
+def test_an_ipc_socket_is_private_and_leaves_nothing(publish, ipc_path):
+    """Socket 0660, new folder 0750; both files are gone after the stop."""
+    path = ipc_path.parent / "new" / "s.ipc"
+    publisher = publish(f"ipc://{path}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o750
+    publisher.stop()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_subscribers):
+    """It is told who is in the way; the first goes on; after its end the path is free."""
+    first = publish(f"ipc://{ipc_path}")
+    with pytest.raises(BusyError, match=r"s\.ipc': in use by another process, which holds .*lock"):
+        publish(f"ipc://{ipc_path}")
+    with subscribe(first.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(first)
+        first.submit(make_batch())
+        assert next(subscription).header.seq == 0
+    first.stop()
+    publish(f"ipc://{ipc_path}")
+
+
+def test_a_lock_removed_while_it_was_awaited_is_not_taken_for_the_new_one(ipc_path, monkeypatch):
+    """Between open and lock the owner may have left; the file that counts is the one in place."""
+    lock = ipc_path.with_name("s.ipc.lock")
+    real_flock = fcntl.flock
+    calls = []
+
+    def flock(fd, operation):
+        if not calls:
+            lock.unlink()
+        calls.append(fd)
+        real_flock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    publisher = Publisher([f"ipc://{ipc_path}"], "mic")
+    publisher.start()
+    assert len(calls) == 2
+    assert lock.exists()
+    publisher.stop()
+
+
+def test_a_stale_socket_is_replaced(publish, ipc_path):
+    """What a killed daemon has left behind is in nobody's way."""
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(ipc_path))
+    publish(f"ipc://{ipc_path}")
+
+
+def test_a_living_stranger_on_the_path_is_left_alone(publish, ipc_path):
+    """A process that does not know our lock keeps its socket."""
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(str(ipc_path))
+        stranger.listen()
+        with pytest.raises(BusyError, match=r"s\.ipc': in use by another process"):
+            publish(f"ipc://{ipc_path}")
+        assert ipc_path.is_socket()
+    assert not ipc_path.with_name("s.ipc.lock").exists()
+
+
+def test_a_file_at_the_path_is_not_deleted(publish, ipc_path):
+    """ZeroMQ would remove it; we refuse."""
+    ipc_path.write_text("precious")
+    with pytest.raises(StorageError, match="the path is there and is not a socket"):
+        publish(f"ipc://{ipc_path}")
+    assert ipc_path.read_text() == "precious"
+
+
+def test_a_folder_that_cannot_be_made_is_told(publish, ipc_path):
+    """The error names endpoint, path and reason."""
+    ipc_path.write_text("")
+    with pytest.raises(StorageError, match=r"endpoint='ipc://.*': .*(Not a directory|File exists)"):
+        publish(f"ipc://{ipc_path}/deeper/s.ipc")
+
+
+def test_an_occupied_port_is_told_and_undoes_the_rest(publish, ipc_path):
+    """Exit code 75, the endpoint named, and the other endpoints are released."""
+    taken = publish().endpoints[0]
+    with pytest.raises(BusyError, match=f"endpoint='{taken}': in use by another process") as caught:
+        publish(f"ipc://{ipc_path}", taken)
+    assert caught.value.exit_code == 75
+    assert list(ipc_path.parent.iterdir()) == []
+
+
+def test_an_address_of_another_machine_is_told(publish):
+    """192.0.2.1 is reserved for documentation: no interface has it."""
+    with pytest.raises(UnavailableError, match="no network interface of this machine has that"):
+        publish("tcp://192.0.2.1:5556", insecure=True)
+
+
+def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
+    """Malformed, reachable by strangers, none, or too small."""
+    for endpoints, options, rule in [
+        (["tcp://nowhere"], {}, "the port must be"),
+        (["tcp://0.0.0.0:5556"], {}, "anyone on the network could listen"),
+        ([], {}, "endpoints=0: must be at least 1"),
+        ([ANY_PORT], {"queue_frames": 0}, "queue_frames=0: must be at least 1"),
+        ([ANY_PORT], {"high_water_mark": 0}, "high_water_mark=0: must be at least 1"),
+    ]:
+        with pytest.raises(ConfigError, match=rule):
+            Publisher(endpoints, "mic", **options)
+
+
+def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_subscribers):
+    """A TCP and an IPC subscriber see one stream, with one numbering."""
+    publisher = publish(ANY_PORT, f"ipc://{ipc_path}")
+    assert publisher.endpoints[1] == f"ipc://{ipc_path}"
+    with (
+        subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as one,
+        subscribe(publisher.endpoints[1], timeout_s=TIMEOUT_S) as other,
+    ):
+        wait_for_subscribers(publisher, 2)
+        publisher.submit(make_batch())
+        assert next(one).header == next(other).header
+
+
+def test_ipv6_loopback_works(publish, wait_for_subscribers):
+    """An IPv6 address in brackets can be bound to and connected to."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError as error:
+        pytest.skip(f"this machine has no IPv6 loopback: {error}")
+    publisher = publish("tcp://[::1]:*")
+    with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        publisher.submit(make_batch())
+        assert next(subscription).header.seq == 0
+
+
+@pytest.mark.slow
+def test_the_ten_line_example_reads_the_stream(publish, wait_for_subscribers):
+    """A script with only zmq, json and numpy prints each frame's peak."""
+    publisher = publish()
+    command = [sys.executable, str(ROOT / "examples/subscribe.py"), publisher.endpoints[0]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as example:
+        try:
+            wait_for_subscribers(publisher)
+            batch = make_batch()
+            batch.values[0, 0, 10] = -20.0 + 40.0
+            publisher.submit(batch)
+            assert example.stdout.readline() == "spec/mic/0/dbfs/ 1875.0 Hz 20.00 dBFS\n"
+            assert example.stdout.readline() == "spec/mic/1/dbfs/ 0.0 Hz 0.50 dBFS\n"
+        finally:
+            example.terminate()

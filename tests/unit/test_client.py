@@ -1,0 +1,264 @@
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zmq
+
+from spectrod.client import subscribe
+from spectrod.errors import ConfigError, UnavailableError, WireError
+from spectrod.wire.schema import (
+    Frame,
+    Heartbeat,
+    HeartbeatHeader,
+    Meta,
+    MetaHeader,
+    SpectrumHeader,
+    encode,
+)
+
+TIMEOUT_S = 10.0
+COMMON = {
+    "fs": 48000.0,
+    "win_length": 64,
+    "nfft": 64,
+    "hop": 32,
+    "window": "hann",
+    "enbw_hz": 1125.0,
+    "shape": (33,),
+    "unit": "dBFS",
+    "ref": "0 dBFS = full-scale sine",
+    "engine": "numpy",
+}
+
+
+def frame(seq, *, epoch=1, channel=0):
+    header = SpectrumHeader(
+        seq=seq, epoch=epoch, t_utc_ns=0, t_mono_ns=0, sample_index=32 * seq, **COMMON
+    )
+    return Frame(f"spec/mic/{channel}/dbfs/", header, np.full(33, seq, np.float32))
+
+
+def heartbeat(state="running"):
+    header = HeartbeatHeader(seq=0, epoch=1, t_utc_ns=0, t_mono_ns=0, state=state, frames=0)
+    return Heartbeat("hb/mic/", header)
+
+
+class Daemon:
+    """A socket that sends what a test wants, once the subscriber is known to be there."""
+
+    def __init__(self, context):
+        self._socket = context.socket(zmq.XPUB)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
+        port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self.endpoint = f"tcp://127.0.0.1:{port}"
+
+    def subscribe(self, prefix="spec/", **options):
+        subscription = subscribe(self.endpoint, prefix, timeout_s=TIMEOUT_S, **options)
+        self.subscriptions = {self._socket.recv() for _ in range(3)}
+        return subscription
+
+    def send(self, *messages):
+        for message in messages:
+            parts = message if isinstance(message, list) else encode(message)
+            self._socket.send_multipart(parts)
+
+    def close(self):
+        self._socket.close()
+
+
+@pytest.fixture
+def daemon():
+    with zmq.Context() as context:
+        daemon = Daemon(context)
+        yield daemon
+        daemon.close()
+
+
+@pytest.fixture
+def subscription(daemon):
+    with daemon.subscribe() as subscription:
+        yield subscription
+
+
+def test_frames_come_in_order_and_complete(daemon, subscription):
+    """Nothing is missed when nothing is lost."""
+    daemon.send(frame(0), frame(1), frame(2))
+    received = [next(subscription) for _ in range(3)]
+    assert [f.header.seq for f in received] == [0, 1, 2]
+    assert [f.missed for f in received] == [0, 0, 0]
+    np.testing.assert_array_equal(received[2].values, np.full(33, 2, np.float32))
+
+
+def test_a_hole_is_told_by_the_frame_after_it(daemon, subscription):
+    """Missed counts the lost messages of that topic; the subscription adds them up."""
+    daemon.send(frame(5), frame(5, channel=1), frame(9), frame(7, channel=1), frame(10))
+    received = [next(subscription) for _ in range(5)]
+    assert [(f.channel, f.missed) for f in received] == [
+        ("0", 0),
+        ("1", 0),
+        ("0", 3),
+        ("1", 1),
+        ("0", 0),
+    ]
+    assert subscription.missed == 4
+
+
+def test_a_restarted_daemon_is_told_by_its_epoch(daemon, subscription):
+    """Numbers that begin anew with a new epoch are no loss."""
+    daemon.send(frame(8), frame(0, epoch=2), frame(1, epoch=2))
+    received = [next(subscription) for _ in range(3)]
+    assert [f.restarted for f in received] == [False, True, False]
+    assert subscription.missed == 0
+
+
+def test_a_number_that_goes_back_is_an_error(daemon, subscription):
+    """Within an epoch numbers only rise."""
+    daemon.send(frame(8), frame(8))
+    next(subscription)
+    with pytest.raises(WireError, match="seq=8: must be above 8, the one before"):
+        next(subscription)
+
+
+def test_a_malformed_message_is_told_and_the_next_one_read(daemon, subscription):
+    """Iterating raises, and then goes on."""
+    daemon.send(frame(0), [b"spec/mic/0/dbfs/", b"{"], frame(1))
+    next(subscription)
+    with pytest.raises(WireError, match=r"spec/mic/0/dbfs/: header='{': Input data was truncated"):
+        next(subscription)
+    assert next(subscription).header.seq == 1
+
+
+def test_topics_of_a_later_version_are_ignored(daemon):
+    """A subscription to everything does not stumble over a new kind of topic."""
+    with daemon.subscribe("") as subscription:
+        daemon.send([b"level/mic/", b"?"], frame(0))
+        assert next(subscription).header.seq == 0
+
+
+def test_a_subscription_narrows_its_descriptions_too(daemon):
+    """Of a daemon's topics only the wanted ones are asked for, and heartbeats."""
+    with daemon.subscribe("spec/mic/1/"):
+        assert daemon.subscriptions == {b"\x01spec/mic/1/", b"\x01meta/mic/1/", b"\x01hb/"}
+
+
+def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
+    """A frame's topic finds its meta."""
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="test", channels=1, **COMMON)
+    daemon.send(Meta("meta/mic/0/dbfs/", header, np.arange(33) * 750.0), frame(0))
+    received = next(subscription)
+    np.testing.assert_array_equal(subscription.meta[received.topic].f, received.f)
+
+
+def test_latest_skips_to_the_newest_of_each_topic(daemon, subscription):
+    """A display sees the last frame of each channel, and what was lost before it."""
+    daemon.send(frame(0), frame(0, channel=1), frame(3), frame(1, channel=1), heartbeat())
+    seen = {}
+    while subscription.heartbeat is None:
+        seen |= subscription.latest(0.1)
+    assert {topic: f.header.seq for topic, f in seen.items()} == {
+        "spec/mic/0/dbfs/": 3,
+        "spec/mic/1/dbfs/": 1,
+    }
+    assert subscription.missed == 2
+
+
+def test_silence_is_no_life(daemon, subscription):
+    """Before the first message a daemon counts as dead, after it as alive."""
+    assert not subscription.alive
+    assert subscription.silence_s == math.inf
+    daemon.send(frame(0))
+    next(subscription)
+    assert subscription.alive
+
+
+def test_a_message_that_waits_is_a_sign_of_life(daemon, subscription):
+    """A reader that is late with reading does not take the daemon for dead."""
+    daemon.send(frame(0), frame(1))
+    next(subscription)
+    subscription._last_message_s -= 60.0
+    assert subscription.alive
+    next(subscription)
+
+
+def test_long_silence_is_death(daemon, subscription):
+    """Three seconds without any message end a daemon's life."""
+    daemon.send(heartbeat(), frame(0))
+    next(subscription)
+    subscription._last_message_s -= 3.1
+    assert not subscription.alive
+
+
+def test_goodbye_is_death_at_once(daemon, subscription):
+    """A daemon that says it has stopped is not waited for."""
+    daemon.send(frame(0), heartbeat("stopped"))
+    next(subscription)
+    assert subscription.receive(0.1) is None
+    assert not subscription.alive
+    assert subscription.heartbeat.state == "stopped"
+
+
+def test_nobody_there_is_told_after_the_time_given(daemon):
+    """The error names the endpoint and the time."""
+    with (
+        subscribe("tcp://127.0.0.1:1", timeout_s=0.05) as subscription,
+        pytest.raises(UnavailableError, match=r"tcp://127\.0\.0\.1:1: nothing came within 0\.05 s"),
+    ):
+        next(subscription)
+
+
+def test_a_silent_source_is_told_apart_from_a_dead_daemon(daemon):
+    """Where heartbeats come and spectra do not, the error says so."""
+    with daemon.subscribe() as subscription:
+        daemon.send(heartbeat("starting"))
+        subscription._timeout_s = 0.1
+        with pytest.raises(UnavailableError, match="the daemon is starting but sent no spectrum"):
+            next(subscription)
+
+
+def test_closing_inside_the_loop_ends_it(daemon, subscription):
+    """Iterating over a closed subscription stops; closing twice is no error."""
+    daemon.send(frame(0), frame(1))
+    for received in subscription:
+        assert received.header.seq == 0
+        subscription.close()
+    subscription.close()
+
+
+def test_a_loop_that_is_left_leaves_no_socket(daemon):
+    """Where nobody holds the subscription, it closes itself, without a warning."""
+    subscription = daemon.subscribe()
+    daemon.send(frame(0))
+    socket = subscription._socket
+    for _ in subscription:
+        break
+    del subscription
+    assert socket.closed
+
+
+def test_a_context_can_be_shared(daemon):
+    """A context that was given is used and left open."""
+    with zmq.Context() as context:
+        daemon.subscribe(context=context).close()
+        assert not context.closed
+
+
+def test_an_endpoint_that_cannot_be_connected_to_is_refused():
+    """The value and the rule are told before anything is opened."""
+    with pytest.raises(ConfigError, match=r"endpoint='tcp://\*:5556': to connect, name a host"):
+        subscribe("tcp://*:5556")
+
+
+@pytest.mark.slow
+def test_the_client_loads_nothing_heavy():
+    """Subscribing needs neither OpenCL nor PortAudio nor Pillow."""
+    code = (
+        "import sys, spectrod.client; "
+        "print({'pyopencl', 'sounddevice', 'soundfile', 'PIL', 'scipy'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"

@@ -1,0 +1,250 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spectrod.stats import Stats
+from spectrod.view.axes import frequency_axis, level_range
+from spectrod.view.colour import N_SHADES, Style, style_for
+from spectrod.view.render import HistoryRow, Scene, render
+from spectrod.view.status import stats_line, status_line
+from spectrod.wire.schema import Frame, SpectrumHeader
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+NFFT = 4096
+
+
+def make_frame(levels, *, unit="dBFS", engine="numpy", nfft=NFFT):
+    header = SpectrumHeader(
+        seq=41,
+        epoch=1,
+        t_utc_ns=0,
+        t_mono_ns=0,
+        sample_index=0,
+        fs=48000.0,
+        win_length=nfft,
+        nfft=nfft,
+        hop=1024,
+        window="hann",
+        enbw_hz=17.6,
+        shape=(nfft // 2 + 1,),
+        unit=unit,
+        ref="",
+        engine=engine,
+        dropped=2,
+        overflows=1,
+    )
+    return Frame("spec/mic/0/dbfs/", header, levels.astype(np.float32))
+
+
+def tone_levels(k=86, level_db=-20.0, nfft=NFFT):
+    """A sine on bin k under a Hann window, over a floor of -110 dB."""
+    levels = np.full(nfft // 2 + 1, -110.0)
+    levels[k - 1 : k + 2] = level_db - 6.02, level_db, level_db - 6.02
+    return levels
+
+
+def make_scene(**fields):
+    levels = tone_levels()
+    scene = Scene(
+        "tcp://127.0.0.1:5556",
+        now_s=100.0,
+        daemon_state="running",
+        alive=True,
+        frame=make_frame(levels),
+        levels=levels,
+        history=[HistoryRow(100.0 - 0.05 * k, levels) for k in range(50)],
+        topics=["spec/mic/0/dbfs/"],
+        missed=3,
+    )
+    return replace(scene, **fields)
+
+
+def text_of(lines):
+    return [ESCAPES.sub("", line) for line in lines]
+
+
+@pytest.mark.parametrize("depth", ["none", "256", "24-bit"])
+@pytest.mark.parametrize(
+    ("width", "height"), [(200, 60), (101, 41), (80, 24), (30, 10), (29, 9), (12, 3), (1, 1)]
+)
+def test_the_picture_fits_its_room(width, height, depth):
+    """No line is too long, none too many, whatever the size and the colours."""
+    lines = text_of(render(make_scene(), width, height, Style(depth)))
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    if width >= 30 and height >= 10:
+        assert len(lines) == height
+
+
+def test_the_head_says_what_is_shown():
+    """Source, rate, window, lengths, engine, peak and losses."""
+    head = render(make_scene(), 120, 30, Style())[:2]
+    assert head[0] == "mic/0  48000 Hz  hann 4096  N 4096  hop 1024  numpy"
+    assert head[1].startswith("peak 1007.8 Hz -20.0 dBFS")
+    assert head[1].endswith("seq 41  missed 3  dropped 2  overflows 1  gap 0")
+
+
+def test_the_tone_stands_at_its_frequency_and_level():
+    """The highest bar is in the tone's column, its top at -20 dB of the scale."""
+    width, height = 107, 41
+    lines = render(make_scene(), width, height, Style())
+    axis = frequency_axis(48000.0, NFFT, width - 7)
+    spectrum = [line for line in lines if "│" in line][:14]
+    column = 7 + axis.column(86 * 48000.0 / NFFT)
+    tops = [row for row, line in enumerate(spectrum) if line[column : column + 1].strip()]
+    assert tops[0] == int(20 / (120 / 14))
+    assert all(not line[7:column].strip() for line in spectrum[: tops[0] + 1])
+
+
+def test_the_scales_are_labelled():
+    """Levels stand at the left, frequencies beneath, ages beside the waterfall."""
+    lines = render(make_scene(), 110, 40, Style())
+    assert [line[:6].strip() for line in lines if re.match(r" *-?\d+│", line)] == [
+        "0",
+        "-20",
+        "-40",
+        "-60",
+        "-80",
+        "-100",
+    ]
+    labels = next(line for line in lines if line.startswith(" Hz")).split()
+    assert labels == ["Hz", "20", "50", "100", "200", "500", "1k", "2k", "5k", "10k", "20k"]
+    assert [line[:6].strip() for line in lines if "s│" in line][:2] == ["0.0s", "0.2s"]
+
+
+def test_the_newest_row_of_the_waterfall_is_on_top():
+    """Older rows follow below."""
+    quiet = np.full(NFFT // 2 + 1, -120.0)
+    history = [HistoryRow(100.0, tone_levels()), HistoryRow(99.9, quiet)]
+    lines = render(make_scene(history=history), 80, 24, Style())
+    rows = [line[7:] for line in lines if "s│" in line or line.startswith("      │")]
+    newest = next(index for index, line in enumerate(lines) if line.startswith("  0.0s│"))
+    assert lines[newest].strip("0.s│ ")
+    assert not lines[newest + 1][7:].strip()
+    assert rows
+
+
+def test_in_colour_a_line_holds_two_rows():
+    """The upper half is the newer, in its shade; the lower the older."""
+    loud, quiet = np.zeros(NFFT // 2 + 1), np.full(NFFT // 2 + 1, -120.0)
+    history = [HistoryRow(100.0, loud), HistoryRow(99.9, quiet)]
+    style = Style("24-bit")
+    lines = render(make_scene(history=history), 80, 24, style)
+    line = next(line for line in lines if line.startswith("  0.0s│"))
+    expected = style.foreground[N_SHADES - 1] + style.background[0] + "▀" * 73 + style.reset
+    assert line == "  0.0s│" + expected
+
+
+def test_without_colour_there_is_no_escape_sequence():
+    """NO_COLOR means none at all, alarms included."""
+    for alive in (True, False):
+        assert "\x1b" not in "".join(render(make_scene(alive=alive), 100, 40, Style()))
+
+
+def test_a_peers_escape_sequences_do_not_reach_the_terminal():
+    """Text from a header is made harmless."""
+    levels = tone_levels()
+    frame = make_frame(levels, engine="\x1b]0;evil\x07ü", unit="dB\x1b[2J")
+    text = "\n".join(render(make_scene(frame=frame), 100, 40, Style()))
+    assert "\x1b" not in text
+    assert "?]0;evil??" in text
+
+
+def test_waiting_says_for_what():
+    """Before the first message the endpoint is named, before the first frame the state."""
+    scene = Scene("tcp://127.0.0.1:5556")
+    assert render(scene, 80, 24, Style()) == ["waiting for tcp://127.0.0.1:5556"]
+    scene = Scene("ipc://x", alive=True, daemon_state="starting")
+    assert render(scene, 80, 24, Style()) == [
+        "waiting for ipc://x: the daemon is starting, no spectrum yet"
+    ]
+
+
+def test_silence_and_goodbye_are_told():
+    """A dead daemon's last picture stays, with the time since its last word."""
+    foot = render(make_scene(alive=False, silence_s=4.25), 80, 24, Style())[-1]
+    assert foot == "no signal since 4.2 s"
+    scene = make_scene(alive=False, silence_s=1.0, daemon_state="stopped")
+    assert render(scene, 80, 24, Style())[-1] == "no signal since 1.0 s: the daemon has stopped"
+
+
+def test_the_keys_are_named():
+    """Channel keys only where there is a choice."""
+    assert render(make_scene(), 80, 24, Style())[-1].startswith("q quit  tcp://")
+    scene = make_scene(topics=["a", "b", "c"])
+    assert render(scene, 80, 24, Style())[-1].startswith("q quit  1-3 channel  tcp://")
+
+
+@pytest.mark.parametrize("nfft", [64, 65, 4096, 8191])
+@pytest.mark.parametrize("columns", [1, 23, 100, 300])
+def test_every_bin_from_the_axis_start_is_in_its_column(nfft, columns):
+    """A tone on any bin shows, in the column that its frequency belongs to."""
+    axis = frequency_axis(48000.0, nfft, columns)
+    delta_f = 48000.0 / nfft
+    first = int(np.ceil(axis.lowest_hz / delta_f))
+    for k in np.unique(np.geomspace(max(first, 1), nfft // 2, 25).astype(int)):
+        levels = np.full(nfft // 2 + 1, -100.0)
+        levels[k] = 0.0
+        column = axis.column(k * delta_f)
+        shown = np.flatnonzero(axis.reduce(levels) == 0.0)
+        assert shown.size
+        assert np.abs(shown - column).min() <= 1
+
+
+def test_the_level_range_follows_the_unit():
+    """Densities lie lower than levels; what is outside is clipped."""
+    assert (level_range("dBFS").bottom_db, level_range("dBFS").top_db) == (-120.0, 0.0)
+    assert level_range("FS^2/Hz").top_db == -20.0
+    np.testing.assert_array_equal(
+        level_range("dBFS").fraction(np.array([-200.0, -60.0, 3.0])), [0.0, 0.5, 1.0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "depth"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "24-bit"),
+        ({"TERM": "xterm-256color", "COLORTERM": "24bit"}, "24-bit"),
+        ({"TERM": "screen-256color"}, "256"),
+        ({"TERM": "vt100"}, "none"),
+        ({}, "none"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1"}, "none"),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, "256"),
+    ],
+)
+def test_colours_follow_the_terminal(environment, depth):
+    """COLORTERM, then TERM; NO_COLOR, if it is not empty, above all."""
+    assert style_for(environment).depth == depth
+
+
+def test_the_status_line_of_a_frame_is_one_line():
+    """Where there is no terminal, a frame is told in a line."""
+    assert status_line(make_frame(tone_levels()), missed=5) == (
+        "mic/0  peak 1007.8 Hz -20.0 dBFS  seq 41  missed 5  dropped 2  overflows 1  gap 0"
+    )
+
+
+def test_the_status_line_of_a_pipeline_is_one_line():
+    """Counters and time in a line; a source's odd name does no harm."""
+    stats = Stats(
+        state="running",
+        source="mic\n",
+        engine="numpy",
+        fs=48000.0,
+        channels=2,
+        samples=120000,
+        frames=100,
+        messages=200,
+        overflows=1,
+        overruns=2,
+        dropped=3,
+        gaps=4,
+        gap_samples=5,
+        ring_peak=0.5,
+    )
+    assert stats_line(stats) == (
+        "running  mic?  48000 Hz x 2  2.5 s  frames 100  messages 200"
+        "  overflows 1  overruns 2  dropped 3  gaps 4  numpy"
+    )

@@ -1,0 +1,218 @@
+"""The view in real pseudo-terminals, against a real publisher."""
+
+import fcntl
+import io
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+
+import numpy as np
+import pytest
+
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.view.terminal import Terminal, view
+from spectrod.wire.publisher import Publisher
+
+TIMEOUT_S = 20.0
+SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="dbfs")
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?25h\x1b[?1049l"
+
+pytestmark = pytest.mark.slow
+
+
+def make_batch(k, spec=SPEC):
+    index = np.array([k * spec.hop])
+    values = np.full((1, 2, spec.n_bins), -100.0, np.float32)
+    values[0, 0, 7:10] = -26.02, -20.0, -26.02
+    values[0, 1, 15:18] = -16.02, -10.0, -16.02
+    return SpectrumBatch(values, index, index, index, spec, "numpy")
+
+
+@pytest.fixture
+def publisher():
+    publisher = Publisher(["tcp://127.0.0.1:*"], "mic")
+    publisher.start()
+    yield publisher
+    publisher.stop()
+
+
+class Screen:
+    """The view as a child process in a pseudo-terminal."""
+
+    def __init__(self, endpoint, rows=30, columns=100, code=""):
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        self.mode_before = termios.tcgetattr(slave)
+        self._slave = slave
+        program = f"{code}\nfrom spectrod.view.terminal import view\nview({endpoint!r})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            env=os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
+        )
+        self.output = b""
+
+    def resize(self, rows, columns):
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
+
+    def wait_for(self, text, feed=None):
+        """Read until the text has come since the last call; feed keeps spectra coming."""
+        begin = len(self.output)
+        while text not in self.output[begin:]:
+            if feed is not None:
+                feed()
+            ready, _, _ = select.select([self.master], [], [], 0.02 if feed else TIMEOUT_S)
+            assert ready or feed, self.output[-2000:]
+            if ready:
+                self.output += os.read(self.master, 65536)
+
+    def key(self, key):
+        os.write(self.master, key)
+
+    def end(self):
+        """Return the exit status, and check that the terminal is as it was."""
+        self.wait_for(LEAVE)
+        status = self.process.wait(TIMEOUT_S)
+        assert self.output.count(ENTER) == self.output.count(LEAVE) == 1
+        assert termios.tcgetattr(self._slave) == self.mode_before
+        return status
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self._slave)
+
+
+@pytest.fixture
+def open_screen():
+    screens = []
+
+    def start(*args, **options):
+        screens.append(Screen(*args, **options))
+        return screens[-1]
+
+    yield start
+    for screen in screens:
+        screen.close()
+
+
+@pytest.fixture
+def feed(publisher):
+    """Submit one more frame at each call."""
+    numbers = iter(range(10**9))
+    return lambda: publisher.submit(make_batch(next(numbers)))
+
+
+def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
+    """The peak is read out, keys choose the channel, the size follows the window."""
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"peak 1500.0 Hz -20.0 dBFS", feed)
+    screen.wait_for(b"q quit  1-2 channel", feed)
+    screen.key(b"2")
+    screen.wait_for(b"peak 3000.0 Hz -10.0 dBFS", feed)
+    screen.resize(12, 60)
+    screen.wait_for("└".encode() + "─".encode(), feed)
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def test_waiting_is_shown_and_ctrl_c_ends(open_screen):
+    """Where nobody publishes the endpoint is named; Ctrl-C ends as Python's programs do."""
+    screen = open_screen("tcp://127.0.0.1:1")
+    screen.wait_for(b"waiting for tcp://127.0.0.1:1")
+    screen.key(b"\x03")
+    assert screen.end() == -signal.SIGINT
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_the_terminal_restored(open_screen, number):
+    """The process still dies of the signal, as its parent expects."""
+    screen = open_screen("tcp://127.0.0.1:1")
+    screen.wait_for(b"waiting for")
+    screen.process.send_signal(number)
+    assert screen.end() == -number
+
+
+def test_an_exception_restores_the_terminal(open_screen):
+    """What goes wrong while drawing is told on a terminal that works."""
+    code = (
+        "import spectrod.view.terminal as t\n"
+        "def render(*_): raise ArithmeticError('broken')\n"
+        "t.render = render"
+    )
+    screen = open_screen("tcp://127.0.0.1:1", code=code)
+    screen.wait_for(LEAVE)
+    screen.wait_for(b"ArithmeticError: broken")
+    assert screen.process.wait(TIMEOUT_S) == 1
+    assert termios.tcgetattr(screen._slave) == screen.mode_before
+
+
+def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
+    """Its goodbye is shown at once."""
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"peak 1500.0 Hz", feed)
+    publisher.stop()
+    screen.wait_for(b"the daemon has stopped")
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def test_without_a_terminal_lines_are_written(publisher, feed):
+    """A file or pipe gets a line a second and no escape sequence."""
+    out = io.StringIO()
+
+    def stop():
+        feed()
+        return "peak 1500.0 Hz -20.0 dBFS" in out.getvalue()
+
+    view(publisher.endpoints[0], out=out, keys=io.StringIO(), stop=stop)
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().startswith(("waiting for tcp://", "mic/0"))
+
+
+def test_beside_the_main_thread_signals_are_left_alone(publisher, feed):
+    """A daemon that shows its own picture goes on to handle its signals itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    out, stop = io.StringIO(), threading.Event()
+    thread = threading.Thread(
+        target=view,
+        args=(publisher.endpoints[0],),
+        kwargs={"out": out, "keys": io.StringIO(), "stop": stop.is_set},
+    )
+    thread.start()
+    stop.set()
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_terminal_that_vanishes_ends_the_view():
+    """Reading a key from a closed terminal gives the key that quits."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave) as keys, Terminal(io.StringIO(), keys) as ours:
+        assert ours.key(0.0) == ""
+        os.close(master)
+        assert ours.key(0.0) == "q"
+
+
+def test_a_change_of_length_is_followed(publisher, open_screen, feed):
+    """Spectra of another number of bins begin a new waterfall."""
+    other = SpectrumSpec(fs=48000.0, channels=2, win_length=512, hop=128, scaling="dbfs")
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"N 256", feed)
+    screen.wait_for(b"N 512", lambda: publisher.submit(make_batch(0, other)))
+    screen.key(b"q")
+    assert screen.end() == 0
