@@ -54,9 +54,7 @@ def short_time_fft(spec: SpectrumSpec, samples: Float32Array) -> Transform:
     last = first + spec.n_frames(samples.shape[1])
 
     def transform() -> Float32Array:
-        power = stft.spectrogram(samples[0], p0=first, p1=last).T
-        power[:, -1] /= 2.0  # SciPy doubles Nyquist
-        return power[:, None]
+        return stft.spectrogram(samples[0], p0=first, p1=last).T[:, None]
 
     return transform
 
