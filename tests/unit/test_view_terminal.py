@@ -123,8 +123,8 @@ def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
     screen.wait_for(b"q quit  1-2 channel", feed)
     screen.key(b"2")
     screen.wait_for(b"peak 3000.0 Hz -10.0 dBFS", feed)
-    screen.resize(12, 60)
-    screen.wait_for("└".encode() + "─".encode(), feed)
+    screen.resize(9, 25)
+    screen.wait_for(b"peak 3000.0 Hz -10.0 dBF\x1b[K", feed)
     screen.key(b"q")
     assert screen.end() == 0
 
