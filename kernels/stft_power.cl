@@ -16,7 +16,7 @@
 //           A frame reads its own WIN_LENGTH samples and nothing else.
 // Source  : Stockham passes as Govindaraju et al. 2008; even-length real input as one complex
 //           transform of half the length, Sorensen et al. 1987.
-// Error   : see the table in README.md.
+// Error   : relative L2 1.3e-7 (NFFT 64) to 1.7e-7 (8192) against float64; see README.md.
 
 #if !defined(NFFT) || !defined(WIN_LENGTH) || !defined(N_PASSES) || !defined(RADIX_1)
 #error "stft_power.cl needs NFFT, WIN_LENGTH, N_PASSES and RADIX_1 to RADIX_4"
