@@ -37,12 +37,14 @@ def update(_: int) -> None:
     """Draw the newest spectrum of each channel."""
     for topic, (h, payload) in newest().items():
         values = np.frombuffer(payload, h["dtype"])
-        if not h["unit"].startswith("dB"):
+        unit = h["unit"]
+        if not unit.startswith("dB"):
             values = 10 * np.log10(np.maximum(values, 1e-20))
+            unit = f"dB re {unit}"
         f = np.arange(len(values)) * h["fs"] / h["nfft"]
         if topic not in lines:
             (lines[topic],) = axes.plot(f[1:], values[1:], linewidth=0.8, label=topic)
-            axes.set(xlim=(max(20, f[1]), f[-1]), ylim=(-140, 0), ylabel=f"Level [{h['unit']}, dB]")
+            axes.set(xlim=(max(20, f[1]), f[-1]), ylim=(-140, 0), ylabel=f"Level [{unit}]")
             axes.legend(loc="upper right")
         lines[topic].set_data(f[1:], values[1:])
         axes.set_title(f"{h['fs']:g} Hz  {h['window']} {h['win_length']}  seq {h['seq']}")
