@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 PREFIX ?= /opt/spectrod
 UNITDIR ?= /etc/systemd/system
+SYSUSERSDIR ?= /etc/sysusers.d
 CONFDIR ?= /etc/spectrod
 # For staging the files of `install` (not the program: a virtual environment cannot be moved).
 DESTDIR ?=
@@ -14,8 +15,10 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # What the tests need of the system: PortAudio and a sound server for it to record from, recordings
-# (alsa-utils, espeak-ng) and the tool that generates and measures others (sox) ...
-TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins alsa-utils espeak-ng sox
+# (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
+# processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd) ...
+TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins alsa-utils espeak-ng sox \
+    pocl-opencl-icd
 # ... and, for the tests under a real systemd, what builds and boots a container.
 SYSTEMD_PACKAGES = debootstrap systemd-container
 ROOT := $(filter 0,$(shell id -u))
@@ -86,7 +89,9 @@ check: lint types imports test
 # --- the service
 
 install: $(if $(DESTDIR),,install-program) install-files
-	@$(if $(DESTDIR),,if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi)
+	@$(if $(DESTDIR),,$(SYSTEMD_RUNS) || exit 0; systemd-sysusers spectrod.conf; systemctl daemon-reload)
+
+SYSTEMD_RUNS = [ -d /run/systemd/system ]
 
 .PHONY: install-program install-files
 install-program:
@@ -96,9 +101,10 @@ install-program:
 	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade .
 
 install-files:
-	install -d $(DESTDIR)$(UNITDIR) $(DESTDIR)$(CONFDIR) $(DESTDIR)$(PREFIX)/share/spectrod
+	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
 	sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g' systemd/spectrod.service \
 	    >$(DESTDIR)$(UNITDIR)/spectrod.service
+	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
 	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml docs/operations.md \
 	    $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
@@ -106,9 +112,9 @@ install-files:
 
 uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] || { echo "PREFIX=$(PREFIX): holds no spectrod" >&2; exit 1; }
-	@if [ -d /run/systemd/system ]; then systemctl disable --now spectrod.service || true; fi
-	rm -rf $(UNITDIR)/spectrod.service $(PREFIX)
-	@if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service
+	rm -rf $(UNITDIR)/spectrod.service $(SYSUSERSDIR)/spectrod.conf $(PREFIX)
+	@$(SYSTEMD_RUNS) || exit 0; systemctl daemon-reload
 	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
 
 clean:

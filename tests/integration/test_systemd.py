@@ -1,0 +1,254 @@
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+import zmq
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
+from container import Machine, MissingToolError, require_tools
+
+# The first fixture may have to build a Debian.
+pytestmark = [pytest.mark.systemd, pytest.mark.slow, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+UNIT = "spectrod.service"
+CONFIG = "/etc/spectrod/spectrod.toml"
+IPC = "/run/spectrod/spectrum.ipc"
+RECEIVE_LIMIT_MS = 30_000
+
+
+@pytest.fixture(scope="session")
+def _tools():
+    try:
+        require_tools()
+    except MissingToolError as error:
+        pytest.fail(f"tests under a real systemd: {error}")
+
+
+@pytest.fixture(scope="session")
+def wheels(_tools, tmp_path_factory):
+    """A folder with all that pip needs to build and install spectrod without a network."""
+    folder = tmp_path_factory.mktemp("wheels")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    subprocess.run([*download, f"--dest={folder}", *needed], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def machine(wheels):
+    """A booted Debian into which ``make install`` has put spectrod from this tree."""
+    with Machine({ROOT: "/src", wheels: "/wheels"}) as machine:
+        offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
+        machine.run("make", "--directory=/src", "install", environ=offline)
+        yield machine
+
+
+@pytest.fixture
+def config(machine, free_port):
+    """Write the installed example configuration, on a test tone, with changes."""
+    path = machine.path(CONFIG)
+    example = machine.path("/opt/spectrod/share/spectrod/spectrod.toml").read_text()
+
+    def write(*changes):
+        tone = ('uri = "soundcard"', 'uri = "signal:sine,1000,-20"')
+        text = example
+        for old, new in (tone, (":5556", f":{free_port}"), *changes):
+            assert old in text
+            text = text.replace(old, new)
+        path.write_text(text)
+
+    write()
+    return write
+
+
+@pytest.fixture
+def service(machine, config):
+    """The service, freshly started: a function that runs systemctl on its unit."""
+
+    def systemctl(*arguments, check=True):
+        return machine.run("systemctl", *arguments, UNIT, check=check).stdout
+
+    systemctl("stop")
+    systemctl("reset-failed", check=False)
+    systemctl("start")
+    return systemctl
+
+
+def _show(service, *names):
+    lines = service("show", *(f"--property={name}" for name in names)).splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def subscribe():
+    """Connect a ZeroMQ subscriber; what comes back is a function that receives the next header."""
+    with contextlib.ExitStack() as stack:
+        context = stack.enter_context(zmq.Context())
+
+        def connect(endpoint):
+            subscriber = stack.enter_context(context.socket(zmq.SUB))
+            subscriber.linger = 0
+            subscriber.rcvtimeo = RECEIVE_LIMIT_MS
+            subscriber.reconnect_ivl = 50
+            subscriber.subscribe(b"spec/")
+            subscriber.connect(endpoint)
+            return lambda: json.loads(subscriber.recv_multipart()[1])
+
+        yield connect
+
+
+@pytest.fixture
+def headers(subscribe, free_port):
+    """A function that receives the next header over TCP."""
+    return subscribe(f"tcp://127.0.0.1:{free_port}")
+
+
+def _journal(machine, since):
+    """Return (priority, text) of what the service logged after a cursor."""
+    output = machine.run("journalctl", f"--unit={UNIT}", since, "--output=json").stdout
+    entries = [json.loads(line) for line in output.splitlines()]
+    return [(entry["PRIORITY"], entry["MESSAGE"]) for entry in entries]
+
+
+def _cursor(machine):
+    output = machine.run("journalctl", "--lines=0", "--show-cursor").stdout
+    return "--after-cursor=" + output.partition("cursor: ")[2].strip()
+
+
+def test_the_unit_is_sound_and_confined(machine):
+    """Systemd finds nothing to complain of, and an exposure of at most 2.0 of 10."""
+    unit = f"/etc/systemd/system/{UNIT}"
+    assert machine.run("systemd-analyze", "verify", unit).stderr == ""
+    machine.run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
+
+
+def test_active_means_that_messages_are_out(service):
+    """The start job ends with READY=1, and the status already counts messages."""
+    state = _show(service, "ActiveState", "StatusText")
+    assert state["ActiveState"] == "active"
+    status = re.search(r"running: (.+), 48000 Hz x 1, .+ (\d+) messages", state["StatusText"])
+    assert "sine,1000,-20" in status[1]
+    assert int(status[2]) >= 1
+
+
+def test_subscribers_hear_it_over_tcp_and_ipc(service, machine, headers, subscribe):
+    """Both endpoints of the example configuration deliver spectra to another process."""
+    over_ipc = subscribe(f"ipc://{machine.path(IPC)}")
+    header = headers()
+    assert (header["fs"], header["unit"]) == (48000, "dBFS")
+    assert over_ipc()["epoch"] == header["epoch"]
+
+
+def test_confinement_leaves_opencl_working(service, machine, headers):
+    """PoCL compiles and runs under the unit's rules, and caches in the unit's cache folder."""
+    assert headers()["engine"].startswith("opencl:")
+    assert list(machine.path("/var/cache/spectrod/pocl").iterdir())
+
+
+def test_the_journal_knows_each_lines_priority(machine, config, service):
+    """The prefix becomes the entry's priority and is not seen in its text."""
+    entries = _journal(machine, "--boot")
+    assert ("6", "ready: the first message is out") in entries
+
+
+def test_sigkill_is_survived_within_five_seconds(service, headers):
+    """A killed daemon is back, active and sending with a new epoch, within 5 s."""
+    before = headers()
+    began_s = time.monotonic()
+    service("kill", "--kill-whom=main", "--signal=SIGKILL")
+    while headers()["epoch"] == before["epoch"]:
+        assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < 5.0
+    service("is-active")
+
+
+def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
+    """A daemon that makes no progress misses the watchdog and is started again."""
+    folder = machine.path(f"/run/systemd/system/{UNIT}.d")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "short.conf").write_text("[Service]\nWatchdogSec=2\n")
+    machine.run("systemctl", "daemon-reload")
+    try:
+        service("restart")
+        # Only now: an older subscriber would hold messages from before this restart.
+        headers = subscribe(f"tcp://127.0.0.1:{free_port}")
+        before = headers()
+        service("kill", "--kill-whom=main", "--signal=SIGSTOP")
+        while headers()["epoch"] == before["epoch"]:
+            pass
+        assert _show(service, "NRestarts") == {"NRestarts": "1"}
+    finally:
+        (folder / "short.conf").unlink()
+        machine.run("systemctl", "daemon-reload")
+
+
+def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
+    """After SIGHUP a new hop is in the messages, and a new name is said to need a restart."""
+    cursor = _cursor(machine)
+    config(("hop = 1024", "hop = 2048"), ('name = ""', 'name = "roof"'))
+    service("reload")
+    while headers()["hop"] != 2048:
+        pass
+    texts = [text for _, text in _journal(machine, cursor)]
+    assert "reload: applied analysis.hop" in texts
+    assert "reload: source.name needs a restart" in texts
+
+
+def test_a_refused_reload_changes_nothing(service, machine, config, headers):
+    """A configuration with a mistake is named as an error; the old one goes on."""
+    cursor = _cursor(machine)
+    before = headers()
+    config(("hop = 1024", "hop = 0"))
+    service("reload")
+    while headers()["seq"] < before["seq"] + 100:
+        pass
+    (text,) = [text for priority, text in _journal(machine, cursor) if priority == "3"]
+    assert text.startswith("reload refused, nothing has changed: hop=0")
+    assert headers()["epoch"] == before["epoch"]
+
+
+def test_stop_is_quick_and_clean(service, machine):
+    """The stop takes less than 2 s, ends with code 0, and takes the run folder along."""
+    began_s = time.monotonic()
+    service("stop")
+    assert time.monotonic() - began_s < 2.0
+    state = _show(service, "ActiveState", "Result", "ExecMainStatus")
+    assert state == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"}
+    assert not machine.path("/run/spectrod").exists()
+
+
+def test_a_bad_configuration_is_not_retried(service, machine, config):
+    """A mistake ends the start with code 2, one line that names it, and no restart."""
+    service("stop")
+    cursor = _cursor(machine)
+    config(("hop = 1024", "hop = 0"))
+    service("start", check=False)
+    state = _show(service, "ActiveState", "ExecMainStatus", "NRestarts")
+    assert state == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"}
+    assert any("hop=0: must be at least 1 sample" in text for _, text in _journal(machine, cursor))
+
+
+def test_uninstall_leaves_the_configuration(machine, config):
+    """Program and unit go, configuration and state stay, and it can be installed again."""
+    machine.run("make", "--directory=/src", "uninstall")
+    assert not machine.path("/opt/spectrod").exists()
+    assert not machine.path(f"/etc/systemd/system/{UNIT}").exists()
+    assert machine.path(CONFIG).exists()
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
+    machine.run("make", "--directory=/src", "install", environ=offline)
