@@ -4,6 +4,7 @@ To be imported before ``spectrod``: it makes the checkout that it lies in import
 """
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -69,12 +70,12 @@ def write_report(report: Report, path: str | Path) -> None:
 
 
 def _commit() -> str:
-    """Commit of the checkout with ``+`` for local changes, "" outside of one."""
+    """Commit of the checkout with ``+`` for local changes; elsewhere ``$SPECTROD_COMMIT`` or ""."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return ""
+        return os.environ.get("SPECTROD_COMMIT", "")
     return done.stdout.strip()
 
 

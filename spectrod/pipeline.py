@@ -208,6 +208,8 @@ class Pipeline:
             _log.exception("analysis failed")
             self._failure = InternalError(f"analysis failed: {error!r}; please report this")
         self._state = "failed" if self._failure else "finished"
+        if self.publisher:
+            self.publisher.state = self._state  # its last heartbeat tells subscribers
         self.progress.set()
 
     def _analyse(self) -> None:

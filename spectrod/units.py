@@ -21,8 +21,6 @@ FULL_SCALE_SINE_FS2 = 0.5
 FLOOR_DBFS = -200.0
 """Lowest level that is reported: digital silence has no logarithm."""
 
-_FLOOR_FS2 = FULL_SCALE_SINE_FS2 * 10.0 ** (FLOOR_DBFS / 10.0)
-
 UNITS: dict[Scaling, str] = {"density": "FS^2/Hz", "spectrum": "FS^2", "dbfs": "dBFS"}
 REFERENCES: dict[Scaling, str] = {
     "density": "FS = digital full scale (1.0), one-sided",
@@ -48,11 +46,11 @@ def power_to_dbfs(power: Float32Array) -> Float32Array:
     ----------
     .. [1] AES17-2020, 3.12: the full-scale level is that of a full-scale sine.
     """
-    # The division is left to the logarithm's other side: 1 / 0.5 is exact, and one pass is saved.
-    level = np.log10(np.maximum(power, np.float32(_FLOOR_FS2)))
+    with np.errstate(divide="ignore"):  # silence is minus infinity, until the floor is applied
+        level = np.log10(power, dtype=np.float32)
     level *= np.float32(10.0)
     level -= np.float32(10.0 * np.log10(FULL_SCALE_SINE_FS2))
-    return level
+    return np.maximum(level, np.float32(FLOOR_DBFS), out=level)
 
 
 def dbfs_to_amplitude(level_dbfs: float) -> float:

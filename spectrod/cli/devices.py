@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from spectrod import config
+from spectrod.analysis.opencl_engine import open_opencl
 from spectrod.cli import options
 from spectrod.errors import SpectrodError
-from spectrod.opencl.devices import choose, list_devices
+from spectrod.opencl.devices import DeviceInfo, list_devices
 from spectrod.source.soundcard import choose_input, list_inputs
 
 
@@ -46,22 +47,25 @@ def _audio_inputs(settings: config.Config) -> dict[str, Any]:
 def _opencl_devices(settings: config.Config) -> dict[str, Any]:
     try:
         devices = list_devices()
-        used = choose(settings.engine.device)
     except SpectrodError as error:
         return {"devices": [], "error": str(error)}
+    try:
+        engine = open_opencl(settings.engine.device)
+    except SpectrodError as error:
+        return {"devices": [_as_dict(device, None) for device in devices], "error": str(error)}
+    used = engine.context.device
+    engine.close()
+    return {"devices": [_as_dict(device, used) for device in devices], "error": None}
+
+
+def _as_dict(device: DeviceInfo, used: DeviceInfo | None) -> dict[str, Any]:
     return {
-        "devices": [
-            {
-                "number": device.number,
-                "name": device.label,
-                "kind": device.kind,
-                "compute_units": device.compute_units,
-                "driver": device.driver,
-                "used": device == used,
-            }
-            for device in devices
-        ],
-        "error": None,
+        "number": device.number,
+        "name": device.label,
+        "kind": device.kind,
+        "compute_units": device.compute_units,
+        "driver": device.driver,
+        "used": device == used,
     }
 
 
@@ -88,4 +92,4 @@ def _mark(device: dict[str, Any]) -> str:
 
 def _print_error(part: dict[str, Any]) -> None:
     if part["error"]:
-        print(f"  none: {part['error']}")
+        print(f"  none is used: {part['error']}")

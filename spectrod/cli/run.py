@@ -16,6 +16,7 @@ import spectrod
 from spectrod import config
 from spectrod.cli import options
 from spectrod.config import Config
+from spectrod.errors import SpectrodError
 from spectrod.pipeline import Pipeline, build_daemon
 from spectrod.service import Notifier, configure_logging, serve, status_line
 from spectrod.stats import Stats
@@ -132,9 +133,13 @@ def _live_view(pipeline: Pipeline) -> Iterator[None]:
     stop = threading.Event()
 
     def show() -> None:
-        view(endpoint, stop=stop.is_set)
-        if not stop.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            view(endpoint, stop=stop.is_set)
+        except SpectrodError as error:
+            _log.warning("no live view: %s", error)
+        else:
+            if not stop.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=show, name="spectrod-view", daemon=True)
     with _held_log():

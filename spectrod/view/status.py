@@ -1,6 +1,5 @@
 """One line that says how things are, for where there is no terminal, and for a picture's head."""
 
-from spectrod.stats import Stats
 from spectrod.view.peak import Peak, find_peak, level_unit, levels_db
 from spectrod.wire.schema import Frame, SpectrumHeader
 
@@ -33,15 +32,4 @@ def status_line(frame: Frame, missed: int = 0) -> str:
     return (
         f"{frame.source}/{frame.channel}  peak {peak_text(peak, frame.header)}"
         f"  seq {frame.header.seq}  {losses_text(frame.header, missed)}"
-    )
-
-
-def stats_line(stats: Stats) -> str:
-    """Say in one line how a pipeline does."""
-    seconds = stats.samples / stats.fs if stats.fs else 0.0
-    return (
-        f"{stats.state}  {plain(stats.source)}  {stats.fs:g} Hz x {stats.channels}"
-        f"  {seconds:.1f} s  frames {stats.frames}  messages {stats.messages}"
-        f"  overflows {stats.overflows}  overruns {stats.overruns}"
-        f"  dropped {stats.dropped}  gaps {stats.gaps}  {plain(stats.engine)}"
     )

@@ -95,7 +95,7 @@ def test_truncated_flac_is_found_at_its_end(tmp_path, noise):
     path = tmp_path / "x.flac"
     soundfile.write(path, noise, 8000)
     path.write_bytes(path.read_bytes()[:100_000])
-    with pytest.raises(InputError, match="damaged|truncated"):
+    with pytest.raises(InputError, match=r"damaged|truncated"):
         collect(open_source(SourceConfig(uri=str(path)), "full"))
 
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectrod.stats import Stats
 from spectrod.view.axes import frequency_axis, level_range
 from spectrod.view.colour import N_SHADES, Style, style_for
 from spectrod.view.render import HistoryRow, Scene, render
-from spectrod.view.status import stats_line, status_line
+from spectrod.view.status import status_line
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -223,28 +222,4 @@ def test_the_status_line_of_a_frame_is_one_line():
     """Where there is no terminal, a frame is told in a line."""
     assert status_line(make_frame(tone_levels()), missed=5) == (
         "mic/0  peak 1007.8 Hz -20.0 dBFS  seq 41  missed 5  dropped 2  overflows 1  gap 0"
-    )
-
-
-def test_the_status_line_of_a_pipeline_is_one_line():
-    """Counters and time in a line; a source's odd name does no harm."""
-    stats = Stats(
-        state="running",
-        source="mic\n",
-        engine="numpy",
-        fs=48000.0,
-        channels=2,
-        samples=120000,
-        frames=100,
-        messages=200,
-        overflows=1,
-        overruns=2,
-        dropped=3,
-        gaps=4,
-        gap_samples=5,
-        ring_peak=0.5,
-    )
-    assert stats_line(stats) == (
-        "running  mic?  48000 Hz x 2  2.5 s  frames 100  messages 200"
-        "  overflows 1  overruns 2  dropped 3  gaps 4  numpy"
     )
