@@ -39,9 +39,9 @@ def run_tests() -> Report:
     """Run the contract and kernel tests with pytest, if it is there, and keep its last lines."""
     if importlib.util.find_spec("pytest") is None:
         return {"skipped": "pytest is not installed"}
-    # No configuration file: it asks for plugins that may not be here.
-    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(ROOT)]
-    command += ["-p", "no:cacheprovider", *(str(ROOT / test) for test in TESTS)]
+    # The project's configuration may ask for plugins that are not here.
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-W", "default"]
+    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *TESTS]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
         done = subprocess.run(
@@ -55,7 +55,7 @@ def run_tests() -> Report:
         )
     except subprocess.TimeoutExpired:
         return {"failed": "no end after 420 s"}
-    lines = done.stdout.splitlines()
+    lines = (done.stdout + done.stderr).splitlines()
     failures = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return {"exit_code": done.returncode, "summary": lines[-1:], "failures": failures[:40]}
 

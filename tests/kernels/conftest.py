@@ -2,20 +2,12 @@
 
 import pytest
 
-from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
-from spectrod.opencl.devices import list_devices
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(d, id=d.label, marks=pytest.mark.opencl) for d in list_devices()],
-)
-def context(request):
+@pytest.fixture(scope="module")
+def context(opencl_device):
     """Open one device after the other."""
-    try:
-        opened = Context(request.param, profiling=True)
-    except DeviceError as error:
-        pytest.skip(str(error))
+    opened = Context(opencl_device, profiling=True)
     yield opened
     opened.close()

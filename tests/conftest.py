@@ -1,0 +1,58 @@
+"""The OpenCL devices that tests run on: every one that is there and compiles."""
+
+from functools import lru_cache
+
+import pytest
+
+from spectrod.errors import DeviceError
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import list_devices
+
+
+@lru_cache
+def _devices():
+    """Find the devices that work, and the reasons of those that do not."""
+    try:
+        found = list_devices()
+    except DeviceError as error:
+        return [], [str(error)]
+    working, refused = [], []
+    for device in found:
+        try:
+            Context(device).close()
+        except DeviceError as error:
+            refused.append(str(error))
+        else:
+            working.append(device)
+    return working, refused
+
+
+def pytest_report_header():
+    """Name the devices that tests run on, and those that they cannot run on."""
+    working, refused = _devices()
+    return [f"OpenCL: {device.label} (driver {device.driver})" for device in working] + [
+        f"OpenCL, unusable: {reason}" for reason in refused
+    ]
+
+
+def pytest_generate_tests(metafunc):
+    """Run ``opencl_device`` on each of them, and ``any_device`` on NumPy (None) as well."""
+    for name, others in (("opencl_device", []), ("any_device", [pytest.param(None, id="numpy")])):
+        if name in metafunc.fixturenames:
+            working = [
+                pytest.param(device, id=device.label, marks=pytest.mark.opencl)
+                for device in _devices()[0]
+            ]
+            metafunc.parametrize(name, [*others, *working], scope="module", indirect=True)
+
+
+@pytest.fixture(scope="module")
+def opencl_device(request):
+    """One working OpenCL device after the other."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def any_device(request):
+    """None for NumPy, then one working OpenCL device after the other."""
+    return request.param
