@@ -42,7 +42,8 @@ def run_tests() -> Report:
     # The project's configuration may ask for plugins that are not here.
     command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-W", "default"]
     command += ["--import-mode=importlib", "-p", "no:cacheprovider", *TESTS]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
     try:
         done = subprocess.run(
             command,
