@@ -95,18 +95,15 @@ def serve(
     A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
     on standard error and exit code 1.
     """
-    try:
-        with _caught_signals() as signals:
-            try:
-                return _Loop(pipeline, reload, notifier, on_tick).run(signals)
-            except SpectrodError as error:
-                notifier.status(f"failed: {error}")
-                raise
-            finally:
-                notifier.stopping()
-                _stop_in_time(pipeline)
-    finally:
-        notifier.close()
+    with _caught_signals() as signals:
+        try:
+            return _Loop(pipeline, reload, notifier, on_tick).run(signals)
+        except SpectrodError as error:
+            notifier.status(f"failed: {error}")
+            raise
+        finally:
+            notifier.stopping()
+            _stop_in_time(pipeline)
 
 
 def _stop_in_time(pipeline: Pipeline) -> None:

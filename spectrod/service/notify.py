@@ -44,11 +44,6 @@ class Notifier:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = _notify_address(environ)
-        self._socket: socket.socket | None = None
-        if self._address:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            # A manager that has stopped reading would block the sender once its queue is full.
-            self._socket.settimeout(_SEND_LIMIT_S)
         self._has_failed = False
         self.watchdog_s = _watchdog_s(environ)
 
@@ -73,17 +68,14 @@ class Notifier:
         """Say that the daemon is about to end."""
         self._send("STOPPING=1")
 
-    def close(self) -> None:
-        """Close the socket; later calls do nothing."""
-        if self._socket:
-            self._socket.close()
-            self._socket = None
-
     def _send(self, message: str) -> None:
-        if self._socket is None:
+        if not self._address:
             return
         try:
-            self._socket.sendto(message.encode(), self._address)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                # A manager that has stopped reading would block us once its queue is full.
+                sender.settimeout(_SEND_LIMIT_S)
+                sender.sendto(message.encode(), self._address)
         except OSError as error:
             if not self._has_failed:
                 _log.warning("NOTIFY_SOCKET: the service manager cannot be told: %s", error)

@@ -28,7 +28,6 @@ def test_each_call_is_one_datagram(manager):
     for call in (notifier.ready, notifier.watchdog, notifier.stopping):
         call()
     assert [receiver.recv(4096) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
-    notifier.close()
 
 
 def test_reloading_carries_the_monotonic_time(manager):
@@ -37,7 +36,6 @@ def test_reloading_carries_the_monotonic_time(manager):
     notifier = Notifier({"NOTIFY_SOCKET": name})
     notifier.reloading()
     assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=[1-9]\d+", receiver.recv(4096))
-    notifier.close()
 
 
 def test_status_is_one_line(manager):
@@ -46,16 +44,13 @@ def test_status_is_one_line(manager):
     notifier = Notifier({"NOTIFY_SOCKET": name})
     notifier.status("mic\nREADY=1  48000 Hz")
     assert receiver.recv(4096) == b"STATUS=mic READY=1 48000 Hz"
-    notifier.close()
 
 
 def test_without_a_manager_nothing_happens():
-    """Every call is allowed where NOTIFY_SOCKET is not set, and after close."""
+    """Every call is allowed where NOTIFY_SOCKET is not set."""
     notifier = Notifier({})
     notifier.ready()
     notifier.status("running")
-    notifier.close()
-    notifier.stopping()
     assert notifier.watchdog_s is None
 
 
@@ -66,7 +61,6 @@ def test_a_dead_manager_is_logged_once(tmp_path, caplog):
     notifier.watchdog()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "the service manager cannot be told" in caplog.text
-    notifier.close()
 
 
 @pytest.mark.slow
@@ -81,7 +75,6 @@ def test_a_manager_that_does_not_read_cannot_block(manager, caplog):
                 filler.sendto(b"", receiver.getsockname())
     notifier.stopping()
     assert "the service manager cannot be told: timed out" in caplog.text
-    notifier.close()
 
 
 @pytest.mark.parametrize(
