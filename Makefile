@@ -58,7 +58,15 @@ $(VENV)/.group-%: $(VENV)/.installed
 
 # --- running
 
-run: $(VENV)/.installed
+# pip's PoCL refuses processors that are younger than its compiler; Debian's takes them.
+OPENS_OPENCL = python -c 'from spectrod.analysis.engine import open_engine as o; o("opencl").close()'
+
+$(VENV)/.opencl: $(VENV)/.installed
+	@$(BIN)/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
+	    || echo "without an OpenCL driver that works, NumPy computes" >&2
+	@touch $@
+
+run: $(VENV)/.installed $(VENV)/.opencl
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	@exec $(BIN)/spectrod run $(ARGS)
 
@@ -99,6 +107,8 @@ install-program:
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	$(PYTHON) -m venv $(PREFIX)
 	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade .
+	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
+	    || echo "without an OpenCL driver that works, NumPy computes" >&2
 
 install-files:
 	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)

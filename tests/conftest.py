@@ -1,5 +1,6 @@
 """The OpenCL devices that tests run on: every one that is there and compiles."""
 
+import os
 from functools import lru_cache
 
 import pytest
@@ -44,6 +45,13 @@ def pytest_generate_tests(metafunc):
                 for device in _devices()[0]
             ]
             metafunc.parametrize(name, [*others, *working], scope="module", indirect=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_service_manager():
+    """Whoever runs the tests may be a service; the daemons under test are not."""
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"):
+        os.environ.pop(name, None)
 
 
 @pytest.fixture(scope="module")

@@ -103,13 +103,14 @@ class _Reload:
     def __call__(self) -> list[str]:
         new = self._load()
         changed = config.changed_keys(self._settings, new)
-        live = [key for key in changed if key.startswith(("analysis.", "log."))]
+        live = [key for key in changed if key.startswith("analysis.") or key == "log.level"]
         if any(key.startswith("analysis.") for key in live):
             source = self._pipeline.source
             self._pipeline.reconfigure(new.analysis.spec(source.fs, source.channels))
-        configure_logging(new.log.level, new.log.style)
+        logging.getLogger().setLevel(new.log.level.upper())
         # What was not applied stays in the old settings, so that the next reload names it again.
-        self._settings = msgspec.structs.replace(self._settings, analysis=new.analysis, log=new.log)
+        log = msgspec.structs.replace(self._settings.log, level=new.log.level)
+        self._settings = msgspec.structs.replace(self._settings, analysis=new.analysis, log=log)
         lines = [f"applied {key}" for key in live]
         lines += [f"{key} needs a restart" for key in changed if key not in live]
         return lines or ["nothing has changed"]

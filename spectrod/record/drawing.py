@@ -49,7 +49,7 @@ def draw(page: Page) -> Uint8Array:
     if page.title:
         title = shorten(page.title, TITLE_PX, layout.text_width)
         sheet.text((left, layout.title_y), title, TITLE_PX)
-    for number, box in enumerate(layout.plots, start=1):
+    for number, box in enumerate(layout.plots):
         _draw_plot(sheet, page, box)
         if len(layout.plots) > 1:
             sheet.text((left, box.top - _HEADING_RISE), f"channel {number}", LABEL_PX)
