@@ -154,8 +154,8 @@ def test_an_exception_restores_the_terminal(open_screen):
         "t.render = render"
     )
     screen = open_screen("tcp://127.0.0.1:1", code=code)
-    screen.wait_for(LEAVE)
     screen.wait_for(b"ArithmeticError: broken")
+    assert b"ArithmeticError" not in screen.output.partition(LEAVE)[0]
     assert screen.process.wait(TIMEOUT_S) == 1
     assert termios.tcgetattr(screen._slave) == screen.mode_before
 
