@@ -1,11 +1,12 @@
 """A progress bar on standard error, where that is a terminal."""
 
+import os
 import sys
 import time
 from types import TracebackType
 from typing import Self
 
-_WIDTH = 30
+_BAR_MAX = 30
 _PERIOD_S = 0.1
 
 
@@ -22,7 +23,8 @@ class ProgressBar:
 
     def __init__(self, fs: float, n_samples: int | None) -> None:
         self._fs, self._n_samples = fs, n_samples
-        self._is_shown = sys.stderr.isatty()
+        # A program may be started with its standard error closed; it is None then.
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._began_s = time.monotonic()
         self._due_s = self._began_s
 
@@ -43,25 +45,58 @@ class ProgressBar:
         now_s = time.monotonic()
         if self._is_shown and now_s >= self._due_s:
             self._due_s = now_s + _PERIOD_S
-            self._write(render(n_done, self._n_samples, self._fs, now_s - self._began_s))
+            line = render(n_done, self._n_samples, self._fs, now_s - self._began_s, _columns())
+            self._write(line)
 
     def _write(self, text: str) -> None:
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
 
-def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float) -> str:
-    """Write the line: share, bar, time done, multiple of real time, time left."""
+def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float, columns: int) -> str:
+    """Write the line: share, bar, time done, multiple of real time, time left.
+
+    Parameters
+    ----------
+    n_done : int
+        Samples a channel that are done.
+    n_samples : int or None
+        How many there will be, if that is known; more than that are not shown.
+    fs : float
+        Sample rate [Hz].
+    elapsed_s : float
+        Since the beginning [s].
+    columns : int
+        Width of the terminal; the line is shorter, as one that wraps could not be erased. The bar
+        shrinks first.
+
+    Returns
+    -------
+    line : str
+    """
+    if n_samples is not None:
+        n_done = min(n_done, n_samples)
     speed = n_done / fs / elapsed_s if elapsed_s > 0.0 else 0.0
+    done = _clock(n_done / fs)
     if n_samples is None:
-        return f"{_clock(n_done / fs)} analysed, {speed:.1f} x real time"
-    share = min(1.0, n_done / n_samples)
-    bar = "#" * round(share * _WIDTH)
-    left_s = (n_samples - n_done) / fs / speed if speed > 0.0 else 0.0
-    return (
-        f"{share:4.0%} [{bar:<{_WIDTH}}] {_clock(n_done / fs)} of {_clock(n_samples / fs)}, "
-        f"{speed:.0f} x real time, {_clock(max(0.0, left_s))} left"
-    )
+        return f"{done} analysed, {speed:.1f} x real time"[: columns - 1]
+    left = f", {_clock((n_samples - n_done) / fs / speed)} left" if speed > 0.0 else ""
+    share = n_done / n_samples
+    text = f"{done} of {_clock(n_samples / fs)}, {speed:.0f} x real time{left}"
+    line = f"{share:4.0%} {_bar(share, columns - len(text) - 9)}{text}"
+    return line[: columns - 1]
+
+
+def _bar(share: float, room: int) -> str:
+    width = min(_BAR_MAX, room)
+    return f"[{'#' * round(share * width):<{width}}] " if width > 0 else ""
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def _clock(seconds: float) -> str:

@@ -91,17 +91,18 @@ def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
     """Run with a progress bar; Ctrl-C ends a live source, and only that leaves a picture."""
     exit_code = 0
     with ProgressBar(pipeline.source.fs, n_samples) as bar:
+        bar.update(0)
         pipeline.start()
         _log.info("recording %s", pipeline.source.description)
         while not pipeline.finished:
             try:
                 pipeline.progress.wait(timeout_s=0.1)
+                bar.update(pipeline.ring.written)
             except KeyboardInterrupt:
                 if not pipeline.source.is_live or exit_code:
                     raise
                 exit_code = _INTERRUPTED
                 pipeline.end()
-            bar.update(pipeline.ring.written)
     pipeline.raise_failure()
     return exit_code
 

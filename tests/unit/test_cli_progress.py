@@ -1,0 +1,42 @@
+"""The progress bar's line; ``test_command_line.py`` shows it on a real terminal."""
+
+import pytest
+
+from spectrod.cli.progress import ProgressBar, render
+
+FS = 48000
+HOUR = 3600 * FS
+
+
+@pytest.mark.parametrize(
+    ("n_done", "n_samples", "elapsed_s", "line"),
+    [
+        (0, 60 * FS, 0.0, f"  0% [{'':30}] 0:00 of 1:00, 0 x real time"),
+        (15 * FS, 60 * FS, 0.5, f" 25% [{'#' * 8:30}] 0:15 of 1:00, 30 x real time, 0:01 left"),
+        (61 * FS, 60 * FS, 2.0, f"100% [{'#' * 30}] 1:00 of 1:00, 30 x real time, 0:00 left"),
+        (HOUR, 2 * HOUR, 1.0,
+         f" 50% [{'#' * 15:30}] 1:00:00 of 2:00:00, 3600 x real time, 0:01 left"),
+        (90 * FS, None, 60.0, "1:30 analysed, 1.5 x real time"),
+    ],
+)  # fmt: skip
+def test_the_line(n_done, n_samples, elapsed_s, line):
+    """Share, bar, times and speed are right, from before the first sample to beyond the last."""
+    assert render(n_done, n_samples, FS, elapsed_s, 100) == line
+
+
+@pytest.mark.parametrize("columns", [1, 2, 20, 60, 80, 81, 100, 1000])
+@pytest.mark.parametrize("n_samples", [99 * HOUR, None])
+def test_the_line_never_wraps(columns, n_samples):
+    """On any terminal the line stays shorter than a row, or it could not be erased."""
+    line = render(10 * HOUR, n_samples, FS, 3.0, columns)
+    assert len(line) < columns
+    if columns >= 80 and n_samples:
+        assert "[#" in line
+        assert line.endswith("0:26 left")
+
+
+def test_without_a_standard_error(monkeypatch):
+    """A program that was started with its standard error closed shows nothing, and goes on."""
+    monkeypatch.setattr("sys.stderr", None)
+    with ProgressBar(FS, HOUR) as bar:
+        bar.update(FS)
