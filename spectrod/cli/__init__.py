@@ -5,13 +5,16 @@ ours, 74 storage, 75 try again, 130 interrupted.
 """
 
 import argparse
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 import spectrod
-from spectrod.errors import SpectrodError
+from spectrod.errors import ConfigError, SpectrodError, StorageError
 
 # Only the module of the command that is given is imported: --help must need none of NumPy,
 # PortAudio and OpenCL.
@@ -28,8 +31,15 @@ _INTERRUPTED = 130
 _INTERNAL = 70
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one line, as all errors are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} ({self.prog} --help says more)")
+
+
 def _parser(command: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="spectrod",
         description="Streaming audio spectrum analyzer: sound in, spectra out over ZeroMQ.",
         epilog="spectrod COMMAND --help says more of each.",
@@ -49,18 +59,15 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    command = next((argument for argument in arguments if not argument.startswith("-")), None)
-    args = _parser(command).parse_args(arguments)
     try:
-        return int(args.run(args))
+        return _run(list(sys.argv[1:] if argv is None else argv))
     except SpectrodError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # What read our output has gone (head, less): nothing more to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except Exception as error:
         # The last resort: a user sees one line; whoever debugs it, all.
@@ -71,6 +78,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
 
 
+def _run(arguments: list[str]) -> int:
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    try:
+        # A parser with --help ends by SystemExit, and its output must be flushed as well.
+        try:
+            args = _parser(command).parse_args(arguments)
+            return int(args.run(args))
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _discard_output()
+        raise StorageError(f"{error.filename or 'standard output'}: {error.strerror}") from error
+
+
+def _discard_output() -> None:
+    """Let what is still in the buffer of standard output go nowhere: its flush would fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def _fail(text: str, exit_code: int) -> int:
-    print(f"spectrod: {text}", file=sys.stderr)
+    # Standard error may be closed (None), full or a pipe that nobody reads: the exit code tells.
+    with contextlib.suppress(OSError):
+        if sys.stderr is not None:
+            print(f"spectrod: {text}", file=sys.stderr)
     return exit_code

@@ -1,10 +1,17 @@
 """Commands as a user gives them: what they make, and what they say when they cannot."""
 
+import errno
+import fcntl
 import json
+import os
+import pty
+import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 
 import numpy as np
 import pytest
@@ -283,10 +290,94 @@ def test_interrupted_recording_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_output_that_nobody_reads():
-    """A reader that goes away early is no error."""
-    shell = f"{sys.executable} -m spectrod config default | head -1"
-    result = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, check=False
-    )
-    assert (result.returncode, result.stderr) == (0, "")
+def on_terminal(process_arguments, columns):
+    """Run with standard error on a terminal of so many columns; return exit code and its output."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen(process_arguments, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        # The terminal's end is EIO: it comes when the last process has closed it.
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError as error:
+        assert error.errno == errno.EIO  # noqa: PT017 - what ends the loop, not what is tested
+    finally:
+        os.close(ours)
+    return process.wait(timeout=30), shown.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [40, 80])
+def test_progress_on_a_terminal(columns, tmp_path):
+    """A terminal shows the progress in lines that it can erase, and at the end nothing."""
+    tone(tmp_path / "t.wav", seconds=20)
+    exit_code, shown = on_terminal(command("record", "t.wav", "-o", "t.png"), columns)
+    erase = "\r\x1b[K"
+    first, *lines = shown.split(erase)
+    assert exit_code == 0
+    assert (first, lines[-1]) == ("", "")
+    assert len(lines) > 1
+    for line in lines[:-1]:
+        assert re.fullmatch(r" *\d+% (\[#* *\] )?\d+:\d\d of 0:20, \d+ x real .*", line)
+        assert len(line) < columns
+
+
+def in_shell(script):
+    """Run with a buffered standard output, as users do; ``spectrod`` is the command."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    program = f'set -o pipefail; spectrod() {{ {sys.executable} -m spectrod "$@"; }}; {script}'
+    shell = ["/bin/bash", "-c", program]
+    return subprocess.run(shell, env=buffered, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", ["config default", "--help", "record --help"])
+def test_output_that_nobody_reads(arguments):
+    """A reader that goes away, early or at once, is no error."""
+    result = in_shell(f"spectrod {arguments} | true; echo ${{PIPESTATUS[0]}}")
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", ["config default", "--help", "selftest --engine numpy"])
+def test_output_that_does_not_fit(arguments):
+    """Output to a full disk is an error of storage, whether it is found at once or at the end."""
+    result = in_shell(f"spectrod {arguments} >/dev/full")
+    assert result.stderr == "spectrod: standard output: No space left on device\n"
+    assert result.returncode == 74
+
+
+def test_closed_standard_error(tmp_path):
+    """Where nothing can be said the exit code still tells, and what was to be made is made."""
+    tone(tmp_path / "t.wav", seconds=0.2)
+    result = in_shell("spectrod record t.wav -o t.png 2>&-; spectrod record no.wav -o no.png 2>&-")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.png", "t.wav"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "spectrod: the following arguments are required: COMMAND (spectrod --help says more)"),
+        (["reccord"], "spectrod: argument COMMAND: invalid choice: 'reccord'"),
+        (["record"], "required: SRC, -o/--output (spectrod record --help says more)"),
+        (["record", "x.wav", "-o", "x.png", "--width", "9k"], "--width: invalid int value: '9k'"),
+    ],
+)
+def test_bad_usage(arguments, message, capsys):
+    """Arguments that cannot be are one line too."""
+    assert main(arguments) == 2
+    assert_one_line(capsys, message)
+
+
+def test_interrupt_while_loading(monkeypatch, capsys):
+    """Ctrl-C while a command's modules are loaded is an interruption like any other."""
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spectrod.cli.import_module", interrupted)
+    assert main(["record", "x.wav", "-o", "x.png"]) == 130
+    assert_one_line(capsys, "interrupted")
