@@ -45,6 +45,64 @@ def test_impossible_paths_are_found_early(tmp_path, name, reason):
     assert caught.value.exit_code == 74
 
 
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.symlink_to(os.devnull), "is not a regular file"),
+        (lambda path: path.symlink_to(path.parent), "is a folder"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("missing/y.png"), "No such file or directory"),
+    ],
+)
+def test_only_files_are_replaced(tmp_path, make, reason):
+    """A pipe, a device or a folder is not replaced by a picture, nor what a link of it names."""
+    path = tmp_path / "x.png"
+    make(path)
+    with pytest.raises(StorageError, match=rf"x\.png: {reason}"):
+        check_writable(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_without_write_permission_are_kept(tmp_path, monkeypatch):
+    """A file that may not be written is not replaced, although its folder would allow it."""
+    path = tmp_path / "x.png"
+    path.touch()
+    # Root may write everything: the system's answer is given for it.
+    monkeypatch.setattr(files.os, "access", lambda *asked: asked != (path, os.W_OK))
+    with pytest.raises(StorageError, match=r"x\.png: Permission denied"):
+        check_writable(path)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_links_stay_links(tmp_path, exists):
+    """Writing to a link writes the file that it names, there or not, in that file's folder."""
+    (tmp_path / "there").mkdir()
+    file = tmp_path / "there" / "y.png"
+    if exists:
+        file.write_bytes(b"old")
+    link = tmp_path / "x.png"
+    link.symlink_to("there/y.png")
+    check_writable(link)
+    write_whole(link, b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_an_interrupted_check_leaves_nothing(tmp_path, monkeypatch):
+    """Ctrl-C right after the probe was made still removes it."""
+
+    def interrupted(path, **_):
+        path.write_bytes(b"")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.Path, "touch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_writable(tmp_path / "x.png")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     """Where the disk fills up the old file stays, the part is removed, and the reason is told."""
 
