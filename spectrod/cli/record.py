@@ -4,6 +4,9 @@ import argparse
 import datetime as dt
 import logging
 import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -27,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _INTERRUPTED = 130
 _WINDOW_SECONDS = 0.043
+_YEAR_MIN, _YEAR_MAX = 1700, 2200
+"""Years that 64 bits of nanoseconds since 1970 hold, with room for any recording."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +62,9 @@ def _add_picture(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--f-min", type=float, metavar="HZ", help="its lower end")
     group.add_argument("--f-max", type=float, metavar="HZ", help="its upper end")
     group.add_argument(
-        "--levels", metavar="LO,HI", help="ends of the colour scale in dB (automatic)"
+        "--levels",
+        metavar="LO,HI",
+        help="ends of the colour scale in dB, as in --levels=-100,-20 (automatic)",
     )
     group.add_argument("--colormap", metavar="NAME", help=", ".join(colormap_names()))
     group.add_argument("--time-axis", choices=("elapsed", "utc"), help="time axis (elapsed)")
@@ -65,6 +72,21 @@ def _add_picture(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--title", help="first line (the source's name)")
 
 
+@contextmanager
+def _signals_as_interrupts() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does; by themselves they would leave partial files."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler == signal.SIG_DFL:  # nohup's SIG_IGN stays
+            signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@_signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Analyse the source to its end and write the pictures."""
     settings = config.load(args.config, options.flags(args))
@@ -127,7 +149,9 @@ def _levels(text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigError(f"--levels {text}: must be two numbers of dB, as in -100,-20") from None
+        raise ConfigError(
+            f"--levels={text}: must be two numbers of dB, as in --levels=-100,-20"
+        ) from None
     return low, high
 
 
@@ -146,6 +170,8 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
         ) from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=dt.UTC)
+    if not _YEAR_MIN <= time.year <= _YEAR_MAX:
+        raise ConfigError(f"--start-time {args.start_time}: must be {_YEAR_MIN} to {_YEAR_MAX}")
     epoch = dt.datetime.fromtimestamp(0, dt.UTC)
     return (time - epoch) // dt.timedelta(microseconds=1) * 1000
 
@@ -155,7 +181,8 @@ def _max_samples(args: argparse.Namespace, source: Source) -> int | None:
         if not 0.0 < args.duration < 1e9:
             raise ConfigError(f"--duration {args.duration:g}: must be a positive number of seconds")
         return max(1, round(float(args.duration) * source.fs))
-    if source.n_samples is None and args.source.startswith("signal:"):
+    is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
+    if is_signal and source.n_samples is None:
         raise ConfigError(f"{args.source}: has no end; give --duration")
     return None
 
@@ -178,7 +205,8 @@ def _spec(
     Short recordings get a frame for each pixel, so that they are not made of blocks; long ones
     get half-overlapping frames, which use every sample about evenly.
     """
-    win_length = analysis.win_length if args.win_length else _window_for(source.fs)
+    automatic = min(_window_for(source.fs), analysis.nfft or NFFT_MAX)
+    win_length = analysis.win_length if args.win_length else automatic
     n_samples = min(n for n in (source.n_samples, max_samples, 1 << 62) if n is not None)
     if n_samples < win_length:
         raise InputError(

@@ -20,7 +20,9 @@ import soundfile
 from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPowerPlan
 from spectrod.cli import main
+from spectrod.errors import UnavailableError
 from spectrod.record.pixelmap import read_levels
+from spectrod.source.base import PulledSource
 
 FS = 48000
 
@@ -86,11 +88,13 @@ BAD_SETTINGS = [
     (["--engine", "fpga"], 2, "command line: engine.engine='fpga': Invalid enum value"),
     (["--device", "Voodoo"], 69, "Voodoo"),
     (["--duration", "0"], 2, "--duration 0: must be a positive number of seconds"),
-    (["--levels", "1"], 2, "--levels 1: must be two numbers of dB, as in -100,-20"),
+    (["--levels", "1"], 2, "--levels=1: must be two numbers of dB, as in --levels=-100,-20"),
     (["--levels=-20,-40"], 2, "levels=-20,-40: must be two numbers of dB, lower first"),
     (["--f-min", "30000"], 2, "f_min=30000: must be at least 0 and below f_max (24000 Hz)"),
     (["--time-axis", "utc"], 2, "t.wav does not say when it begins; give --start-time"),
     (["--start-time", "noon"], 2, "--start-time noon: must be ISO 8601"),
+    (["--start-time", "1699-12-31"], 2, "--start-time 1699-12-31: must be 1700 to 2200"),
+    (["--start-time", "2201-01-01"], 2, "--start-time 2201-01-01: must be 1700 to 2200"),
     (["--rate", "8000"], 2, "source.samplerate=8000: t.wav has 48000, and a file's own is used"),
     (["--config", "absent.toml"], 2, "absent.toml: No such file or directory"),
     (["-o", "out.bmp"], 2, "out.bmp: a picture's suffix must be one of .png"),
@@ -179,6 +183,18 @@ def test_duration_cuts_exactly(tmp_path):
     assert main(["record", "signal:white,-20", "-o", "w.png"]) == 2
 
 
+def test_endless_signals_need_a_duration(monkeypatch, capsys):
+    """What has no end is refused without one, the test tone in place of a sound card as well."""
+
+    def absent(*_):
+        raise UnavailableError("no audio input")
+
+    monkeypatch.setattr("spectrod.source._open_soundcard", absent)
+    for uri in ("signal:white,-20", "auto"):
+        assert main(["record", uri, "-o", "w.png", "--log-level", "error"]) == 2
+        assert_one_line(capsys, f"{uri}: has no end; give --duration")
+
+
 def test_devices_as_json(capsys):
     """The JSON names every device and which would be used, or why there is none."""
     assert main(["devices", "--json"]) == 0
@@ -220,6 +236,32 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
     monkeypatch.setattr("spectrod.cli.selftest.open_engine", lambda *_: Wrong())
     assert main(["selftest"]) == 69
     assert "selftest: 12 of 13 failed: power spectra, N = 64" in capsys.readouterr().err
+
+
+def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
+    """Ctrl-C ends a live source and keeps its picture, also while the progress bar is drawn."""
+    monkeypatch.setattr(PulledSource, "is_live", True)
+    updates = []
+
+    def update(_, n_done):
+        interrupt = n_done > FS > max(updates, default=0)
+        updates.append(n_done)
+        if interrupt:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("spectrod.cli.record.ProgressBar.update", update)
+    assert main(["record", "signal:white,-20", "--duration", "1e8", "-o", "out.png"]) == 130
+    assert capsys.readouterr().err == ""
+    assert read_levels("out.png").pixels.duration_s > 1.0
+
+
+def test_window_of_the_picture_fits_a_shorter_transform(monkeypatch, tmp_path):
+    """Settings for the daemon's frames do not make a recording fail over a window nobody chose."""
+    monkeypatch.setenv("SPECTROD_ANALYSIS_NFFT", "1024")
+    monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "1000")
+    tone(tmp_path / "t.wav")
+    assert main(["record", "t.wav", "-o", "t.png"]) == 0
+    assert read_levels("t.png").pixels.win_length == 1024
 
 
 # ---- processes: help without weight, signals, nothing left running
@@ -273,8 +315,9 @@ def test_file_played_by_the_daemon_ends_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_interrupted_recording_leaves_nothing(tmp_path):
-    """Ctrl-C while a source without end is recorded: exit code 130, one line, no picture."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_recording_leaves_nothing(number, tmp_path):
+    """A signal while a source without end is recorded: exit code 130, one line, no picture."""
     recording = command("record", "signal:white,-20", "--duration", "1e8", "-o", "out.png")
     process = subprocess.Popen(
         [*recording, "--log-level", "debug"], stderr=subprocess.PIPE, text=True
@@ -282,7 +325,7 @@ def test_interrupted_recording_leaves_nothing(tmp_path):
     for line in process.stderr:
         if "recording" in line:
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 130
     assert errors.endswith("spectrod: interrupted\n")
