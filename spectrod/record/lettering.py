@@ -60,7 +60,8 @@ def shorten(text: str, size: int, width: float) -> str:
     """Cut a text in its middle so that it fits the width [px]; both ends tell files apart."""
     if text_width(text, size) <= width:
         return text
-    for kept in range(len(text) - 1, 1, -1):
+    # A character takes a pixel at least; without this bound a long text would take minutes.
+    for kept in range(min(len(text) - 1, int(width)), 1, -1):
         head = (kept + 1) // 2
         short = f"{text[:head]}…{text[len(text) - kept + head :]}"
         if text_width(short, size) <= width:

@@ -1,6 +1,5 @@
 """What a picture shall look like; validated when it is made."""
 
-import math
 from dataclasses import dataclass
 
 from spectrod.errors import ConfigError
@@ -24,6 +23,10 @@ _PIXELS_MAX = 100_000_000
 _HEIGHT_MONO, _HEIGHT_MORE = 512, 288
 _LOG_SPAN = 1000.0
 """A logarithmic axis shows three decades unless told otherwise."""
+
+_LEVEL_LIMIT_DB, _LEVEL_SPAN_MIN_DB = 1000.0, 0.01
+_F_RESOLUTION = 1e-6
+"""Least frequency that an axis tells from another, as a share of the Nyquist frequency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,7 @@ class PictureOptions:
                 rule = f"must be one of {', '.join(choices)}"
                 raise ConfigError(f"{name}={getattr(self, name)!r}: {rule}")
         if self.levels is not None:
-            lo, hi = self.levels
-            if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
-                raise ConfigError(f"levels={lo:g},{hi:g}: must be two numbers of dB, lower first")
+            _check_levels(*self.levels)
         colormap(self.colormap, 2)
 
     def height_for(self, channels: int) -> int:
@@ -113,14 +114,17 @@ class PictureOptions:
             If f_min and f_max do not fit each other or the sample rate.
         """
         nyquist = spec.fs / 2.0
+        least = _F_RESOLUTION * nyquist
         f_max = nyquist if self.f_max is None else self.f_max
-        if not 0.0 < f_max <= nyquist:
-            raise ConfigError(f"f_max={f_max:g}: must be above 0 and at most {nyquist:g} Hz")
+        if not least <= f_max <= nyquist:
+            raise ConfigError(f"f_max={f_max:g}: must be {least:g} to {nyquist:g} Hz")
         f_min = self._default_f_min(f_max, spec.delta_f) if self.f_min is None else self.f_min
-        if not 0.0 <= f_min < f_max:
-            raise ConfigError(f"f_min={f_min:g}: must be at least 0 and below f_max ({f_max:g} Hz)")
-        if self.f_scale == "log" and f_min == 0.0:
-            raise ConfigError("f_min=0: must be above 0 Hz on a logarithmic axis")
+        if not 0.0 <= f_min <= f_max - least:
+            rule = f"must be at least 0 and {least:g} Hz below f_max ({f_max:g} Hz)"
+            raise ConfigError(f"f_min={f_min:g}: {rule}")
+        if self.f_scale == "log" and f_min < least:
+            rule = f"must be at least {least:g} Hz on a logarithmic axis"
+            raise ConfigError(f"f_min={f_min:g}: {rule}")
         return FrequencyAxis(self.f_scale, f_min, f_max)
 
     def _default_f_min(self, f_max: float, delta_f: float) -> float:
@@ -129,3 +133,14 @@ class PictureOptions:
         # Half as much and rounded up: 22050 and 24000 Hz both begin at 20 Hz.
         three_decades = nice_step(f_max / _LOG_SPAN / 2.0)
         return min(max(three_decades, delta_f), f_max / 2.0)
+
+
+def _check_levels(lo: float, hi: float) -> None:
+    # Comparisons with NaN are false, so it breaks the rule as well.
+    are_levels = all(abs(level) <= _LEVEL_LIMIT_DB for level in (lo, hi))
+    if not (are_levels and hi - lo >= _LEVEL_SPAN_MIN_DB):
+        raise ConfigError(
+            f"levels={lo:g},{hi:g}: must be two numbers of dB, lower first, "
+            f"{_LEVEL_SPAN_MIN_DB:g} or more apart, within -{_LEVEL_LIMIT_DB:g} to "
+            f"{_LEVEL_LIMIT_DB:g}"
+        )

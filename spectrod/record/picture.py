@@ -29,6 +29,8 @@ _RANGE_STEP_DB = 5.0
 _RANGE_MIN_DB, _RANGE_MAX_DB = 30.0, 90.0
 _SILENT_RANGE_DB = (-100.0, -20.0)
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 2
+_LINE_SPACING = 6.0
+"""Least room between labels above each other [px]."""
 
 
 def _n_samples(pool: ColumnPool, spec: SpectrumSpec) -> int:
@@ -96,23 +98,34 @@ def _entries(levels: Float32Array, lo: float, hi: float) -> Uint8Array:
     return entries
 
 
+def _intervals(length: int, pixels_each: int) -> int:
+    """Most intervals between labels to try; with 5 any linear axis has two labels, if they fit."""
+    return max(5, length // pixels_each)
+
+
 def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
     return fitting(
-        axis.candidates(max(2, height // 40)),
+        axis.candidates(_intervals(height, 40)),
         lambda f_hz: axis.fraction(f_hz) * height,
         lambda _: LABEL_PX,
-        spacing=6.0,
+        spacing=_LINE_SPACING,
     )
 
 
 def _level_labels(lo: float, hi: float, height: int, unit: str) -> Axis:
-    return Axis(linear_ticks(lo, hi, max(2, height // 40)), unit)
+    counts = range(_intervals(height, 40), 0, -1)
+    return fitting(
+        (Axis(linear_ticks(lo, hi, count), unit) for count in counts),
+        lambda level: (level - lo) / (hi - lo) * height,
+        lambda _: LABEL_PX,
+        spacing=_LINE_SPACING,
+    )
 
 
 def _time_candidates(
     options: PictureOptions, begin_utc_ns: int, duration_s: float
 ) -> Iterator[Axis]:
-    for count in range(max(1, options.width // 80), 0, -1):
+    for count in range(_intervals(options.width, 80), 0, -1):
         if options.time_axis == "utc":
             yield utc_axis(begin_utc_ns, duration_s, count)
         else:

@@ -42,6 +42,19 @@ def test_wrapped_lines_fit_and_lose_nothing():
     assert [piece.strip() for line in lines for piece in line.split("·")] == pieces
 
 
+def test_long_texts_are_shortened_at_once(monkeypatch):
+    """The number of measurements depends on the room, not on the text: no title takes minutes."""
+    measured = []
+
+    def width_of(text, size):
+        measured.append(text)
+        return 5.0 * len(text)
+
+    monkeypatch.setattr(lettering, "text_width", width_of)
+    assert shorten("x" * 100_000, 17, 100.0) == "x" * 10 + "…" + "x" * 9
+    assert len(measured) <= 101
+
+
 @pytest.mark.parametrize("align", [0.0, 0.5, 1.0])
 def test_text_stands_where_it_is_anchored(align):
     """Text begins, is centred or ends at its anchor, digits centred in height."""

@@ -22,6 +22,9 @@ SPEC = SpectrumSpec(fs=48000.0)
         ({"levels": (-20.0, -20.0)}, "levels=-20,-20"),
         ({"levels": (-math.inf, 0.0)}, "levels=-inf,0"),
         ({"levels": (math.nan, 0.0)}, "levels=nan,0"),
+        ({"levels": (0.0, math.nan)}, "levels=0,nan"),
+        ({"levels": (-1e300, 0.0)}, r"levels=-1e\+300,0: .* within -1000 to 1000"),
+        ({"levels": (0.0, 1e-9)}, "levels=0,1e-09: must be .* 0.01 or more apart"),
         ({"colormap": "jet"}, "colormap='jet'"),
     ],
 )
@@ -34,12 +37,16 @@ def test_bad_options_name_value_and_rule(setting, text):
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        ({"f_max": 24001.0}, "f_max=24001: must be above 0 and at most 24000 Hz"),
+        ({"f_max": 24001.0}, "f_max=24001: must be 0.024 to 24000 Hz"),
         ({"f_max": 0.0}, "f_max=0: must be"),
+        ({"f_max": 1e-300}, "f_max=1e-300: must be"),
         ({"f_max": math.nan}, "f_max=nan: must be"),
-        ({"f_min": -1.0}, "f_min=-1: must be at least 0 and below f_max"),
+        ({"f_min": -1.0}, "f_min=-1: must be at least 0 and 0.024 Hz below f_max"),
+        ({"f_min": math.nan}, "f_min=nan: must be"),
+        ({"f_min": 23999.999}, "f_min=24000: must be at least 0 and 0.024 Hz below f_max"),
         ({"f_min": 500.0, "f_max": 500.0}, r"f_min=500: must be .* below f_max \(500 Hz\)"),
-        ({"f_min": 0.0, "f_scale": "log"}, "f_min=0: must be above 0 Hz on a logarithmic axis"),
+        ({"f_min": 0.0, "f_scale": "log"}, "f_min=0: must be at least 0.024 Hz on a log"),
+        ({"f_min": 1e-300, "f_scale": "log"}, "f_min=1e-300: must be at least 0.024 Hz on a log"),
     ],
 )
 def test_bad_frequencies_name_value_and_rule(setting, text):

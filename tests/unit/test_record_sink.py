@@ -3,6 +3,8 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record import picture
+from spectrod.record.axes import FrequencyAxis
 from spectrod.record.picture import PictureOptions, automatic_range
 from spectrod.record.pixelmap import read_levels
 from spectrod.record.sink import PictureSink
@@ -212,6 +214,20 @@ def test_pictures_of_others_are_not_read(tmp_path):
     Image.new("P", (8, 8)).save(tmp_path / "x.png")
     with pytest.raises(InputError, match="not a spectrogram of spectrod"):
         read_levels(tmp_path / "x.png")
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        picture._level_labels(-85.0, -20.0, 100, "dBFS"),
+        picture._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
+        picture._time_labels(PictureOptions(width=200), 0, 4.98),
+        picture._time_labels(PictureOptions(width=300, time_axis="utc"), 58 * 10**9, 7.0),
+    ],
+)
+def test_axes_of_small_pictures_have_a_scale(axis):
+    """One label says nothing of an axis' scale: small pictures have two of each at least."""
+    assert len(axis.ticks) >= 2
 
 
 def test_the_automatic_range_is_robust():
