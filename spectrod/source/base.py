@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
-from spectrod.errors import SpectrodError
+from spectrod.errors import InternalError, SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.units import Float32Array
 
@@ -99,6 +99,10 @@ class PulledSource:
             self._fill(ring)
         except SpectrodError as error:
             self.failure = error
+        except Exception as error:  # noqa: BLE001
+            # The top of a thread: a stream that broke off must not pass for one that ended.
+            _log.exception("source failed")
+            self.failure = InternalError(f"source failed: {error!r}; please report this")
         finally:
             ring.close()
 

@@ -42,7 +42,7 @@ def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
     Returns
     -------
     samples : (n,) float32
-        Integers divided by their full scale, so in [-1, 1); floats as they are [FS].
+        Integers divided by their full scale, so in [-1, 1]; floats as they are [FS].
     """
     if format_ in _FLOATS:
         return np.frombuffer(data, _FLOATS[format_]).astype(np.float32)
@@ -76,6 +76,11 @@ class PcmSource(PulledSource):
         See ``decode_pcm``.
     fd : int
         Descriptor to read; standard input if not given.
+
+    Raises
+    ------
+    InputError
+        If standard input is closed.
     """
 
     def __init__(self, fs: float, channels: int, format_: PcmFormat, fd: int | None = None) -> None:
@@ -84,9 +89,12 @@ class PcmSource(PulledSource):
         self.description = f"standard input ({format_}, {fs:g} Hz, {channels} channels)"
         self.fs, self.channels = fs, channels
         self._format = format_
-        self._fd = sys.stdin.fileno() if fd is None else fd
+        self._fd = _standard_input() if fd is None else fd
         self._frame_bytes = BYTES_PER_SAMPLE[format_] * channels
         self._interrupt = Wakeup()
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+        self._poll.register(self._interrupt, select.POLLIN)
 
     def interrupt(self) -> None:
         """End a wait for input."""
@@ -109,5 +117,15 @@ class PcmSource(PulledSource):
             )
 
     def _read(self, n_bytes: int) -> bytes:
-        ready, _, _ = select.select([self._fd, self._interrupt], [], [])
-        return b"" if self._interrupt in ready else os.read(self._fd, n_bytes)
+        if self._interrupt.fileno() in dict(self._poll.poll()):
+            return b""
+        try:
+            return os.read(self._fd, n_bytes)
+        except OSError as error:
+            raise InputError(f"standard input: {error.strerror}") from error
+
+
+def _standard_input() -> int:
+    if sys.stdin is None:  # as Python leaves it where the descriptor is closed
+        raise InputError("standard input: closed; - reads raw samples from it")
+    return sys.stdin.fileno()

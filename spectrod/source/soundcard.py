@@ -75,7 +75,7 @@ def list_inputs() -> list[InputDevice]:
 
 
 def choose_input(wanted: str, inputs: list[InputDevice]) -> InputDevice:
-    """Find an input by index or part of its name; "" means the default.
+    """Find an input by index or else part of its name; "" means the default.
 
     Raises
     ------
@@ -87,7 +87,10 @@ def choose_input(wanted: str, inputs: list[InputDevice]) -> InputDevice:
     if not wanted:
         return next((device for device in inputs if device.is_default), inputs[0])
     for device in inputs:
-        if wanted == str(device.index) or wanted.lower() in device.name.lower():
+        if wanted == str(device.index):
+            return device
+    for device in inputs:
+        if wanted.lower() in device.name.lower():
             return device
     known = ", ".join(f"{device.index} {device.name!r}" for device in inputs)
     raise UnavailableError(f"soundcard:{wanted}: no such audio input; there are {known}")
@@ -160,8 +163,10 @@ class SoundCardSource:
     def stop(self) -> None:
         """Stop and close the device."""
         self._stopping = True
-        if self._stream is not None:
-            self._stream.close()
+        # PortAudio frees what it closes: closing it again would use freed memory.
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -1,5 +1,6 @@
 """Sound files: everything that libsndfile reads."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,12 @@ from spectrod.units import Float32Array
 
 # Sizes near 2^31 and 2^32 are what programs write that stream to a pipe: length unknown.
 _UNKNOWN_SIZE = 0x7FFF0000
+
+# The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 and RF64 have
+# only the whole file's size to compare. Not the RIFF size of a WAV: many programs get it wrong.
+_SHORT_CHUNK = re.compile(
+    r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
+)
 
 
 class SoundFileSource(PulledSource):
@@ -68,16 +75,22 @@ class SoundFileSource(PulledSource):
 def _open(path: str) -> soundfile.SoundFile:
     # libsndfile has one text for all that the system refuses, so the system is asked first.
     try:
-        with Path(path).open("rb"):
-            pass
+        _refuse_unreadable(Path(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    if Path(path).stat().st_size == 0:
-        raise InputError(f"{path}: empty file")
     try:
-        return soundfile.SoundFile(path)
+        return soundfile.SoundFile(os.fsencode(path))  # as bytes, a name need not be UTF-8
     except soundfile.LibsndfileError as error:
         raise InputError(f"{path}: not a sound file: {error.error_string}") from error
+
+
+def _refuse_unreadable(path: Path) -> None:
+    # Before it is opened: opening a pipe waits for who writes to it, and takes their samples.
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with -")
+    with path.open("rb") as file:
+        if not file.read(1):
+            raise InputError(f"{path}: empty file")
 
 
 def _refuse_truncated(path: str, log: str) -> None:
@@ -85,6 +98,6 @@ def _refuse_truncated(path: str, log: str) -> None:
 
     libsndfile itself reads what is there and calls it success.
     """
-    for claimed, actual in re.findall(r": (\d+) \(should be (\d+)\)", log):
+    for claimed, actual in _SHORT_CHUNK.findall(log):
         if int(actual) < int(claimed) < _UNKNOWN_SIZE:
             raise InputError(f"{path}: truncated: {claimed} bytes announced, {actual} found")

@@ -3,19 +3,20 @@
 import os
 import re
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
 
 from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.errors import ConfigError, InputError, InternalError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod.source.naming import topic_name
 from spectrod.source.pcm import PcmSource, decode_pcm
 from spectrod.source.signal import SignalSource
-from spectrod.source.soundcard import InputDevice, choose_input
+from spectrod.source.soundcard import InputDevice, SoundCardSource, choose_input
 
 
 def collect(source, capacity=1 << 17):
@@ -75,10 +76,11 @@ def write_wav(path, n=20000):
         (lambda path: path.write_text("not a sound"), "not a sound file: Format not recognised."),
         (
             lambda path: path.write_bytes(write_wav(path)[:20000]),
-            "truncated: 40036 bytes announced",
+            "truncated: 40000 bytes announced, 19956 found",
         ),
         (lambda path: path.write_bytes(write_wav(path, 0)), "holds no samples"),
         (lambda path: path.mkdir(), "Is a directory"),
+        (os.mkfifo, "not a regular file; raw samples from a pipe are read with -"),
         (lambda _: None, "No such file or directory"),
     ],
 )
@@ -88,6 +90,37 @@ def test_unusable_files(tmp_path, make, message):
     make(path)
     with pytest.raises(InputError, match=re.escape(f"{path}: {message}")):
         open_source(SourceConfig(uri=str(path)), "full")
+
+
+@pytest.mark.parametrize("format_", ["AIFF", "AU", "RF64", "W64", "WAVEX"])
+def test_truncated_files_of_other_formats(tmp_path, format_):
+    """Each format's own words for a file that is too short are understood."""
+    path = tmp_path / "x"
+    soundfile.write(path, np.linspace(-0.5, 0.5, 20000), 8000, "PCM_16", format=format_)
+    path.write_bytes(path.read_bytes()[:20000])
+    with pytest.raises(InputError, match=r"x: truncated: 4\d{4} bytes announced, (19|20)\d{3} f"):
+        open_source(SourceConfig(uri=str(path)), "full")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"), [(28, 999_999), (4, 40_044)], ids=["bytes a second", "size of the file"]
+)
+def test_a_header_may_be_wrong_where_no_sample_is_missing(tmp_path, offset, value):
+    """Sizes and rates that many programs write wrongly do not make a whole file a truncated one."""
+    path = tmp_path / "x.wav"
+    data = bytearray(write_wav(path))
+    data[offset : offset + 4] = value.to_bytes(4, "little")
+    path.write_bytes(data)
+    assert collect(open_source(SourceConfig(uri=str(path)), "full")).shape == (1, 20000)
+
+
+def test_a_file_name_need_not_be_utf8(tmp_path):
+    """A name of any bytes is opened; its topic keeps what is safe."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/x\xffy.wav")
+    write_wav(tmp_path / "z.wav")
+    (tmp_path / "z.wav").rename(path)
+    source = open_source(SourceConfig(uri=path), "full")
+    assert (source.name, source.n_samples) == ("x-y", 20000)
 
 
 def test_truncated_flac_is_found_at_its_end(tmp_path, noise):
@@ -164,6 +197,34 @@ def test_pipe_that_ends_inside_a_sample():
     with pytest.raises(InputError, match=r"ends with 3 bytes, not a whole number of 4-byte"):
         collect(source)
     os.close(fd)
+
+
+def test_closed_standard_input(monkeypatch):
+    """A command that is started without standard input says that it is closed."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: closed; - reads raw samples from it"):
+        open_source(SourceConfig(uri="-"), "full")
+
+
+def test_input_that_cannot_be_read(tmp_path):
+    """What the system refuses while reading ends the stream with its reason, not as if complete."""
+    fd = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(InputError, match="standard input: Is a directory"):
+        collect(PcmSource(48000.0, 1, "s16le", fd))
+    os.close(fd)
+
+
+def test_a_source_that_breaks_is_a_failure(caplog):
+    """An error that nobody foresaw does not make a broken stream a finished one."""
+
+    class Broken(SignalSource):
+        def blocks(self, n_max):
+            yield next(super().blocks(n_max))
+            raise ZeroDivisionError("oops")
+
+    with pytest.raises(InternalError, match=r"source failed: ZeroDivisionError\('oops'\)"):
+        collect(Broken("sine,1000,-20", 48000.0, 1, "full"))
+    assert "source failed" in caplog.text
 
 
 def test_pipe_can_be_stopped_while_nothing_comes():
@@ -253,16 +314,16 @@ def test_bad_signals(text, message):
 # ---- names, sound cards, URIs
 
 INPUTS = [
-    InputDevice(0, "HDA Intel: ALC (hw:0,0)", "ALSA", 2, 48000.0, is_default=False),
+    InputDevice(0, "HDA Intel: ALC254 (hw:0,0)", "ALSA", 2, 48000.0, is_default=False),
     InputDevice(4, "UMIK-1: USB Audio", "ALSA", 1, 48000.0, is_default=True),
 ]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "index"), [("", 4), ("hda", 0), ("0", 0), ("4", 4), ("umik", 4)]
+    ("wanted", "index"), [("", 4), ("hda", 0), ("0", 0), ("4", 4), ("umik", 4), ("5", 0)]
 )
 def test_inputs_are_chosen_by_name_or_index(wanted, index):
-    """An input is found by part of its name, by its index, or as the default."""
+    """An input is found by its index, else by part of its name, or as the default."""
     assert choose_input(wanted, INPUTS).index == index
 
 
@@ -272,6 +333,24 @@ def test_unknown_inputs_list_what_there_is():
         choose_input("x", INPUTS)
     with pytest.raises(UnavailableError, match="soundcard: no audio input on this machine"):
         choose_input("", [])
+
+
+def test_a_card_that_is_stopped_twice_is_closed_once(monkeypatch):
+    """PortAudio frees a stream that it closes, so a second close must not reach it."""
+    closed = []
+    stream = SimpleNamespace(start=lambda: None, close=lambda: closed.append(1))
+    portaudio = SimpleNamespace(
+        check_input_settings=lambda **_: None,
+        InputStream=lambda **_: stream,
+        PortAudioError=OSError,
+    )
+    monkeypatch.setattr("spectrod.source.soundcard.load_portaudio", lambda: portaudio)
+    monkeypatch.setattr("spectrod.source.soundcard.list_inputs", lambda: INPUTS)
+    source = SoundCardSource()
+    source.start(SampleRing(48000.0, 1, 1024))
+    source.stop()
+    source.stop()
+    assert closed == [1]
 
 
 def test_names_are_safe_in_topics():
