@@ -29,6 +29,7 @@ class _Span:
 
     start: int
     n: int
+    first_gap: int
     gaps_read: int
     overrun: bool
     discontinuity: bool
@@ -90,8 +91,9 @@ class SampleRing:
     ``_written`` after the last one. The consumer reads ``_written``, copies samples below it, and
     then checks ``_claimed``: if the copy's first sample is still within ``capacity`` of it, no
     byte of the copy can have been overwritten meanwhile. Gap records and anchors are stored before
-    ``_written`` makes their samples visible. Each variable has one writer, and the interpreter
-    gives both threads one order of stores.
+    ``_written`` makes their samples visible; a record that is read is checked with ``_n_gaps`` as
+    a sample is with ``_claimed``: its place is taken again only after 64 more are counted. Each
+    variable has one writer, and the interpreter gives both threads one order of stores.
     """
 
     def __init__(self, fs: float, channels: int, capacity: int) -> None:
@@ -195,10 +197,17 @@ class SampleRing:
         """
         while (span := self._next_span(max_samples)) is not None:
             samples = self._copy(span.start, span.n)
-            if self._claimed - self.capacity <= span.start:
+            if self._is_intact(span):
                 return self._take(span, samples)
             # Overwritten while it was copied: look again.
         return None
+
+    def _is_intact(self, span: _Span) -> bool:
+        """Say whether neither the span's samples nor its gap records were overwritten."""
+        return (
+            self._claimed - self.capacity <= span.start
+            and self._n_gaps - span.first_gap < _MAX_UNREAD_GAPS
+        )
 
     def _next_span(self, max_samples: int) -> _Span | None:
         """Find what to read next; changes nothing."""
@@ -208,6 +217,7 @@ class SampleRing:
         if n_gaps - gaps_read >= _MAX_UNREAD_GAPS:
             # Records were lost; after the newest gap at least, samples follow on each other.
             start, gaps_read, overrun = self._gap(n_gaps - 1)[1], n_gaps, True
+        first_gap = min(gaps_read, n_gaps - 1)
         if self._claimed - self.capacity > start:
             start, overrun = max(start, written - self.capacity // 2), True
         discontinuity, stop = overrun, written
@@ -218,7 +228,7 @@ class SampleRing:
                 break
             start, gaps_read, discontinuity = max(start, gap_end), gaps_read + 1, True
         n = min(stop - start, max_samples)
-        return _Span(start, n, gaps_read, overrun, discontinuity) if n > 0 else None
+        return _Span(start, n, first_gap, gaps_read, overrun, discontinuity) if n > 0 else None
 
     def _gap(self, number: int) -> tuple[int, int]:
         start, end = self._gaps[number % _MAX_UNREAD_GAPS]

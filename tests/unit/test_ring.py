@@ -101,6 +101,25 @@ def test_more_gaps_than_the_table_holds(ring):
     assert ring.overruns == 1
 
 
+def test_gap_records_that_are_overwritten_while_they_are_read():
+    """A producer that overtakes the reader among the gap records makes it look again."""
+    ring = SampleRing(1e6, 1, 1000)
+    write(ring, 0, 10)
+    write(ring, 15, 10)
+    read_record = ring._gap
+
+    def overtaken(number):
+        ring._gap = read_record
+        for k in range(70):
+            write(ring, 30 + 2 * k, 1)
+        return read_record(number)
+
+    ring._gap = overtaken
+    block = ring.read(1000)
+    assert (block.sample_index, block.n_samples, block.lost_samples) == (168, 1, 168)
+    ring.release()
+
+
 def test_room_is_what_the_reader_has_freed(ring):
     """A source that waits for room never causes an overrun."""
     write(ring, 0, 80)
