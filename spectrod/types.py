@@ -1,6 +1,7 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
 from dataclasses import dataclass, field
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ Int64Array = NDArray[np.int64]
 
 NFFT_MIN, NFFT_MAX = 64, 8192
 CHANNELS_MAX = 64
+HOP_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +63,7 @@ class SpectrumSpec:
     win_length : int
         Samples under the window, 2 to nfft.
     hop : int
-        Samples from one frame to the next, >= 1; may exceed win_length.
+        Samples from one frame to the next, 1 to ``HOP_MAX``; may exceed win_length.
     nfft : int
         Transform length, a power of two from ``NFFT_MIN`` to ``NFFT_MAX``; 0 stands for the
         smallest allowed that holds the window. Frames are zero-padded to it.
@@ -84,14 +86,17 @@ class SpectrumSpec:
     taper: Window = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.fs) and self.fs > 0.0):
-            raise ConfigError(f"fs={self.fs}: must be a positive number of Hz")
+        for name in ("channels", "win_length", "hop", "nfft"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        object.__setattr__(self, "fs", _positive_hz(self.fs))
         if not 1 <= self.channels <= CHANNELS_MAX:
             raise ConfigError(f"channels={self.channels}: must be 1 to {CHANNELS_MAX}")
         if not 2 <= self.win_length <= NFFT_MAX:
             raise ConfigError(f"win_length={self.win_length}: must be 2 to {NFFT_MAX}")
         if self.hop < 1:
             raise ConfigError(f"hop={self.hop}: must be at least 1 sample")
+        if self.hop > HOP_MAX:
+            raise ConfigError(f"hop={self.hop}: must be at most {HOP_MAX} samples")
         if self.nfft == 0:
             object.__setattr__(self, "nfft", max(NFFT_MIN, _next_power_of_two(self.win_length)))
         if not NFFT_MIN <= self.nfft <= NFFT_MAX or self.nfft & (self.nfft - 1):
@@ -182,6 +187,24 @@ class SpectrumBatch:
     def n_frames(self) -> int:
         """Frames in this batch."""
         return int(self.values.shape[0])
+
+
+def _whole(name: str, value: object) -> int:
+    """Any integer type as int: NumPy's must not reach messages, which know int alone."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ConfigError(f"{name}={value!r}: must be a whole number") from None
+
+
+def _positive_hz(fs: float) -> float:
+    try:
+        value = float(fs)
+    except (TypeError, ValueError, OverflowError):
+        value = np.nan
+    if not (np.isfinite(value) and value > 0.0):
+        raise ConfigError(f"fs={fs}: must be a positive number of Hz")
+    return value
 
 
 def _next_power_of_two(n: int) -> int:

@@ -1,6 +1,7 @@
 """The streaming STFT: blocks of any size in, every frame exactly once out."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.samples import as_samples, is_finite, require_finite
+from spectrod.fft.frames import frames_span
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array, Scaling, power_to_dbfs
 
@@ -48,8 +50,7 @@ class FrameStream:
         self._raises = on_nonfinite == "raise"
         self._max_frames = max(1, min(_BATCH_FRAMES, _BATCH_SAMPLES // (spec.hop * spec.channels)))
         self._plan = engine.plan_power(spec, self._max_frames)
-        # Exactly what holds one full batch wherever frames start, so that no small one trails it.
-        capacity = spec.win_length + self._max_frames * spec.hop - 1
+        capacity = frames_span(spec, self._max_frames)
         self._buffer: Float32Array = np.zeros((spec.channels, capacity), np.float32)
         # The next frame starts at _start and _fill of its samples are here; a negative _fill is
         # the number of samples to skip first, which a hop longer than the window leaves.
@@ -65,20 +66,26 @@ class FrameStream:
 
     def push(self, block: Block) -> list[SpectrumBatch]:
         """Take samples in and return the spectra they complete, in order."""
+        lost_samples = self._lost_before(block)
         if not is_finite(block.samples):
             if self._raises:
                 require_finite(block.samples, block.sample_index)
-            self._lose(block.lost_samples + block.n_samples)
+            self._lose(lost_samples + block.n_samples)
             self._restart(block.sample_index + block.n_samples)
             return []
         expected = self.next_index
         if block.discontinuity or expected not in (None, block.sample_index):
-            self._lose(block.lost_samples)
+            self._lose(lost_samples)
             expected = None
         if expected is None:
             self._restart(block.sample_index)
         self._clock = block
         return list(self._append(block.samples))
+
+    def _lost_before(self, block: Block) -> int:
+        """Count the samples missing before a block: no fewer than its index leaves out."""
+        skipped = 0 if self.next_index is None else block.sample_index - self.next_index
+        return max(block.lost_samples, skipped)
 
     def _lose(self, lost_samples: int) -> None:
         self.gaps += 1
@@ -101,8 +108,8 @@ class FrameStream:
                 yield self._compute(n_frames)
 
     def _compute(self, n_frames: int) -> SpectrumBatch:
-        n_used = (n_frames - 1) * self.spec.hop + self.spec.win_length
-        power = self._plan.execute(np.ascontiguousarray(self._buffer[:, :n_used]), n_frames)
+        span = frames_span(self.spec, n_frames)
+        power = self._plan.execute(np.ascontiguousarray(self._buffer[:, :span]), n_frames)
         batch = self._batch(power, n_frames)
         self._advance(n_frames * self.spec.hop)
         return batch
@@ -192,12 +199,13 @@ class Stft:
         InputError
             For a wrong shape or dtype, and for samples that are not finite.
         """
-        if not isinstance(block, Block):
-            samples = as_samples(block, self.spec.channels)
-            index = self._stream.next_index or 0
-            elapsed_ns = round(index * 1e9 / self.spec.fs)
-            block = Block(samples, index, elapsed_ns, elapsed_ns)
-        return self._stream.push(block)
+        if isinstance(block, Block):
+            samples = as_samples(block.samples, self.spec.channels)
+            return self._stream.push(replace(block, samples=samples))
+        samples = as_samples(block, self.spec.channels)
+        index = self._stream.next_index or 0
+        elapsed_ns = round(index * 1e9 / self.spec.fs)
+        return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns))
 
     def close(self) -> None:
         """Release the device."""

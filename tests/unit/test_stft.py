@@ -11,7 +11,7 @@ import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stft import FrameStream
 from spectrod.errors import ConfigError, InputError
-from spectrod.types import Block, SpectrumSpec
+from spectrod.types import HOP_MAX, Block, SpectrumSpec
 
 RNG = np.random.default_rng(11)
 NOISE = RNG.uniform(-1, 1, (2, 5000)).astype(np.float32)
@@ -89,6 +89,25 @@ def test_no_frame_spans_a_gap():
     assert frames.push(block(2500, 3500))[0].gap_samples == 0
 
 
+def test_samples_that_an_index_leaves_out_are_lost():
+    """A jump of the index counts in full, whether the block speaks of a loss or not."""
+    frames = stream()
+    frames.push(block(0, 1000))
+    batch = frames.push(block(1200, 2000))[0]
+    assert (batch.sample_index[0], batch.gap_samples, batch.discontinuity) == (1200, 200, True)
+
+
+def test_a_huge_hop_needs_no_huge_memory():
+    """With hops beyond any batch, memory is that of one window, and frames keep their places."""
+    frames = stream(hop=HOP_MAX)
+    assert frames._buffer.shape == (2, 128)
+    batches = frames.push(block(0, 1000))
+    assert [batch.n_frames for batch in batches] == [1]
+    assert frames.next_index == 1000
+    frames.push(Block(NOISE, HOP_MAX - 4000, 0, 0))
+    assert frames.gap_samples == HOP_MAX - 5000
+
+
 def test_gaps_in_a_row_add_up():
     """Losses with no frame between them are reported together."""
     frames = stream()
@@ -139,6 +158,15 @@ def test_public_stft_takes_arrays():
     assert values.shape == (3, 1, 33)
     np.testing.assert_array_equal(index, [0, 32, 64])
     assert batches[-1].t_mono_ns[-1] == 8_000_000
+
+
+def test_public_stft_checks_blocks_too():
+    """A block of another number of channels is refused and not spread over them."""
+    with (
+        spectrod.Stft(8000, channels=2, win_length=64, hop=32, engine="numpy") as stft,
+        pytest.raises(InputError, match=r"samples of shape \(1, 50\): must have 2 channels"),
+    ):
+        stft.push(Block(np.zeros((1, 50), np.float32), 0, 0, 0))
 
 
 def test_spectrogram_shapes_and_axes():

@@ -62,13 +62,28 @@ def test_spec_counts_whole_frames():
     assert SpectrumSpec(1.0, win_length=64, hop=100).n_frames(164) == 2
 
 
+def test_spec_holds_plain_numbers():
+    """NumPy's integers and floats are taken, and kept as int and float, which messages know."""
+    spec = SpectrumSpec(np.float32(8000), *np.array([2]), "hann", *np.array([128, 64]))
+    numbers = (spec.fs, spec.channels, spec.win_length, spec.hop, spec.nfft)
+    assert numbers == (8000.0, 2, 128, 64, 128)
+    assert [type(number) for number in numbers] == [float, int, int, int, int]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"fs": 0.0}, "fs=0.0: must be a positive number of Hz"),
         ({"fs": float("nan")}, "fs=nan: must be a positive number of Hz"),
         ({"channels": 65}, "channels=65: must be 1 to 64"),
+        ({"fs": "fast"}, "fs=fast: must be a positive number of Hz"),
         ({"hop": -1}, "hop=-1: must be at least 1 sample"),
+        ({"hop": 2**31}, "hop=2147483648: must be at most 2147483647 samples"),
+        ({"hop": 512.5}, "hop=512.5: must be a whole number"),
+        ({"win_length": 1024.0}, "win_length=1024.0: must be a whole number"),
+        ({"window": ("kaiser", 8.6)}, r"window=\('kaiser', 8.6\): must be a name, one of rect"),
+        ({"window": "kaiserin:3"}, "window='kaiserin:3': must be one of rectangular, hann"),
+        ({"window": "kaiser:b"}, "window='kaiser:b': kaiser needs its beta, 0 to 700"),
         ({"nfft": 16384}, "nfft=16384: must be a power of two, 64 to 8192"),
         ({"scaling": "psd"}, "scaling='psd': must be one of density, spectrum, dbfs"),
     ],
