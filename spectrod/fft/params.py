@@ -1,6 +1,6 @@
 """What shapes the code of ``stft_power.cl``, and its choice for a device."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from spectrod.errors import ConfigError, DeviceError
@@ -111,6 +111,7 @@ def choose_params(nfft: int, win_length: int, device: DeviceInfo) -> StftParams:
 
     CPUs get one frame a work-group and two buffers: there a barrier ends a vectorised loop, and
     local memory is ordinary memory. GPUs get work-groups of about 128 items, one padded buffer.
+    Where that is more local memory than there is, one frame in one buffer without gaps must do.
     ``kernels/README.md`` has what was measured.
 
     Parameters
@@ -133,11 +134,14 @@ def choose_params(nfft: int, win_length: int, device: DeviceInfo) -> StftParams:
     radices = choose_radices(nfft // 2)
     values = _item_values(nfft, device)
     items = nfft // 2 // values
+    smallest = StftParams(nfft, win_length, radices, values)
     if device.kind == "cpu":
-        params = StftParams(nfft, win_length, radices, values, 1, 2, 0)
+        params = replace(smallest, local_buffers=2)
     else:
         frames = max(1, min(_GPU_GROUP_ITEMS, device.max_work_group_size) // items)
-        params = StftParams(nfft, win_length, radices, values, frames, 1, _GPU_LOCAL_PAD)
+        params = replace(smallest, group_frames=frames, local_pad=_GPU_LOCAL_PAD)
+    if params.local_bytes > device.local_mem_bytes:
+        params = smallest
     params.check(device)
     return params
 
