@@ -42,7 +42,10 @@ class Engine(Protocol):
     """``"numpy"``, or ``"opencl:PLATFORM/DEVICE"``; it goes into every message."""
 
     def plan_power(self, spec: SpectrumSpec, max_frames: int) -> PowerPlan:
-        """Prepare for frames as ``spec`` says, up to max_frames in one call."""
+        """Prepare for frames as ``spec`` says, up to max_frames in one call.
+
+        May be called while another thread executes an earlier plan.
+        """
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""

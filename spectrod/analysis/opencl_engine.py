@@ -14,7 +14,9 @@ _log = logging.getLogger(__name__)
 
 
 class OpenCLEngine:
-    """Implements ``spectrod.analysis.engine.Engine`` on one device. One thread at a time.
+    """Implements ``spectrod.analysis.engine.Engine`` on one device.
+
+    Each plan, and ``transpose``, is one thread's at a time; others may make plans meanwhile.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class StftPowerPlan:
     """Upload samples, run the fused kernel, read the power back.
 
     Everything on the device is allocated here, for ``max_frames`` frames; nothing later. Implements
-    ``spectrod.analysis.engine.PowerPlan``. One thread at a time, that of the context.
+    ``spectrod.analysis.engine.PowerPlan``. One thread at a time; others may make plans meanwhile.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class StftPowerPlan:
         return self.download(n_frames)
 
     def upload(self, samples: Float32Array, n_frames: int) -> None:
-        """Queue the transfer of the frames' samples, which must not change before ``download``."""
+        """Transfer the frames' samples; done when this returns."""
         span = check_frames(self.spec, samples, n_frames, self.max_frames)
         self._context.upload_columns(self._samples, samples, span, self._row_length)
 

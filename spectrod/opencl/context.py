@@ -21,7 +21,8 @@ _PROFILING = cl.command_queue_properties.PROFILING_ENABLE
 class Context:
     """A device made ready.
 
-    Commands run in the order in which they are given. One thread uses it at a time.
+    Commands run in the order in which they are given, whichever thread gives them. Threads may make
+    kernels and buffers at any time; a kernel's arguments and launches are one thread's at a time.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class Context:
     ) -> None:
         """Write the first columns of each row to a buffer whose rows are row_length values long.
 
-        Does not wait: ``rows`` must stay as they are until the next ``download`` or ``finish``.
+        Done when this returns.
         """
         size = rows.itemsize
         with self._translated(self.device, "cannot be written to"):
@@ -107,7 +108,8 @@ class Context:
                 region=(n_columns * size, rows.shape[0]),
                 buffer_pitches=(row_length * size,),
                 host_pitches=(rows.shape[1] * size,),
-                is_blocking=False,
+                # pyopencl waits in any case, as the event goes: then with the interpreter's lock.
+                is_blocking=True,
             )
 
     def launch(self, kernel: Any, global_size: Size, local_size: Size) -> Any:
