@@ -12,7 +12,7 @@ class Stats:
 
     Four kinds of loss have four names: *overflow* (the sound system's flag), *overrun* (our ring
     was overwritten before the analysis read it), *drop* (a sink's queue was full), and *gap*
-    (samples that no frame covers, whatever the cause).
+    (samples missing between two frames, whatever the cause; no frame spans one).
     """
 
     state: State
