@@ -1,7 +1,8 @@
 """Settings: TOML, environment and flags into frozen structs; the only reader of both.
 
 Later layers win: built-in defaults, the configuration file, ``SPECTROD_SECTION_KEY`` variables,
-command-line flags. Every error names the layer, the key, the value and the rule.
+command-line flags. Every error names the key, the value and the rule; the layer as well, unless
+the rule is one between several keys, which may come from different layers.
 """
 
 import os
@@ -9,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,10 +18,12 @@ from msgspec import Meta, Struct
 from spectrod.errors import ConfigError
 from spectrod.types import CHANNELS_MAX, SpectrumSpec
 from spectrod.units import Scaling
+from spectrod.wire.endpoint import check_bindable, parse_endpoint
 
 SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 ENV_PREFIX = "SPECTROD_"
 
+Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
 
 
@@ -60,7 +63,7 @@ class EngineConfig(Struct, frozen=True):
 class PublishConfig(Struct, frozen=True):
     """Where spectra go."""
 
-    endpoints: tuple[str, ...] = ("tcp://127.0.0.1:5556",)
+    endpoints: Endpoints = ("tcp://127.0.0.1:5556",)
     insecure: bool = False
     queue_frames: Annotated[int, Meta(ge=1)] = 256
     high_water_mark: Annotated[int, Meta(ge=1)] = 256
@@ -98,7 +101,9 @@ def default_toml() -> str:
 
 def find_file(path: str | None) -> Path | None:
     """Find the configuration file: the one named, the environment's, the system's, or none."""
-    named = path or os.environ.get(ENV_PREFIX + "CONFIG")
+    if path is not None:
+        return Path(path)
+    named = os.environ.get(ENV_PREFIX + "CONFIG")
     if named:
         return Path(named)
     return SYSTEM_FILE if SYSTEM_FILE.exists() else None
@@ -124,9 +129,27 @@ def load(path: str | None = None, flags: Mapping[str, Mapping[str, Any]] | None 
     ConfigError
         For a file that cannot be read, bad TOML, an unknown key, a wrong type, a broken rule.
     """
-    merged: Settings = {section: {} for section in _SECTIONS}
     file = find_file(path)
-    for layer in (_from_file(file) if file else {}, _from_environment(), _from_flags(flags or {})):
+    return _merged(_from_file(file) if file else {}, _from_environment(), _from_flags(flags or {}))
+
+
+def check_file(path: str) -> None:
+    """Check a configuration file by itself, whatever environment and flags would override.
+
+    Raises
+    ------
+    ConfigError
+        As ``load``; also for an endpoint that could not be bound. What only the source can tell,
+        such as a missing device, is found when it is opened.
+    """
+    config = _merged(_from_file(Path(path)))
+    for endpoint in config.publish.endpoints:
+        check_bindable(parse_endpoint(endpoint), insecure=config.publish.insecure)
+
+
+def _merged(*layers: Settings) -> Config:
+    merged: Settings = {section: {} for section in _SECTIONS}
+    for layer in layers:
         for section, values in layer.items():
             merged[section].update(values)
     config = msgspec.convert(merged, Config)
@@ -136,14 +159,27 @@ def load(path: str | None = None, flags: Mapping[str, Mapping[str, Any]] | None 
 
 
 def to_toml(config: Config) -> str:
-    """Write a configuration as TOML that ``load`` reads back to the same."""
+    """Write a configuration as TOML that ``load`` reads back to the same.
+
+    Raises
+    ------
+    ConfigError
+        If a text is not Unicode (a file name of other bytes), which TOML cannot say.
+    """
     lines = []
     for section, values in msgspec.to_builtins(config).items():
         lines.append(f"[{section}]")
-        # JSON's strings, numbers, booleans and arrays of them are TOML's too.
-        lines += [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in values.items()]
+        lines += [f"{key} = {_toml_value(section, key, value)}" for key, value in values.items()]
         lines.append("")
     return "\n".join(lines)
+
+
+def _toml_value(section: str, key: str, value: Any) -> str:
+    """Write JSON: its strings, numbers, booleans and arrays of them are TOML's too, all but DEL."""
+    try:
+        return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{section}.{key}={value!r}: must be UTF-8 to be written") from error
 
 
 def changed_keys(old: Config, new: Config) -> list[str]:
@@ -208,12 +244,15 @@ def _convert(section: str, key: str, value: Any, origin: str, *, strict: bool) -
         raise ConfigError(
             f"{origin}: {section}.{key}: unknown key; [{section}] knows {', '.join(types)}"
         )
-    if not strict and isinstance(value, str) and types[key] == tuple[str, ...]:
-        value = [item.strip() for item in value.split(",")]
+    type_ = types[key]
+    if not strict and isinstance(value, str) and type_ == Endpoints:
+        value = [item for part in value.split(",") if (item := part.strip())]
     try:
-        return msgspec.convert(value, types[key], strict=strict)
+        return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {section}.{key}={value!r}: {error}") from error
+        is_choice = get_origin(type_) is Literal
+        rule = f"must be one of {', '.join(get_args(type_))}" if is_choice else str(error)
+        raise ConfigError(f"{origin}: {section}.{key}={value!r}: {rule}") from error
 
 
 def _known_sections() -> str:

@@ -22,6 +22,6 @@ def run(args: argparse.Namespace) -> int:
     elif args.what == "show":
         print(config.to_toml(config.load(args.config)), end="")
     else:
-        config.load(args.file)
+        config.check_file(args.file)
         print(f"{args.file}: right")
     return 0

@@ -85,7 +85,7 @@ BAD_SETTINGS = [
     (["--hop", "0"], 2, "hop=0: must be at least 1 sample"),
     (["--hop", "x"], 2, "command line: analysis.hop='x': Expected `int`"),
     (["--window", "hnan"], 2, "window='hnan': must be one of rectangular, hann,"),
-    (["--engine", "fpga"], 2, "command line: engine.engine='fpga': Invalid enum value"),
+    (["--engine", "fpga"], 2, "command line: engine.engine='fpga': must be one of auto,"),
     (["--device", "Voodoo"], 69, "Voodoo"),
     (["--duration", "0"], 2, "--duration 0: must be a positive number of seconds"),
     (["--levels", "1"], 2, "--levels=1: must be two numbers of dB, as in --levels=-100,-20"),
