@@ -47,7 +47,8 @@ class SoundFileSource(PulledSource):
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
         self.n_samples = int(self._file.frames)
-        self.description = f"{path} ({self._file.format}, {self._file.subtype})"
+        readable = os.fsencode(path).decode("utf-8", "replace")  # messages carry it, in UTF-8
+        self.description = f"{readable} ({self._file.format}, {self._file.subtype})"
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
         _refuse_truncated(path, self._file.extra_info)

@@ -115,12 +115,15 @@ def test_a_header_may_be_wrong_where_no_sample_is_missing(tmp_path, offset, valu
 
 
 def test_a_file_name_need_not_be_utf8(tmp_path):
-    """A name of any bytes is opened; its topic keeps what is safe."""
+    """A name of any bytes is opened; its topic and description keep what messages can carry."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/x\xffy.wav")
     write_wav(tmp_path / "z.wav")
     (tmp_path / "z.wav").rename(path)
     source = open_source(SourceConfig(uri=path), "full")
     assert (source.name, source.n_samples) == ("x-y", 20000)
+    assert source.description.encode().endswith(
+        "/x\N{REPLACEMENT CHARACTER}y.wav (WAV, PCM_16)".encode()
+    )
 
 
 def test_truncated_flac_is_found_at_its_end(tmp_path, noise):
