@@ -11,6 +11,11 @@ DESTDIR ?=
 # Arguments of `spectrod run`, pytest and the benchmarks: make run ARGS="--source signal:pink,-20"
 ARGS ?=
 
+# `uninstall` removes PREFIX as a whole, so it must be a folder of our own.
+ifneq ($(words $(PREFIX)) $(words $(filter /%,$(PREFIX))),1 1)
+$(error PREFIX=$(PREFIX): must be one absolute path without spaces)
+endif
+
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
@@ -24,6 +29,8 @@ SYSTEMD_PACKAGES = debootstrap systemd-container
 ROOT := $(filter 0,$(shell id -u))
 
 .DELETE_ON_ERROR:
+# pip cannot run twice in one environment, whatever -j says.
+.NOTPARALLEL:
 .PHONY: help run test lint types imports check bench install uninstall clean
 
 help:
@@ -103,6 +110,8 @@ SYSTEMD_RUNS = [ -d /run/systemd/system ]
 
 .PHONY: install-program install-files
 install-program:
+	@[ -e $(PREFIX)/pyvenv.cfg ] || [ -z "$$(ls -A $(PREFIX) 2>/dev/null)" ] \
+	    || { echo "PREFIX=$(PREFIX): must be a folder of spectrod's own, new or empty" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	$(PYTHON) -m venv $(PREFIX)
@@ -121,7 +130,8 @@ install-files:
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
 
 uninstall:
-	@[ -x $(PREFIX)/bin/spectrod ] || { echo "PREFIX=$(PREFIX): holds no spectrod" >&2; exit 1; }
+	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
+	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
 	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service
 	rm -rf $(UNITDIR)/spectrod.service $(SYSUSERSDIR)/spectrod.conf $(PREFIX)
 	@$(SYSTEMD_RUNS) || exit 0; systemctl daemon-reload
