@@ -20,12 +20,14 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_analysis(parser: argparse.ArgumentParser) -> None:
-    """Add what says which spectra to compute."""
+def add_analysis(
+    parser: argparse.ArgumentParser, win_length: str = "4096", hop: str = "1024"
+) -> None:
+    """Add what says which spectra to compute; two defaults, in words, depend on the command."""
     group = parser.add_argument_group("analysis")
     group.add_argument("--window", metavar="NAME", help="hann, flattop, blackmanharris, ...")
-    group.add_argument("--win-length", metavar="N", help="samples under the window (4096)")
-    group.add_argument("--hop", metavar="N", help="samples from frame to frame (1024)")
+    group.add_argument("--win-length", metavar="N", help=f"samples under the window ({win_length})")
+    group.add_argument("--hop", metavar="N", help=f"samples from frame to frame ({hop})")
     group.add_argument("--nfft", metavar="N", help="transform length, a power of two 64 to 8192")
     group.add_argument("--scaling", metavar="KIND", help="dbfs, spectrum or density")
 

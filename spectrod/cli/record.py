@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_picture(parser)
     options.add_source(parser)
-    options.add_analysis(parser)
+    options.add_analysis(
+        parser, win_length="about 43 ms", hop="a frame a pixel, at most half a window"
+    )
     options.add_engine(parser)
     options.add_config(parser)
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
@@ -200,8 +202,9 @@ def _spec(
     max_samples: int | None,
     width: int,
 ) -> SpectrumSpec:
-    """Fill in what was not asked for: a picture wants other frames than a live stream.
+    """Fill in what no flag asks for: a picture wants other frames than a live stream.
 
+    The configuration's window length and hop are the daemon's, and do not count here.
     Short recordings get a frame for each pixel, so that they are not made of blocks; long ones
     get half-overlapping frames, which use every sample about evenly.
     """
