@@ -47,7 +47,8 @@ class Scene:
     """Of ``frame``, shape (n_bins,) [dB]."""
     history: Sequence[HistoryRow] = field(default_factory=list)
     """The newest first."""
-    topics: Sequence[str] = field(default_factory=list)
+    channels: Sequence[str] = field(default_factory=list)
+    """All that can be chosen, each SOURCE/CHANNEL."""
     missed: int = 0
 
 
@@ -112,7 +113,7 @@ def _foot(scene: Scene, width: int, style: Style) -> str:
             text += f": the daemon has {scene.daemon_state}"
         text = text[:width]
         return f"\x1b[7m{text}{style.reset}" if style.reset else text
-    channels = f"  1-{min(9, len(scene.topics))} channel" if len(scene.topics) > 1 else ""
+    channels = f"  1-{min(9, len(scene.channels))} channel" if len(scene.channels) > 1 else ""
     return f"q quit{channels}  {scene.endpoint}"[:width]
 
 

@@ -1,5 +1,12 @@
 """One line that says how things are, for where there is no terminal, and for a picture's head."""
 
+import errno
+import os
+import select
+import stat
+from typing import TextIO
+
+from spectrod.errors import StorageError
 from spectrod.view.peak import Peak, find_peak, level_unit, levels_db
 from spectrod.wire.schema import Frame, SpectrumHeader
 
@@ -33,3 +40,28 @@ def status_line(frame: Frame, missed: int = 0) -> str:
         f"{frame.source}/{frame.channel}  peak {peak_text(peak, frame.header)}"
         f"  seq {frame.header.seq}  {losses_text(frame.header, missed)}"
     )
+
+
+def write_line(text: str, out: TextIO) -> None:
+    """Write a line; leave it out where it would have to wait for a reader that has stopped reading.
+
+    Raises
+    ------
+    BrokenPipeError
+        If the reader has gone: a pipe's other end, or the terminal.
+    StorageError
+        If what ``out`` is redirected to cannot be written, a full disk for example.
+    """
+    fd = out.fileno()
+    if not select.select([], [fd], [], 0.0)[1]:
+        return
+    try:
+        # Not through out's buffer: what cannot be written would fail again at the program's end.
+        os.write(fd, f"{text}\n".encode(out.encoding, "replace"))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # A terminal that has gone says EIO, and isatty() no longer knows it.
+        if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(fd).st_mode):
+            raise BrokenPipeError(error.errno, error.strerror) from error
+        raise StorageError(f"{out.name}: {error.strerror}") from error

@@ -21,15 +21,17 @@ from spectrod.client import Subscription, subscribe
 from spectrod.view.colour import RESET, Style, style_for
 from spectrod.view.peak import levels_db
 from spectrod.view.render import HistoryRow, Scene, render
-from spectrod.view.status import status_line
+from spectrod.view.status import status_line, write_line
 from spectrod.wire.schema import Frame
 
 FRAME_PERIOD_S = 0.05
 STATUS_PERIOD_S = 1.0
 
 _HISTORY_ROWS = 400
+_ABSENT_ROUNDS = 16
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # alternate screen, no cursor, clear
 _LEAVE = f"{RESET}\x1b[?25h\x1b[?1049l"
+_LEAVE_LIMIT_S = 0.5
 
 
 def view(
@@ -52,7 +54,8 @@ def view(
     prefix : str
         Beginning of the topics wanted.
     out, keys : text file or None
-        Where to draw and where keys come from; None is standard output and input.
+        Where to draw and where keys come from, each with a descriptor; None is standard output
+        and input.
     stop : callable
         Asked before every picture.
 
@@ -62,6 +65,8 @@ def view(
         If the endpoint is not one that can be connected to.
     WireError
         If a message does not follow the protocol.
+    StorageError, BrokenPipeError
+        If a line cannot be written, or its reader has gone.
     KeyboardInterrupt
         At Ctrl-C, the terminal restored.
     """
@@ -81,14 +86,21 @@ def view(
 
 
 class Terminal:
-    """A terminal that is ours while inside the ``with`` statement, and as it was afterwards."""
+    """A terminal that is ours while inside the ``with`` statement, and as it was afterwards.
+
+    Nothing here waits for a terminal that takes no more output, because nobody reads at its other
+    end, for example: pictures are left out then, and keys are still read.
+    """
 
     def __init__(self, out: TextIO, keys: TextIO) -> None:
         self._out = out
         self._keys_fd = keys.fileno() if keys.isatty() else None
         self._saved: list[Any] | None = None
+        self._unsent = b""
+        self._has_gone = False
 
     def __enter__(self) -> Self:
+        self._fd = _open_without_waiting(self._out)
         if self._keys_fd is not None:
             self._saved = termios.tcgetattr(self._keys_fd)
         try:
@@ -109,18 +121,21 @@ class Terminal:
     def size(self) -> tuple[int, int]:
         """Columns and lines now."""
         try:
-            columns, lines = os.get_terminal_size(self._out.fileno())
+            columns, lines = os.get_terminal_size(self._fd)
         except OSError:
             columns, lines = shutil.get_terminal_size()
         return columns, lines
 
     def draw(self, lines: list[str]) -> None:
-        """Replace the picture."""
-        self._out.write("\x1b[H" + "\x1b[K\r\n".join(lines) + "\x1b[K\x1b[J")
-        self._out.flush()
+        """Replace the picture; left out if the one before has not yet been taken."""
+        if not self._unsent:
+            self._queue("\x1b[H" + "\x1b[K\r\n".join(lines) + "\x1b[K\x1b[J")
+        self._send()
 
     def key(self, timeout_s: float) -> str:
         """Wait for a key; an empty text if there was none in time, "q" if the terminal is gone."""
+        if self._has_gone:
+            return "q"
         fds = [] if self._keys_fd is None else [self._keys_fd]
         ready, _, _ = select.select(fds, [], [], timeout_s)
         if not ready:
@@ -130,22 +145,60 @@ class Terminal:
         except OSError:
             return "q"
 
+    def _queue(self, text: str) -> None:
+        self._unsent += text.encode(self._out.encoding or "ascii", "replace")
+
+    def _send(self) -> None:
+        """Write as much of what is queued as the terminal takes now."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._fd, self._unsent) :]
+        except BlockingIOError:
+            pass  # the rest goes with the next picture
+        except OSError:
+            self._unsent, self._has_gone = b"", True
+
     def _take_over(self) -> None:
         if self._keys_fd is not None:
             tty.setcbreak(self._keys_fd)
             mode = termios.tcgetattr(self._keys_fd)
+            mode[0] &= ~termios.IXON  # after Ctrl-S whatever is written would wait for Ctrl-Q
             mode[6][termios.VSUSP] = b"\0"  # Ctrl-Z would leave the shell in the alternate screen
             termios.tcsetattr(self._keys_fd, termios.TCSANOW, mode)
-        self._out.write(_ENTER)
-        self._out.flush()
+        self._queue(_ENTER)
+        self._send()
 
     def _restore(self) -> None:
-        with suppress(OSError):  # the terminal may be gone
-            self._out.write(_LEAVE)
-            self._out.flush()
+        self._queue(_LEAVE)
+        self._send_in_time()
+        os.close(self._fd)
         if self._keys_fd is not None and self._saved is not None:
             with suppress(termios.error):
                 termios.tcsetattr(self._keys_fd, termios.TCSANOW, self._saved)
+
+    def _send_in_time(self) -> None:
+        self._send()
+        deadline_s = time.monotonic() + _LEAVE_LIMIT_S
+        while self._unsent and (left_s := deadline_s - time.monotonic()) > 0.0:
+            select.select([], [self._fd], [], left_s)
+            self._send()
+        if self._unsent:
+            # Nobody reads: without room, whatever the program writes afterwards would wait.
+            with suppress(termios.error):
+                termios.tcflush(self._fd, termios.TCOFLUSH)
+            self._send()
+
+
+def _open_without_waiting(out: TextIO) -> int:
+    """Return a descriptor of out's terminal whose writes do not wait.
+
+    An open file of its own, because that mode belongs to the open file, which the shell shares.
+    """
+    try:
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        return os.open(os.ttyname(out.fileno()), flags)
+    except OSError:  # a terminal of another user, or from outside a container
+        return os.dup(out.fileno())
 
 
 class _Player:
@@ -155,6 +208,8 @@ class _Player:
         self._subscription = subscription
         self._history: deque[HistoryRow] = deque(maxlen=_HISTORY_ROWS)
         self._chosen: str | None = None
+        self._heard: dict[str, int] = {}  # channel to number of its last frame, over all channels
+        self._n_frames = 0
         self.scene = Scene(endpoint)
 
     def update(self, wait_s: float) -> None:
@@ -172,23 +227,43 @@ class _Player:
 
     def choose(self, key: str) -> None:
         """Switch to the channel of a digit key, if there is one."""
-        if key.isdecimal() and 1 <= int(key) <= len(self.scene.topics):
-            self._chosen = self.scene.topics[int(key) - 1]
+        if key.isdecimal() and 1 <= int(key) <= len(self.scene.channels):
+            self._chosen = self.scene.channels[int(key) - 1]
             self._history.clear()
 
     def _show(self, frames: list[Frame]) -> None:
-        seen = {*self.scene.topics, *(frame.topic for frame in frames)}
-        self.scene.topics = sorted(seen, key=_natural_order)
-        self._chosen = self._chosen or self.scene.topics[0]
-        mine = [frame for frame in frames if frame.topic == self._chosen]
+        self._note_channels(frames)
+        mine = [frame for frame in frames if _channel(frame) == self._chosen]
         if not mine:
             return
         newest = mine[-1]
-        levels = [levels_db(f) for f in mine if len(f.values) == len(newest.values)]
-        if self._history and len(self._history[0].levels) != len(newest.values):
-            self._history.clear()  # the daemon came back with another nfft
+        levels = [levels_db(frame) for frame in mine if _is_like(frame, newest)]
+        if self.scene.frame is not None and not _is_like(self.scene.frame, newest):
+            self._history.clear()  # the daemon computes something else now
         self._history.appendleft(HistoryRow(time.monotonic(), np.max(levels, axis=0)))
         self.scene.frame, self.scene.levels = newest, levels[-1]
+
+    def _note_channels(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            self._n_frames += 1
+            self._heard[_channel(frame)] = self._n_frames
+        # Absent while the others came round so often: of a daemon that runs under another name.
+        oldest = self._n_frames - _ABSENT_ROUNDS * len(self._heard)
+        self._heard = {name: n for name, n in self._heard.items() if n >= oldest}
+        self.scene.channels = sorted(self._heard, key=_natural_order)
+        if self._chosen not in self._heard:
+            self._chosen = self.scene.channels[0]
+
+
+def _channel(frame: Frame) -> str:
+    """Source and channel: who follows a channel goes on to when its product changes."""
+    return f"{frame.source}/{frame.channel}"
+
+
+def _is_like(a: Frame, b: Frame) -> bool:
+    """Whether the values of two frames can be drawn on the same axes."""
+    one, other = a.header, b.header
+    return (one.fs, one.nfft, one.unit) == (other.fs, other.nfft, other.unit)
 
 
 def _play(player: _Player, terminal: Terminal, style: Style, is_over: Callable[[], bool]) -> None:
@@ -209,9 +284,8 @@ def _report(player: _Player, out: TextIO, is_over: Callable[[], bool]) -> None:
     while not is_over():
         player.update(FRAME_PERIOD_S)
         if time.monotonic() >= next_s:
-            next_s += STATUS_PERIOD_S
-            out.write(_status_text(player.scene) + "\n")
-            out.flush()
+            next_s = time.monotonic() + STATUS_PERIOD_S
+            write_line(_status_text(player.scene), out)
 
 
 def _status_text(scene: Scene) -> str:
@@ -222,9 +296,9 @@ def _status_text(scene: Scene) -> str:
     return status_line(scene.frame, scene.missed)
 
 
-def _natural_order(topic: str) -> tuple[str, int, str]:
-    _, source, channel, *_ = topic.split("/")
-    return source, int(channel) if channel.isdecimal() else -1, topic
+def _natural_order(name: str) -> tuple[str, int, str]:
+    source, channel = name.split("/")
+    return source, int(channel) if channel.isdecimal() else -1, channel
 
 
 @contextmanager

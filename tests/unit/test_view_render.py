@@ -54,7 +54,7 @@ def make_scene(**fields):
         frame=make_frame(levels),
         levels=levels,
         history=[HistoryRow(100.0 - 0.05 * k, levels) for k in range(50)],
-        topics=["spec/mic/0/dbfs/"],
+        channels=["mic/0"],
         missed=3,
     )
     return replace(scene, **fields)
@@ -172,7 +172,7 @@ def test_silence_and_goodbye_are_told():
 def test_the_keys_are_named():
     """Channel keys only where there is a choice."""
     assert render(make_scene(), 80, 24, Style())[-1].startswith("q quit  tcp://")
-    scene = make_scene(topics=["a", "b", "c"])
+    scene = make_scene(channels=["mic/0", "mic/1", "mic/2"])
     assert render(scene, 80, 24, Style())[-1].startswith("q quit  1-3 channel  tcp://")
 
 

@@ -1,5 +1,6 @@
 """The view in real pseudo-terminals, against a real publisher."""
 
+import contextlib
 import fcntl
 import io
 import os
@@ -10,7 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -170,42 +171,123 @@ def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
     assert screen.end() == 0
 
 
-def test_without_a_terminal_lines_are_written(publisher, feed):
+def test_without_a_terminal_lines_are_written(publisher, feed, tmp_path):
     """A file or pipe gets a line a second and no escape sequence."""
-    out = io.StringIO()
+    lines = tmp_path / "lines"
 
     def stop():
         feed()
-        return "peak 1500.0 Hz -20.0 dBFS" in out.getvalue()
+        return "peak 1500.0 Hz -20.0 dBFS" in lines.read_text()
 
-    view(publisher.endpoints[0], out=out, keys=io.StringIO(), stop=stop)
-    assert "\x1b" not in out.getvalue()
-    assert out.getvalue().startswith(("waiting for tcp://", "mic/0"))
+    with lines.open("w") as out:
+        view(publisher.endpoints[0], out=out, keys=io.StringIO(), stop=stop)
+    assert "\x1b" not in lines.read_text()
+    assert lines.read_text().startswith(("waiting for tcp://", "mic/0"))
 
 
-def test_beside_the_main_thread_signals_are_left_alone(publisher, feed):
+def test_beside_the_main_thread_signals_are_left_alone(publisher, tmp_path):
     """A daemon that shows its own picture goes on to handle its signals itself."""
     before = signal.getsignal(signal.SIGTERM)
-    out, stop = io.StringIO(), threading.Event()
-    thread = threading.Thread(
-        target=view,
-        args=(publisher.endpoints[0],),
-        kwargs={"out": out, "keys": io.StringIO(), "stop": stop.is_set},
-    )
-    thread.start()
-    stop.set()
-    thread.join(TIMEOUT_S)
-    assert not thread.is_alive()
-    assert signal.getsignal(signal.SIGTERM) is before
+    during = []
+
+    def stop():
+        during.append(signal.getsignal(signal.SIGTERM))
+        return True
+
+    with (tmp_path / "lines").open("w") as out, ThreadPoolExecutor(1) as executor:
+        shown = executor.submit(
+            view, publisher.endpoints[0], out=out, keys=io.StringIO(), stop=stop
+        )
+        shown.result(TIMEOUT_S)
+    assert during == [before]
 
 
-def test_a_terminal_that_vanishes_ends_the_view():
-    """Reading a key from a closed terminal gives the key that quits."""
+@pytest.fixture
+def terminal():
+    """A pseudo-terminal in this process: its other end, and a Terminal that is not yet entered."""
     master, slave = pty.openpty()
-    with os.fdopen(slave) as keys, Terminal(io.StringIO(), keys) as ours:
+    with os.fdopen(slave) as keys, os.fdopen(os.dup(slave), "w", encoding="utf-8") as out:
+        yield master, Terminal(out, keys)
+    with contextlib.suppress(OSError):
+        os.close(master)
+
+
+@pytest.mark.parametrize("first", ["key", "draw"])
+def test_a_terminal_that_vanishes_ends_the_view(terminal, first):
+    """Reading or drawing, its end is noticed, and reads as the key that quits."""
+    master, ours = terminal
+    with ours:
         assert ours.key(0.0) == ""
         os.close(master)
+        if first == "draw":
+            ours.draw(["x"])
         assert ours.key(0.0) == "q"
+
+
+def test_a_terminal_that_nobody_reads_is_not_waited_for(terminal):
+    """Pictures are left out, keys are read, and afterwards there is room to write again."""
+    master, ours = terminal
+    with ours:
+        for _ in range(100):
+            ours.draw(["x" * 1000] * 10)
+        assert ours._unsent
+        os.write(master, b"2")
+        assert ours.key(TIMEOUT_S) == "2"
+    output = b""
+    while not output.endswith(LEAVE):
+        assert select.select([master], [], [], TIMEOUT_S)[0]
+        output += os.read(master, 65536)
+
+
+def test_ctrl_s_stops_nothing(publisher, open_screen, feed):
+    """What would freeze the terminal until Ctrl-Q is a key like any other."""
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"peak 1500.0 Hz", feed)
+    screen.key(b"\x13")
+    screen.wait_for(b"peak 1500.0 Hz", feed)
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def test_an_encoding_without_block_characters_is_no_error(publisher, open_screen, feed):
+    """A terminal in Latin-1 gets question marks for the bars, and the read-out."""
+    latin = "import sys; sys.stdout.reconfigure(encoding='latin-1')"
+    screen = open_screen(publisher.endpoints[0], code=latin)
+    screen.wait_for(b"peak 1500.0 Hz -20.0 dBFS", feed)
+    screen.key(b"q")
+    assert screen.end() == 0
+    assert b"???" in screen.output
+
+
+def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
+    """Another product of the channel that was chosen is shown in its place."""
+    other = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="spectrum")
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"1-2 channel", feed)
+    screen.key(b"2")
+    screen.wait_for(b"mic/1", feed)
+    # The values are levels; as mean squares they are below nothing.
+    screen.wait_for(b"peak silence", lambda: publisher.submit(make_batch(0, other)))
+    screen.wait_for(b"mic/1", lambda: publisher.submit(make_batch(0, other)))
+    assert b"1-4 channel" not in screen.output
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_screen, feed):
+    """The old name's channels are forgotten once the new one's have come for a while."""
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"mic/0", feed)
+    endpoint = publisher.endpoints[0]
+    publisher.stop()
+    renamed = Publisher([endpoint], "roof")
+    renamed.start()
+    numbers = iter(range(10**9))
+    screen.wait_for(b"roof/0", lambda: renamed.submit(make_batch(next(numbers))))
+    screen.wait_for(b"q quit  1-2 channel", lambda: renamed.submit(make_batch(next(numbers))))
+    renamed.stop()
+    screen.key(b"q")
+    assert screen.end() == 0
 
 
 def test_a_change_of_length_is_followed(publisher, open_screen, feed):
