@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from logging.handlers import MemoryHandler
 
 import msgspec
@@ -16,10 +17,17 @@ import spectrod
 from spectrod import config
 from spectrod.cli import options
 from spectrod.config import Config
-from spectrod.errors import SpectrodError
 from spectrod.pipeline import Pipeline, build_daemon
-from spectrod.service import Notifier, configure_logging, serve, status_line
+from spectrod.service import (
+    Notifier,
+    Signals,
+    caught_signals,
+    configure_logging,
+    serve,
+    status_line,
+)
 from spectrod.stats import Stats
+from spectrod.view.status import write_line
 
 _log = logging.getLogger("spectrod")
 
@@ -45,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "live", "status", "none"),
         default="auto",
         help="on standard output: a live spectrum, a status line a second, or nothing; auto takes "
-        "live on a terminal, none under systemd, status otherwise",
+        "live on a terminal, none under systemd, status otherwise; live needs a terminal",
     )
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
     options.add_source(parser)
@@ -55,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until a signal, the source's end or a failure."""
+    with caught_signals() as signals:
+        return _run(args, signals)
+
+
+def _run(args: argparse.Namespace, signals: Signals) -> int:
     flags = options.flags(args)
     settings = config.load(args.config, flags)
     configure_logging(settings.log.level, settings.log.style)
@@ -69,16 +82,16 @@ def run(args: argparse.Namespace) -> int:
     _announce(pipeline)
     reload = _Reload(pipeline, settings, lambda: config.load(args.config, flags))
     on_tick = _print_status if show == "status" else None
-    with _live_view(pipeline) if show == "live" else _no_view():
-        return serve(pipeline, reload=reload, notifier=notifier, on_tick=on_tick)
+    with _live_view(pipeline) if show == "live" else nullcontext():
+        return serve(pipeline, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
 
 
 def _choose_show(wanted: str) -> str:
-    if wanted != "auto":
-        return wanted
-    if "NOTIFY_SOCKET" in os.environ:  # systemd has the status line already
+    if wanted == "auto" and "NOTIFY_SOCKET" in os.environ:  # systemd has the status line already
         return "none"
-    return "live" if sys.stdout.isatty() else "status"
+    if wanted in ("auto", "live"):
+        return "live" if sys.stdout.isatty() else "status"
+    return wanted
 
 
 def _announce(pipeline: Pipeline) -> None:
@@ -91,7 +104,7 @@ def _announce(pipeline: Pipeline) -> None:
 
 
 def _print_status(stats: Stats) -> None:
-    print(status_line(stats), flush=True)
+    write_line(status_line(stats), sys.stdout)
 
 
 class _Reload:
@@ -117,15 +130,11 @@ class _Reload:
 
 
 @contextmanager
-def _no_view() -> Iterator[None]:
-    yield
-
-
-@contextmanager
 def _live_view(pipeline: Pipeline) -> Iterator[None]:
     """Show our own messages in the terminal, as any subscriber would see them.
 
-    Log lines wait until the terminal is given back. The view's end (q) ends the daemon.
+    Log lines wait until the terminal is given back. The view's end (q) ends the daemon, and so
+    does its failure, which is raised here.
     """
     from spectrod.view.terminal import view  # noqa: PLC0415 - no need to load it otherwise
 
@@ -133,23 +142,18 @@ def _live_view(pipeline: Pipeline) -> Iterator[None]:
     endpoint = pipeline.publisher.endpoints[0]
     stop = threading.Event()
 
-    def show() -> None:
-        try:
-            view(endpoint, stop=stop.is_set)
-        except SpectrodError as error:
-            _log.warning("no live view: %s", error)
-        else:
-            if not stop.is_set():
-                os.kill(os.getpid(), signal.SIGTERM)
+    def end_daemon(_: Future[None]) -> None:
+        if not stop.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
 
-    thread = threading.Thread(target=show, name="spectrod-view", daemon=True)
-    with _held_log():
-        thread.start()
+    with _held_log(), ThreadPoolExecutor(1, "spectrod-view") as executor:
+        shown = executor.submit(view, endpoint, stop=stop.is_set)
+        shown.add_done_callback(end_daemon)
         try:
             yield
         finally:
             stop.set()
-            thread.join()
+        shown.result()
 
 
 @contextmanager

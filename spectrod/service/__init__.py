@@ -5,7 +5,7 @@ pipeline does: it reads counters. It imports the standard library and the leaves
 """
 
 from spectrod.service.logs import LogLevel, LogStyle, configure_logging
-from spectrod.service.loop import Pipeline, serve, status_line
+from spectrod.service.loop import Pipeline, Signals, caught_signals, serve, status_line
 from spectrod.service.notify import Notifier
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "LogStyle",
     "Notifier",
     "Pipeline",
+    "Signals",
+    "caught_signals",
     "configure_logging",
     "serve",
     "status_line",

@@ -31,7 +31,7 @@ class Pipeline(Protocol):
 
     @property
     def finished(self) -> bool:
-        """True once the source has ended and all of it is published."""
+        """True once the source has ended and all of it is analysed, or a part has failed."""
 
     def stats(self) -> Stats:
         """Return the counters as they are now."""
@@ -55,6 +55,7 @@ def status_line(stats: Stats) -> str:
 def serve(
     pipeline: Pipeline,
     *,
+    signals: "Signals",
     reload: Callable[[], list[str]],
     notifier: Notifier,
     on_tick: Callable[[Stats], None] | None = None,
@@ -65,6 +66,8 @@ def serve(
     ----------
     pipeline : Pipeline
         Started; this function stops it, whatever happens.
+    signals : Signals
+        From ``caught_signals``; what has arrived before the call counts too.
     reload : callable
         Called on SIGHUP; returns lines for the log: what was applied and what needs a restart. If
         it raises a SpectrodError, that is logged and nothing has changed.
@@ -86,8 +89,6 @@ def serve(
 
     Notes
     -----
-    Thread: main, because signals are. Their handlers are put back before it returns.
-
     Watchdog: WATCHDOG=1 is sent when samples, frames *and* messages have all advanced since it was
     last sent, so any stage that stands still ends the pings. There is no exception: a source that
     is silent for longer than the manager's limit counts as stuck, and so does a hop longer than it.
@@ -95,15 +96,14 @@ def serve(
     A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
     on standard error and exit code 1.
     """
-    with _caught_signals() as signals:
-        try:
-            return _Loop(pipeline, reload, notifier, on_tick).run(signals)
-        except SpectrodError as error:
-            notifier.status(f"failed: {error}")
-            raise
-        finally:
-            notifier.stopping()
-            _stop_in_time(pipeline)
+    try:
+        return _Loop(pipeline, reload, notifier, on_tick).run(signals)
+    except SpectrodError as error:
+        notifier.status(f"failed: {error}")
+        raise
+    finally:
+        notifier.stopping()
+        _stop_in_time(pipeline)
 
 
 def _stop_in_time(pipeline: Pipeline) -> None:
@@ -117,9 +117,31 @@ def _stop_in_time(pipeline: Pipeline) -> None:
 _EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 
 
+class Signals:
+    """SIGTERM, SIGINT and SIGHUP, kept as they arrive; made by ``caught_signals``."""
+
+    def __init__(self, reader: socket.socket) -> None:
+        self._reader = reader
+
+    def fileno(self) -> int:
+        """Descriptor that is readable while signals wait to be read."""
+        return self._reader.fileno()
+
+    def read(self) -> list[signal.Signals]:
+        """Return what has arrived since the last call, the oldest first; does not wait."""
+        try:
+            return [signal.Signals(number) for number in self._reader.recv(4096)]
+        except BlockingIOError:
+            return []
+
+
 @contextmanager
-def _caught_signals() -> Iterator[socket.socket]:
-    """Turn SIGTERM, SIGINT and SIGHUP into bytes, their numbers, that a socket yields."""
+def caught_signals() -> Iterator[Signals]:
+    """Keep SIGTERM, SIGINT and SIGHUP from acting; what handled them is put back at the end.
+
+    To be entered before anything is opened, so that no moment of the start is left in which a
+    signal kills the process with things half done. Thread: main, because signals are.
+    """
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0.0)
@@ -130,18 +152,11 @@ def _caught_signals() -> Iterator[socket.socket]:
         caught = (*_EXIT_CODES, signal.SIGHUP)
         old_handlers = {number: signal.signal(number, lambda *_: None) for number in caught}
         try:
-            yield reader
+            yield Signals(reader)
         finally:
             for number, handler in old_handlers.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(old_fd)
-
-
-def _read_signals(signals: socket.socket) -> bytes:
-    try:
-        return signals.recv(4096)
-    except BlockingIOError:
-        return b""
 
 
 class _Every:
@@ -178,16 +193,16 @@ class _Loop:
         # Four looks in the manager's period leave time for one that comes just too early.
         self._watch = _Every(min(_TICK_S, (notifier.watchdog_s or _TICK_S) / 4))
 
-    def run(self, signals: socket.socket) -> int:
+    def run(self, signals: Signals) -> int:
         poll = select.poll()
         poll.register(signals, select.POLLIN)
         poll.register(self._pipeline.progress, select.POLLIN)
         while True:
             poll.poll(self._wait_ms())
-            for number in _read_signals(signals):
+            for number in signals.read():
                 if number in _EXIT_CODES:
-                    _log.info("%s: stopping", signal.Signals(number).name)
-                    return _EXIT_CODES[signal.Signals(number)]
+                    _log.info("%s: stopping", number.name)
+                    return _EXIT_CODES[number]
                 if number == signal.SIGHUP:
                     self._read_configuration()
             if self._look():
@@ -200,11 +215,11 @@ class _Loop:
 
     def _look(self) -> bool:
         """Report on the pipeline, and say whether it has finished."""
-        # The order matters: clear before reading, or what happens in between is slept over;
-        # and finished before the counters, so that these include the last message.
+        # The order matters: clear before reading, or what happens in between is slept over; and
+        # finished before the failure, or one that comes in between passes for the source's end.
         self._pipeline.progress.clear()
-        self._pipeline.raise_failure()
         finished = self._pipeline.finished
+        self._pipeline.raise_failure()
         stats = self._pipeline.stats()
         self._announce(stats, time.monotonic())
         return finished

@@ -10,7 +10,7 @@ import sys
 import threading
 
 from spectrod.errors import ConfigError
-from spectrod.service import Notifier, configure_logging, serve
+from spectrod.service import Notifier, caught_signals, configure_logging, serve
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 
@@ -68,7 +68,8 @@ def main(arguments):
     configure_logging()
     pipeline = FakePipeline(hang="--hang" in arguments)
     reload = _refuse if "--refuse" in arguments else lambda: ["log.level: applied"]
-    code = serve(pipeline, reload=reload, notifier=Notifier())
+    with caught_signals() as signals:
+        code = serve(pipeline, signals=signals, reload=reload, notifier=Notifier())
     sys.stdout.write(f"stopped {pipeline.stops}\n")
     return code
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spectrod.errors import ConfigError, UnavailableError
-from spectrod.service import Notifier, serve, status_line
+from spectrod.service import Notifier, caught_signals, serve, status_line
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from fake_daemon import FakePipeline, make_stats
@@ -50,10 +50,9 @@ def _await(manager, text):
 
 
 def _serve(pipeline, environ, **keywords):
-    return serve(
-        pipeline,
-        **{"reload": list, "notifier": Notifier(environ), "on_tick": None, **keywords},
-    )
+    options = {"reload": list, "notifier": Notifier(environ), **keywords}
+    with caught_signals() as signals:
+        return serve(pipeline, signals=signals, **options)
 
 
 def _stop_after(count, number=signal.SIGTERM):
@@ -99,11 +98,43 @@ def test_signal_handlers_are_put_back():
     """Afterwards SIGTERM, SIGINT, SIGHUP and the wake-up descriptor are as before."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
-    pipeline = FakePipeline()
-    pipeline.finished = True
-    _serve(pipeline, {})
+    with pytest.raises(ConfigError, match="start"), caught_signals():
+        raise ConfigError("start failed")
     assert [signal.getsignal(number) for number in numbers] == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_signals_before_the_loop_are_obeyed_in_their_order():
+    """What arrives while a daemon starts is kept: a reload is made, then the end comes."""
+    reloads = []
+    with caught_signals() as signals:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        code = serve(
+            FakePipeline(),
+            signals=signals,
+            reload=lambda: reloads.append("now") or [],
+            notifier=Notifier({}),
+        )
+    assert (code, reloads) == (130, ["now"])
+
+
+def test_a_failure_between_two_looks_is_not_taken_for_the_end():
+    """A part that fails while the loop looks ends with its error, not as a source that is over."""
+
+    class FailsWhenLookedAt(FakePipeline):
+        @property
+        def finished(self):
+            self.failure = UnavailableError("device='mic': unplugged")
+            return True
+
+        @finished.setter
+        def finished(self, value):
+            pass
+
+    with pytest.raises(UnavailableError, match="unplugged"):
+        _serve(FailsWhenLookedAt(), {})
 
 
 @pytest.mark.slow

@@ -1,0 +1,362 @@
+"""``spectrod run`` under signals, failures and outputs that nobody reads."""
+
+import fcntl
+import logging
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import msgspec
+import pytest
+
+from spectrod import config
+from spectrod.analysis.numpy_engine import NumpyPowerPlan
+from spectrod.cli import main, run
+from spectrod.client import subscribe
+from spectrod.config import Config
+from spectrod.errors import ConfigError, DeviceError, InputError
+from spectrod.pipeline import Pipeline
+from spectrod.source.signal import SignalSource
+from spectrod.wire.publisher import Publisher
+
+TIMEOUT_S = 20.0
+TONE = ("--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*", "--engine", "numpy")
+COMMAND = [sys.executable, "-m", "spectrod", "run", *TONE]
+
+
+@pytest.fixture(autouse=True)
+def _own_configuration(monkeypatch, tmp_path):
+    monkeypatch.setattr(config, "SYSTEM_FILE", tmp_path / "absent.toml")
+    monkeypatch.setenv("SPECTROD_CONFIG", str(tmp_path / "c.toml"))
+    (tmp_path / "c.toml").write_text("")
+    yield
+    logging.captureWarnings(capture=False)
+
+
+# ---- signals while it starts
+
+
+def before_it_is_built(monkeypatch, act):
+    real = run.build_daemon
+    monkeypatch.setattr(run, "build_daemon", lambda settings: (act(), real(settings))[1])
+
+
+def before_the_pipeline_starts(monkeypatch, act):
+    real = Pipeline.start
+    monkeypatch.setattr(Pipeline, "start", lambda self: (act(), real(self))[1])
+
+
+def once_the_endpoint_is_bound(monkeypatch, act):
+    real = Publisher.start
+    monkeypatch.setattr(Publisher, "start", lambda self: (real(self), act())[0])
+
+
+def after_the_pipeline_has_started(monkeypatch, act):
+    real = Pipeline.start
+    monkeypatch.setattr(Pipeline, "start", lambda self: (real(self), act())[0])
+
+
+MOMENTS = [
+    before_it_is_built,
+    before_the_pipeline_starts,
+    once_the_endpoint_is_bound,
+    after_the_pipeline_has_started,
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_at_any_moment_of_the_start_ends_it_cleanly(
+    moment, number, code, monkeypatch, tmp_path, capsys
+):
+    """The exit code is that of a daemon that ran, and socket and lock are gone."""
+    moment(monkeypatch, lambda: os.kill(os.getpid(), number))
+    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
+    assert main(["run", *TONE, "--publish", "ipc://s.ipc", "--show", "none"]) == code
+    assert f"{number.name}: stopping" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_sighup_at_any_moment_of_the_start_is_a_reload(moment, monkeypatch, capsys):
+    """It neither kills the daemon nor is it forgotten."""
+
+    def reload_and_end():
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    moment(monkeypatch, reload_and_end)
+    assert main(["run", *TONE, "--show", "none"]) == 0
+    assert "reload: nothing has changed" in capsys.readouterr().err
+
+
+# ---- failures of each thread
+
+
+def fail(error):
+    def raising(*_args, **_kwargs):
+        raise error
+
+    return raising
+
+
+FAILURES = {
+    "analysis": (
+        (NumpyPowerPlan, "execute", DeviceError("GPU: lost")),
+        (69, "spectrod: GPU: lost\n"),
+    ),
+    "analysis, a bug": (
+        (NumpyPowerPlan, "execute", ZeroDivisionError("oops")),
+        (70, "spectrod: analysis failed: ZeroDivisionError('oops'); please report this\n"),
+    ),
+    "source": (
+        (SignalSource, "blocks", InputError("x.wav: damaged")),
+        (2, "spectrod: x.wav: damaged\n"),
+    ),
+    "publisher": (
+        (Publisher, "_send_frame", ArithmeticError("oops")),
+        (70, "spectrod: publisher: ArithmeticError('oops'); please report this\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("thread", FAILURES)
+def test_a_failure_of_any_thread_ends_it_with_its_code(thread, monkeypatch, capsys):
+    """What goes wrong beside the main thread is the last line, and decides the exit code."""
+    (owner, name, error), (code, line) = FAILURES[thread]
+    monkeypatch.setattr(owner, name, fail(error))
+    assert main(["run", *TONE, "--show", "none"]) == code
+    assert capsys.readouterr().err.endswith(line)
+
+
+# ---- reload
+
+
+class RunningPipeline:
+    """What a reload needs of a pipeline: its source's format, and a note of what was asked."""
+
+    def __init__(self, refusal=None):
+        self.source = SignalSource("sine,1000,-20", 48000.0, 2, "realtime")
+        self.specs, self._refusal = [], refusal
+
+    def reconfigure(self, spec):
+        if self._refusal:
+            raise self._refusal
+        self.specs.append(spec)
+
+
+OTHER_VALUES = {
+    "source.uri": "-",
+    "source.name": "roof",
+    "source.samplerate": 44100,
+    "source.channels": 2,
+    "source.format": "u8",
+    "analysis.window": "flattop",
+    "analysis.win_length": 512,
+    "analysis.hop": 77,
+    "analysis.nfft": 8192,
+    "analysis.scaling": "density",
+    "engine.engine": "numpy",
+    "engine.device": "x",
+    "publish.endpoints": ("tcp://127.0.0.1:1",),
+    "publish.insecure": True,
+    "publish.queue_frames": 1,
+    "publish.high_water_mark": 1,
+    "log.level": "debug",
+    "log.style": "json",
+}
+LIVE = {key for key in OTHER_VALUES if key.startswith("analysis.")} | {"log.level"}
+
+
+def changed(settings, key):
+    section, name = key.split(".")
+    part = msgspec.structs.replace(getattr(settings, section), **{name: OTHER_VALUES[key]})
+    return msgspec.structs.replace(settings, **{section: part})
+
+
+@pytest.fixture
+def log_level():
+    """The root logger's level, put back at the end."""
+    root = logging.getLogger()
+    before = root.level
+    yield lambda: root.level
+    root.setLevel(before)
+
+
+@pytest.mark.parametrize("key", OTHER_VALUES)
+def test_each_key_is_applied_or_needs_a_restart(key, log_level):
+    """Once applied it is no change any more; what needs a restart is named until there is one."""
+    pipeline, new = RunningPipeline(), changed(Config(), key)
+    reload = run._Reload(pipeline, Config(), lambda: new)
+    if key in LIVE:
+        assert reload() == [f"applied {key}"]
+        assert reload() == ["nothing has changed"]
+    else:
+        assert reload() == reload() == [f"{key} needs a restart"]
+    assert pipeline.specs == ([new.analysis.spec(48000.0, 2)] if "analysis" in key else [])
+    assert log_level() == (logging.DEBUG if key == "log.level" else logging.INFO)
+
+
+def test_every_key_of_the_configuration_is_looked_at():
+    """No key is forgotten in the test before."""
+    everything = Config()
+    for key in OTHER_VALUES:
+        everything = changed(everything, key)
+    sections = msgspec.to_builtins(Config())
+    assert config.changed_keys(Config(), everything) == list(OTHER_VALUES)
+    assert len(OTHER_VALUES) == sum(len(keys) for keys in sections.values())
+
+
+def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
+    """Not the log's level either, and the next reload tries again."""
+    new = changed(changed(Config(), "analysis.hop"), "log.level")
+    reload = run._Reload(RunningPipeline(DeviceError("too small")), Config(), lambda: new)
+    before = log_level()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="too small"):
+            reload()
+    assert log_level() == before
+
+
+class Daemon:
+    """The daemon as a process whose log can be awaited."""
+
+    def __init__(self, *arguments, **options):
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments], stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def wait_for(self, text):
+        """Read the log up to the line with the text, and return what stands behind it."""
+        for line in self.process.stderr:
+            if text in line:
+                return line.partition(text)[2].strip()
+        raise AssertionError(f"ended without {text!r}")
+
+    def end(self, number=signal.SIGTERM):
+        """Send a signal; return exit code and time until the end."""
+        begin_s = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_S), time.monotonic() - begin_s
+
+
+@pytest.fixture
+def daemon():
+    daemons = []
+
+    def start(*arguments, **options):
+        daemons.append(Daemon(*arguments, **options))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        daemon.process.kill()
+        daemon.process.communicate()
+
+
+@pytest.mark.slow
+def test_sighup_applies_a_changed_file_to_the_running_daemon(daemon, tmp_path):
+    """Messages change, nothing is lost, a mistake changes nothing, and the way back is open."""
+    file = tmp_path / "c.toml"
+    running = daemon("--show", "none")
+    endpoint = running.wait_for("publishing at ")
+    with subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
+        epoch = next(frames).header.epoch
+        file.write_text('[analysis]\nnfft = 512\nwin_length = 512\nhop = 256\nwindow = "flattop"\n')
+        running.process.send_signal(signal.SIGHUP)
+        header = next(frame.header for frame in frames if frame.header.nfft == 512)
+        assert (header.window, header.hop, header.epoch) == ("flattop", 256, epoch)
+        for key in ("window", "win_length", "hop", "nfft"):
+            running.wait_for(f"reload: applied analysis.{key}")
+        file.write_text("[analysis]\nnfft = 500\n")
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("reload refused, nothing has changed: nfft=500: must be a power of two")
+        assert next(frames).header.nfft == 512
+        file.write_text("")
+        running.process.send_signal(signal.SIGHUP)
+        header = next(frame.header for frame in frames if frame.header.nfft == 4096)
+        assert (header.window, header.epoch, frames.missed) == ("hann", epoch, 0)
+    assert running.end()[0] == 0
+
+
+# ---- outputs that nobody reads
+
+
+@pytest.mark.slow
+def test_a_status_that_nobody_reads_does_not_keep_it_from_stopping(daemon):
+    """With the pipe on standard output full, SIGTERM still ends it in time."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"x" * 4096)
+    running = daemon("--show", "status", "--log-level", "debug", stdout=writer)
+    with subscribe(running.wait_for("publishing at "), timeout_s=TIMEOUT_S) as frames:
+        # So many frames take more than a second: the first status was due.
+        while next(frames).header.seq < 60:
+            pass
+    code, seconds = running.end()
+    os.close(writer)
+    os.close(reader)
+    assert code == 0
+    assert seconds < 2.0
+
+
+@pytest.fixture
+def terminal():
+    """A pseudo-terminal: both ends."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    yield master, slave
+    os.close(slave)
+    os.close(master)
+
+
+def read_until(master, text):
+    output = b""
+    while text not in output:
+        assert select.select([master], [], [], TIMEOUT_S)[0], output[-500:]
+        output += os.read(master, 65536)
+    return output
+
+
+LEAVE = b"\x1b[?1049l"
+
+
+@pytest.mark.slow
+def test_q_in_the_live_view_ends_it(daemon, terminal):
+    """The terminal is restored, then the log that was held comes, and the exit code is 0."""
+    master, slave = terminal
+    running = daemon(stdin=slave, stdout=slave)
+    read_until(master, b"peak 1000.0 Hz -20.0 dBFS")
+    os.write(master, b"q")
+    read_until(master, LEAVE)
+    assert running.process.wait(TIMEOUT_S) == 0
+    running.wait_for("ready: the first message is out")
+    running.wait_for("SIGTERM: stopping")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, terminal, number, code):
+    """A terminal whose other end stands still is given up, not waited for."""
+    _, slave = terminal
+    running = daemon(stdin=slave, stdout=slave)
+    with subscribe(running.wait_for("publishing at "), timeout_s=TIMEOUT_S) as frames:
+        # Two seconds of pictures are more than a pseudo-terminal holds.
+        while next(frames).header.seq < 100:
+            pass
+    assert running.end(number)[0] == code
+
+
+@pytest.mark.slow
+def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, terminal):
+    """An error in the view's thread is neither lost nor survived unseen."""
+    monkeypatch.setattr("spectrod.view.terminal.view", fail(ConfigError("view: broken")))
+    monkeypatch.setattr(run, "_choose_show", lambda _: "live")
+    assert main(["run", *TONE]) == 2
+    assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")
