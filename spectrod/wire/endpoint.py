@@ -120,7 +120,10 @@ def _parse_ipc(text: str, path: str) -> Endpoint:
     if not path or path[0] in "@*" or "\0" in path:
         # ZeroMQ's abstract sockets (@) have no permissions: every local user could listen.
         raise ConfigError(f"endpoint={text!r}: ipc:// must be followed by the path of a socket")
-    size_bytes = len(path.encode())
+    try:
+        size_bytes = len(path.encode())
+    except UnicodeEncodeError as error:  # bytes of another encoding on the command line
+        raise ConfigError(f"endpoint={text!r}: its path must be valid UTF-8") from error
     if size_bytes > IPC_PATH_MAX_BYTES:
         raise ConfigError(
             f"endpoint={text!r}: its path has {size_bytes} bytes, at most {IPC_PATH_MAX_BYTES} fit"

@@ -17,7 +17,7 @@ from spectrod.stats import State
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wakeup import Wakeup
 from spectrod.wire.bind import bind
-from spectrod.wire.endpoint import check_bindable, parse_endpoint
+from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
@@ -86,7 +86,7 @@ class Publisher:
     Raises
     ------
     ConfigError
-        If an endpoint is malformed, or reachable by strangers, or a number is below 1.
+        If an endpoint is malformed, reachable by strangers or named twice, or a number is below 1.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only settings
@@ -97,7 +97,7 @@ class Publisher:
         device: str = "",
         insecure: bool = False,
         queue_frames: int = 256,
-        high_water_mark: int = 512,
+        high_water_mark: int = 256,
         overflows: Callable[[], int] = lambda: 0,
         progress: Wakeup | None = None,
     ) -> None:
@@ -105,6 +105,7 @@ class Publisher:
         for endpoint in self._wanted:
             check_bindable(endpoint, insecure=insecure)
         _check_positive("endpoints", len(self._wanted))
+        _check_distinct(self._wanted)
         self._queue = FrameQueue(_check_positive("queue_frames", queue_frames))
         self._high_water_mark = _check_positive("high_water_mark", high_water_mark)
         self._source_name = check_source_name(source_name)
@@ -355,6 +356,16 @@ class _Stream:
 
 def _covers_spectra(prefix: bytes) -> bool:
     return prefix.startswith(b"spec/") or b"spec/".startswith(prefix)
+
+
+def _check_distinct(endpoints: Sequence[Endpoint]) -> None:
+    # Else the second bind would blame another process, and the service would be tried for ever.
+    fixed = Counter(
+        endpoint.text for endpoint in endpoints if endpoint.transport == "ipc" or endpoint.port
+    )
+    text, count = max(fixed.items(), key=lambda item: item[1], default=("", 0))
+    if count > 1:
+        raise ConfigError(f"endpoint={text!r}: named {count} times, must be once")
 
 
 def _check_positive(name: str, value: int) -> int:

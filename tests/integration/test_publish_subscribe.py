@@ -172,11 +172,11 @@ def test_heartbeats_come_without_frames(publish, raw_subscriber):
 def test_stop_sends_what_is_queued_and_says_goodbye(connected, state, goodbye):
     """No frame that was submitted is lost, and the last message tells how it ended."""
     publisher, subscription = connected
-    publisher.submit(make_batch(200))
+    publisher.submit(make_batch(100))
     publisher.state = state
     publisher.stop()
-    frames = [next(subscription) for _ in range(400)]
-    assert [frame.missed for frame in frames] == [0] * 400
+    frames = [next(subscription) for _ in range(200)]
+    assert [frame.missed for frame in frames] == [0] * 200
     while subscription.heartbeat is None or subscription.heartbeat.state != goodbye:
         assert subscription.receive(0.01) is None
     assert not subscription.alive
@@ -410,6 +410,7 @@ def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
         (["tcp://nowhere"], {}, "the port must be"),
         (["tcp://0.0.0.0:5556"], {}, "anyone on the network could listen"),
         ([], {}, "endpoints=0: must be at least 1"),
+        (["ipc:///x", ANY_PORT, "ipc:///x"], {}, "endpoint='ipc:///x': named 2 times, must be"),
         ([ANY_PORT], {"queue_frames": 0}, "queue_frames=0: must be at least 1"),
         ([ANY_PORT], {"high_water_mark": 0}, "high_water_mark=0: must be at least 1"),
     ]:

@@ -50,6 +50,7 @@ def test_an_ipc_endpoint_is_read():
         ("ipc://", "must be followed by the path of a socket"),
         ("ipc://@abstract", "must be followed by the path of a socket"),
         ("ipc://*", "must be followed by the path of a socket"),
+        ("ipc:///run/\udcff", "its path must be valid UTF-8"),
     ],
 )
 def test_malformed_endpoints_are_refused(text, rule):
