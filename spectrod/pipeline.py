@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -109,7 +110,8 @@ class Pipeline:
         capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
         self.ring = SampleRing(spec.fs, spec.channels, capacity)
         self._stream = FrameStream(spec, engine, on_nonfinite)
-        self._next_stream: FrameStream | None = None
+        # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
+        self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
 
     def start(self) -> None:
@@ -149,7 +151,7 @@ class Pipeline:
         ConfigError, DeviceError
             If the engine cannot do it; the old analysis goes on.
         """
-        self._next_stream = FrameStream(spec, self.engine, self._on_nonfinite)
+        self._next_stream.append(FrameStream(spec, self.engine, self._on_nonfinite))
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -228,7 +230,7 @@ class Pipeline:
                     sink.submit(batch)
 
     def _take_new_stream(self) -> None:
-        if self._next_stream is not None:
+        if self._next_stream:
             self._gaps += self._stream.gaps
             self._gap_samples += self._stream.gap_samples
-            self._stream, self._next_stream = self._next_stream, None
+            self._stream = self._next_stream.pop()
