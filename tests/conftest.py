@@ -48,10 +48,15 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_service_manager():
-    """Whoever runs the tests may be a service; the daemons under test are not."""
-    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"):
-        os.environ.pop(name, None)
+def _no_surroundings():
+    """Whoever runs the tests may be a service or configure a spectrod; programs under test do not.
+
+    They inherit the environment, so it is changed for all of the session.
+    """
+    service = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM")
+    for name in [name for name in os.environ if name in service or name.startswith("SPECTROD_")]:
+        del os.environ[name]
+    os.environ["SPECTROD_CONFIG"] = os.devnull
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPowerPlan
 from spectrod.cli import main
 from spectrod.errors import UnavailableError
@@ -28,8 +27,7 @@ FS = 48000
 
 
 @pytest.fixture(autouse=True)
-def _own_configuration(monkeypatch, tmp_path):
-    monkeypatch.setattr(config, "SYSTEM_FILE", tmp_path / "absent.toml")
+def _own_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
