@@ -18,9 +18,11 @@ class SoundServer:
     env: dict[str, str]
 
     def play(self, path):
-        """Start to play a file into the sink."""
+        """Start to play a file into the sink; the server has its stream when this returns."""
         command = ["paplay", "--latency-msec=20", "--device=vsink", str(path)]
-        return subprocess.Popen(command, env=self.env)
+        player = subprocess.Popen(command, env=self.env)
+        _wait_for(["pactl", "list", "short", "sink-inputs"], player, self.env)
+        return player
 
 
 @pytest.fixture
@@ -50,16 +52,17 @@ def sound_server(tmp_path_factory, monkeypatch):
     command = ["pulseaudio", "-n", "-F", str(script), "--daemonize=no", "--exit-idle-time=-1"]
     server = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL)
     try:
-        _wait_until_it_answers(server, env)
+        _wait_for(["pactl", "info"], server, env)
         yield SoundServer(env)
     finally:
         server.terminate()
         server.wait(timeout=10)
 
 
-def _wait_until_it_answers(server, env):
+def _wait_for(question, process, env):
+    """Ask the server until it has an answer; the process is what it takes to get one."""
     deadline = time.monotonic() + 20.0
     # pactl itself waits for the server's socket, a little; the loop bounds how often it is asked.
-    while subprocess.run(["pactl", "info"], env=env, capture_output=True, check=False).returncode:
-        assert server.poll() is None, "pulseaudio has ended"
-        assert time.monotonic() < deadline, "pulseaudio does not answer"
+    while not subprocess.run(question, env=env, capture_output=True, check=False).stdout:
+        assert process.poll() is None, f"{process.args[0]} has ended"
+        assert time.monotonic() < deadline, f"no answer to {' '.join(question)}"
