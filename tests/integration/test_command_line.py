@@ -390,6 +390,13 @@ def test_output_that_does_not_fit(arguments):
     assert result.returncode == 74
 
 
+def test_names_that_cannot_be_printed(tmp_path):
+    """A file whose name is not UTF-8 is named all the same, with the bytes that are not."""
+    (tmp_path / "n\udcff.toml").touch()
+    result = in_shell("spectrod config check n*.toml")
+    assert (result.returncode, result.stdout) == (0, "n\\udcff.toml: right\n")
+
+
 def test_closed_standard_error(tmp_path):
     """Where nothing can be said the exit code still tells, and what was to be made is made."""
     tone(tmp_path / "t.wav", seconds=0.2)
