@@ -17,6 +17,7 @@ import spectrod
 from spectrod import config
 from spectrod.cli import options
 from spectrod.config import Config
+from spectrod.errors import DeviceError
 from spectrod.pipeline import Pipeline, build_daemon
 from spectrod.service import (
     Notifier,
@@ -64,7 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run until a signal, the source's end or a failure."""
     with caught_signals() as signals:
-        return _run(args, signals)
+        try:
+            return _run(args, signals)
+        except DeviceError:
+            # A compiler inside a driver (LLVM's) catches signals too, and drops what it does: that
+            # is no failure of the device where the end was asked for.
+            code = signals.exit_code()
+            if code is None:
+                raise
+            return code
 
 
 def _run(args: argparse.Namespace, signals: Signals) -> int:

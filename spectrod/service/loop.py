@@ -134,6 +134,10 @@ class Signals:
         except BlockingIOError:
             return []
 
+    def exit_code(self) -> int | None:
+        """Read what has arrived; return the code of the first that ends, None if none does."""
+        return next((_EXIT_CODES[number] for number in self.read() if number in _EXIT_CODES), None)
+
 
 @contextmanager
 def caught_signals() -> Iterator[Signals]:

@@ -20,7 +20,7 @@ from spectrod.analysis.numpy_engine import NumpyPowerPlan
 from spectrod.cli import main, run
 from spectrod.client import subscribe
 from spectrod.config import Config
-from spectrod.errors import ConfigError, DeviceError, InputError
+from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
 from spectrod.pipeline import Pipeline
 from spectrod.source.signal import SignalSource
 from spectrod.wire.publisher import Publisher
@@ -94,6 +94,19 @@ def test_sighup_at_any_moment_of_the_start_is_a_reload(moment, monkeypatch, caps
     moment(monkeypatch, reload_and_end)
     assert main(["run", *TONE, "--show", "none"]) == 0
     assert "reload: nothing has changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_that_breaks_a_compiler_off_is_no_failure(number, code, monkeypatch, capsys):
+    """LLVM removes its temporary files at a signal, and the driver then says: does not compile."""
+
+    def broken_off(_settings):
+        os.kill(os.getpid(), number)
+        raise KernelBuildError("stft_power.cl does not compile")
+
+    monkeypatch.setattr(run, "build_daemon", broken_off)
+    assert main(["run", *TONE, "--show", "none"]) == code
+    assert capsys.readouterr().err == ""
 
 
 # ---- failures of each thread
