@@ -234,14 +234,15 @@ def test_stop_is_quick_and_clean(service, machine):
 
 
 def test_a_bad_configuration_is_not_retried(service, machine, config):
-    """A mistake ends the start with code 2, one line that names it, and no restart."""
+    """A mistake ends the start with code 2, a warning that names it, and no restart."""
     service("stop")
     cursor = _cursor(machine)
     config(("hop = 1024", "hop = 0"))
     service("start", check=False)
     state = _show(service, "ActiveState", "ExecMainStatus", "NRestarts")
     assert state == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"}
-    assert any("hop=0: must be at least 1 sample" in text for _, text in _journal(machine, cursor))
+    (mistake,) = [entry for entry in _journal(machine, cursor) if "hop=0: must be" in entry[1]]
+    assert mistake == ("4", "spectrod: hop=0: must be at least 1 sample")
 
 
 def test_uninstall_leaves_the_configuration(machine, config):
