@@ -1,5 +1,6 @@
 import os
 import pty
+from pathlib import Path
 
 import pytest
 
@@ -61,9 +62,7 @@ def test_a_reader_that_has_gone_is_a_broken_pipe(pipe):
 def test_a_full_disk_is_a_storage_error():
     """The file and the reason are named."""
     with (
-        open("/dev/full", "w") as full,
-        pytest.raises(  # noqa: PTH123 - as a shell opens it
-            StorageError, match="/dev/full: No space left on device"
-        ),
+        Path("/dev/full").open("w") as full,
+        pytest.raises(StorageError, match="/dev/full: No space left on device"),
     ):
         write_line("x", full)
