@@ -101,7 +101,7 @@ class Pipeline:
         self._sinks = [*sinks, *([publisher] if publisher else [])]
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self._max_samples = max_samples
-        self._frames = self._gaps = self._gap_samples = 0
+        self._frames = 0
         self._state: State = "starting"
         self._failure: SpectrodError | None = None
         self._stopping = False
@@ -190,8 +190,8 @@ class Pipeline:
             overflows=self.ring.overflows,
             overruns=self.ring.overruns,
             dropped=publisher.dropped if publisher else 0,
-            gaps=self._gaps + self._stream.gaps,
-            gap_samples=self._gap_samples + self._stream.gap_samples,
+            gaps=self._stream.gaps,
+            gap_samples=self._stream.gap_samples,
             ring_peak=self.ring.peak_fill,
         )
 
@@ -231,6 +231,6 @@ class Pipeline:
 
     def _take_new_stream(self) -> None:
         if self._next_stream:
-            self._gaps += self._stream.gaps
-            self._gap_samples += self._stream.gap_samples
-            self._stream = self._next_stream.pop()
+            stream = self._next_stream.pop()
+            stream.take_over(self._stream)
+            self._stream = stream

@@ -56,13 +56,18 @@ class FrameStream:
         # the number of samples to skip first, which a hop longer than the window leaves.
         self._start: int | None = None
         self._fill = 0
-        self._gap_pending: int | None = None
+        self.gap_pending: int | None = None
         self._clock: Block | None = None
 
     @property
     def next_index(self) -> int | None:
         """Index of the sample expected next; None before the first."""
         return None if self._start is None else self._start + self._fill
+
+    def take_over(self, earlier: "FrameStream") -> None:
+        """Carry on the counters of the stream before, and a gap that it has not reported yet."""
+        self.gaps, self.gap_samples = earlier.gaps, earlier.gap_samples
+        self.gap_pending = earlier.gap_pending
 
     def push(self, block: Block) -> list[SpectrumBatch]:
         """Take samples in and return the spectra they complete, in order."""
@@ -90,7 +95,7 @@ class FrameStream:
     def _lose(self, lost_samples: int) -> None:
         self.gaps += 1
         self.gap_samples += lost_samples
-        self._gap_pending = (self._gap_pending or 0) + lost_samples
+        self.gap_pending = (self.gap_pending or 0) + lost_samples
 
     def _restart(self, sample_index: int) -> None:
         self._start, self._fill = sample_index, 0
@@ -126,7 +131,7 @@ class FrameStream:
         assert self._clock is not None
         index = self._start + self.spec.hop * np.arange(n_frames, dtype=np.int64)
         since_ns = np.rint((index - self._clock.sample_index) * (1e9 / self.spec.fs))
-        gap, self._gap_pending = self._gap_pending, None
+        gap, self.gap_pending = self.gap_pending, None
         return SpectrumBatch(
             power_to_dbfs(power) if self.spec.scaling == "dbfs" else power,
             index,

@@ -108,6 +108,16 @@ def test_a_huge_hop_needs_no_huge_memory():
     assert frames.gap_samples == HOP_MAX - 5000
 
 
+def test_a_gap_survives_a_change_of_the_analysis():
+    """What one stream has not reported yet, the one after it does; counters go on."""
+    frames, after = stream(), stream(win_length=64)
+    frames.push(block(0, 200))
+    assert frames.push(block(210, 300, discontinuity=True, lost_samples=10)) == []
+    after.take_over(frames)
+    assert after.push(block(300, 400))[0].gap_samples == 10
+    assert (after.gaps, after.gap_samples) == (1, 10)
+
+
 def test_gaps_in_a_row_add_up():
     """Losses with no frame between them are reported together."""
     frames = stream()
