@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
@@ -45,7 +46,7 @@ class Source(Protocol):
         """End; returns when nothing writes to the ring any more. May be called twice."""
 
 
-class PulledSource:
+class PulledSource(ABC):
     """A source that hands out samples when asked: a thread asks, paces and fills the ring.
 
     A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
@@ -70,14 +71,14 @@ class PulledSource:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @abstractmethod
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
 
         The arrays are copied at once, so the same memory may be yielded again.
         """
-        raise NotImplementedError
 
-    def interrupt(self) -> None:
+    def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
         """Make a ``blocks`` that waits for samples return soon; called by ``stop``."""
 
     def start(self, ring: SampleRing) -> None:
