@@ -1,15 +1,16 @@
 """A whole signal's spectrogram in one call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectrod.analysis.samples import as_samples, require_finite
-from spectrod.analysis.stft import Stft
+from spectrod.analysis.engine import open_engine
+from spectrod.analysis.samples import as_samples
+from spectrod.analysis.stft import FrameStream
 from spectrod.errors import InputError
-from spectrod.types import SpectrumSpec
+from spectrod.types import Block, SpectrumSpec
 from spectrod.units import Float32Array, Float64Array, Scaling
 
 
@@ -93,30 +94,27 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
     samples = as_samples(x)
-    require_finite(samples)
     channels, n_samples = samples.shape
-    if n_samples < win_length:
-        raise InputError(f"{n_samples} samples: fewer than one window, win_length={win_length}")
-    stft = Stft(
-        fs,
-        channels=channels,
-        window=window,
-        win_length=win_length,
-        hop=max(1, win_length // 4) if hop is None else hop,
-        nfft=nfft,
-        scaling=scaling,
-        engine=engine,
-        device=device,
-    )
-    with stft:
-        batches = stft.push(samples)
+    first_hop = 1 if hop is None else hop
+    spec = SpectrumSpec(fs, channels, window, win_length, first_hop, nfft, scaling)
+    if hop is None:
+        spec = replace(spec, hop=max(1, spec.win_length // 4))
+    if n_samples < spec.win_length:
+        raise InputError(
+            f"{n_samples} samples: fewer than one window, win_length={spec.win_length}"
+        )
+    computing = open_engine(engine, device)
+    try:
+        batches = FrameStream(spec, computing).push(Block(samples, 0, 0, 0))
+    finally:
+        computing.close()
     values = np.concatenate([batch.values for batch in batches]).transpose(1, 2, 0)
     starts = np.concatenate([batch.sample_index for batch in batches])
     return Spectrogram(
-        stft.spec.frequencies,
-        (starts + win_length / 2) / fs,
+        spec.frequencies,
+        (starts + spec.win_length / 2) / spec.fs,
         values[0] if np.ndim(x) == 1 else values,
-        stft.spec.unit,
-        stft.spec,
-        stft.engine.name,
+        spec.unit,
+        spec,
+        computing.name,
     )

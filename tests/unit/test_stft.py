@@ -193,6 +193,7 @@ def test_spectrogram_shapes_and_axes():
     [
         (NOISE[0, :100], {}, InputError, "100 samples: fewer than one window, win_length=4096"),
         (NOISE[0], {"hop": 0}, ConfigError, "hop=0: must be at least 1 sample"),
+        (NOISE[0], {"win_length": "many"}, ConfigError, "win_length='many': "),
         (NOISE[0], {"engine": "fpga"}, ConfigError, "engine='fpga': must be one of auto,"),
         ([1.0, np.nan] * 3000, {}, InputError, "sample 1 of channel 0 is nan: must be finite"),
     ],
