@@ -45,7 +45,8 @@ def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
         Integers divided by their full scale, so in [-1, 1]; floats as they are [FS].
     """
     if format_ in _FLOATS:
-        return np.frombuffer(data, _FLOATS[format_]).astype(np.float32)
+        with np.errstate(over="ignore"):  # what overflows is found as an infinity
+            return np.frombuffer(data, _FLOATS[format_]).astype(np.float32)
     if format_ == "u8":
         return (np.frombuffer(data, np.uint8).astype(np.float32) - 128.0) / np.float32(128.0)
     dtype, full_scale = _INTEGERS["s32le" if format_ == "s24le" else format_]

@@ -165,6 +165,7 @@ def test_a_file_keeps_its_own_format(tmp_path, key):
         ("s32le", b"\x00\x00\x00\x80\x00\x00\x00\x40", [-1.0, 0.5]),
         ("f32le", np.array([0.25, -3.0], "<f4").tobytes(), [0.25, -3.0]),
         ("f64le", np.array([0.25, -3.0], "<f8").tobytes(), [0.25, -3.0]),
+        ("f64le", np.array([1e300], "<f8").tobytes(), [np.inf]),
     ],
 )
 def test_raw_formats(format_, data, expected):
