@@ -1,14 +1,11 @@
 """What `make install` and `make uninstall` refuse: they may remove only what is spectrod's."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 
 def refused(target, prefix, folder):
