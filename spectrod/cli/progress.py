@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Self
 
 _BAR_MAX = 30
@@ -31,12 +30,7 @@ class ProgressBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _value: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         if self._is_shown:
             self._write("")
 

@@ -8,9 +8,8 @@ from spectrod.opencl.context import Context
 from spectrod.units import Float32Array
 
 _TILE, _TILE_ROWS = 32, 8
-_BLOCK_VALUES = (
-    1 << 22
-)  # 16 MiB each way: far above a transfer's fixed cost, below any device's limit
+# 16 MiB each way: far above a transfer's fixed cost, below any device's limit.
+_BLOCK_VALUES = 1 << 22
 
 
 class Transposer:

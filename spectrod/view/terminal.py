@@ -12,7 +12,7 @@ import tty
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self, TextIO
 
 import numpy as np
@@ -110,12 +110,7 @@ class Terminal:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self._restore()
 
     def size(self) -> tuple[int, int]:
