@@ -21,8 +21,8 @@ from _report import ROOT, Report, describe_device, median_seconds, new_report, w
 
 from spectrod.analysis.numpy_engine import NumpyPowerPlan
 from spectrod.errors import SpectrodError
-from spectrod.fft.params import StftParams, choose_params
-from spectrod.fft.plan import StftPowerPlan
+from spectrod.fft.stft_params import StftParams, choose_params
+from spectrod.fft.stft_plan import StftPowerPlan
 from spectrod.opencl.context import Context, event_seconds
 from spectrod.opencl.devices import choose
 from spectrod.types import SpectrumSpec

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError
-from spectrod.fft.frames import check_frames
+from spectrod.fft.stft_frames import check_frames
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array, Float64Array
 

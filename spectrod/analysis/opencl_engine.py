@@ -3,7 +3,7 @@
 import logging
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.plan import StftPowerPlan
+from spectrod.fft.stft_plan import StftPowerPlan
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo, list_devices, matching

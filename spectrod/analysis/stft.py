@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.samples import as_samples, is_finite, require_finite
-from spectrod.fft.frames import frames_span
+from spectrod.fft.stft_frames import frames_span
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array, Scaling, power_to_dbfs
 

@@ -30,6 +30,8 @@ class DeviceInfo:
         Limits of a launch.
     local_mem_bytes, global_mem_bytes, max_alloc_bytes : int
         Memory: of a work-group, of the device, of the largest buffer [bytes].
+    has_fp64 : bool
+        Whether it computes in double precision.
     handle : pyopencl.Device
         For ``spectrod.opencl`` alone.
     """
@@ -44,6 +46,7 @@ class DeviceInfo:
     local_mem_bytes: int
     global_mem_bytes: int
     max_alloc_bytes: int
+    has_fp64: bool
     handle: Any = field(repr=False, compare=False)
 
     @property
@@ -156,6 +159,7 @@ def _describe(device: Any, platform: Any, index: tuple[int, int]) -> DeviceInfo:
         local_mem_bytes=device.local_mem_size,
         global_mem_bytes=device.global_mem_size,
         max_alloc_bytes=device.max_mem_alloc_size,
+        has_fp64=bool(device.double_fp_config),
         handle=device,
     )
 

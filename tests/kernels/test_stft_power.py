@@ -4,8 +4,8 @@ import pytest
 
 from spectrod.analysis.numpy_engine import NumpyPowerPlan
 from spectrod.errors import DeviceError, KernelBuildError
-from spectrod.fft.params import StftParams, choose_params
-from spectrod.fft.plan import StftPowerPlan
+from spectrod.fft.stft_params import StftParams, choose_params
+from spectrod.fft.stft_plan import StftPowerPlan
 from spectrod.fft.twiddles import padded_window, stft_twiddles
 from spectrod.opencl.context import event_seconds
 from spectrod.types import SpectrumSpec

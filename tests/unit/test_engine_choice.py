@@ -13,7 +13,7 @@ from spectrod.opencl.devices import DeviceInfo
 
 
 def device(name, index=0):
-    return DeviceInfo("Fake", name, (0, index), "cpu", "1", 1, 256, 65536, 1, 1, None)
+    return DeviceInfo("Fake", name, (0, index), "cpu", "1", 1, 256, 65536, 1, 1, True, None)
 
 
 @pytest.fixture

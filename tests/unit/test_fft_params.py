@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.params import StftParams, choose_params
+from spectrod.fft.stft_params import StftParams, choose_params
 
 GOOD = StftParams(64, 63, (8, 4))
 

@@ -3,7 +3,7 @@ from math import prod
 import pytest
 
 from spectrod.errors import ConfigError
-from spectrod.fft.radix import PASSES_MAX, choose_radices
+from spectrod.fft.stft_radices import PASSES_MAX, choose_radices
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.fft.radix import choose_radices
+from spectrod.fft.stft_radices import choose_radices
 from spectrod.fft.twiddles import padded_window, stft_twiddles
 from spectrod.windows import get_window
 

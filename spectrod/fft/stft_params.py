@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.radix import PASSES_MAX, choose_radices
+from spectrod.fft.stft_radices import PASSES_MAX, choose_radices
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.fft.frames import check_frames, frames_span
-from spectrod.fft.params import StftParams, choose_params
+from spectrod.fft.stft_frames import check_frames, frames_span
+from spectrod.fft.stft_params import StftParams, choose_params
 from spectrod.fft.twiddles import padded_window, stft_twiddles
 from spectrod.opencl.context import Context
 from spectrod.types import SpectrumSpec
