@@ -13,7 +13,9 @@ from spectrod.opencl.devices import DeviceInfo
 
 
 def device(name, index=0):
-    return DeviceInfo("Fake", name, (0, index), "cpu", "1", 1, 256, 65536, 1, 1, True, None)
+    return DeviceInfo(
+        "Fake", name, (0, index), "cpu", "1", 1, 256, 65536, 1, 1, has_fp64=True, handle=None
+    )
 
 
 @pytest.fixture

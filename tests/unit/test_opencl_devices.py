@@ -18,6 +18,7 @@ def fake_device(name, kind, units):
         local_mem_size=32768,
         global_mem_size=1 << 30,
         max_mem_alloc_size=1 << 28,
+        double_fp_config=0,
     )
 
 
