@@ -18,6 +18,8 @@
 //           transform of half the length, Sorensen et al. 1987.
 // Error   : relative L2 1.3e-7 (NFFT 64) to 1.7e-7 (8192) against float64; see README.md.
 
+#include "dft.clh"
+
 #if !defined(NFFT) || !defined(WIN_LENGTH) || !defined(N_PASSES) || !defined(RADIX_1)
 #error "stft_power.cl needs NFFT, WIN_LENGTH, N_PASSES and RADIX_1 to RADIX_4"
 #endif
@@ -51,52 +53,13 @@
 #endif
 #define TILE(pass) (tile + ((pass) - 1) % LOCAL_BUFFERS * TILE_LENGTH)
 
-// ---- Discrete Fourier transforms in registers ---------------------------------------------------
-// In place, natural order, on the values v[0], v[step], v[2 step], ...
+// ---- In registers -------------------------------------------------------------------------------
 
-INLINE void dft2(cplx *v, const int step) {
-    const cplx a = v[0], b = v[step];
-    v[0] = cadd(a, b);
-    v[step] = csub(a, b);
-}
-
-INLINE void dft4(cplx *v, const int step) {
-    const cplx a = cadd(v[0], v[2 * step]), b = csub(v[0], v[2 * step]);
-    const cplx c = cadd(v[step], v[3 * step]), d = turn_back(csub(v[step], v[3 * step]));
-    v[0] = cadd(a, c);
-    v[step] = cadd(b, d);
-    v[2 * step] = csub(a, c);
-    v[3 * step] = csub(b, d);
-}
-
-INLINE void dft8(cplx *v, const int step) {
-    const real r = M_SQRT1_2_F; // both parts of an eighth of a turn
-    dft4(v, 2 * step);
-    dft4(v + step, 2 * step);
-    const cplx even[4] = {v[0], v[2 * step], v[4 * step], v[6 * step]};
-    const cplx q1 = v[3 * step], q2 = v[5 * step], q3 = v[7 * step];
-    const cplx odd[4] = {v[step],
-                         {r * (q1.re + q1.im), r * (q1.im - q1.re)},
-                         turn_back(q2),
-                         {r * (q3.im - q3.re), -r * (q3.re + q3.im)}};
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        v[k * step] = cadd(even[k], odd[k]);
-        v[(k + 4) * step] = csub(even[k], odd[k]);
-    }
-}
-
-INLINE void dft(cplx *v, const int radix) {
+INLINE void dft_all(cplx *v, const int radix) {
     const int step = ITEM_VALUES / radix;
 #pragma unroll
-    for (int b = 0; b < step; b++) {
-        if (radix == 8)
-            dft8(v + b, step);
-        else if (radix == 4)
-            dft4(v + b, step);
-        else
-            dft2(v + b, step);
-    }
+    for (int b = 0; b < step; b++)
+        dft(v + b, step, radix);
 }
 
 // ---- Between memory and registers ---------------------------------------------------------------
@@ -161,7 +124,7 @@ INLINE void fft_pass(__local cplx *out, __local const cplx *in,
     barrier(CLK_LOCAL_MEM_FENCE); // in and out are the same memory: all must have read it
 #endif
     apply_twiddles(v, twiddles, t, radix, span);
-    dft(v, radix);
+    dft_all(v, radix);
     store_tile(out, v, t, radix, span);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -210,7 +173,7 @@ stft_power(__global real *restrict power, __global const real *restrict samples,
 #pragma unroll
     for (int i = 0; i < ITEM_VALUES; i++)
         v[i] = exists ? load_pair(x, window, t + i * ITEMS) : (cplx){0, 0};
-    dft(v, RADIX_1);
+    dft_all(v, RADIX_1);
     store_tile(TILE(1), v, t, RADIX_1, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
 

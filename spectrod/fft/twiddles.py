@@ -8,10 +8,92 @@ from numpy.typing import NDArray
 from spectrod.units import Float32Array, Float64Array
 
 Complex64Array = NDArray[np.complex64]
+Complex128Array = NDArray[np.complex128]
+Int64Array = NDArray[np.int64]
+
+
+def unit_roots(turns: Int64Array | int, n: int) -> Complex128Array:
+    """Roots of unity, right to about half a unit in the last place of float64.
+
+    Angles are reduced to an eighth of a turn in integers first: rounding the whole angle would cost
+    up to three units, which double-precision transforms would show.
+
+    Parameters
+    ----------
+    turns : (...) int
+        Multiples k of the n-th part of a turn, >= 0.
+    n : int
+        Parts of a turn, 1 to 2^59.
+
+    Returns
+    -------
+    roots : (...) complex128
+        ``exp(-2 pi i k / n)``.
+    """
+    eighths, rest = np.divmod(np.asarray(turns, np.int64) % n * 8, n)
+    odd = eighths % 2 == 1
+    # Odd eighths are counted backwards from their end, so that every angle is at most pi / 4.
+    angle = np.where(odd, n - rest, rest) * (np.pi / 4.0 / n)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    # Quarter turns, taken from the nearest of their multiples.
+    quarter = (eighths + 1) // 2 % 4
+    sine = np.where(odd, -sine, sine)
+    real = np.choose(quarter, [cosine, -sine, -cosine, sine])
+    imag = np.choose(quarter, [sine, cosine, -sine, -cosine])
+    return real - 1j * imag
+
+
+def pass_twiddles(radices: Sequence[int]) -> Complex128Array:
+    """Twiddle factors of Stockham passes.
+
+    Parameters
+    ----------
+    radices : sequence of int
+        Of the passes, in their order; their product is n.
+
+    Returns
+    -------
+    table : (n - 1,) complex128
+        For each pass of radix R after transforms of length s: at ``s - 1 + (r - 1) s + k`` the
+        factor ``exp(-2 pi i r k / (s R))``, r = 1 to R - 1, k = 0 to s - 1. The passes before one
+        fill exactly the s - 1 places in front of it.
+
+    References
+    ----------
+    .. [1] N. Govindaraju et al., "High performance discrete Fourier transforms on graphics
+       processors", 2008 (Stockham passes).
+    """
+    factors: list[Complex128Array] = [np.empty(0, np.complex128)]
+    span = 1
+    for radix in radices:
+        r = np.arange(1, radix)[:, None]
+        factors.append(unit_roots(r * np.arange(span), span * radix).ravel())
+        span *= radix
+    return np.concatenate(factors)
+
+
+def real_turns(half: int) -> Complex128Array:
+    """Factors that join the even and odd samples of a real transform of length 2 half.
+
+    Parameters
+    ----------
+    half : int
+        Length of the complex transform.
+
+    Returns
+    -------
+    table : (half // 2 + 1,) complex128
+        ``exp(-2 pi i k / (2 half))``.
+
+    References
+    ----------
+    .. [1] H. Sorensen et al., "Real-valued fast Fourier transform algorithms", 1987.
+    """
+    return unit_roots(np.arange(half // 2 + 1), 2 * half)
 
 
 def stft_twiddles(radices: Sequence[int]) -> Complex64Array:
-    """Twiddle factors of a real transform that runs as a half-length complex one.
+    """Tables of a real transform that runs as a half-length complex one.
 
     Parameters
     ----------
@@ -21,26 +103,10 @@ def stft_twiddles(radices: Sequence[int]) -> Complex64Array:
     Returns
     -------
     table : (half - 1 + half // 2 + 1,) complex64
-        For each pass of radix R after transforms of length s: at ``s - 1 + (r - 1) s + k`` the
-        factor ``exp(-2 pi i r k / (s R))``, r = 1 to R - 1, k = 0 to s - 1. The passes before one
-        fill exactly the s - 1 places in front of it. From ``half - 1`` on, for the split into
-        even and odd samples, ``exp(-2 pi i k / nfft)``, k = 0 to half // 2.
-
-    References
-    ----------
-    .. [1] N. Govindaraju et al., "High performance discrete Fourier transforms on graphics
-       processors", 2008 (Stockham passes).
-    .. [2] H. Sorensen et al., "Real-valued fast Fourier transform algorithms", 1987.
+        ``pass_twiddles``, then ``real_turns``.
     """
-    turns: list[Float64Array] = []
-    span = 1
-    for radix in radices:
-        r = np.arange(1, radix)[:, None]
-        turns.append((r * np.arange(span) / (span * radix)).ravel())
-        span *= radix
-    turns.append(np.arange(span // 2 + 1) / (2 * span))
-    table: Complex64Array = np.exp(-2j * np.pi * np.concatenate(turns)).astype(np.complex64)
-    return table
+    half = int(np.prod(radices))
+    return np.concatenate([pass_twiddles(radices), real_turns(half)]).astype(np.complex64)
 
 
 def padded_window(samples: Float64Array, nfft: int) -> Float32Array:

@@ -1,6 +1,6 @@
 """The text of an OpenCL program: defines, the shared header, one kernel file."""
 
-from collections.abc import Sequence
+import re
 from pathlib import Path
 
 import spectrod
@@ -10,6 +10,7 @@ Defines = tuple[tuple[str, int], ...]
 """Names and values of a program's ``#define`` lines, in a fixed order."""
 
 _HEADER = "common.clh"
+_INCLUDE = re.compile(r'#include "([\w.]+)"')
 
 
 def kernel_dir(package: Path | None = None) -> Path:
@@ -43,7 +44,8 @@ def program_source(file: str, defines: Defines) -> str:
     Parameters
     ----------
     file : str
-        Name of a file in the kernel folder, for example ``"stft_power.cl"``.
+        Name of a file in the kernel folder, for example ``"stft_power.cl"``. A line
+        ``#include "NAME"`` in it stands for another file of the folder.
     defines : Defines
         What shapes the code.
 
@@ -55,11 +57,16 @@ def program_source(file: str, defines: Defines) -> str:
     """
     folder = kernel_dir()
     parts = [f"#define {name} {value}" for name, value in defines]
-    parts += _marked(folder, (_HEADER, file))
+    parts += [_marked(folder, _HEADER), _marked(folder, file)]
     return "\n".join(parts) + "\n"
 
 
-def _marked(folder: Path, names: Sequence[str]) -> list[str]:
-    return [
-        f'#line 1 "kernels/{name}"\n{(folder / name).read_text(encoding="utf-8")}' for name in names
-    ]
+def _marked(folder: Path, name: str) -> str:
+    """Text of a file with its includes in place: drivers differ in where they look for them."""
+    lines = [f'#line 1 "kernels/{name}"']
+    for number, line in enumerate((folder / name).read_text(encoding="utf-8").splitlines(), 1):
+        if include := _INCLUDE.fullmatch(line):
+            lines += [_marked(folder, include[1]), f'#line {number + 1} "kernels/{name}"']
+        else:
+            lines.append(line)
+    return "\n".join(lines)
