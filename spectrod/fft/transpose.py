@@ -1,19 +1,118 @@
-"""Transposes on an OpenCL device, of matrices of any size."""
+"""Transposes on an OpenCL device, of matrices of any size: in its memory, and from the host's."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from spectrod.errors import ConfigError
+from spectrod.fft.stage import Lines
 from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo
 from spectrod.units import Float32Array
 
-_TILE, _TILE_ROWS = 32, 8
+_TILE_MAX, _GROUP_ITEMS_MAX = 32, 256
+# Groups along any dimension but the first: what NVIDIA's drivers take.
+_GROUPS_MAX = 65535
 # 16 MiB each way: far above a transfer's fixed cost, below any device's limit.
 _BLOCK_VALUES = 1 << 22
 
 
+class DeviceTranspose:
+    """Transpose matrices from one buffer to another, bit for bit; one thread at a time.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+    value_bytes : {4, 8, 16}
+        A real or complex value in single or double precision.
+    tiled : bool
+        Through padded tiles in local memory; False: plainly, to compare.
+
+    Raises
+    ------
+    ConfigError
+        If value_bytes is another number.
+    KernelBuildError
+        If the kernel does not compile.
+    """
+
+    def __init__(self, context: Context, value_bytes: int, *, tiled: bool = True) -> None:
+        if value_bytes not in (4, 8, 16):
+            raise ConfigError(f"value_bytes={value_bytes}: must be 4, 8 or 16")
+        self._context = context
+        self._tiled = tiled
+        self.tile, self.tile_rows = tile_shape(context.device, value_bytes)
+        defines = (
+            ("VALUE_BYTES", value_bytes),
+            ("TILE", self.tile),
+            ("TILE_ROWS", self.tile_rows),
+        )
+        name = "transpose" if tiled else "transpose_naive"
+        self._kernel = context.kernel("transpose.cl", name, defines)
+
+    def launch(self, out: Lines, source: Lines, batch: int, rows: int, columns: int) -> Any:
+        """Queue the transposes of a batch of matrices and return the event.
+
+        Parameters
+        ----------
+        out : Lines
+            (batch, columns, rows) values.
+        source : Lines
+            (batch, rows, columns) values; not in the same memory. Within a matrix rows are dense;
+            ``pitch`` is from one matrix to the next.
+        batch, rows, columns : int
+            Counts, >= 1.
+
+        Raises
+        ------
+        DeviceError
+            If the device fails.
+        """
+        arguments = [out.buffer, *map(np.uint64, (out.first, out.pitch))]
+        arguments += [source.buffer, *map(np.uint64, (source.first, source.pitch))]
+        arguments += map(np.uint64, (rows, columns))
+        if self._tiled:
+            self._kernel.set_args(*arguments)
+            return self._launch_tiles(batch * _ceil(rows, self.tile) * _ceil(columns, self.tile))
+        self._kernel.set_args(*arguments, np.uint64(batch))
+        return self._launch_plainly(batch, rows, columns)
+
+    def _launch_tiles(self, n_tiles: int) -> Any:
+        local_size = self.tile, self.tile_rows
+        return self._context.launch(self._kernel, (self.tile * n_tiles, self.tile_rows), local_size)
+
+    def _launch_plainly(self, batch: int, rows: int, columns: int) -> Any:
+        across = self.tile * _ceil(columns, self.tile)
+        down = self.tile_rows * min(_ceil(rows, self.tile_rows), _GROUPS_MAX)
+        sizes = (across, down, min(batch, _GROUPS_MAX)), (self.tile, self.tile_rows, 1)
+        return self._context.launch(self._kernel, *sizes)
+
+
+def tile_shape(device: DeviceInfo, value_bytes: int) -> tuple[int, int]:
+    """Choose the edge of a tile and the rows that a group moves at once, within the limits."""
+    tile = _TILE_MAX
+    while tile > 1 and not _fits(tile, value_bytes, device):
+        tile //= 2
+    items = min(device.max_work_group_size, _GROUP_ITEMS_MAX)
+    tile_rows = tile
+    while tile * tile_rows > items:
+        tile_rows //= 2
+    return tile, tile_rows
+
+
+def _fits(tile: int, value_bytes: int, device: DeviceInfo) -> bool:
+    tile_bytes = tile * (tile + 1) * value_bytes
+    return tile <= device.max_work_group_size and tile_bytes <= device.local_mem_bytes
+
+
+def _ceil(count: int, step: int) -> int:
+    return -(-count // step)
+
+
 class Transposer:
-    """Transpose matrices block by block through two buffers, allocated once.
+    """Transpose matrices of the host block by block through two buffers, allocated once.
 
     Parameters
     ----------
@@ -31,12 +130,9 @@ class Transposer:
     def __init__(self, context: Context, block_values: int = _BLOCK_VALUES) -> None:
         self._context = context
         self._block_values = block_values
-        self._in = context.allocate(4 * block_values)
-        self._out = context.allocate(4 * block_values)
-        defines = (("TILE", _TILE), ("TILE_ROWS", _TILE_ROWS))
-        self._kernel = context.kernel("transpose.cl", "transpose", defines)
-        self._kernel.set_arg(0, self._out)
-        self._kernel.set_arg(1, self._in)
+        self._in = Lines(context.allocate(4 * block_values), pitch=0)
+        self._out = Lines(context.allocate(4 * block_values), pitch=0)
+        self._transpose = DeviceTranspose(context, value_bytes=4)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a (rows, columns) float32 matrix into a new one, bit for bit."""
@@ -58,10 +154,7 @@ class Transposer:
     def _block(self, block: Float32Array) -> Float32Array:
         rows, columns = block.shape
         transposed = np.empty((columns, rows), np.float32)
-        self._context.upload(self._in, np.ascontiguousarray(block))
-        self._kernel.set_arg(2, np.uint64(rows))
-        self._kernel.set_arg(3, np.uint64(columns))
-        n_tiles = -(-rows // _TILE) * -(-columns // _TILE)
-        self._context.launch(self._kernel, (_TILE * n_tiles, _TILE_ROWS), (_TILE, _TILE_ROWS))
-        self._context.download(transposed, self._out)
+        self._context.upload(self._in.buffer, np.ascontiguousarray(block))
+        self._transpose.launch(self._out, self._in, 1, rows, columns)
+        self._context.download(transposed, self._out.buffer)
         return transposed

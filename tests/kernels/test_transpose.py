@@ -1,30 +1,74 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from spectrod.fft.transpose import Transposer
+from spectrod.errors import ConfigError
+from spectrod.fft.stage import Lines
+from spectrod.fft.transpose import DeviceTranspose, Transposer, tile_shape
 
-GUARD_WORDS = 1024
+GUARD = 0xABCD1234
+SHAPES = [(1, 1, 1), (1, 31, 33), (3, 32, 64), (2, 65, 1), (70, 1, 65), (2, 100, 257)]
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (31, 33), (32, 64), (65, 1), (1, 65), (100, 257)])
-@pytest.mark.parametrize(("tile", "tile_rows"), [(32, 8), (16, 16), (8, 1)])
-def test_odd_shapes_are_exact_and_stay_in_their_buffers(context, shape, tile, tile_rows):
-    """The kernel writes each value of the result and no word before or after it."""
-    rows, columns = shape
-    bits = np.random.default_rng(3).integers(0, 2**32, shape, dtype=np.uint32)
-    guard = np.full(GUARD_WORDS, 0xABCD1234, np.uint32)
-    whole = context.table(np.concatenate([guard, ~bits.ravel(), guard]))
-    kernel = context.kernel("transpose.cl", "transpose", (("TILE", tile), ("TILE_ROWS", tile_rows)))
-    # A kernel does not keep its buffers alive: these two names do.
-    result, matrix = whole.get_sub_region(guard.nbytes, bits.nbytes), context.table(bits)
-    kernel.set_args(result, matrix, np.uint64(rows), np.uint64(columns))
-    n_tiles = -(-rows // tile) * -(-columns // tile)
-    context.launch(kernel, (tile * n_tiles, tile_rows), (tile, tile_rows))
-    image = np.empty(bits.size + 2 * GUARD_WORDS, np.uint32)
-    context.download(image, whole)
-    np.testing.assert_array_equal(image[:GUARD_WORDS], guard)
-    np.testing.assert_array_equal(image[-GUARD_WORDS:], guard)
-    np.testing.assert_array_equal(image[GUARD_WORDS:-GUARD_WORDS].reshape(columns, rows), bits.T)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("value_bytes", [4, 8, 16])
+@pytest.mark.parametrize("tiled", [True, False])
+def test_odd_shapes_are_exact_and_stay_in_their_places(context, shape, value_bytes, tiled):
+    """Each value of each result is written, and no word before, between or after the results."""
+    batch, rows, columns = shape
+    words, first, gap = value_bytes // 4, 37, 5
+    rng = np.random.default_rng(3)
+    matrices = rng.integers(0, 2**32, (*shape, words), dtype=np.uint32)
+    pitch = rows * columns + gap
+    whole = np.full((first + batch * pitch, words), GUARD, np.uint32)
+    source = Lines(context.table(spread(whole, matrices, first, pitch)), pitch, first)
+    out = Lines(context.table(whole), pitch, first)
+    DeviceTranspose(context, value_bytes, tiled=tiled).launch(out, source, batch, rows, columns)
+    result = np.empty_like(whole)
+    context.download(result, out.buffer)
+    expected = spread(whole, matrices.transpose(0, 2, 1, 3), first, pitch)
+    np.testing.assert_array_equal(result, expected)
+
+
+def spread(whole, matrices, first, pitch):
+    """Put each matrix to its place in a copy of the whole."""
+    filled = whole.copy()
+    for b, matrix in enumerate(matrices):
+        place = slice(first + b * pitch, first + b * pitch + matrix.shape[0] * matrix.shape[1])
+        filled[place] = matrix.reshape(-1, matrix.shape[-1])
+    return filled
+
+
+@pytest.mark.parametrize(
+    ("limits", "value_bytes", "shape"),
+    [
+        ({}, 4, (32, 8)),
+        ({}, 16, (32, 8)),
+        ({"max_work_group_size": 100}, 8, (32, 2)),
+        ({"max_work_group_size": 16}, 8, (16, 1)),
+        ({"max_work_group_size": 1}, 4, (1, 1)),
+        ({"local_mem_bytes": 16384}, 16, (16, 16)),
+    ],
+)
+def test_tiles_fit_small_devices(context, limits, value_bytes, shape):
+    """A group never has more items than the device allows, nor a tile more local memory."""
+    roomy = {"max_work_group_size": 1024, "local_mem_bytes": 49152}
+    assert tile_shape(replace(context.device, **(roomy | limits)), value_bytes) == shape
+
+
+def test_tiles_of_small_devices_transpose(context, monkeypatch):
+    """The kernel is right in the smallest shapes as well."""
+    small = replace(context.device, max_work_group_size=2)
+    monkeypatch.setattr(context, "device", small)
+    matrix = np.arange(15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_array_equal(Transposer(context).transpose(matrix), matrix.T)
+
+
+def test_unknown_values_are_refused(context):
+    """A value of another size is one clear error."""
+    with pytest.raises(ConfigError, match=r"value_bytes=2: must be 4, 8 or 16"):
+        DeviceTranspose(context, 2)
 
 
 @pytest.mark.parametrize("shape", [(1, 1000), (1000, 1), (7, 100), (100, 7), (33, 35)])
