@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from spectrod.errors import InternalError
+from spectrod.opencl import source
 from spectrod.opencl.source import kernel_dir, program_source
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,18 @@ def test_a_program_is_defines_then_header_then_file():
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
     assert positions[0] == 0
+
+
+def test_an_included_header_is_put_in_place(tmp_path, monkeypatch):
+    """A header takes the place of its ``#include``; the lines around it keep their numbers."""
+    monkeypatch.setattr(source, "kernel_dir", lambda: tmp_path)
+    (tmp_path / "common.clh").write_text("types\n")
+    (tmp_path / "dft.clh").write_text("transforms\n")
+    (tmp_path / "a.cl").write_text('// a\n\n#include "dft.clh"\nline 4\n')
+    assert program_source("a.cl", ()) == (
+        '#line 1 "kernels/common.clh"\ntypes\n\n#line 1 "kernels/a.cl"\n// a\n\n'
+        '#line 1 "kernels/dft.clh"\ntransforms\n\n#line 4 "kernels/a.cl"\nline 4\n\n'
+    )
 
 
 def test_no_kernel_uses_inexact_functions():
