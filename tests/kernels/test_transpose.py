@@ -8,13 +8,18 @@ from spectrod.fft.stage import Lines
 from spectrod.fft.transpose import DeviceTranspose, Transposer, tile_shape
 
 GUARD = 0xABCD1234
+WAYS = {
+    "local": {"in_registers": False},
+    "registers": {"in_registers": True},
+    "naive": {"tiled": False},
+}
 SHAPES = [(1, 1, 1), (1, 31, 33), (3, 32, 64), (2, 65, 1), (70, 1, 65), (2, 100, 257)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("value_bytes", [4, 8, 16])
-@pytest.mark.parametrize("tiled", [True, False])
-def test_odd_shapes_are_exact_and_stay_in_their_places(context, shape, value_bytes, tiled):
+@pytest.mark.parametrize("way", WAYS)
+def test_odd_shapes_are_exact_and_stay_in_their_places(context, shape, value_bytes, way):
     """Each value of each result is written, and no word before, between or after the results."""
     batch, rows, columns = shape
     words, first, gap = value_bytes // 4, 37, 5
@@ -24,7 +29,7 @@ def test_odd_shapes_are_exact_and_stay_in_their_places(context, shape, value_byt
     whole = np.full((first + batch * pitch, words), GUARD, np.uint32)
     source = Lines(context.table(spread(whole, matrices, first, pitch)), pitch, first)
     out = Lines(context.table(whole), pitch, first)
-    DeviceTranspose(context, value_bytes, tiled=tiled).launch(out, source, batch, rows, columns)
+    DeviceTranspose(context, value_bytes, **WAYS[way]).launch(out, source, batch, rows, columns)
     result = np.empty_like(whole)
     context.download(result, out.buffer)
     expected = spread(whole, matrices.transpose(0, 2, 1, 3), first, pitch)
@@ -59,7 +64,7 @@ def test_tiles_fit_small_devices(context, limits, value_bytes, shape):
 
 def test_tiles_of_small_devices_transpose(context, monkeypatch):
     """The kernel is right in the smallest shapes as well."""
-    small = replace(context.device, max_work_group_size=2)
+    small = replace(context.device, kind="gpu", max_work_group_size=2)
     monkeypatch.setattr(context, "device", small)
     matrix = np.arange(15, dtype=np.float32).reshape(3, 5)
     np.testing.assert_array_equal(Transposer(context).transpose(matrix), matrix.T)
