@@ -10,7 +10,6 @@ Defines = tuple[tuple[str, int], ...]
 """Names and values of a program's ``#define`` lines, in a fixed order."""
 
 _HEADER = "common.clh"
-_INCLUDE = re.compile(r'^#include "([a-z0-9_]+\.clh)"$', re.MULTILINE)
 _INCLUDE = re.compile(r'#include "([\w.]+)"')
 
 

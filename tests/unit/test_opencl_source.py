@@ -48,7 +48,7 @@ def test_a_program_is_defines_then_header_then_file():
     parts = [
         "#define TILE 32\n#define TILE_ROWS 8\n",
         '#line 1 "kernels/common.clh"\n',
-        "typedef float real;",
+        "typedef float scalar;",
         '#line 1 "kernels/transpose.cl"\n',
         "__kernel",
     ]
@@ -64,8 +64,8 @@ def test_an_included_header_is_put_in_place(tmp_path, monkeypatch):
     (tmp_path / "dft.clh").write_text("transforms\n")
     (tmp_path / "a.cl").write_text('// a\n\n#include "dft.clh"\nline 4\n')
     assert program_source("a.cl", ()) == (
-        '#line 1 "kernels/common.clh"\ntypes\n\n#line 1 "kernels/a.cl"\n// a\n\n'
-        '#line 1 "kernels/dft.clh"\ntransforms\n\n#line 4 "kernels/a.cl"\nline 4\n\n'
+        '#line 1 "kernels/common.clh"\ntypes\n#line 1 "kernels/a.cl"\n// a\n\n'
+        '#line 1 "kernels/dft.clh"\ntransforms\n#line 4 "kernels/a.cl"\nline 4\n'
     )
 
 
