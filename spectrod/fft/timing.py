@@ -1,0 +1,45 @@
+"""Times that can be compared: taken in turns, so that what drifts hits all alike."""
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+Timer = Callable[[], float]
+"""Runs something once and returns its time [s]."""
+
+
+def span_seconds(events: Sequence[Any]) -> float:
+    """Time from the start of the first event to the end of the last [s]; waits for it.
+
+    Parameters
+    ----------
+    events : sequence of pyopencl.Event
+        Of one in-order queue with profiling, in their order; at least one.
+    """
+    events[-1].wait()
+    return float(events[-1].profile.end - events[0].profile.start) * 1e-9
+
+
+def median_seconds(timers: Sequence[Timer], rounds: int, seconds: float) -> list[float]:
+    """Time several things in turns.
+
+    Parameters
+    ----------
+    timers : sequence of callables
+        Each runs its thing once and returns its time [s]. They have warmed up.
+    rounds : int
+        Most runs of each.
+    seconds : float
+        After this time no round begins; three are always run.
+
+    Returns
+    -------
+    medians : list of float
+        Of each [s].
+    """
+    deadline = time.perf_counter() + seconds
+    times: list[list[float]] = []
+    while len(times) < 3 or (len(times) < rounds and time.perf_counter() < deadline):
+        times.append([timer() for timer in timers])
+    return [median(column) for column in zip(*times, strict=True)]

@@ -1,0 +1,266 @@
+"""The search for the fastest kernel and parameters of a transform on one device.
+
+Every candidate is built, checked against a reference in higher precision and only then timed, by
+the device's own clock. What does not compile, exceeds a limit or computes wrongly cannot win.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from math import inf
+from typing import Any
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft import reference
+from spectrod.fft.arena import Arena
+from spectrod.fft.stage import Family, Params, Stage, TransformSpec
+from spectrod.fft.timing import median_seconds
+from spectrod.fft.wisdom import Result
+from spectrod.opencl.devices import DeviceInfo
+
+# A family whose own choice is that much slower than the best is not searched further.
+_HOPELESS = 3.0
+# What is that close to the best after one run is in the final.
+_CLOSE = 1.25
+_FINALISTS_MAX = 6
+_FINAL_ROUNDS = 15
+# Less than this gain over the untuned choice may be chance.
+_GAIN_MIN = 1.02
+# Share of the time that the search for finalists may take.
+_SEARCH_SHARE = 0.8
+
+_GPU_POINTS, _CPU_POINTS = 1 << 25, 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kernel family with its parameters."""
+
+    family: str
+    params: Params
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.params}"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the search is: candidates so far, and the time of the best of them [s]."""
+
+    spec: TransformSpec
+    n_tried: int
+    best_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a search found.
+
+    Attributes
+    ----------
+    spec : TransformSpec
+        What was searched for.
+    result : Result or None
+        The winner; None where nothing works.
+    n_tried : int
+        Candidates that were built and checked.
+    n_refused : int
+        Candidates that did not compile or exceeded a limit of the device.
+    wrong : tuple of str
+        Candidates that computed wrongly, each with its error.
+    """
+
+    spec: TransformSpec
+    result: Result | None
+    n_tried: int
+    n_refused: int
+    wrong: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """A candidate that computes rightly."""
+
+    candidate: Candidate
+    stage: Stage
+    error: float
+    seconds: float
+
+
+def default_points(device: DeviceInfo) -> int:
+    """Complex values a batch: far more than a GPU's caches hold, about 2 MiB on others."""
+    return _GPU_POINTS if device.kind == "gpu" else _CPU_POINTS
+
+
+def tune(
+    arena: Arena,
+    families: Mapping[str, Family],
+    spec: TransformSpec,
+    seconds: float,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Outcome:
+    """Search for the fastest way to compute a transform.
+
+    Parameters
+    ----------
+    arena : Arena
+        Where candidates run; of the transform's precision.
+    families : mapping of str to Family
+        Kernel families by their names, the one that is preferred untuned first.
+    spec : TransformSpec
+        What to compute.
+    seconds : float
+        Budget; the choices that the families make untuned are tried even beyond it [s].
+    on_progress : callable, optional
+        Called after each candidate that was built.
+
+    Returns
+    -------
+    outcome : Outcome
+    """
+    return _Search(arena, families, spec, on_progress).run(seconds)
+
+
+class _Search:
+    """The search for one transform."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        families: Mapping[str, Family],
+        spec: TransformSpec,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._arena, self._families, self._spec = arena, families, spec
+        self._device = arena.context.device
+        self._on_progress = on_progress
+        self._entries: list[_Entry] = []
+        self._untuned: _Entry | None = None
+        self._n_tried = self._n_refused = 0
+        self._wrong: list[str] = []
+
+    def run(self, seconds: float) -> Outcome:
+        deadline = time.perf_counter() + _SEARCH_SHARE * seconds
+        for candidate in self._rest(self._first_choices()):
+            if time.perf_counter() >= deadline:
+                break
+            self._try(candidate)
+        winner = self._final((1.0 - _SEARCH_SHARE) * seconds)
+        return Outcome(
+            self._spec,
+            self._result(winner) if winner else None,
+            self._n_tried,
+            self._n_refused,
+            tuple(self._wrong),
+        )
+
+    def _first_choices(self) -> dict[str, Iterator[Params]]:
+        """Try what each family would choose untuned; return the rest of those worth a search."""
+        rest: dict[str, Iterator[Params]] = {}
+        firsts: dict[str, float] = {}
+        for name, family in self._families.items():
+            if not family.supports(self._spec, self._device):
+                continue
+            rest[name] = iter(family.candidates(self._spec, self._device))
+            first = next(rest[name], None)
+            entry = self._try(Candidate(name, first)) if first is not None else None
+            self._untuned = self._untuned or entry
+            firsts[name] = entry.seconds if entry else inf
+        best = min(firsts.values(), default=inf)
+        return {name: rest[name] for name, first in firsts.items() if first <= _HOPELESS * best}
+
+    @staticmethod
+    def _rest(rest: Mapping[str, Iterator[Params]]) -> Iterator[Candidate]:
+        """All other candidates, in turns, so that a short budget treats the families alike."""
+        named = ([Candidate(name, params) for params in left] for name, left in rest.items())
+        for turn in zip_longest(*named):
+            yield from filter(None, turn)
+
+    def _try(self, candidate: Candidate) -> _Entry | None:
+        """Build, check and time a candidate; None if it cannot win."""
+        try:
+            entry = self._entry(candidate)
+        except (ConfigError, DeviceError):
+            self._n_refused += 1
+            return None
+        self._n_tried += 1
+        if entry is not None:
+            self._keep(entry)
+        self._on_progress(Progress(self._spec, self._n_tried, self._best_seconds()))
+        return entry
+
+    def _entry(self, candidate: Candidate) -> _Entry | None:
+        stage, error = self._checked(candidate, self._spec)
+        if stage is None:
+            return None
+        self._arena.device_seconds(stage)  # warms up
+        seconds = min(self._arena.device_seconds(stage) for _ in range(2))
+        return _Entry(candidate, stage, error, seconds)
+
+    def _checked(self, candidate: Candidate, spec: TransformSpec) -> tuple[Stage | None, float]:
+        """Build a stage and compare its result with the reference; no stage if it is wrong."""
+        family = self._families[candidate.family]
+        stage = family.build(self._arena.context, spec, candidate.params)
+        error = self._arena.error(stage)
+        if error <= reference.error_limit(spec):
+            return stage, error
+        direction = "inverse " if spec.inverse else ""
+        self._wrong.append(f"{candidate}: {direction}relative L2 error {error:.1e}")
+        return None, error
+
+    def _keep(self, entry: _Entry) -> None:
+        """Add to the finalists, without those that are now too slow for it: they hold memory."""
+        best = min(entry.seconds, self._best_seconds())
+        self._entries = [e for e in (*self._entries, entry) if e.seconds <= _CLOSE * best]
+
+    def _best_seconds(self) -> float:
+        return min((entry.seconds for entry in self._entries), default=inf)
+
+    def _final(self, seconds: float) -> _Entry | None:
+        """Time the fastest again, in turns, and return the first that is right both ways."""
+        finalists = sorted(self._entries, key=lambda entry: entry.seconds)[:_FINALISTS_MAX]
+        if self._untuned and self._untuned not in finalists:
+            finalists.append(self._untuned)
+        timers = [self._timer(entry.stage) for entry in finalists]
+        for entry, median in zip(
+            finalists, median_seconds(timers, _FINAL_ROUNDS, seconds), strict=True
+        ):
+            entry.seconds = median
+        order = sorted(finalists, key=self._handicapped)
+        return next((entry for entry in order if self._is_right_inverted(entry)), None)
+
+    def _timer(self, stage: Stage) -> Callable[[], float]:
+        return lambda: self._arena.device_seconds(stage)
+
+    def _handicapped(self, entry: _Entry) -> float:
+        return entry.seconds * (1.0 if entry is self._untuned else _GAIN_MIN)
+
+    def _is_right_inverted(self, entry: _Entry) -> bool:
+        """Whether the other direction of a complex transform, which shares the result, is right."""
+        if self._spec.kind != "c2c":
+            return True
+        try:
+            inverted = replace(self._spec, inverse=not self._spec.inverse)
+            return self._checked(entry.candidate, inverted)[0] is not None
+        except (ConfigError, DeviceError):
+            return False
+
+    def _result(self, winner: _Entry) -> Result:
+        spec, gigabytes = self._spec, self._arena.n_bytes(self._spec) / 1e9
+        return Result(
+            n=spec.n,
+            kind=spec.kind,
+            precision=spec.precision,
+            family=winner.candidate.family,
+            params=_values(winner.candidate.params),
+            gb_per_s=gigabytes / winner.seconds,
+            untuned_gb_per_s=gigabytes / self._untuned.seconds if self._untuned else 0.0,
+            relative_l2=winner.error,
+        )
+
+
+def _values(params: Params) -> dict[str, Any]:
+    """Names and values for a file; a tuple becomes a list there, and ``Family.load`` takes it."""
+    values: dict[str, Any] = asdict(params)  # type: ignore[call-overload]
+    return values

@@ -1,0 +1,281 @@
+"""The tuner's saved results: one file a device, which a person can read, delete or ship.
+
+Looked for in the user's data folder (``$XDG_DATA_HOME/spectrod/wisdom``), then among the files that
+come with the package. A result is valid for the driver and the kernels that it was measured with.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from spectrod.errors import StorageError
+from spectrod.fft.stage import Kind, Precision, TransformSpec
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.opencl.source import kernel_dir
+
+ANY_DRIVER = "*"
+"""In a file that is shipped for a device whatever its driver's version."""
+
+SHIPPED = Path(__file__).with_name("wisdom")
+"""Folder of the files that come with the package."""
+
+_KERNELS = ("common.clh", "dft.clh", "fft_*.cl*")
+_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[int, Kind, Precision]
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """The winner of one transform; both directions of c2c share it.
+
+    Attributes
+    ----------
+    n, kind, precision
+        As in ``TransformSpec``.
+    family : str
+        Name of the kernel family.
+    params : dict
+        Names and values of its parameters, for ``Family.load``.
+    gb_per_s, untuned_gb_per_s : float
+        One read and one write of the data over the time, tuned and untuned [GB/s]; 0 where there
+        is no untuned choice.
+    relative_l2 : float
+        Error against float64 or long double [1].
+    """
+
+    n: int
+    kind: Kind
+    precision: Precision
+    family: str
+    params: dict[str, Any]
+    gb_per_s: float
+    untuned_gb_per_s: float
+    relative_l2: float
+
+    @property
+    def key(self) -> Key:
+        """What it is the winner of."""
+        return self.n, self.kind, self.precision
+
+
+class Wisdom(Struct, frozen=True, kw_only=True):
+    """Content of a file.
+
+    Attributes
+    ----------
+    format : int
+        Version of this layout.
+    platform, device, driver : str
+        What was measured; the driver may be ``ANY_DRIVER``.
+    kernels : str
+        ``kernel_version()`` at that time.
+    results : tuple of Result
+        One a transform.
+    """
+
+    format: Literal[1] = 1
+    platform: str
+    device: str
+    driver: str
+    kernels: str
+    results: tuple[Result, ...]
+
+
+class _NotValidError(ValueError):
+    """Why a file is ignored."""
+
+
+def lookup(device: DeviceInfo, spec: TransformSpec) -> tuple[str, Mapping[str, Any]] | None:
+    """Find the saved winner; files are read once a process.
+
+    Parameters
+    ----------
+    device : DeviceInfo
+        It and its driver must be those of the file.
+    spec : TransformSpec
+        Its direction does not matter.
+
+    Returns
+    -------
+    winner : (str, mapping) or None
+        Name of the family, and what its ``load`` takes. A file that is damaged, or valid for
+        something else, counts as none, and the log says so once.
+    """
+    result = _known(device.platform, device.name, device.driver).get(
+        (spec.n, spec.kind, spec.precision)
+    )
+    return (result.family, result.params) if result else None
+
+
+def results(device: DeviceInfo) -> list[Result]:
+    """Every saved winner that is valid for a device, sorted by transform."""
+    known = _known(device.platform, device.name, device.driver)
+    return [known[key] for key in sorted(known, key=lambda key: (key[2], key[1], key[0]))]
+
+
+def save(device: DeviceInfo, new: Iterable[Result], path: Path | None = None) -> Path:
+    """Add results to a device's file; those of the same transforms are replaced.
+
+    Results in the file that are no longer valid are dropped. Whoever reads the file meanwhile, or
+    after a power failure, sees it as it was or as it will be.
+
+    Parameters
+    ----------
+    device : DeviceInfo
+        What was measured.
+    new : iterable of Result
+        Its winners.
+    path : Path, optional
+        By default ``file_for(device)``.
+
+    Returns
+    -------
+    path : Path
+        Of the file.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be written.
+    """
+    path = path or file_for(device)
+    merged = _valid_results(path, device.platform, device.name, device.driver)
+    merged |= {result.key: result for result in new}
+    wisdom = Wisdom(
+        platform=device.platform,
+        device=device.name,
+        driver=device.driver,
+        kernels=kernel_version(),
+        results=tuple(merged[key] for key in sorted(merged)),
+    )
+    _replace(path, _to_json(wisdom))
+    _known.cache_clear()
+    return path
+
+
+def forget(device: DeviceInfo) -> bool:
+    """Delete the user's file of a device; False if there was none.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be deleted.
+    """
+    path = file_for(device)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    _known.cache_clear()
+    return True
+
+
+def file_for(device: DeviceInfo) -> Path:
+    """Path of the user's file of a device, which need not exist.
+
+    Raises
+    ------
+    StorageError
+        If there is neither ``$XDG_DATA_HOME`` nor a home folder.
+    """
+    folder = _user_folder()
+    if folder is None:
+        raise StorageError("no folder for tuning results: neither HOME nor XDG_DATA_HOME is set")
+    return folder / _file_name(device.platform, device.name)
+
+
+@lru_cache
+def kernel_version() -> str:
+    """Hash of the FFT kernels' code; comments do not count."""
+    folder = kernel_dir()
+    digest = hashlib.sha256()
+    for path in sorted({path for pattern in _KERNELS for path in folder.glob(pattern)}):
+        code = b" ".join(_COMMENT.sub(b"", path.read_bytes()).split())
+        digest.update(path.name.encode() + b"\0" + code + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@lru_cache
+def _known(platform: str, name: str, driver: str) -> Mapping[Key, Result]:
+    """Merge the valid results of a device's files; the user's own come before the shipped ones."""
+    folders = [SHIPPED, _user_folder()]
+    merged: dict[Key, Result] = {}
+    for folder in filter(None, folders):
+        path = folder / _file_name(platform, name)
+        merged |= _valid_results(path, platform, name, driver)
+    return merged
+
+
+def _valid_results(path: Path, platform: str, name: str, driver: str) -> dict[Key, Result]:
+    try:
+        wisdom = msgspec.json.decode(path.read_bytes(), type=Wisdom)
+        _check(wisdom, platform, name, driver)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        _log.warning("%s is ignored: %s; spectrod tune makes it anew", path, reason)
+        return {}
+    return {result.key: result for result in wisdom.results}
+
+
+def _check(wisdom: Wisdom, platform: str, name: str, driver: str) -> None:
+    if (wisdom.platform, wisdom.device) != (platform, name):
+        raise _NotValidError(f"it is of {wisdom.platform}/{wisdom.device}")
+    if wisdom.driver not in (driver, ANY_DRIVER):
+        raise _NotValidError(f"it is of driver {wisdom.driver}, and now there is {driver}")
+    if wisdom.kernels != kernel_version():
+        raise _NotValidError("it is of other kernels than this version of spectrod has")
+
+
+def _user_folder() -> Path | None:
+    """Where a user's data lie; None for a service without a home."""
+    named = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # The XDG specification has relative paths ignored.
+    if named.is_absolute():
+        return named / "spectrod" / "wisdom"
+    try:
+        return Path.home() / ".local" / "share" / "spectrod" / "wisdom"
+    except RuntimeError:
+        return None
+
+
+def _file_name(platform: str, name: str) -> str:
+    words = re.findall(r"[a-z0-9.]+", f"{platform} {name}".lower())
+    return "-".join(words) + ".json"
+
+
+def _to_json(wisdom: Wisdom) -> bytes:
+    """Write one result a line, which a person can read and a diff can show."""
+    head = msgspec.json.format(
+        msgspec.json.encode(msgspec.structs.replace(wisdom, results=())), indent=1
+    )
+    lines = b",\n".join(b"  " + msgspec.json.encode(result) for result in wisdom.results)
+    return head.replace(b'"results": []', b'"results": [\n' + lines + b"\n ]") + b"\n"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file under another name and rename it."""
+    part = path.with_name(f".{path.name}-{secrets.token_hex(6)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_bytes(content)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error

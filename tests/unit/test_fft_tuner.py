@@ -1,0 +1,201 @@
+from collections import Counter
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod.errors import KernelBuildError
+from spectrod.fft import reference
+from spectrod.fft.stage import TransformSpec
+from spectrod.fft.timing import median_seconds
+from spectrod.fft.tuner import default_points, tune
+
+SPEC = TransformSpec(64)
+PLENTY_S = 1.0
+
+
+@dataclass(frozen=True)
+class FakeParams:
+    """A candidate's fate: its time, and what is wrong with it."""
+
+    ms: float
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class FakeStage:
+    """What a family built."""
+
+    spec: TransformSpec
+    params: FakeParams
+
+
+class FakeFamily:
+    """Builds stages that do what their parameters say."""
+
+    def __init__(self, *candidates):
+        self._candidates = candidates
+        self.built = Counter()
+
+    def supports(self, *_):
+        return bool(self._candidates)
+
+    def candidates(self, *_):
+        return iter(self._candidates)
+
+    def build(self, _, spec, params):
+        self.built[params] += 1
+        if params.fault == "build":
+            raise KernelBuildError("no")
+        return FakeStage(spec, params)
+
+
+class FakeArena:
+    """Answers with the time and the error that a stage's parameters say."""
+
+    context = SimpleNamespace(device=None)
+
+    def error(self, stage):
+        is_wrong = stage.params.fault == ("inverse" if stage.spec.inverse else "forward")
+        return 0.1 if is_wrong else np.nan if stage.params.fault == "nan" else 1e-7
+
+    def device_seconds(self, stage):
+        return stage.params.ms * 1e-3
+
+    def n_bytes(self, _):
+        return 1e6
+
+
+def run(*, seconds=PLENTY_S, spec=SPEC, on_progress=lambda _: None, **families):
+    return tune(FakeArena(), families, spec, seconds, on_progress)
+
+
+def test_the_fastest_of_all_families_wins():
+    """The winner is the fastest candidate; rates count the bytes over the time."""
+    outcome = run(
+        a=FakeFamily(FakeParams(2.0), FakeParams(1.5)),
+        b=FakeFamily(FakeParams(4.0), FakeParams(1.0)),
+    )
+    result = outcome.result
+    assert (result.family, result.params) == ("b", {"ms": 1.0, "fault": ""})
+    assert result.gb_per_s == pytest.approx(1.0)
+    assert result.untuned_gb_per_s == pytest.approx(0.5)
+    assert (result.n, result.kind, result.precision) == (64, "c2c", "single")
+    assert (outcome.n_tried, outcome.n_refused, outcome.wrong) == (4, 0, ())
+
+
+@pytest.mark.parametrize("fault", ["forward", "inverse", "nan"])
+def test_a_wrong_result_cannot_win(fault):
+    """However fast a candidate is, wrong in either direction it is out, and reported."""
+    outcome = run(a=FakeFamily(FakeParams(2.0), FakeParams(1.8, fault), FakeParams(1.9)))
+    assert outcome.result.params["ms"] == 1.9
+    (wrong,) = outcome.wrong
+    assert wrong.startswith(f"a FakeParams(ms=1.8, fault='{fault}'): ")
+    assert f"relative L2 error {'nan' if fault == 'nan' else '1.0e-01'}" in wrong
+
+
+def test_what_does_not_compile_is_counted():
+    """Candidates that the device refuses are dropped with a count, the untuned choice among them.
+
+    The untuned choice is then the next family's.
+    """
+    outcome = run(
+        a=FakeFamily(FakeParams(1.0, "build"), FakeParams(1.0)),
+        b=FakeFamily(FakeParams(2.0), FakeParams(1.0, "build")),
+    )
+    assert outcome.n_refused == 2
+    assert outcome.result.untuned_gb_per_s == pytest.approx(0.5)
+
+
+def test_where_nothing_works_there_is_no_result():
+    """Neither families that do not support a transform, nor broken ones, make a result."""
+    assert run(a=FakeFamily(), b=FakeFamily(FakeParams(1.0, "forward"))).result is None
+    assert run().result is None
+
+
+def test_a_gain_that_may_be_chance_is_none():
+    """Within 2 % the untuned choice stays."""
+    assert run(a=FakeFamily(FakeParams(1.0), FakeParams(0.99))).result.params["ms"] == 1.0
+
+
+def test_a_hopeless_family_is_not_searched():
+    """A family whose own choice is over three times slower than the best is left at that."""
+    slow = FakeFamily(FakeParams(3.1), FakeParams(0.1))
+    run(a=FakeFamily(FakeParams(1.0)), b=slow)
+    assert slow.built == {FakeParams(3.1): 1}
+
+
+def test_without_time_the_untuned_choices_are_compared():
+    """Every family's own choice is tried even if the budget is nothing, and nothing else is."""
+    outcome = run(
+        seconds=0.0,
+        a=FakeFamily(FakeParams(2.0), FakeParams(0.1)),
+        b=FakeFamily(FakeParams(1.0), FakeParams(0.2)),
+    )
+    assert outcome.result.params["ms"] == 1.0
+    assert outcome.n_tried == 2
+
+
+def test_progress_is_told_after_each_candidate():
+    """Counts go up by one, the best time only down."""
+    told = []
+    run(a=FakeFamily(*map(FakeParams, (3.0, 1.0, 2.0))), on_progress=told.append)
+    assert [(p.n_tried, p.best_seconds) for p in told] == [(1, 3e-3), (2, 1e-3), (3, 1e-3)]
+
+
+def test_a_batch_is_past_the_caches_of_a_gpu():
+    """256 MiB of complex values on a GPU, 2 MiB on a CPU."""
+    assert default_points(SimpleNamespace(kind="gpu")) * 8 == 256 << 20
+    assert default_points(SimpleNamespace(kind="cpu")) * 8 == 2 << 20
+
+
+def test_times_are_taken_in_turns():
+    """Each round runs everything once; medians ignore a run that was disturbed."""
+    order = []
+
+    def timer(name, times):
+        values = iter(times)
+        return lambda: order.append(name) or next(values)
+
+    medians = median_seconds([timer("a", [1, 9, 1]), timer("b", [2, 2, 2])], 3, 1.0)
+    assert medians == [1, 2]
+    assert "".join(order) == "ababab"
+
+
+def test_a_timing_that_takes_too_long_ends_after_three_rounds():
+    """Three rounds are run in any case, for a median."""
+    assert median_seconds([iter(range(99)).__next__], 99, 0.0) == [1]
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("n", [1, 2, 15, 64, 1009])
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_the_reference_is_the_definition(kind, n, precision):
+    """Each kind is the sum that defines it, without scaling, in more than its own precision."""
+    spec = TransformSpec(n, kind=kind, inverse=kind == "c2r", precision=precision)
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((3, spec.n_in)).astype(reference.in_dtype(spec))
+    if kind != "r2c":
+        x = x + 1j * rng.standard_normal(x.shape).astype(x.real.dtype)
+    found = reference.transform(spec, x)
+    full = x
+    if kind == "c2r":
+        mirrored = np.conj(x[:, 1 : (n + 1) // 2])[:, ::-1]
+        x[:, 0] = x[:, 0].real
+        if n % 2 == 0:
+            x[:, -1] = x[:, -1].real
+        full = np.concatenate([x, mirrored], axis=1)
+    k = np.arange(n)
+    turns = np.exp((2j if spec.inverse else -2j) * np.pi * (np.outer(k, k) % n) / n)
+    expected = (full.astype(np.complex128) @ turns)[:, : spec.n_out]
+    assert reference.relative_l2(found, expected) < 1e-14
+    assert found.dtype.itemsize >= 2 * reference.out_dtype(spec).itemsize or precision == "double"
+
+
+def test_error_limits_grow_slowly():
+    """The limits are those that the engine is held to."""
+    assert reference.error_limit(TransformSpec(1024)) <= 2.0e-7
+    assert reference.error_limit(TransformSpec(1 << 20)) <= 2.8e-7
+    assert reference.error_limit(TransformSpec(100_000, precision="double")) <= 6e-16
+    assert reference.error_limit(TransformSpec(1009)) > 2 * reference.error_limit(SPEC)

@@ -1,0 +1,188 @@
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod.errors import StorageError
+from spectrod.fft import wisdom
+from spectrod.fft.stage import TransformSpec
+
+SPEC = TransformSpec(1024)
+
+
+def device(platform="Plat Form(TM)", name="Dev/ice 9", driver="1.2.3"):
+    return SimpleNamespace(platform=platform, name=name, driver=driver)
+
+
+def result(n=1024, kind="c2c", precision="single", family="local", **params):
+    return wisdom.Result(
+        n=n,
+        kind=kind,
+        precision=precision,
+        family=family,
+        params=params or {"radices": [8, 16, 8], "pad": 1},
+        gb_per_s=2.0,
+        untuned_gb_per_s=1.0,
+        relative_l2=1e-7,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(wisdom, "SHIPPED", tmp_path / "shipped")
+    wisdom._known.cache_clear()
+    yield
+    wisdom._known.cache_clear()
+
+
+def test_a_saved_result_is_found_again():
+    """What was saved for a transform is found for it, in both directions, and for no other."""
+    wisdom.save(device(), [result()])
+    found = ("local", {"radices": [8, 16, 8], "pad": 1})
+    assert wisdom.lookup(device(), SPEC) == found
+    assert wisdom.lookup(device(), TransformSpec(1024, inverse=True)) == found
+    assert wisdom.lookup(device(), TransformSpec(1024, kind="r2c")) is None
+    assert wisdom.lookup(device(), TransformSpec(1024, precision="double")) is None
+    assert wisdom.lookup(device(), TransformSpec(512)) is None
+
+
+def test_results_are_added_and_replaced():
+    """A second save keeps the other transforms, and replaces the same one."""
+    wisdom.save(device(), [result(), result(n=64)])
+    path = wisdom.save(device(), [result(family="simd")])
+    assert [(r.n, r.family) for r in wisdom.results(device())] == [(64, "local"), (1024, "simd")]
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_file_can_be_read_by_a_person():
+    """The file is JSON that names the device and its driver, one result a line."""
+    path = wisdom.save(device(), [result(), result(n=64)])
+    assert path.name == "plat-form-tm-dev-ice-9.json"
+    text = path.read_text()
+    content = json.loads(text)
+    assert (content["platform"], content["device"]) == ("Plat Form(TM)", "Dev/ice 9")
+    assert content["driver"] == "1.2.3"
+    assert content["results"][1]["params"] == {"radices": [8, 16, 8], "pad": 1}
+    assert sum('"family":"local"' in line for line in text.splitlines()) == 2
+
+
+def test_files_are_read_once():
+    """A second look does not read the file again; a save in this process does count."""
+    path = wisdom.save(device(), [result()])
+    assert wisdom.lookup(device(), SPEC)
+    path.unlink()
+    assert wisdom.lookup(device(), SPEC)
+    wisdom.save(device(), [result(n=64)])
+    assert wisdom.lookup(device(), SPEC) is None
+
+
+def damaged(change):
+    path = wisdom.save(device(), [result()])
+    content = json.loads(path.read_text())
+    path.write_text(change(content))
+    wisdom._known.cache_clear()
+    return path
+
+
+def changed(**values):
+    return lambda content: json.dumps(content | values)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (changed(driver="1.2.4"), "it is of driver 1.2.4, and now there is 1.2.3"),
+        (changed(device="other"), "it is of Plat Form(TM)/other"),
+        (changed(platform="other"), "it is of other/Dev/ice 9"),
+        (changed(kernels="0"), "it is of other kernels than this version of spectrod has"),
+        (changed(format=2), "Invalid enum value 2 - at `$.format`"),
+        (changed(results=[{"n": "64"}]), "Expected `int`, got `str` - at `$.results[0].n`"),
+        (lambda content: json.dumps(content)[:-9], "Input data was truncated"),
+        (lambda _: "", "Input data was truncated"),
+        (lambda _: "\0\0", "JSON is malformed"),
+    ],
+)
+def test_a_file_that_is_not_valid_is_ignored(change, reason, caplog):
+    """A foreign, stale or corrupt file counts as none, with one warning that names it and why."""
+    path = damaged(change)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert wisdom.lookup(device(), SPEC) is None
+    (record,) = caplog.records
+    assert record.message.startswith(f"{path} is ignored: {reason}")
+
+
+def test_a_file_that_is_not_valid_is_replaced():
+    """Tuning anew drops what is no longer valid."""
+    damaged(changed(driver="old"))
+    wisdom.save(device(), [result(n=64)])
+    assert [r.n for r in wisdom.results(device())] == [64]
+
+
+def test_an_unreadable_file_is_ignored(caplog):
+    """A folder of that name, for one, is a warning and no result."""
+    wisdom.file_for(device()).mkdir(parents=True)
+    assert wisdom.lookup(device(), SPEC) is None
+    assert "Is a directory" in caplog.text
+
+
+def test_shipped_results_come_after_the_users_own(tmp_path):
+    """A shipped file counts for any driver if it says so, where the user has no result."""
+    own = wisdom.file_for(device())
+    shipped = tmp_path / "shipped" / own.name
+    wisdom.save(device(driver=wisdom.ANY_DRIVER), [result(), result(n=64)], shipped)
+    wisdom.save(device(), [result(family="simd")])
+    assert wisdom.lookup(device(), SPEC)[0] == "simd"
+    assert wisdom.lookup(device(), TransformSpec(64))[0] == "local"
+
+
+def test_forget_deletes_the_users_file():
+    """After that there is no result; a second time there is nothing to delete."""
+    path = wisdom.save(device(), [result()])
+    assert wisdom.forget(device())
+    assert not path.exists()
+    assert wisdom.lookup(device(), SPEC) is None
+    assert not wisdom.forget(device())
+
+
+def test_saving_where_nothing_can_be_written(tmp_path):
+    """The error is one of storage, with the path and the reason, and leaves nothing behind."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"file/x.json: File exists"):
+        wisdom.save(device(), [result()], tmp_path / "file" / "x.json")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StorageError, match=r"folder: Is a directory"):
+        wisdom.save(device(), [result()], tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_without_a_home(monkeypatch):
+    """A service without a home has no results of its own, and cannot save any."""
+
+    def no_home():
+        raise RuntimeError
+
+    monkeypatch.setenv("XDG_DATA_HOME", "relative/is/ignored")
+    monkeypatch.setattr(wisdom.Path, "home", no_home)
+    assert wisdom.lookup(device(), SPEC) is None
+    with pytest.raises(StorageError, match="neither HOME nor XDG_DATA_HOME"):
+        wisdom.save(device(), [result()])
+
+
+def test_comments_do_not_make_results_stale(monkeypatch, tmp_path):
+    """The version of the kernels depends on their code, not on comments and line breaks."""
+
+    def version(text):
+        (tmp_path / "fft_x.cl").write_text(text)
+        wisdom.kernel_version.cache_clear()
+        return wisdom.kernel_version()
+
+    monkeypatch.setattr(wisdom, "kernel_dir", lambda: tmp_path)
+    try:
+        code = version("int x; // one\n/* more\n */ int y;")
+        assert version("int x;\nint   y; // other") == code
+        assert version("int x; int z;") != code
+    finally:
+        wisdom.kernel_version.cache_clear()
