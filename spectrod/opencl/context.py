@@ -2,27 +2,34 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import RLock
+from typing import Any, Self
 
 import numpy as np
 import pyopencl as cl
 from numpy.typing import NDArray
 
-from spectrod.errors import DeviceError
-from spectrod.opencl.devices import DeviceInfo
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.devices import DeviceInfo, identify
 from spectrod.opencl.program import build_program, check_compiler
 from spectrod.opencl.source import Defines
 
 Size = tuple[int, ...]
 
+REGION_ALIGN = 4096
+"""Bytes that parts of buffers start at multiples of: no device asks for more than a page."""
+
 _PROFILING = cl.command_queue_properties.PROFILING_ENABLE
+_OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 class Context:
     """A device made ready.
 
     Commands run in the order in which they are given, whichever thread gives them. Threads may make
-    kernels and buffers at any time; a kernel's arguments and launches are one thread's at a time.
+    kernels and buffers at any time; a kernel's arguments and launches are one thread's at a time:
+    ``lock`` is for those who share a plan.
 
     Parameters
     ----------
@@ -30,6 +37,21 @@ class Context:
         From ``spectrod.opencl.devices``.
     profiling : bool
         Whether ``event_seconds`` can be asked; costs a little on every launch.
+    cache : BinaryCache, optional
+        Of compiled programs; by default that of the user.
+    queue : pyopencl.CommandQueue, optional
+        Somebody else's, of this device, to work in; see ``adopt``.
+
+    Attributes
+    ----------
+    device : DeviceInfo
+        As given.
+    queue : pyopencl.CommandQueue
+        Where the commands go.
+    lock : RLock
+        Held from a kernel's first argument to its launch by those who share kernels or scratch.
+    table_bytes : int
+        Size of all tables ever made here [bytes].
 
     Raises
     ------
@@ -37,14 +59,38 @@ class Context:
         If the device cannot be opened or compiles nothing.
     """
 
-    def __init__(self, device: DeviceInfo, *, profiling: bool = False) -> None:
-        properties: dict[str, Any] = {"properties": _PROFILING} if profiling else {}
+    def __init__(
+        self,
+        device: DeviceInfo,
+        *,
+        profiling: bool = False,
+        cache: BinaryCache | None = None,
+        queue: Any = None,
+    ) -> None:
         with self._translated(device, "cannot be opened"):
-            self._context = cl.Context([device.handle])
-            self._queue = cl.CommandQueue(self._context, **properties)
-        check_compiler(self._context, device)
+            self.queue = queue or _open_queue(device, profiling=profiling)
+        self._context = self.queue.context
+        self._cache = cache or BinaryCache()
+        check_compiler(self._context, device, self._cache)
         self.device = device
+        self.lock = RLock()
+        self.table_bytes = 0
         self._programs: dict[tuple[str, Defines], Any] = {}
+
+    @classmethod
+    def adopt(cls, queue: Any) -> Self:
+        """Work in a queue of somebody else's, among their commands and in their memory.
+
+        Raises
+        ------
+        ConfigError
+            If its commands may overtake each other.
+        DeviceError
+            If its device compiles nothing.
+        """
+        if queue.properties & _OUT_OF_ORDER:
+            raise ConfigError("queue is out of order: must be one that keeps its commands' order")
+        return cls(identify(queue.device), queue=queue)
 
     def kernel(self, file: str, name: str, defines: Defines) -> Any:
         """Kernel object of its own, from a program that is compiled once.
@@ -56,7 +102,9 @@ class Context:
         """
         key = (file, defines)
         if key not in self._programs:
-            self._programs[key] = build_program(self._context, self.device, file, defines)
+            self._programs[key] = build_program(
+                self._context, self.device, file, defines, self._cache
+            )
         return cl.Kernel(self._programs[key], name)
 
     def allocate(self, n_bytes: int) -> Any:
@@ -74,20 +122,48 @@ class Context:
         with self._translated(self.device, what):
             buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n_bytes)
             # Drivers put allocation off until the first use; a lack must show here.
-            cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, n_bytes).wait()
+            cl.enqueue_fill_buffer(self.queue, buffer, np.zeros(1, np.uint8), 0, n_bytes).wait()
         return buffer
 
     def table(self, values: NDArray[Any]) -> Any:
         """Buffer on the device with a copy of the values."""
         buffer = self.allocate(values.nbytes)
+        self.table_bytes += values.nbytes
         with self._translated(self.device, "cannot take a table"):
-            cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(values))
+            cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(values))
         return buffer
+
+    def region(self, buffer: Any, first_byte: int, n_bytes: int) -> Any:
+        """Part of a buffer as one of its own; first_byte is a multiple of ``REGION_ALIGN``."""
+        whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        if whole is not None:  # a part has no parts
+            first_byte += buffer.get_info(cl.mem_info.OFFSET)
+        with self._translated(self.device, "cannot split a buffer"):
+            return (whole or buffer).get_sub_region(first_byte, n_bytes)
+
+    def wrap(self, values: NDArray[Any], *, writable: bool) -> Any:
+        """Buffer that is a C-contiguous array's own memory, where ``shares_host_memory``.
+
+        The host leaves the array alone until the commands that use the buffer are done; what they
+        write to it is there after ``settle``.
+        """
+        access = cl.mem_flags.READ_WRITE if writable else cl.mem_flags.READ_ONLY
+        with self._translated(self.device, "cannot use the host's memory"):
+            return cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=values)
+
+    def settle(self, buffer: Any) -> None:
+        """Wait for all that was queued; a wrapped array then holds what was written to it."""
+        with self._translated(self.device, "failed"):
+            view, _ = cl.enqueue_map_buffer(
+                self.queue, buffer, cl.map_flags.READ, 0, buffer.size, np.dtype(np.uint8)
+            )
+            view.base.release(self.queue)
+            self.queue.finish()
 
     def upload(self, buffer: Any, values: NDArray[Any]) -> None:
         """Write a C-contiguous array to a buffer's start; done when this returns."""
         with self._translated(self.device, "cannot be written to"):
-            cl.enqueue_copy(self._queue, buffer, values)
+            cl.enqueue_copy(self.queue, buffer, values)
 
     def upload_columns(
         self, buffer: Any, rows: NDArray[Any], n_columns: int, row_length: int
@@ -100,7 +176,7 @@ class Context:
         with self._translated(self.device, "cannot be written to"):
             # pyopencl 2026.1: the stub calls it "origin", the function "buffer_origin".
             cl.enqueue_copy(  # type: ignore[call-overload]
-                self._queue,
+                self.queue,
                 buffer,
                 rows,
                 buffer_origin=(0, 0),
@@ -115,22 +191,22 @@ class Context:
     def launch(self, kernel: Any, global_size: Size, local_size: Size) -> Any:
         """Queue a kernel whose arguments are set; return its event, for ``event_seconds``."""
         with self._translated(self.device, f"cannot run {kernel.function_name}"):
-            return cl.enqueue_nd_range_kernel(self._queue, kernel, global_size, local_size)
+            return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
 
     def download(self, out: NDArray[Any], buffer: Any) -> None:
         """Fill a C-contiguous array from a buffer's start; all that was queued before is done."""
         with self._translated(self.device, "failed"):
-            cl.enqueue_copy(self._queue, out, buffer)
+            cl.enqueue_copy(self.queue, out, buffer)
 
     def copy(self, destination: Any, source: Any) -> Any:
         """Queue a copy of a whole buffer on the device; return its event."""
         with self._translated(self.device, "cannot copy"):
-            return cl.enqueue_copy(self._queue, destination, source)
+            return cl.enqueue_copy(self.queue, destination, source)
 
     def finish(self) -> None:
         """Wait until all that was queued is done."""
         with self._translated(self.device, "failed"):
-            self._queue.finish()
+            self.queue.finish()
 
     def close(self) -> None:
         """Wait for the device and forget the programs; buffers go with the plans that hold them."""
@@ -145,6 +221,11 @@ class Context:
             yield
         except cl.Error as error:
             raise DeviceError(f"{device.label} {what}: {error}") from error
+
+
+def _open_queue(device: DeviceInfo, *, profiling: bool) -> Any:
+    properties: dict[str, Any] = {"properties": _PROFILING} if profiling else {}
+    return cl.CommandQueue(cl.Context([device.handle]), **properties)
 
 
 def event_seconds(event: Any) -> float:

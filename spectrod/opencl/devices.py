@@ -34,6 +34,8 @@ class DeviceInfo:
         Whether it computes in double precision.
     handle : pyopencl.Device
         For ``spectrod.opencl`` alone.
+    shares_host_memory : bool
+        Whether its kernels work in the host's memory as fast as in buffers of its own.
     """
 
     platform: str
@@ -48,6 +50,7 @@ class DeviceInfo:
     max_alloc_bytes: int
     has_fp64: bool
     handle: Any = field(repr=False, compare=False)
+    shares_host_memory: bool = False
 
     @property
     def label(self) -> str:
@@ -109,6 +112,20 @@ def choose(name: str = "") -> DeviceInfo:
     return matching(name, list_devices())[0]
 
 
+def identify(handle: Any) -> DeviceInfo:
+    """Describe a device that somebody else opened.
+
+    Raises
+    ------
+    DeviceError
+        If it is a part of a device.
+    """
+    for device in _enumerate():
+        if device.handle == handle:
+            return device
+    raise DeviceError(f"{handle.name}: must be a whole device of a platform, not a part of one")
+
+
 def _fits(name: str, device: DeviceInfo) -> bool:
     platform, colon, number = name.partition(":")
     if platform.isdecimal() and (number.isdecimal() or not colon):
@@ -161,6 +178,7 @@ def _describe(device: Any, platform: Any, index: tuple[int, int]) -> DeviceInfo:
         max_alloc_bytes=device.max_mem_alloc_size,
         has_fp64=bool(device.double_fp_config),
         handle=device,
+        shares_host_memory=_kind(device.type) == "cpu",
     )
 
 

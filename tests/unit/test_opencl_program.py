@@ -5,8 +5,16 @@ import pytest
 
 from spectrod.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
+from spectrod.opencl.cache import BinaryCache
 
-DEVICE = SimpleNamespace(label="Portable/EPYC", driver="3.0")
+DEVICE = SimpleNamespace(
+    platform="Portable", name="EPYC", label="Portable/EPYC", driver="3.0", handle=None
+)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return BinaryCache(tmp_path / "programs")
 
 
 @pytest.fixture
@@ -23,10 +31,10 @@ def broken_compiler(monkeypatch):
 
 
 @pytest.mark.usefixtures("broken_compiler")
-def test_a_compiler_that_refuses_everything_is_one_line():
+def test_a_compiler_that_refuses_everything_is_one_line(cache):
     """The check for a working compiler names the device and the first complaint, in one line."""
     with pytest.raises(DeviceError, match="its compiler refuses every program") as caught:
-        program.check_compiler(None, DEVICE)
+        program.check_compiler(None, DEVICE, cache)
     assert str(caught.value) == (
         "Portable/EPYC (driver 3.0): its compiler refuses every program: "
         "error: unknown target CPU 'generic'"
@@ -34,10 +42,10 @@ def test_a_compiler_that_refuses_everything_is_one_line():
 
 
 @pytest.mark.usefixtures("broken_compiler")
-def test_a_build_error_has_device_options_and_log():
+def test_a_build_error_has_device_options_and_log(cache):
     """A kernel that does not compile is reported with all that is needed to repeat it."""
     with pytest.raises(KernelBuildError) as caught:
-        program.build_program(None, DEVICE, "transpose.cl", (("TILE", 16),))
+        program.build_program(None, DEVICE, "transpose.cl", (("TILE", 16),), cache)
     text = str(caught.value)
     assert text.startswith(
         "transpose.cl does not compile for Portable/EPYC (driver 3.0) with -cl-std=CL1.2 -DTILE=16:"

@@ -1,0 +1,89 @@
+"""Compiled programs kept in a folder, for the next process to start with.
+
+Any number of processes may share a folder: a file appears whole or not at all, holds a hash of its
+content, and is worth nothing but time; whatever is wrong with it or with the folder costs a
+compilation and is no error.
+"""
+
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+_HASH_BYTES = hashlib.sha256().digest_size
+_MAX_BYTES = 256 << 20
+
+_log = logging.getLogger(__name__)
+
+
+def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Folder of this user's compiled programs: ``$XDG_CACHE_HOME/spectrod/programs``."""
+    home = Path(environ.get("XDG_CACHE_HOME", ""))
+    # The specification of these variables: a relative path counts as none.
+    base = home if home.is_absolute() else Path("~/.cache").expanduser()
+    return base / "spectrod" / "programs"
+
+
+class BinaryCache:
+    """Binaries by key, the least recently used removed when there are too many.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where they are; it is made when something is stored. By default ``default_folder()``.
+    max_bytes : int
+        Most that the files may hold together; more for a moment while a file is added. 0 for no
+        cache at all.
+    """
+
+    def __init__(self, folder: Path | None = None, max_bytes: int = _MAX_BYTES) -> None:
+        self.folder = folder or default_folder()
+        self.max_bytes = max_bytes
+
+    def load(self, key: str) -> bytes | None:
+        """Binary of a key; None if there is none, or none that is whole."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+            os.utime(path)  # for the order of removal
+        except OSError:
+            return None
+        digest, binary = content[:_HASH_BYTES], content[_HASH_BYTES:]
+        if hashlib.sha256(binary).digest() != digest:
+            _log.debug("%s is damaged", path)
+            return None
+        return binary
+
+    def store(self, key: str, binary: bytes) -> None:
+        """Keep a binary, if the folder can be written to."""
+        try:
+            self._write(self._path(key), hashlib.sha256(binary).digest() + binary)
+            self._shrink()
+        except OSError as error:
+            _log.debug("compiled programs are not kept: %s", error)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.bin"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(name).replace(path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _shrink(self) -> None:
+        """Remove the oldest files, also those that a process left half written when it died."""
+        files = [(path, path.stat()) for path in self.folder.iterdir()]
+        surplus = sum(status.st_size for _, status in files) - self.max_bytes
+        for path, status in sorted(files, key=lambda file: file[1].st_mtime):
+            if surplus <= 0:
+                return
+            path.unlink(missing_ok=True)
+            surplus -= status.st_size
