@@ -92,6 +92,25 @@ def real_turns(half: int) -> Complex128Array:
     return unit_roots(np.arange(half // 2 + 1), 2 * half)
 
 
+def turn_tables(n: int, low: int) -> Complex128Array:
+    """Two short tables whose products are all n-th roots of unity.
+
+    Parameters
+    ----------
+    n : int
+        Parts of a turn.
+    low : int
+        Length of the first table, 1 to n.
+
+    Returns
+    -------
+    table : (low + ceil(n / low),) complex128
+        ``exp(-2 pi i k / n)`` for k = 0, 1, 2, ... low - 1, then for k = 0, low, 2 low, ...
+        Root k is entry ``k % low`` times entry ``low + k // low``.
+    """
+    return unit_roots(np.concatenate([np.arange(low), np.arange(0, n, low)]), n)
+
+
 def stft_twiddles(radices: Sequence[int]) -> Complex64Array:
     """Tables of a real transform that runs as a half-length complex one.
 

@@ -1,0 +1,419 @@
+// fft_local.cl - transforms of many lines, each held in the registers of a few work-items, which
+// exchange their values through local memory.
+//
+// Defines : N (length of the complex transform), N_PASSES (1 to 6) and RADIX_1 to RADIX_6 (2 to 16
+// as
+//           dft.clh has them; their product is N, those past N_PASSES are 1),
+//           ITEMS (work-items a line), LINES (lines a work-group), VALUES (complex values an item
+//           holds: the most that a pass needs),
+//           KIND (C2C; R2C: 2 N reals to N + 1 bins; C2R: back), INVERSE (0 or 1),
+//           SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0: both at
+//           once, twice the memory, half the barriers), LOCAL_PAD (a gap of one value after so
+//           many, 0 for none), LINES_FIRST (1: neighbouring items work on neighbouring lines),
+//           RANKS (1: lines are numbered by outer alone, 2: by outer and inner, 3: by outer, middle
+//           and inner), IN_UNIT and OUT_UNIT (1: a line's values are neighbours),
+//           TURN_LOW (0, or: result k of a line is multiplied by root k * inner of a longer
+//           transform; entries of the first of its two tables).
+// In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
+//           twiddles  [N - 1] cplx [1], see pass_twiddles in spectrod/fft/twiddles.py.
+//           turns     R2C, C2R: [N / 2 + 1] cplx [1], see real_turns; TURN_LOW: roots 0, 1, 2, ...
+//                     TURN_LOW - 1, then 0, TURN_LOW, 2 TURN_LOW, ...
+// Out     : out       lines of N cplx; R2C: of N + 1 cplx; C2R: of 2 N real. May be the source.
+// Scalars : *_first [values], *_steps = distances [values] of outer, middle, inner and of a line's
+//           values; n_lines, middle, inner: counts, the line being (outer * middle + m) * inner +
+//           i; scale [1], R2C: half of it.
+// NDRange : global (ITEMS * LINES * ceil(n_lines / LINES)), local (ITEMS * LINES).
+// Bounds  : lines past the last load zeros and store nothing; no item leaves before a barrier. All
+//           of a line is loaded before any of it is stored.
+// Source  : Stockham passes as Govindaraju et al. 2008; two passes for long transforms, Bailey
+// 1990;
+//           even-length real transforms, Sorensen et al. 1987.
+// Error   : relative L2 against float64: see README.md.
+
+#include "dft.clh"
+
+#define C2C 0
+#define R2C 1
+#define C2R 2
+
+#if !defined(N) || !defined(N_PASSES) || !defined(ITEMS) || !defined(LINES) || !defined(VALUES)
+#error "fft_local.cl needs N, N_PASSES, RADIX_1 to RADIX_6, ITEMS, LINES and VALUES"
+#endif
+#if RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4 * RADIX_5 * RADIX_6 != N
+#error "fft_local.cl: the radices must multiply to N"
+#endif
+
+// ---- Which butterflies and values are a work-item's ---------------------------------------------
+// In a pass of radix R, item t has the butterflies j = t, t + ITEMS, ... < N / R; register b R + r
+// holds value r of its b-th. Butterfly j takes the values j + r N / R and leaves its results `span`
+// apart, span being the length of the transforms that the passes before have finished.
+
+#define BUTTERFLIES(radix) ((N / (radix) + ITEMS - 1) / ITEMS)
+#define IS_WHOLE(radix)    (N / (radix) % ITEMS == 0)
+#define PAIRS              ((N / 2 + ITEMS) / ITEMS)
+
+#if LINES_FIRST
+#define LINE() ((int)get_local_id(0) % LINES)
+#define ITEM() ((int)get_local_id(0) / LINES)
+#else
+#define LINE() ((int)get_local_id(0) / ITEMS)
+#define ITEM() ((int)get_local_id(0) % ITEMS)
+#endif
+
+// ---- Local memory: where value i of a line lies
+// --------------------------------------------------
+
+#if LOCAL_PAD > 0
+#define PADDED(i) ((i) + (i) / LOCAL_PAD)
+#else
+#define PADDED(i) (i)
+#endif
+#define TILE_LENGTH PADDED(N)
+#if LINES_FIRST
+#define TILE_INDEX(i) (PADDED(i) * LINES)
+#define TILE_START    LINE()
+#else
+#define TILE_INDEX(i) PADDED(i)
+#define TILE_START    (LINE() * TILE_LENGTH)
+#endif
+#define PLANE (LINES * TILE_LENGTH)
+#if SPLIT_EXCHANGE
+#define TILES PLANE
+#else
+#define TILES (2 * PLANE)
+#endif
+
+// One part of all values: 0 the real, 1 the imaginary.
+INLINE void put(__local scalar *tile, const cplx *v, const int t, const int radix,
+                      const int span, const int part) {
+#pragma unroll
+    for (int b = 0; b < BUTTERFLIES(radix); b++) {
+        const int j = t + b * ITEMS, k = j % span;
+        const int first = (j - k) * radix + k;
+        if (IS_WHOLE(radix) || j < N / radix) {
+#pragma unroll
+            for (int r = 0; r < radix; r++)
+                tile[TILE_INDEX(first + r * span)] =
+                    part ? v[b * radix + r].im : v[b * radix + r].re;
+        }
+    }
+}
+
+INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radix,
+                      const int part) {
+#pragma unroll
+    for (int b = 0; b < BUTTERFLIES(radix); b++) {
+        const int j = t + b * ITEMS;
+        if (IS_WHOLE(radix) || j < N / radix) {
+#pragma unroll
+            for (int r = 0; r < radix; r++) {
+                const scalar x = tile[TILE_INDEX(j + r * (N / radix))];
+                if (part)
+                    v[b * radix + r].im = x;
+                else
+                    v[b * radix + r].re = x;
+            }
+        }
+    }
+}
+
+// ---- One pass, and the way to the next ----------------------------------------------------------
+
+INLINE void exchange(cplx *v, __local scalar *tile, const int t, const int radix,
+                           const int span, const int next_radix) {
+    put(tile, v, t, radix, span, 0);
+#if SPLIT_EXCHANGE
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get(v, tile, t, next_radix, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put(tile, v, t, radix, span, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    put(tile + PLANE, v, t, radix, span, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get(v, tile, t, next_radix, 0);
+    tile += PLANE;
+#endif
+    get(v, tile, t, next_radix, 1);
+    barrier(CLK_LOCAL_MEM_FENCE); // the next pass will overwrite what others may still read
+}
+
+// Items past the last butterfly compute what nobody stores.
+INLINE void compute_pass(cplx *v, __global const cplx *restrict twiddles, const int t,
+                               const int radix, const int span) {
+    __global const cplx *table = twiddles + span - 1;
+#pragma unroll
+    for (int b = 0; b < BUTTERFLIES(radix); b++) {
+        if (span > 1) {
+            const int k = (t + b * ITEMS) % span;
+#pragma unroll
+            for (int r = 1; r < radix; r++)
+                v[b * radix + r] = cmul(v[b * radix + r], table[(r - 1) * span + k]);
+        }
+        dft(v + b * radix, 1, radix);
+    }
+}
+
+// ---- Between global memory and registers --------------------------------------------------------
+
+#if IN_UNIT
+#define IN_STEP 1
+#else
+#define IN_STEP in_step
+#endif
+#if OUT_UNIT
+#define OUT_STEP 1
+#else
+#define OUT_STEP out_step
+#endif
+
+// An inverse transform is a forward one of exchanged parts, its result exchanged again.
+INLINE cplx oriented(cplx a) {
+    return INVERSE ? (cplx){a.im, a.re} : a;
+}
+
+#if KIND == R2C
+typedef scalar in_value;
+INLINE cplx load(__global const scalar *line, const ulong in_step, const int i) {
+    return (cplx){line[2 * i * IN_STEP], line[(2 * i + 1) * IN_STEP]};
+}
+#else
+typedef cplx in_value;
+INLINE cplx load(__global const cplx *line, const ulong in_step, const int i) {
+    return oriented(line[i * IN_STEP]);
+}
+#endif
+
+#if KIND == C2R
+typedef scalar out_value;
+INLINE void store(__global scalar *line, const ulong out_step, const int i, const cplx a) {
+    line[2 * i * OUT_STEP] = a.im;
+    line[(2 * i + 1) * OUT_STEP] = a.re;
+}
+#else
+typedef cplx out_value;
+INLINE void store(__global cplx *line, const ulong out_step, const int i, const cplx a) {
+    line[i * OUT_STEP] = a;
+}
+#endif
+
+INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_step,
+                            const int t, const bool exists) {
+#pragma unroll
+    for (int b = 0; b < BUTTERFLIES(RADIX_1); b++) {
+        const int j = t + b * ITEMS;
+        const bool is_mine = exists && (IS_WHOLE(RADIX_1) || j < N / RADIX_1);
+#pragma unroll
+        for (int r = 0; r < RADIX_1; r++)
+            v[b * RADIX_1 + r] =
+                is_mine ? load(line, in_step, j + r * (N / RADIX_1)) : (cplx){0, 0};
+    }
+}
+
+#if TURN_LOW > 0
+// Root k * i from two short tables: one long one would not stay in a cache.
+INLINE cplx turned(cplx a, __global const cplx *restrict turns, const uint k, const uint i) {
+    const uint turn = k * i;
+    return cmul(a, cmul(turns[turn % TURN_LOW], turns[TURN_LOW + turn / TURN_LOW]));
+}
+#endif
+
+INLINE void store_line(__global out_value *line, const ulong out_step, const cplx *v,
+                             __global const cplx *restrict turns, const int t,
+                             const uint inner_index, const scalar scale, const int radix) {
+#pragma unroll
+    for (int b = 0; b < BUTTERFLIES(radix); b++) {
+        const int j = t + b * ITEMS;
+        if (IS_WHOLE(radix) || j < N / radix) {
+#pragma unroll
+            for (int r = 0; r < radix; r++) {
+                const int k = j + r * (N / radix);
+                cplx a = cscale(v[b * radix + r], scale);
+#if TURN_LOW > 0
+                a = turned(a, turns, k, inner_index);
+#endif
+#if KIND == C2R
+                store(line, out_step, k, a); // which exchanges the parts by itself
+#else
+                store(line, out_step, k, oriented(a));
+#endif
+            }
+        }
+    }
+}
+
+// ---- Real transforms: bins k and N - k of one side come from the same two of the other ----------
+
+#if KIND == R2C
+INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const int t,
+                            const int part) {
+#pragma unroll
+    for (int p = 0; p < PAIRS; p++) {
+        const int k = t + p * ITEMS;
+        if (k <= N / 2) {
+            const scalar a = tile[TILE_INDEX(k)], b = tile[TILE_INDEX((N - k) % N)];
+            if (part) {
+                low[p].im = a;
+                high[p].im = b;
+            } else {
+                low[p].re = a;
+                high[p].re = b;
+            }
+        }
+    }
+}
+
+INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
+                             __local scalar *tile, __global const cplx *restrict turns, const int t,
+                             const scalar scale, const bool exists, const int radix) {
+    cplx low[PAIRS], high[PAIRS];
+    put(tile, v, t, radix, N / radix, 0);
+#if SPLIT_EXCHANGE
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get_pairs(low, high, tile, t, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put(tile, v, t, radix, N / radix, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get_pairs(low, high, tile, t, 1);
+#else
+    put(tile + PLANE, v, t, radix, N / radix, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get_pairs(low, high, tile, t, 0);
+    get_pairs(low, high, tile + PLANE, t, 1);
+#endif
+#pragma unroll
+    for (int p = 0; p < PAIRS; p++) {
+        const int k = t + p * ITEMS;
+        if (exists && k <= N / 2) {
+            const cplx a = low[p], b = high[p];
+            const cplx even = {a.re + b.re, a.im - b.im};
+            const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
+            const cplx sum = cscale(cadd(even, odd), scale);
+            const cplx difference = cscale(csub(even, odd), scale);
+            store(line, out_step, k, sum);
+            store(line, out_step, N - k, (cplx){difference.re, -difference.im});
+        }
+    }
+}
+#endif
+
+#if KIND == C2R
+INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, const int t,
+                            const int part) {
+#pragma unroll
+    for (int p = 0; p < PAIRS; p++) {
+        const int k = t + p * ITEMS;
+        if (k <= N / 2) {
+            if (k > 0)
+                tile[TILE_INDEX(N - k)] = part ? high[p].im : high[p].re;
+            tile[TILE_INDEX(k)] = part ? low[p].im : low[p].re;
+        }
+    }
+}
+
+INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
+                            const ulong in_step, __global const cplx *restrict turns, const int t,
+                            const bool exists) {
+    cplx low[PAIRS], high[PAIRS];
+#pragma unroll
+    for (int p = 0; p < PAIRS; p++) {
+        const int k = t + p * ITEMS;
+        low[p] = high[p] = (cplx){0, 0};
+        if (exists && k <= N / 2) {
+            cplx a = line[k * IN_STEP], b = line[(N - k) * IN_STEP];
+            if (k == 0)
+                a.im = b.im = 0; // a real signal has nothing there
+            const cplx even = {a.re + b.re, a.im - b.im};
+            const cplx odd =
+                cmul((cplx){turns[k].im, turns[k].re}, (cplx){a.re - b.re, a.im + b.im});
+            const cplx sum = cadd(even, odd), difference = csub(even, odd);
+            low[p] = (cplx){sum.im, sum.re}; // exchanged, for the inverse
+            high[p] = (cplx){-difference.im, difference.re};
+        }
+    }
+    put_pairs(tile, low, high, t, 0);
+#if SPLIT_EXCHANGE
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get(v, tile, t, RADIX_1, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put_pairs(tile, low, high, t, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    put_pairs(tile + PLANE, low, high, t, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get(v, tile, t, RADIX_1, 0);
+    tile += PLANE;
+#endif
+    get(v, tile, t, RADIX_1, 1);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+__kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
+fft_local(__global out_value *out, __global const in_value *source,
+          __global const cplx *restrict twiddles, __global const cplx *restrict turns,
+          const ulong out_first, const ulong4 out_steps, const ulong in_first,
+          const ulong4 in_steps, const uint n_lines, const uint middle, const uint inner,
+          const scalar scale) {
+    __local scalar tiles[TILES];
+    __local scalar *tile = tiles + TILE_START;
+    const int t = ITEM();
+    const uint line = get_group_id(0) * LINES + LINE();
+    const bool exists = line < n_lines;
+#if RANKS == 1
+    const ulong4 index = (ulong4)(line, 0, 0, 0);
+#elif RANKS == 2
+    const ulong4 index = (ulong4)(line / inner, 0, line % inner, 0);
+#else
+    const uint rest = line / inner;
+    const ulong4 index = (ulong4)(rest / middle, rest % middle, line % inner, 0);
+#endif
+    const ulong4 to = index * out_steps, from = index * in_steps;
+    source += in_first + from.x + from.y + from.z;
+    out += out_first + to.x + to.y + to.z;
+
+    cplx v[VALUES];
+#if KIND == C2R
+    load_bins(v, tile, source, in_steps.w, turns, t, exists);
+#else
+    load_line(v, source, in_steps.w, t, exists);
+#endif
+    compute_pass(v, twiddles, t, RADIX_1, 1);
+#define LAST_RADIX RADIX_1
+#define NEXT_PASS(radix, previous, span)                                                           \
+    exchange(v, tile, t, previous, span, radix);                                                   \
+    compute_pass(v, twiddles, t, radix, (span) * (previous))
+#if N_PASSES > 1
+    NEXT_PASS(RADIX_2, RADIX_1, 1);
+#undef LAST_RADIX
+#define LAST_RADIX RADIX_2
+#endif
+#if N_PASSES > 2
+    NEXT_PASS(RADIX_3, RADIX_2, RADIX_1);
+#undef LAST_RADIX
+#define LAST_RADIX RADIX_3
+#endif
+#if N_PASSES > 3
+    NEXT_PASS(RADIX_4, RADIX_3, RADIX_1 * RADIX_2);
+#undef LAST_RADIX
+#define LAST_RADIX RADIX_4
+#endif
+#if N_PASSES > 4
+    NEXT_PASS(RADIX_5, RADIX_4, RADIX_1 * RADIX_2 * RADIX_3);
+#undef LAST_RADIX
+#define LAST_RADIX RADIX_5
+#endif
+#if N_PASSES > 5
+    NEXT_PASS(RADIX_6, RADIX_5, RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4);
+#undef LAST_RADIX
+#define LAST_RADIX RADIX_6
+#endif
+#if KIND == R2C
+    store_bins(out, out_steps.w, v, tile, turns, t, scale, exists, LAST_RADIX);
+#else
+    if (exists)
+        store_line(out, out_steps.w, v, turns, t, index.z, scale, LAST_RADIX);
+#endif
+}

@@ -1,0 +1,413 @@
+"""Transforms that a work-group holds in registers and exchanges through local memory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
+from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.twiddles import pass_twiddles, real_turns, turn_tables
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.opencl.source import Defines
+
+_KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
+_GROUP_ITEMS = 128
+_VALUES_MAX = 32
+_CUTS_MAX = 6
+_SPLIT_BYTES = 16384
+_LOCAL_PAD = 16
+_LINES_MAX = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalParams:
+    """Shape of ``fft_local.cl`` for a complex length.
+
+    Attributes
+    ----------
+    radices : tuple of int
+        Of the passes, 2 to 16; their product is the complex length: n, or n / 2 of a real
+        transform.
+    items : int
+        Work-items a line.
+    lines : int
+        Lines a work-group.
+    split_exchange : bool
+        Real and imaginary parts one after the other through the same local memory.
+    local_pad : int
+        A gap of one value in local memory after so many, against bank conflicts; 0 for none.
+    lines_first : bool
+        Whether neighbouring items work on neighbouring lines, for lines that are columns.
+
+    Raises
+    ------
+    ConfigError
+        With the name, the value and the rule, if one is broken.
+    """
+
+    radices: tuple[int, ...]
+    items: int
+    lines: int = 1
+    split_exchange: bool = False
+    local_pad: int = 0
+    lines_first: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.radices) <= PASSES_MAX or not set(self.radices) <= {1, *RADICES}:
+            raise ConfigError(
+                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(RADICES)}"
+            )
+        if not 1 <= self.items <= self.length:
+            raise ConfigError(f"items={self.items}: must be 1 to the length {self.length}")
+        if self.lines < 1:
+            raise ConfigError(f"lines={self.lines}: must be at least 1")
+        if self.local_pad < 0:
+            raise ConfigError(f"local_pad={self.local_pad}: must not be negative")
+
+    @property
+    def length(self) -> int:
+        """Length of the complex transform."""
+        return prod(self.radices)
+
+    @property
+    def values(self) -> int:
+        """Complex values that a work-item holds."""
+        return values_per_item(self.length, self.radices, self.items)
+
+    @property
+    def group_items(self) -> int:
+        """Work-items of a work-group."""
+        return self.items * self.lines
+
+    def local_bytes(self, real_bytes: int) -> int:
+        """Local memory of a work-group [bytes]."""
+        gaps = self.length // self.local_pad if self.local_pad else 0
+        planes = 1 if self.split_exchange else 2
+        return planes * self.lines * (self.length + gaps) * real_bytes
+
+    def fits(self, device: DeviceInfo, real_bytes: int) -> bool:
+        """Whether the device can run this shape."""
+        return (
+            self.group_items <= device.max_work_group_size
+            and self.local_bytes(real_bytes) <= device.local_mem_bytes
+        )
+
+    def defines(self) -> Defines:
+        """Names and values for the compiler, in a fixed order."""
+        radices = self.radices + (1,) * (PASSES_MAX - len(self.radices))
+        return (
+            ("N", self.length),
+            ("N_PASSES", len(self.radices)),
+            *((f"RADIX_{i}", radix) for i, radix in enumerate(radices, 1)),
+            ("ITEMS", self.items),
+            ("LINES", self.lines),
+            ("VALUES", self.values),
+            ("SPLIT_EXCHANGE", int(self.split_exchange)),
+            ("LOCAL_PAD", self.local_pad),
+            ("LINES_FIRST", int(self.lines_first)),
+        )
+
+    @classmethod
+    def load(cls, values: Mapping[str, Any]) -> "LocalParams":
+        """Parameters from the names and values of a file.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown or missing, or a value breaks a rule.
+        """
+        names = {field.name for field in fields(cls)}
+        if set(values) != names:
+            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
+        return cls(**{**values, "radices": tuple(values["radices"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Distances in an array of lines, which are numbered by outer, middle and inner.
+
+    Attributes
+    ----------
+    first : int
+        Where the first line starts [values].
+    outer, middle, inner : int
+        From one line to the next along each [values].
+    value : int
+        From one value of a line to the next [values].
+    """
+
+    first: int
+    outer: int
+    middle: int
+    inner: int
+    value: int
+
+    def vector(self) -> Any:
+        """Put the four distances as the kernel takes them, (4,) uint64."""
+        return np.array([self.outer, self.middle, self.inner, self.value], np.uint64)
+
+
+class LocalKernel:
+    """One launch over lines: the compiled kernel, its tables and its geometry.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+    spec : TransformSpec
+        What a line's transform is; n even if it is real.
+    params : LocalParams
+        Its shape.
+    ranks : {1, 2, 3}
+        Whether lines are counted by outer alone, also by inner, also by middle.
+    in_unit, out_unit : bool
+        Whether the values of a line are neighbours.
+    turn_length : int
+        Length of the transform that this is a pass of: result k of a line is multiplied by
+        ``exp(-2 pi i k inner / turn_length)``; 0 for none.
+
+    Raises
+    ------
+    DeviceError
+        If the device has not got what is needed.
+    KernelBuildError
+        If the kernel does not compile.
+    """
+
+    def __init__(  # noqa: PLR0913 - the variants of one kernel
+        self,
+        context: Context,
+        spec: TransformSpec,
+        params: LocalParams,
+        *,
+        ranks: int = 1,
+        in_unit: bool = True,
+        out_unit: bool = True,
+        turn_length: int = 0,
+    ) -> None:
+        self.params = params
+        self._context = context
+        self._real = np.float32 if spec.precision == "single" else np.float64
+        self._halves_scale = spec.kind == "r2c"
+        turn_low = 1 << (turn_length.bit_length() // 2) if turn_length else 0
+        defines = (
+            *((("DOUBLE", 1),) if spec.precision == "double" else ()),
+            *params.defines(),
+            ("KIND", _KINDS[spec.kind]),
+            ("INVERSE", int(spec.kind == "c2c" and spec.inverse)),
+            ("RANKS", ranks),
+            ("IN_UNIT", int(in_unit)),
+            ("OUT_UNIT", int(out_unit)),
+            ("TURN_LOW", turn_low),
+        )
+        self._kernel = context.kernel("fft_local.cl", "fft_local", defines)
+        self._tables = [context.table(t) for t in self._make_tables(spec, turn_length, turn_low)]
+        for index, table in enumerate(self._tables, 2):
+            self._kernel.set_arg(index, table)
+
+    def launch(
+        self,
+        out: tuple[Any, Steps],
+        source: tuple[Any, Steps],
+        counts: tuple[int, int, int],
+        scale: float,
+    ) -> Any:
+        """Queue the transform of outer x middle x inner lines; return its event."""
+        outer, middle, inner = counts
+        n_lines = outer * middle * inner
+        assert n_lines <= _LINES_MAX
+        kernel = self._kernel
+        kernel.set_arg(0, out[0])
+        kernel.set_arg(1, source[0])
+        kernel.set_arg(4, np.uint64(out[1].first))
+        kernel.set_arg(5, out[1].vector())
+        kernel.set_arg(6, np.uint64(source[1].first))
+        kernel.set_arg(7, source[1].vector())
+        kernel.set_arg(8, np.uint32(n_lines))
+        kernel.set_arg(9, np.uint32(middle))
+        kernel.set_arg(10, np.uint32(inner))
+        kernel.set_arg(11, self._real(scale / 2 if self._halves_scale else scale))
+        groups = -(-n_lines // self.params.lines)
+        size = self.params.group_items
+        return self._context.launch(kernel, (groups * size,), (size,))
+
+    def _make_tables(self, spec: TransformSpec, turn_length: int, turn_low: int) -> Iterator[Any]:
+        complex_type = np.complex64 if spec.precision == "single" else np.complex128
+        twiddles = pass_twiddles(self.params.radices)
+        yield (twiddles if len(twiddles) else np.ones(1)).astype(complex_type)
+        if turn_length:
+            yield turn_tables(turn_length, turn_low).astype(complex_type)
+        elif spec.kind == "c2c":
+            yield np.ones(1, complex_type)
+        else:
+            yield real_turns(self.params.length).astype(complex_type)
+
+
+class LocalStage:
+    """Stage of the family: the transform of a line by one work-group, in one launch.
+
+    Lines whose values are not neighbours have a kernel of their own, compiled when first needed.
+    """
+
+    strided = True
+
+    def __init__(self, context: Context, spec: TransformSpec, params: LocalParams) -> None:
+        if params.length != _complex_length(spec):
+            raise ConfigError(f"radices={params.radices}: must multiply to {_complex_length(spec)}")
+        self.spec = spec
+        self.params = params
+        self._context = context
+        self._dense = LocalKernel(context, spec, params)
+        self._strided: LocalKernel | None = None
+
+    def scratch_bytes(self, outer: int, inner: int) -> int:  # noqa: ARG002 - of the interface
+        """None."""
+        return 0
+
+    def launch(
+        self,
+        out: Lines,
+        source: Lines,
+        outer: int,
+        inner: int,
+        scale: float,
+        scratch: Any = None,  # noqa: ARG002 - of the interface
+    ) -> list[Any]:
+        """Queue the transform, as ``Stage.launch`` says."""
+        kernel = self._dense if inner == 1 else self._strided_kernel()
+        to = out.buffer, Steps(out.first, out.pitch, 0, 1, inner)
+        origin = source.buffer, Steps(source.first, source.pitch, 0, 1, inner)
+        return [kernel.launch(to, origin, (outer, 1, inner), scale)]
+
+    def _strided_kernel(self) -> LocalKernel:
+        if self._strided is None:
+            params = columns_params(self.params, self._context.device, self.spec.real_bytes)
+            self._strided = LocalKernel(
+                self._context, self.spec, params, ranks=2, in_unit=False, out_unit=False
+            )
+        return self._strided
+
+
+class LocalFamily:
+    """Local-memory kernels, one pass: lengths with no prime factor above 13 that fit."""
+
+    name = "local"
+
+    def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
+        """Whether a work-group can hold a line; real transforms must be of even length."""
+        if spec.kind != "c2c" and spec.n % 2:
+            return False
+        return next(self._shapes(spec, device), None) is not None
+
+    def choose(self, spec: TransformSpec, device: DeviceInfo) -> LocalParams:
+        """Take the least work by a rough count: passes, idle items, registers past 16 values.
+
+        Raises
+        ------
+        DeviceError
+            If the device cannot run it.
+        """
+        shape = next(self._shapes(spec, device), None)
+        if shape is None:
+            raise DeviceError(
+                f"n={spec.n}: {device.label} has not got the local memory or the work-group size"
+            )
+        return shape
+
+    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
+        """Vary the best cuts of the length: 32 to 1024 items a group, gaps, split exchange."""
+        length, seen = _complex_length(spec), set()
+        cuts = _cuts(length, device.max_work_group_size)[:_CUTS_MAX]
+        for choice in (self._shapes(spec, device), _grid(length, cuts, device, spec.real_bytes)):
+            for params in choice:
+                if params not in seen:
+                    seen.add(params)
+                    yield params
+
+    def load(self, values: Mapping[str, Any]) -> LocalParams:
+        """Parameters from a file, as ``LocalParams.load``."""
+        return LocalParams.load(values)
+
+    def build(self, context: Context, spec: TransformSpec, params: LocalParams) -> LocalStage:
+        """Compile the stage."""
+        return LocalStage(context, spec, params)
+
+    @staticmethod
+    def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalParams]:
+        """Yield the untuned choice, if there is one, alone."""
+        length = _complex_length(spec)
+        for radices, items in _cuts(length, device.max_work_group_size):
+            params = _grouped(radices, items, device, spec.real_bytes)
+            if params is not None:
+                yield params
+                return
+
+
+LOCAL = LocalFamily()
+
+
+def _complex_length(spec: TransformSpec) -> int:
+    return spec.n if spec.kind == "c2c" else spec.n // 2
+
+
+@cache
+def _cuts(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
+    """Radices and work-items a line, the least work first."""
+    cuts = [
+        (radices, items)
+        for radices in radix_lists(length)
+        for items in {length // radix // part for radix in radices for part in (1, 2, 4)}
+        if 1 <= items <= items_max and values_per_item(length, radices, items) <= _VALUES_MAX
+    ]
+    return sorted(cuts, key=lambda cut: (_work(length, *cut), cut))
+
+
+def _work(length: int, radices: tuple[int, ...], items: int) -> float:
+    """Rough cost: a pass, what idle items waste of it, and registers beyond what is cheap."""
+    computed = sum(radix * -(-(length // radix) // items) * items for radix in radices) / length
+    return computed + max(0, values_per_item(length, radices, items) - 16) / 16
+
+
+def _grouped(
+    radices: tuple[int, ...], items: int, device: DeviceInfo, real_bytes: int
+) -> LocalParams | None:
+    """Work-groups of about 128 items, smaller where the device wants; None where none fits."""
+    lines = max(1, min(_GROUP_ITEMS, device.max_work_group_size) // items)
+    whole = LocalParams(radices, items, lines, local_pad=_LOCAL_PAD)
+    is_large = whole.local_bytes(real_bytes) > _SPLIT_BYTES
+    split = replace(whole, split_exchange=is_large)
+    smallest = LocalParams(radices, items, split_exchange=True)
+    fitting = (params for params in (split, smallest) if params.fits(device, real_bytes))
+    return next(fitting, None)
+
+
+def _grid(
+    length: int,
+    cuts: list[tuple[tuple[int, ...], int]],
+    device: DeviceInfo,
+    real_bytes: int,
+) -> Iterator[LocalParams]:
+    for (radices, items), group, split, pad in product(
+        cuts, (32, 64, 128, 256, 512, 1024), (False, True), (0, 16, 32)
+    ):
+        if items <= group and (pad or length > 1):
+            params = LocalParams(radices, items, group // items, split, pad)
+            if params.fits(device, real_bytes):
+                yield params
+
+
+def columns_params(params: LocalParams, device: DeviceInfo, real_bytes: int) -> LocalParams:
+    """Reshape for lines that are columns: up to 16 neighbours a work-group."""
+    for lines in (16, 8, 4, 2):
+        for split in (False, True):
+            columns = replace(params, lines=lines, lines_first=True, split_exchange=split)
+            if columns.fits(device, real_bytes):
+                return columns
+    return replace(params, lines=1, split_exchange=True, lines_first=True)
