@@ -22,7 +22,8 @@ _GROUP_ITEMS = 128
 _VALUES_MAX = 32
 _CUTS_MAX = 6
 _SPLIT_BYTES = 16384
-_LOCAL_PAD = 16
+LOCAL_PAD = 16
+"""A gap after so many values keeps strides of powers of two out of one bank of local memory."""
 _LINES_MAX = (1 << 32) - 1
 
 
@@ -324,8 +325,8 @@ class LocalFamily:
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
         """Vary the best cuts of the length: 32 to 1024 items a group, gaps, split exchange."""
         length, seen = _complex_length(spec), set()
-        cuts = _cuts(length, device.max_work_group_size)[:_CUTS_MAX]
-        for choice in (self._shapes(spec, device), _grid(length, cuts, device, spec.real_bytes)):
+        shapes = cuts(length, device.max_work_group_size)[:_CUTS_MAX]
+        for choice in (self._shapes(spec, device), _grid(length, shapes, device, spec.real_bytes)):
             for params in choice:
                 if params not in seen:
                     seen.add(params)
@@ -343,7 +344,7 @@ class LocalFamily:
     def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalParams]:
         """Yield the untuned choice, if there is one, alone."""
         length = _complex_length(spec)
-        for radices, items in _cuts(length, device.max_work_group_size):
+        for radices, items in cuts(length, device.max_work_group_size):
             params = _grouped(radices, items, device, spec.real_bytes)
             if params is not None:
                 yield params
@@ -358,15 +359,15 @@ def _complex_length(spec: TransformSpec) -> int:
 
 
 @cache
-def _cuts(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
-    """Radices and work-items a line, the least work first."""
-    cuts = [
+def cuts(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
+    """Radices and work-items a line, the least work first; empty if there are none."""
+    found = [
         (radices, items)
         for radices in radix_lists(length)
         for items in {length // radix // part for radix in radices for part in (1, 2, 4)}
         if 1 <= items <= items_max and values_per_item(length, radices, items) <= _VALUES_MAX
     ]
-    return sorted(cuts, key=lambda cut: (_work(length, *cut), cut))
+    return sorted(found, key=lambda cut: (_work(length, *cut), cut))
 
 
 def _work(length: int, radices: tuple[int, ...], items: int) -> float:
@@ -380,7 +381,7 @@ def _grouped(
 ) -> LocalParams | None:
     """Work-groups of about 128 items, smaller where the device wants; None where none fits."""
     lines = max(1, min(_GROUP_ITEMS, device.max_work_group_size) // items)
-    whole = LocalParams(radices, items, lines, local_pad=_LOCAL_PAD)
+    whole = LocalParams(radices, items, lines, local_pad=LOCAL_PAD)
     is_large = whole.local_bytes(real_bytes) > _SPLIT_BYTES
     split = replace(whole, split_exchange=is_large)
     smallest = LocalParams(radices, items, split_exchange=True)
@@ -390,12 +391,12 @@ def _grouped(
 
 def _grid(
     length: int,
-    cuts: list[tuple[tuple[int, ...], int]],
+    shapes: list[tuple[tuple[int, ...], int]],
     device: DeviceInfo,
     real_bytes: int,
 ) -> Iterator[LocalParams]:
     for (radices, items), group, split, pad in product(
-        cuts, (32, 64, 128, 256, 512, 1024), (False, True), (0, 16, 32)
+        shapes, (32, 64, 128, 256, 512, 1024), (False, True), (0, 16, 32)
     ):
         if items <= group and (pad or length > 1):
             params = LocalParams(radices, items, group // items, split, pad)

@@ -1,0 +1,251 @@
+"""Transforms longer than local memory: two or three passes over global memory.
+
+The length is cut into two or three factors. A pass transforms columns, as many neighbours at a time
+as memory hands out at once, and turns the results by the roots of the whole length; the last pass
+also puts the bins where they belong, so that nothing is left to transpose (Bailey 1990).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import islice, product
+from math import prod
+from typing import Any
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.local import LOCAL_PAD, LocalKernel, LocalParams, Steps, cuts
+from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo
+
+_PART_MAX = 4096
+_COLUMNS = (4, 8, 16)
+_SLICE_BYTES = 1 << 28
+_SLICES_BYTES = (_SLICE_BYTES, 1 << 25, 1 << 24)
+
+
+@dataclass(frozen=True, slots=True)
+class MultipassParams:
+    """Shapes of the passes.
+
+    Attributes
+    ----------
+    passes : tuple of LocalParams
+        Two or three; their lengths multiply to n.
+    slice_bytes : int
+        As many lines go through all passes at a time as fit into so much scratch memory, at least
+        one: what stays in a device's cache between two passes costs no memory traffic.
+
+    Raises
+    ------
+    ConfigError
+        If there are not two or three passes.
+    """
+
+    passes: tuple[LocalParams, ...]
+    slice_bytes: int = _SLICE_BYTES
+
+    def __post_init__(self) -> None:
+        if len(self.passes) not in (2, 3):
+            raise ConfigError(f"{len(self.passes)} passes: must be 2 or 3")
+
+    @property
+    def length(self) -> int:
+        """Length of the transform."""
+        return prod(params.length for params in self.passes)
+
+    @classmethod
+    def load(cls, values: Mapping[str, Any]) -> "MultipassParams":
+        """Parameters from the names and values of a file.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown or missing, or a value breaks a rule.
+        """
+        names = {field.name for field in fields(cls)}
+        if set(values) != names:
+            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
+        return cls(tuple(map(LocalParams.load, values["passes"])), values["slice_bytes"])
+
+
+class MultipassStage:
+    """Stage of the family."""
+
+    strided = False
+
+    def __init__(self, context: Context, spec: TransformSpec, params: MultipassParams) -> None:
+        if params.length != spec.n:
+            lengths = [one.length for one in params.passes]
+            raise ConfigError(f"passes of {lengths}: must multiply to n={spec.n}")
+        self.spec = spec
+        self.params = params
+        *before, last = params.passes
+        self._last = LocalKernel(context, spec, last, ranks=len(params.passes), out_unit=False)
+        self._before = []
+        rest = spec.n
+        for shape in before:
+            self._before.append(
+                LocalKernel(
+                    context,
+                    spec,
+                    shape,
+                    ranks=2,
+                    in_unit=False,
+                    out_unit=False,
+                    turn_length=rest,
+                )
+            )
+            rest //= shape.length
+
+    def scratch_bytes(self, outer: int, inner: int) -> int:  # noqa: ARG002 - always 1 here
+        """Bytes of the lines that go through the passes at a time."""
+        return self._slice(outer) * self.spec.n * self.spec.in_value_bytes
+
+    def launch(
+        self,
+        out: Lines,
+        source: Lines,
+        outer: int,
+        inner: int,
+        scale: float,
+        scratch: Any = None,
+    ) -> list[Any]:
+        """Queue the transform, as ``Stage.launch`` says."""
+        assert inner == 1
+        events = []
+        step = self._slice(outer)
+        for line in range(0, outer, step):
+            events += self._launch_slice(
+                replace(out, first=out.first + line * out.pitch),
+                replace(source, first=source.first + line * source.pitch),
+                min(step, outer - line),
+                scale,
+                scratch,
+            )
+        return events
+
+    def _slice(self, outer: int) -> int:
+        line_bytes = self.spec.n * self.spec.in_value_bytes
+        return min(outer, max(1, self.params.slice_bytes // line_bytes))
+
+    def _launch_slice(
+        self, out: Lines, source: Lines, lines: int, scale: float, scratch: Any
+    ) -> list[Any]:
+        n = self.spec.n
+        events = []
+        origin, outer, rest = source, lines, n
+        for kernel in self._before:
+            # Columns of a matrix of `rest` values, one matrix for each result of the passes before.
+            columns = rest // kernel.params.length
+            pitch = origin.pitch if origin is source else rest
+            events.append(
+                kernel.launch(
+                    (scratch, Steps(0, rest, 0, 1, columns)),
+                    (origin.buffer, Steps(origin.first, pitch, 0, 1, columns)),
+                    (outer, 1, columns),
+                    1.0,
+                )
+            )
+            origin, outer, rest = Lines(scratch, n), outer * kernel.params.length, columns
+        to, from_, counts = self._last_steps(out)
+        events.append(
+            self._last.launch((out.buffer, to), (scratch, from_), (lines, *counts), scale)
+        )
+        return events
+
+    def _last_steps(self, out: Lines) -> tuple[Steps, Steps, tuple[int, int]]:
+        """Place the last pass: its rows come in the order of the bins of the passes before."""
+        n, first = self.spec.n, self.params.passes[0].length
+        middle = n // first // self._last.params.length
+        to = Steps(out.first, out.pitch, first, 1, first * middle)
+        from_ = Steps(0, n, self._last.params.length, n // first, 1)
+        return to, from_, (middle, first)
+
+
+class MultipassFamily:
+    """Passes over global memory: complex, dense lines of lengths with no prime factor above 13."""
+
+    name = "multipass"
+
+    def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
+        """Whether the length can be cut into two or three that fit."""
+        return spec.kind == "c2c" and next(self._shapes(spec, device), None) is not None
+
+    def choose(self, spec: TransformSpec, device: DeviceInfo) -> MultipassParams:
+        """Choose the fewest passes, of lengths as equal as possible.
+
+        Raises
+        ------
+        DeviceError
+            If the device cannot run it.
+        """
+        params = next(self._shapes(spec, device), None)
+        if params is None:
+            raise DeviceError(f"n={spec.n}: {device.label} cannot run it in two or three passes")
+        return params
+
+    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[MultipassParams]:
+        """Vary the factors, the columns a group, the exchange and the slice."""
+        shapes = list(islice(self._shapes(spec, device), 3))
+        yield from shapes
+        for params, columns, split, slice_bytes in product(
+            shapes, _COLUMNS, (False, True), _SLICES_BYTES
+        ):
+            passes = [
+                _columns_shape(one.length, columns, device, spec.real_bytes, split=split)
+                for one in params.passes
+            ]
+            if None not in passes:
+                yield MultipassParams(tuple(filter(None, passes)), slice_bytes)
+
+    def load(self, values: Mapping[str, Any]) -> MultipassParams:
+        """Parameters from a file, as ``MultipassParams.load``."""
+        return MultipassParams.load(values)
+
+    def build(self, context: Context, spec: TransformSpec, params: Any) -> MultipassStage:
+        """Compile the stage."""
+        return MultipassStage(context, spec, params)
+
+    @staticmethod
+    def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[MultipassParams]:
+        for factors in _factors(spec.n):
+            passes = [_default_shape(length, device, spec.real_bytes) for length in factors]
+            if None not in passes:
+                yield MultipassParams(tuple(filter(None, passes)))
+
+
+MULTIPASS = MultipassFamily()
+
+
+@cache
+def _factors(n: int) -> list[tuple[int, ...]]:
+    """Ways to cut a length in two or three: two first, then the shortest longest part first."""
+    parts = [part for part in range(2, min(n, _PART_MAX) + 1) if n % part == 0]
+    two = [(a, n // a) for a in parts if a >= n // a > 1]
+    three = [
+        (a, b, n // a // b)
+        for a, b in product(parts, parts)
+        if n % (a * b) == 0 and a >= b >= n // a // b > 1
+    ]
+    return [*sorted(two), *sorted(three)]
+
+
+def _default_shape(length: int, device: DeviceInfo, real_bytes: int) -> LocalParams | None:
+    """Eight columns a group if they fit, else fewer; None if not even one does."""
+    shapes = (
+        _columns_shape(length, columns, device, real_bytes, split=split)
+        for columns in (8, 4, 2, 1)
+        for split in (False, True)
+    )
+    return next(filter(None, shapes), None)
+
+
+def _columns_shape(
+    length: int, columns: int, device: DeviceInfo, real_bytes: int, *, split: bool
+) -> LocalParams | None:
+    """Shape of a pass with so many columns a group; None if it does not fit the device."""
+    for radices, items in cuts(length, device.max_work_group_size // columns):
+        params = LocalParams(radices, items, columns, split, LOCAL_PAD, lines_first=True)
+        return params if params.fits(device, real_bytes) else None
+    return None
