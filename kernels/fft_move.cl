@@ -1,0 +1,55 @@
+// fft_move.cl - copy lines from one place to another: real to complex and back, cropped or padded.
+//
+// Defines : IN_COMPLEX, OUT_COMPLEX (0 or 1: what a value is), HERMITIAN (1: in holds the first
+//           half of a spectrum, whose other half is its mirrored conjugate; bin 0 counts as real),
+//           DOUBLE.
+// In      : in  [lines][n_in], line l from value in_first + l * in_pitch on.
+// Out     : out [lines][n_out], likewise. Past in's end come zeros; of a complex value that becomes
+//           real the imaginary part is dropped, one that real values get is zero.
+// Scalars : lines, n_in, n_out.
+// NDRange : global (64 * any, any), local (64, 1): dimension 0 runs along a line, 1 along lines.
+// Bounds  : nothing outside the lines is touched. in and out must not overlap.
+// Source  : none.   Error: none, values are copied.
+
+#if IN_COMPLEX
+typedef cplx in_value;
+#define TO_COMPLEX(v) (v)
+#else
+typedef real in_value;
+#define TO_COMPLEX(v) ((cplx){(v), 0})
+#endif
+#if OUT_COMPLEX
+typedef cplx out_value;
+#define FROM_COMPLEX(v) (v)
+#else
+typedef real out_value;
+#define FROM_COMPLEX(v) ((v).re)
+#endif
+
+#if HERMITIAN
+INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_in,
+                           const ulong n_out) {
+    if (e == 0)
+        return (cplx){in[0].re, 0};
+    if (e < n_in)
+        return in[e];
+    return (cplx){in[n_out - e].re, -in[n_out - e].im};
+}
+#else
+INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_in,
+                           const ulong n_out) {
+    return e < n_in ? TO_COMPLEX(in[e]) : (cplx){0, 0};
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
+move_lines(__global out_value *restrict out, const ulong out_first, const ulong out_pitch,
+           __global const in_value *restrict in, const ulong in_first, const ulong in_pitch,
+           const ulong lines, const ulong n_in, const ulong n_out) {
+    for (size_t l = get_global_id(1); l < lines; l += get_global_size(1)) {
+        __global const in_value *from = in + in_first + l * in_pitch;
+        __global out_value *to = out + out_first + l * out_pitch;
+        for (size_t e = get_global_id(0); e < n_out; e += get_global_size(0))
+            to[e] = FROM_COMPLEX(value_of(from, e, n_in, n_out));
+    }
+}

@@ -1,0 +1,69 @@
+"""What the small kernels around a transform have in common: their launch over lines."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.fft.stage import Precision, TransformSpec
+from spectrod.opencl.context import REGION_ALIGN, Context
+from spectrod.opencl.source import Defines
+
+_GROUP_ITEMS = 64
+_ITEM_VALUES = 16
+# Groups along any dimension but the first: what NVIDIA's drivers take.
+_GROUPS_MAX = 65535
+
+
+class LineKernel:
+    """A kernel of ``fft_move.cl``, ``fft_real.cl`` or ``fft_chirp.cl``; one thread at a time.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+    file, name : str
+        Of the kernel.
+    precision : {"single", "double"}
+        Of its real numbers.
+    defines : Defines
+        What else shapes it.
+
+    Raises
+    ------
+    KernelBuildError
+        If it does not compile.
+    """
+
+    def __init__(
+        self, context: Context, file: str, name: str, precision: Precision, defines: Defines = ()
+    ) -> None:
+        double = (("DOUBLE", 1),) if precision == "double" else ()
+        self._context = context
+        self._kernel = context.kernel(file, name, double + defines)
+
+    def launch(self, lines: int, values: int, *arguments: Any) -> Any:
+        """Queue it over lines of so many values, with integers as ulong; return the event."""
+        self._kernel.set_args(*(np.uint64(a) if isinstance(a, int) else a for a in arguments))
+        across = -(-values // (_GROUP_ITEMS * _ITEM_VALUES)) * _GROUP_ITEMS
+        return self._context.launch(
+            self._kernel, (across, min(lines, _GROUPS_MAX)), (_GROUP_ITEMS, 1)
+        )
+
+
+def complex_table(context: Context, spec: TransformSpec, values: NDArray[np.complex128]) -> Any:
+    """Table on the device, rounded to the precision of a transform."""
+    return context.table(
+        values.astype(np.complex64 if spec.precision == "single" else np.complex128)
+    )
+
+
+def aligned(n_bytes: int) -> int:
+    """Bytes up to where the next part of a buffer may start."""
+    return -(-n_bytes // REGION_ALIGN) * REGION_ALIGN
+
+
+def rest_of(context: Context, scratch: Any, first_byte: int) -> Any:
+    """Scratch behind what its owner uses itself; None if that is all."""
+    n_bytes = scratch.size - first_byte
+    return context.region(scratch, first_byte, n_bytes) if n_bytes > 0 else None

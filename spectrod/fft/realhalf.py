@@ -1,0 +1,186 @@
+"""Real transforms of any length through complex ones: of half the length where that is whole."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectrod.errors import ConfigError
+from spectrod.fft.bluestein import MakeStage, length_of
+from spectrod.fft.linekernels import LineKernel, aligned, complex_table, rest_of
+from spectrod.fft.stage import Lines, Params, Stage, TransformSpec
+from spectrod.fft.twiddles import unit_roots
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RealParams:
+    """Length of the complex transform: n, or n / 2 of an even n."""
+
+    length: int
+
+
+class RealHalfStage:
+    """n real values as n / 2 complex ones, with a kernel that takes their spectra apart.
+
+    The complex transform runs where the result goes and the kernel works there in place, without
+    scratch. Real lines that do not start where a complex value may are copied.
+    """
+
+    strided = False
+
+    def __init__(self, context: Context, spec: TransformSpec, make_stage: MakeStage) -> None:
+        self.spec = spec
+        self._half = spec.n // 2
+        complex_spec = TransformSpec(self._half, "c2c", spec.inverse, spec.precision)
+        self._stage = make_stage(context, complex_spec)
+        name = "split_spectrum" if spec.kind == "r2c" else "join_spectrum"
+        self._fix = LineKernel(context, "fft_real.cl", name, spec.precision)
+        turns = unit_roots(np.arange(self._half // 2 + 1), spec.n)
+        self._turns = complex_table(context, spec, turns)
+        self._context = context
+        real = (("IN_COMPLEX", 0), ("OUT_COMPLEX", 0), ("HERMITIAN", 0))
+        self._move = LineKernel(context, "fft_move.cl", "move_lines", spec.precision, real)
+
+    def scratch_bytes(self, outer: int, inner: int) -> int:
+        """Space for the complex transform."""
+        return self._stage.scratch_bytes(outer, inner)
+
+    def launch(
+        self,
+        out: Lines,
+        source: Lines,
+        outer: int,
+        inner: int,  # noqa: ARG002 - of the interface, here 1
+        scale: float,
+        scratch: Any = None,
+    ) -> list[Any]:
+        """Queue the transform and the kernel, as ``Stage.launch`` says."""
+        launch = self._forward if self.spec.kind == "r2c" else self._backward
+        return launch(out, source, outer, scale, scratch)
+
+    def _forward(
+        self, out: Lines, source: Lines, outer: int, scale: float, scratch: Any
+    ) -> list[Any]:
+        pairs, copied = _as_pairs(source), []
+        if pairs is None:
+            reals = Lines(out.buffer, 2 * out.pitch, 2 * out.first)
+            pairs, copied = out, [self._copy(reals, source, outer)]
+        transformed = self._stage.launch(out, pairs, outer, 1, scale, scratch)
+        return [*copied, *transformed, self._fixed(out, out, outer)]
+
+    def _backward(
+        self, out: Lines, source: Lines, outer: int, scale: float, scratch: Any
+    ) -> list[Any]:
+        pairs = _as_pairs(out)
+        if pairs is None:
+            buffer = self._context.allocate(outer * self.spec.n * self.spec.real_bytes)
+            even = Lines(buffer, self.spec.n)
+            events = self._backward(even, source, outer, scale, scratch)
+            return [*events, self._copy(out, even, outer)]
+        fixed = self._fixed(pairs, source, outer)
+        return [fixed, *self._stage.launch(pairs, pairs, outer, 1, scale, scratch)]
+
+    def _fixed(self, out: Lines, source: Lines, outer: int) -> Any:
+        places = out.buffer, out.first, out.pitch, source.buffer, source.first, source.pitch
+        pairs = self._half // 2 + 1
+        return self._fix.launch(outer, pairs, *places, self._turns, outer, self._half)
+
+    def _copy(self, out: Lines, source: Lines, outer: int) -> Any:
+        places = out.buffer, out.first, out.pitch, source.buffer, source.first, source.pitch
+        n = self.spec.n
+        return self._move.launch(outer, n, *places, outer, n, n)
+
+
+class RealWholeStage:
+    """n real values as n complex ones, of which half are dropped or made up; lines are dense."""
+
+    strided = False
+
+    def __init__(self, context: Context, spec: TransformSpec, make_stage: MakeStage) -> None:
+        self.spec = spec
+        self._context = context
+        complex_spec = TransformSpec(spec.n, "c2c", spec.inverse, spec.precision)
+        self._stage: Stage = make_stage(context, complex_spec)
+        forward = spec.kind == "r2c"
+        expand = ("IN_COMPLEX", int(not forward)), ("OUT_COMPLEX", 1), ("HERMITIAN", 1 - forward)
+        crop = ("IN_COMPLEX", 1), ("OUT_COMPLEX", int(forward)), ("HERMITIAN", 0)
+        file, name = "fft_move.cl", "move_lines"
+        self._expand = LineKernel(context, file, name, spec.precision, expand)
+        self._crop = LineKernel(context, file, name, spec.precision, crop)
+
+    def scratch_bytes(self, outer: int, inner: int) -> int:
+        """Space for the complex lines, and the transform's own."""
+        return aligned(self._work_bytes(outer)) + self._stage.scratch_bytes(outer, inner)
+
+    def launch(
+        self,
+        out: Lines,
+        source: Lines,
+        outer: int,
+        inner: int,  # noqa: ARG002 - of the interface, here 1
+        scale: float,
+        scratch: Any = None,
+    ) -> list[Any]:
+        """Queue the transform and what is before and behind it, as ``Stage.launch`` says."""
+        spec, n = self.spec, self.spec.n
+        work = Lines(self._context.region(scratch, 0, self._work_bytes(outer)), n)
+        rest = rest_of(self._context, scratch, aligned(self._work_bytes(outer)))
+        complex_lines = work.buffer, 0, n
+        origin = source.buffer, source.first, source.pitch, outer, spec.n_in, n
+        return [
+            self._expand.launch(outer, n, *complex_lines, *origin),
+            *self._stage.launch(work, work, outer, 1, scale, rest),
+            self._crop.launch(
+                outer, spec.n_out, out.buffer, out.first, out.pitch, *complex_lines, outer, n,
+                spec.n_out,
+            ),
+        ]  # fmt: skip
+
+    def _work_bytes(self, outer: int) -> int:
+        return outer * self.spec.n * 2 * self.spec.real_bytes
+
+
+class RealFamily:
+    """Real transforms of every length, for which there is a complex one."""
+
+    name = "real"
+
+    def __init__(self, make_stage: MakeStage) -> None:
+        self._make_stage = make_stage
+
+    def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:  # noqa: ARG002
+        """Whether it is real."""
+        return spec.kind != "c2c"
+
+    def choose(self, spec: TransformSpec, device: DeviceInfo) -> RealParams:  # noqa: ARG002
+        """Half the length of an even n, all of an odd one."""
+        return RealParams(spec.n if spec.n % 2 else spec.n // 2)
+
+    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[RealParams]:
+        """List the choice alone: twice the work is never better."""
+        return (self.choose(spec, device),)
+
+    def load(self, values: Mapping[str, Any]) -> RealParams:
+        """Parameters from a file; ConfigError if they are not just a length."""
+        return RealParams(length_of(values))
+
+    def build(
+        self, context: Context, spec: TransformSpec, params: Params
+    ) -> RealHalfStage | RealWholeStage:
+        """Compile the stage."""
+        assert isinstance(params, RealParams)
+        if params.length == spec.n:
+            return RealWholeStage(context, spec, self._make_stage)
+        if 2 * params.length == spec.n:
+            return RealHalfStage(context, spec, self._make_stage)
+        raise ConfigError(f"length={params.length}: must be n={spec.n}, or half of an even n")
+
+
+def _as_pairs(lines: Lines) -> Lines | None:
+    """Real lines as complex ones, if every line starts at an even place."""
+    if lines.first % 2 or lines.pitch % 2:
+        return None
+    return Lines(lines.buffer, lines.pitch // 2, lines.first // 2)
