@@ -25,6 +25,8 @@ _COMMANDS = {
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "devices": "list audio inputs and OpenCL devices, and which would be used",
     "config": "print, merge or check configuration",
+    "tune": "search this machine's device for the fastest FFT kernels, save the result",
+    "bench": "measure the FFT engine and its peers",
     "selftest": "prove the numbers on this machine's device",
 }
 

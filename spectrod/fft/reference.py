@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from spectrod.fft.lengths import is_smooth
 from spectrod.fft.stage import TransformSpec
 
-_SMOOTH_PRIMES = (2, 3, 5, 7, 11, 13)
+# Radices of the kernels go up to it; other lengths take Bluestein's algorithm.
+_RADIX_MAX = 13
 _SINGLE_LIMIT_AT_1024 = 1.95e-7
 # Of float64's unit to float32's, and room for what a long double that is a double adds.
 _DOUBLE_RATIO = 1.25 * 2.0**-29
@@ -68,7 +70,7 @@ def error_limit(spec: TransformSpec) -> float:
     limit = _SINGLE_LIMIT_AT_1024 * sqrt(max(log2(spec.n), 5.0) / 10.0)
     if spec.precision == "double":
         limit *= _DOUBLE_RATIO
-    return limit if _is_smooth(spec.n) else limit * _OTHER_LENGTHS_FACTOR
+    return limit if is_smooth(spec.n, _RADIX_MAX) else limit * _OTHER_LENGTHS_FACTOR
 
 
 def _dtype(spec: TransformSpec, *, is_real: bool) -> np.dtype[Any]:
@@ -80,10 +82,3 @@ def _wide(spec: TransformSpec, *, is_real: bool) -> DTypeLike:
     if spec.precision == "double" and spec.n <= _LONG_DOUBLE_N_MAX:
         return np.longdouble if is_real else np.clongdouble
     return np.float64 if is_real else np.complex128
-
-
-def _is_smooth(n: int) -> bool:
-    for prime in _SMOOTH_PRIMES:
-        while n % prime == 0:
-            n //= prime
-    return n == 1

@@ -254,10 +254,15 @@ class _Search:
             precision=spec.precision,
             family=winner.candidate.family,
             params=_values(winner.candidate.params),
-            gb_per_s=gigabytes / winner.seconds,
-            untuned_gb_per_s=gigabytes / self._untuned.seconds if self._untuned else 0.0,
-            relative_l2=winner.error,
+            gb_per_s=_figures(gigabytes / winner.seconds),
+            untuned_gb_per_s=_figures(gigabytes / self._untuned.seconds if self._untuned else 0.0),
+            relative_l2=_figures(winner.error),
         )
+
+
+def _figures(value: float) -> float:
+    """Round to what a measurement is worth."""
+    return float(f"{value:.4g}")
 
 
 def _values(params: Params) -> dict[str, Any]:

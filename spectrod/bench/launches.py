@@ -1,0 +1,123 @@
+"""Where the time of a transform goes: kernel by kernel, and against the size of work-groups."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from spectrod.bench.transforms import Row, work_of
+from spectrod.fft.arena import Arena
+from spectrod.fft.radix2 import RADIX2, Radix2Params
+from spectrod.fft.select import make_stage
+from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.transpose import DeviceTranspose, tile_shape
+from spectrod.opencl.context import Context, Size, event_seconds
+from spectrod.opencl.devices import DeviceInfo
+
+GROUP_ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Sizes of work-groups, those of the OpenCL Programming Book's table."""
+
+_RUNS = 5
+
+
+class ProfilingContext(Context):
+    """A context that writes down which kernels were launched."""
+
+    def __init__(self, device: DeviceInfo) -> None:
+        super().__init__(device, profiling=True)
+        self.launched: list[tuple[str, Any]] = []
+
+    def launch(self, kernel: Any, global_size: Size, local_size: Size) -> Any:
+        """As ``Context.launch``; the kernel's name and the event are kept."""
+        event = super().launch(kernel, global_size, local_size)
+        self.launched.append((kernel.function_name, event))
+        return event
+
+
+def profile(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
+    """Measure each kernel launch of our transform.
+
+    Parameters
+    ----------
+    arena : Arena
+        In a ``ProfilingContext``.
+    spec : TransformSpec
+        What to compute.
+
+    Yields
+    ------
+    row : Row
+        See ``spectrod.bench.tables.LAUNCHES``; medians of several runs, in the order of the
+        launches.
+    """
+    context = arena.context
+    assert isinstance(context, ProfilingContext)
+    stage = make_stage(context, spec)
+    arena.device_seconds(stage)  # warms up
+    runs = []
+    for _ in range(_RUNS):
+        context.launched.clear()
+        arena.device_seconds(stage)
+        runs.append([event_seconds(event) for _, event in context.launched])
+    names = [name for name, _ in context.launched]
+    times = [median(column) for column in zip(*runs, strict=True)]
+    work = work_of(arena, spec)
+    for name, seconds in zip(names, times, strict=True):
+        yield {
+            "n": spec.n,
+            "kind": spec.kind,
+            "precision": spec.precision,
+            "batch": work.batch,
+            "kernel": name,
+            "seconds": seconds,
+            "share": seconds / sum(times),
+            "gb_per_s": work.n_bytes / seconds / 1e9,
+        }
+
+
+def work_groups(device: DeviceInfo, edge: int) -> Iterator[Row]:
+    """Measure kernels against the size of their work-groups, as the OpenCL Programming Book does.
+
+    Parameters
+    ----------
+    device : DeviceInfo
+        To measure.
+    edge : int
+        Of a square of complex values in single precision, a power of two: the butterflies of the
+        radix-2 baseline run along its rows, and it is transposed.
+
+    Yields
+    ------
+    row : Row
+        See ``spectrod.bench.tables.GROUPS``. The transposes take no groups above some size.
+    """
+    spec = TransformSpec(edge)
+    for group_items in GROUP_ITEMS:
+        if group_items > device.max_work_group_size:
+            return
+        # A device that is said to take no more: what adapts to the limits takes just that.
+        context = Context(replace(device, max_work_group_size=group_items), profiling=True)
+        arena = Arena(context, "single", edge * edge, edge)
+        stage = RADIX2.build(context, spec, Radix2Params(group_items=group_items))
+        arena.device_seconds(stage)  # warms up
+        row: Row = {"group_items": group_items}
+        row["butterflies"] = median(arena.device_seconds(stage) for _ in range(_RUNS))
+        yield row | _transposes(context, edge)
+        context.close()
+
+
+def _transposes(context: Context, edge: int) -> Row:
+    """Measure the tiled and the naive transpose of a square."""
+    if prod(tile_shape(context.device, 8)) != context.device.max_work_group_size:
+        return {}
+    source, out = context.table(np.ones((edge, edge), np.complex64)), context.allocate(8 * edge**2)
+    lines = Lines(out, edge * edge), Lines(source, edge * edge)
+    row = {}
+    for name, tiled in (("tiled", True), ("naive", False)):
+        transpose = DeviceTranspose(context, 8, tiled=tiled, in_registers=False)
+        launches = (transpose.launch(*lines, 1, edge, edge) for _ in range(_RUNS + 1))
+        row[name] = median([event_seconds(event) for event in launches][1:])
+    return row

@@ -1,0 +1,169 @@
+"""The measurements of the five systems that spectrod grows from, repeated on this machine.
+
+E. Bainville's radix-2 transform (2010); G. Iodice's mixed radix (2016); the transforms in global
+and local memory of a thesis (Linköping, 2016), with its plain loop; AMD's batch mode and 2D
+transforms (2011). The table of the OpenCL Programming Book is
+``spectrod.bench.launches.work_groups``.
+"""
+
+import cmath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from spectrod.bench.transforms import Row
+from spectrod.fft.arena import Arena
+from spectrod.fft.inplace import INPLACE
+from spectrod.fft.radix2 import RADIX2, Radix2Params
+from spectrod.fft.select import make_stage
+from spectrod.fft.stage import Family, Lines, Stage, TransformSpec
+from spectrod.fft.timing import Timer, median_seconds
+from spectrod.fft.transpose import DeviceTranspose
+from spectrod.opencl.context import Context, event_seconds
+
+_ROUNDS, _ROUNDS_S = 9, 1.0
+_EDGES = (64, 128, 256, 512, 1024, 2048)
+_BATCHES = (1, 16, 256, 4096)
+_LOOP_N = 1024
+
+
+def measure(context: Context) -> Iterator[Row]:
+    """Repeat all of them on one device.
+
+    Parameters
+    ----------
+    context : Context
+        The device, with profiling.
+
+    Yields
+    ------
+    row : Row
+        See ``spectrod.bench.tables.SEEDS``; medians of times taken in turns.
+    """
+    for part in (_radix2, _mixed_radix, _batches, _plain_loop, _transposes):
+        yield from part(context)
+
+
+def _radix2(context: Context) -> Iterator[Row]:
+    """Measure one long transform in log2(n) passes, with vectors of one, two and four."""
+    n = 1 << (24 if context.device.kind == "gpu" else 20)
+    arena, spec = Arena(context, "single", n, n), TransformSpec(n)
+    stages = {
+        f"vectors of {v}": RADIX2.build(context, spec, Radix2Params(vector=v)) for v in (1, 2, 4)
+    }
+    yield from _compare("radix 2, all passes", f"{n}", _device_timers(arena, stages))
+    events = arena.launch(stages["vectors of 1"])
+    times = [event_seconds(event) for event in events]
+    yield from _rows("radix 2, one pass", f"{n}", {"shortest": min(times), "longest": max(times)})
+
+
+def _mixed_radix(context: Context) -> Iterator[Row]:
+    """Compare the baseline, the in-place digit-reversed form, and ours."""
+    for n in (256, 4096, 1 << 16):
+        arena, spec = Arena(context, "single", 1 << 20, n), TransformSpec(n)
+        stages = {
+            "radix 2": _untuned(RADIX2, context, spec),
+            "mixed radix in place": _untuned(INPLACE, context, spec),
+            "spectrod": make_stage(context, spec),
+        }
+        yield from _compare("radix 2 and mixed, 2^20 points", f"{n}", _device_timers(arena, stages))
+
+
+def _batches(context: Context) -> Iterator[Row]:
+    """Time a transform alone and in batches: launches and transfers are shared there."""
+    spec = TransformSpec(_LOOP_N)
+    stage = make_stage(context, spec)
+    times = {}
+    for batch in _BATCHES:
+        arena = Arena(context, "single", batch * spec.n, spec.n)
+        (seconds,) = _medians([partial(arena.wall_seconds, stage)])
+        times[f"in a batch of {batch}"] = seconds / batch
+    yield from _rows("a transform in a batch", f"{spec.n}", times)
+
+
+def _plain_loop(context: Context) -> Iterator[Row]:
+    """Compare with plain loops, in Python, and with NumPy."""
+    arena, spec = Arena(context, "single", _LOOP_N, _LOOP_N), TransformSpec(_LOOP_N)
+    stage, x = make_stage(context, spec), arena.lines(spec, 1)[0]
+    values = [complex(value) for value in x]
+    timers: dict[str, Timer] = {
+        "Python loop": _wall(lambda: loop_fft(values)),
+        "numpy.fft": _wall(lambda: np.fft.fft(x)),
+        "spectrod": partial(arena.wall_seconds, stage),
+    }
+    yield from _compare("one transform, plain loop", f"{_LOOP_N}", timers)
+
+
+def loop_fft(values: Sequence[complex]) -> list[complex]:
+    """Transform 2^k complex values with nothing but loops: what a first program looks like."""
+    n = len(values)
+    bits = n.bit_length() - 1
+    x = [values[int(f"{i:0{bits}b}"[::-1], 2)] if bits else values[i] for i in range(n)]
+    span = 1
+    while span < n:
+        for k in range(span):
+            turn = cmath.exp(-1j * cmath.pi * k / span)
+            for i in range(k, n, 2 * span):
+                odd = turn * x[i + span]
+                x[i], x[i + span] = x[i] + odd, x[i] - odd
+        span *= 2
+    return x
+
+
+def _transposes(context: Context) -> Iterator[Row]:
+    """Compare the tiled transpose with the naive one."""
+    source = context.table(np.zeros(_EDGES[-1] ** 2, np.complex64))
+    out = context.allocate(8 * _EDGES[-1] ** 2)
+    kernels = {
+        "naive": DeviceTranspose(context, 8, tiled=False),
+        "tiled": DeviceTranspose(context, 8),
+    }
+    for edge in _EDGES:
+        lines = Lines(out, edge * edge), Lines(source, edge * edge)
+        timers = {
+            name: _event(partial(kernel.launch, *lines, 1, edge, edge))
+            for name, kernel in kernels.items()
+        }
+        yield from _compare("transpose", f"{edge} x {edge}", timers)
+
+
+def _untuned(family: Family, context: Context, spec: TransformSpec) -> Stage:
+    return family.build(context, spec, family.choose(spec, context.device))
+
+
+def _device_timers(arena: Arena, stages: Mapping[str, Stage]) -> dict[str, Timer]:
+    return {name: partial(arena.device_seconds, stage) for name, stage in stages.items()}
+
+
+def _event(launch: Callable[[], Any]) -> Timer:
+    return lambda: event_seconds(launch())
+
+
+def _wall(call: Callable[[], Any]) -> Timer:
+    def seconds() -> float:
+        start = perf_counter()
+        call()
+        return perf_counter() - start
+
+    return seconds
+
+
+def _medians(timers: Sequence[Timer]) -> list[float]:
+    for timer in timers:
+        timer()  # warms up
+    return median_seconds(timers, _ROUNDS, _ROUNDS_S)
+
+
+def _compare(measure: str, size: str, timers: Mapping[str, Timer]) -> Iterator[Row]:
+    medians = _medians(list(timers.values()))
+    return _rows(measure, size, dict(zip(timers, medians, strict=True)))
+
+
+def _rows(measure: str, size: str, times: Mapping[str, float]) -> Iterator[Row]:
+    first = next(iter(times.values()))
+    for what, seconds in times.items():
+        row = {"measure": measure, "size": size, "what": what}
+        yield row | {"seconds": seconds, "speed": first / seconds}

@@ -1,0 +1,125 @@
+"""Tables of measurements for a terminal: one line a row, printed as it comes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes
+    ----------
+    key : str
+        Name of the value in a row.
+    heading : str
+        What stands above it.
+    width : int
+        Characters; texts are aligned to the left, numbers to the right.
+    text : callable
+        From the value to what is printed.
+    """
+
+    key: str
+    heading: str
+    width: int
+    text: Callable[[Any], str] = str
+
+
+def heading(columns: Sequence[Column]) -> str:
+    """Write the line above a table."""
+    return " ".join(f"{column.heading:>{column.width}}" for column in columns).rstrip()
+
+
+def line(columns: Sequence[Column], row: Mapping[str, Any]) -> str:
+    """Write a row; what it has no value of stays empty, and why it failed ends it."""
+    cells = (_cell(column, row.get(column.key)) for column in columns)
+    return " ".join([*cells, row.get("failed", "")]).rstrip()
+
+
+def _cell(column: Column, value: Any) -> str:
+    return f"{'' if value is None else column.text(value):>{column.width}}"
+
+
+def microseconds(seconds: float) -> str:
+    """Write a time with a precision of at most 10 ns."""
+    return f"{seconds * 1e6:.{2 if seconds < 1e-3 else 0}f}"
+
+
+def _fixed(digits: int) -> Callable[[float], str]:
+    return lambda value: f"{value:.{digits}f}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _error(value: float) -> str:
+    return f"{value:.1e}"
+
+
+def _compact(params: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}".replace(", ", ",") for name, value in params.items())
+
+
+TRANSFORMS = (
+    Column("n", "n", 9),
+    Column("kind", "kind", 4),
+    Column("precision", "precision", 9),
+    Column("batch", "batch", 8),
+    Column("what", "what", 16),
+    Column("seconds", "us", 10, microseconds),
+    Column("gflop_per_s", "GFLOP/s", 8, _fixed(1)),
+    Column("gb_per_s", "GB/s", 7, _fixed(1)),
+    Column("copy_share", "of copy", 7, _percent),
+    Column("relative_l2", "error", 8, _error),
+    Column("speed", "speed", 6, _fixed(2)),
+)
+"""Of ``spectrod.bench.transforms``; speed is relative to the first row of the transform."""
+
+LAUNCHES = (
+    Column("n", "n", 9),
+    Column("kind", "kind", 4),
+    Column("precision", "precision", 9),
+    Column("batch", "batch", 8),
+    Column("kernel", "kernel", 24),
+    Column("seconds", "us", 10, microseconds),
+    Column("share", "share", 6, _percent),
+    Column("gb_per_s", "GB/s", 7, _fixed(1)),
+)
+"""Of ``spectrod.bench.launches.profile``; GB/s count one read and one write of the data."""
+
+GROUPS = (
+    Column("group_items", "group", 6),
+    Column("butterflies", "butterflies us", 15, microseconds),
+    Column("tiled", "transpose us", 13, microseconds),
+    Column("naive", "naive us", 13, microseconds),
+)
+"""Of ``spectrod.bench.launches.work_groups``."""
+
+TUNED = (
+    Column("n", "n", 9),
+    Column("kind", "kind", 4),
+    Column("precision", "precision", 9),
+    Column("family", "family", 10),
+    Column("untuned_gb_per_s", "untuned GB/s", 12, _fixed(2)),
+    Column("gb_per_s", "tuned GB/s", 10, _fixed(2)),
+    Column("gain", "gain", 5, _fixed(2)),
+    Column("relative_l2", "error", 8, _error),
+    Column("n_tried", "tried", 5),
+    Column("n_refused", "refused", 7),
+)
+"""Of ``spectrod.fft.tuner.Outcome``."""
+
+SAVED = (*TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compact(value)}"))
+"""Of ``spectrod.fft.wisdom.Result``."""
+
+SEEDS = (
+    Column("measure", "measure", 36),
+    Column("size", "size", 12),
+    Column("what", "what", 24),
+    Column("seconds", "us", 12, microseconds),
+    Column("speed", "speed", 8, _fixed(2)),
+)
+"""Of ``spectrod.bench.seeds``; speed is relative to the first row of the measure and size."""

@@ -1,0 +1,162 @@
+"""Speed and error of batches of transforms on one device: ours, its variants, and the peers'."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from spectrod.bench import peers
+from spectrod.bench.peers import Run
+from spectrod.bench.work import Work, require_right
+from spectrod.errors import ConfigError, DeviceError, UnavailableError
+from spectrod.fft import reference
+from spectrod.fft.arena import Arena
+from spectrod.fft.inplace import INPLACE
+from spectrod.fft.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
+from spectrod.fft.select import families, make_stage
+from spectrod.fft.stage import Family, Params, Stage, TransformSpec
+from spectrod.fft.timing import median_seconds
+from spectrod.opencl.devices import DeviceInfo
+
+Row = dict[str, Any]
+"""Names and values: a line of a table, an object of a JSON report."""
+
+OURS = "spectrod"
+
+_ROUNDS, _ROUNDS_S = 25, 1.0
+_GPU_POINTS, _CPU_POINTS = (1 << 26,), (1 << 16, 1 << 22)
+# A peer in float32 need not be as good as ours to be a peer; a wrong one is off by far more.
+_PEER_FACTOR = 30.0
+# Native sines are as good as the driver likes; a wrong kernel is off by far more.
+_VARIANT_LIMIT = 1e-3
+
+
+def default_points(device: DeviceInfo) -> tuple[int, ...]:
+    """Points a batch: far more than a GPU's caches hold; on others one batch in cache, one not."""
+    return _GPU_POINTS if device.kind == "gpu" else _CPU_POINTS
+
+
+def compare(arena: Arena, spec: TransformSpec, names: Sequence[str]) -> Iterator[Row]:
+    """Measure ours and peers in turns.
+
+    Parameters
+    ----------
+    arena : Arena
+        Device, precision and size of the batch.
+    spec : TransformSpec
+        What to compute.
+    names : sequence of str
+        Of the peers, see ``spectrod.bench.peers.PEERS``.
+
+    Yields
+    ------
+    row : Row
+        Of ours, then of each peer; of one that does not work only ``what`` and ``failed``.
+
+    Raises
+    ------
+    InternalError
+        If our result is wrong.
+    """
+    work = work_of(arena, spec)
+    ours = prepare_stage(arena, make_stage(arena.context, spec))
+    error = work.error(ours.result())
+    require_right(OURS, spec, error, reference.error_limit(spec))
+    strict = work.strict()
+    prepared, failed = {OURS: (ours, error)}, []
+    for name in names:
+        if spec.kind not in peers.PEERS[name].kinds:
+            continue
+        try:
+            prepared[name] = prepare_peer(name, strict, arena.context.device)
+        except UnavailableError as reason:
+            failed.append({"what": name, "failed": str(reason)})
+    yield from measure(arena, work, prepared)
+    yield from ({**_place(work), **row} for row in failed)
+
+
+def variants(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
+    """Measure every family's untuned choice, and the baseline's four ways to get its twiddles."""
+    work = work_of(arena, spec)
+    prepared, failed = {}, []
+    for name, family, params in _variants(spec, arena.context.device):
+        try:
+            run = prepare_stage(arena, family.build(arena.context, spec, params))
+            error = work.error(run.result())
+        except (ConfigError, DeviceError) as reason:
+            failed.append({"what": name, "failed": str(reason).splitlines()[0]})
+            continue
+        require_right(name, spec, error, _VARIANT_LIMIT)
+        prepared[name] = run, error
+    yield from measure(arena, work, prepared)
+    yield from ({**_place(work), **row} for row in failed)
+
+
+def work_of(arena: Arena, spec: TransformSpec) -> Work:
+    """Take the values of a whole batch."""
+    return Work(spec, arena.lines(spec, arena.batch(spec)))
+
+
+def prepare_stage(arena: Arena, stage: Stage) -> Run:
+    """Make one of our stages ready: on CPUs timed by the wall's clock, as what runs beside it is.
+
+    Elsewhere by the device's: from the start of the first kernel to the end of the last.
+    """
+    is_cpu = arena.context.device.kind == "cpu"
+    clock = arena.wall_seconds if is_cpu else arena.device_seconds
+    return Run(lambda: clock(stage), lambda: arena.result(stage, arena.batch(stage.spec)))
+
+
+def measure(arena: Arena, work: Work, prepared: Mapping[str, tuple[Run, float]]) -> Iterator[Row]:
+    """Time runs in turns with each other and with a copy on the device.
+
+    Parameters
+    ----------
+    arena : Arena
+        Where ours run.
+    work : Work
+        What all of them compute.
+    prepared : mapping of str to (Run, float)
+        Runs that are warmed up and right, with their errors, by name; the first is compared with.
+
+    Yields
+    ------
+    row : Row
+        See ``spectrod.bench.tables.TRANSFORMS``.
+    """
+    timers = [arena.copy_seconds, *(run.seconds for run, _ in prepared.values())]
+    copy_seconds, *times = median_seconds(timers, _ROUNDS, _ROUNDS_S)
+    copy_rate = arena.copy_bytes / copy_seconds
+    for (name, (_, error)), seconds in zip(prepared.items(), times, strict=True):
+        rate = work.n_bytes / seconds
+        yield {
+            **_place(work),
+            "what": name,
+            "seconds": seconds,
+            "gflop_per_s": work.flops / seconds / 1e9,
+            "gb_per_s": rate / 1e9,
+            "copy_share": rate / copy_rate,
+            "relative_l2": error,
+            "speed": times[0] / seconds,
+        }
+
+
+def _place(work: Work) -> Row:
+    spec = work.spec
+    return {"n": spec.n, "kind": spec.kind, "precision": spec.precision, "batch": work.batch}
+
+
+def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
+    """Make a peer ready and check its result; as ``spectrod.bench.peers.prepare``."""
+    run, error = peers.prepare(name, work, device)
+    if not error <= _PEER_FACTOR * reference.error_limit(work.spec):
+        raise UnavailableError(f"wrong: relative L2 error {error:.1e}")
+    return run, error
+
+
+def _variants(spec: TransformSpec, device: DeviceInfo) -> Iterator[tuple[str, Family, Params]]:
+    """Name, family and parameters of what computes this on this device."""
+    for name, family in (families(device) | {INPLACE.name: INPLACE}).items():
+        if family.supports(spec, device) and family is not RADIX2:
+            yield name, family, family.choose(spec, device)
+    if RADIX2.supports(spec, device):
+        for mode in TWIDDLE_MODES:
+            yield f"{RADIX2.name} {mode}", RADIX2, Radix2Params(mode)

@@ -1,0 +1,133 @@
+"""``spectrod tune``: search this machine's devices for the fastest kernels, save the result."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from spectrod.bench.tables import SAVED, TUNED, heading, line
+from spectrod.cli.numbers import count, seconds
+from spectrod.errors import DeviceError
+from spectrod.fft import wisdom
+from spectrod.fft.arena import Arena
+from spectrod.fft.select import families
+from spectrod.fft.stage import Kind, Precision, TransformSpec
+from spectrod.fft.tuner import Outcome, Progress, default_points, tune
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo, choose
+
+_SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("--size", nargs="+", type=count, default=_SIZES, metavar="N")
+    parser.add_argument("--kind", nargs="+", choices=get_args(Kind), default=get_args(Kind))
+    parser.add_argument("--precision", nargs="+", choices=get_args(Precision), default=("single",))
+    parser.add_argument("--device", default="", metavar="NAME", help="see spectrod devices")
+    parser.add_argument(
+        "--seconds", type=seconds, default=5.0, metavar="S", help="budget of a transform (5)"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="save there instead")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--show", action="store_true", help="list what is saved, and where")
+    group.add_argument("--forget", action="store_true", help="delete what is saved")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tune, and save after each transform, so that an interruption loses one at most."""
+    device = choose(args.device)
+    if args.show:
+        _show(device)
+    elif args.forget:
+        _forget(device)
+    else:
+        _tune(args, device)
+    return 0
+
+
+def _show(device: DeviceInfo) -> None:
+    print(f"{device.label} (driver {device.driver}): {wisdom.file_for(device)}")
+    print(heading(SAVED))
+    for result in wisdom.results(device):
+        print(line(SAVED, _as_row(result)))
+
+
+def _forget(device: DeviceInfo) -> None:
+    path = wisdom.file_for(device)
+    print(f"deleted {path}" if wisdom.forget(device) else f"{path}: there was none")
+
+
+def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
+    path = args.output or wisdom.file_for(device)
+    context = Context(device, profiling=True)
+    print(f"{device.label} (driver {device.driver}), results in {path}")
+    print(heading(TUNED))
+    try:
+        for outcome in _outcomes(args, context):
+            if outcome.result is not None:
+                wisdom.save(device, [outcome.result], path)
+            _print(outcome)
+    finally:
+        context.close()
+
+
+def _specs(args: argparse.Namespace, device: DeviceInfo) -> dict[Precision, list[TransformSpec]]:
+    """List what is asked for: complex transforms first, as others are made of them."""
+    if "double" in args.precision and not device.has_fp64:
+        raise DeviceError(f"{device.label} has no double precision")
+    kinds = sorted(set(args.kind), key=get_args(Kind).index)
+    return {
+        precision: [TransformSpec(n, k, k == "c2r", precision) for k in kinds for n in args.size]
+        for precision in args.precision
+    }
+
+
+def _outcomes(args: argparse.Namespace, context: Context) -> Iterator[Outcome]:
+    device, status = context.device, _Status()
+    for precision, specs in _specs(args, device).items():
+        arena = Arena(context, precision, default_points(device), max(args.size))
+        for spec in specs:
+            yield tune(arena, families(device), spec, args.seconds, status.update)
+            status.clear()
+
+
+def _print(outcome: Outcome) -> None:
+    spec, result = outcome.spec, outcome.result
+    counts = {"n_tried": outcome.n_tried, "n_refused": outcome.n_refused}
+    found = _as_row(result) if result else {"failed": "nothing works"}
+    row = {"n": spec.n, "kind": spec.kind, "precision": spec.precision, **counts, **found}
+    print(line(TUNED, row), flush=True)
+    for text in outcome.wrong:
+        print(f"  dropped as wrong: {text}", flush=True)
+
+
+def _as_row(result: wisdom.Result) -> dict[str, object]:
+    row = {name: getattr(result, name) for name in result.__struct_fields__}
+    untuned = result.untuned_gb_per_s
+    return row | ({"gain": result.gb_per_s / untuned} if untuned else {})
+
+
+class _Status:
+    """A line on standard error that says how far the search is, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
+
+    def update(self, progress: Progress) -> None:
+        """Show the number of candidates and the best time so far."""
+        spec = progress.spec
+        self._write(
+            f"n={spec.n} {spec.kind} {spec.precision}: {progress.n_tried} tried, "
+            f"best {progress.best_seconds * 1e6:.1f} us"
+        )
+
+    def clear(self) -> None:
+        """Erase the line."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self._is_shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
