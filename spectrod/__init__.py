@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spectrod import client
+    from spectrod import client, fft
     from spectrod.analysis.spectrogram import Spectrogram, spectrogram
     from spectrod.analysis.stft import Stft
 
-__all__ = ["Spectrogram", "Stft", "__version__", "client", "spectrogram"]
+__all__ = ["Spectrogram", "Stft", "__version__", "client", "fft", "spectrogram"]
 
 __version__ = "0.1.0"
 
@@ -24,8 +24,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "client":
-        return import_module("spectrod.client")
+    if name in ("client", "fft"):
+        return import_module(f"spectrod.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'spectrod' has no attribute {name!r}")

@@ -14,6 +14,7 @@ from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo, identify
 from spectrod.opencl.program import build_program, check_compiler
 from spectrod.opencl.source import Defines
+from spectrod.opencl.workspace import Workspace
 
 Size = tuple[int, ...]
 
@@ -50,6 +51,8 @@ class Context:
         Where the commands go.
     lock : RLock
         Held from a kernel's first argument to its launch by those who share kernels or scratch.
+    workspace : Workspace
+        For the holder of the lock.
     table_bytes : int
         Size of all tables ever made here [bytes].
 
@@ -75,6 +78,7 @@ class Context:
         self.device = device
         self.lock = RLock()
         self.table_bytes = 0
+        self.workspace = Workspace(self.allocate)
         self._programs: dict[tuple[str, Defines], Any] = {}
 
     @classmethod
@@ -212,6 +216,7 @@ class Context:
         """Wait for the device and forget the programs; buffers go with the plans that hold them."""
         self.finish()
         self._programs.clear()
+        self.workspace.clear()
 
     @staticmethod
     @contextmanager

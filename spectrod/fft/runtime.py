@@ -1,0 +1,149 @@
+"""The devices in use and the transforms made for them, shared by all callers in a process."""
+
+from collections import OrderedDict
+from threading import RLock
+from typing import Any
+
+from spectrod.errors import DeviceError
+from spectrod.fft.stage import TransformSpec
+from spectrod.fft.transform import LineTransform
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo, list_devices, matching
+
+_Key = tuple[int, TransformSpec]
+
+
+class TransformCache:
+    """The most recently used transforms, bounded in number and in the size of their tables.
+
+    Parameters
+    ----------
+    max_count, max_bytes : int
+        Bounds; the last transform asked for is kept in any case.
+    """
+
+    def __init__(self, max_count: int = 64, max_bytes: int = 1 << 30) -> None:
+        self._max_count = max_count
+        self._max_bytes = max_bytes
+        self._transforms: OrderedDict[_Key, LineTransform] = OrderedDict()
+        self._lock = RLock()
+
+    def get(self, context: Context, spec: TransformSpec) -> LineTransform:
+        """Transform for a device, made if need be: then others wait.
+
+        Raises
+        ------
+        ConfigError, DeviceError, KernelBuildError
+            As ``make_stage``.
+        """
+        key = id(context), spec  # the transform keeps its context, and with it the id
+        with self._lock:
+            if key not in self._transforms:
+                self._transforms[key] = LineTransform(context, spec)
+            self._transforms.move_to_end(key)
+            while len(self._transforms) > 1 and self._is_over():
+                self._transforms.popitem(last=False)
+            return self._transforms[key]
+
+    def clear(self) -> None:
+        """Forget all; what is in use stays until it is done."""
+        with self._lock:
+            self._transforms.clear()
+
+    def __len__(self) -> int:
+        return len(self._transforms)
+
+    def _is_over(self) -> bool:
+        n_bytes = sum(transform.table_bytes for transform in self._transforms.values())
+        return len(self._transforms) > self._max_count or n_bytes > self._max_bytes
+
+
+class Devices:
+    """The default device, opened when it is first needed, and the queues that callers brought.
+
+    Parameters
+    ----------
+    max_queues : int
+        Callers' queues that are remembered, with their programs.
+    """
+
+    def __init__(self, max_queues: int = 8) -> None:
+        self._max_queues = max_queues
+        self._default: Context | None = None
+        self._adopted: OrderedDict[int, Context] = OrderedDict()
+        self._lock = RLock()
+
+    def default(self) -> Context:
+        """Open the best device that works, or the one chosen; DeviceError if there is none."""
+        with self._lock:
+            if self._default is None:
+                self._default = open_first("")
+            return self._default
+
+    def choose(self, name: str) -> DeviceInfo:
+        """Make another device the default one, as ``use_device``."""
+        with self._lock:
+            self._default = open_first(name)
+            return self._default.device
+
+    def of_queue(self, queue: Any) -> Context:
+        """Context that works in a caller's queue.
+
+        Raises
+        ------
+        ConfigError, DeviceError
+            As ``Context.adopt``.
+        """
+        with self._lock:
+            key = queue.int_ptr  # which the context keeps from being used again
+            if key not in self._adopted:
+                self._adopted[key] = Context.adopt(queue)
+            self._adopted.move_to_end(key)
+            while len(self._adopted) > self._max_queues:
+                self._adopted.popitem(last=False)
+            return self._adopted[key]
+
+
+def open_first(name: str) -> Context:
+    """Open the first device that a name means and that works.
+
+    Raises
+    ------
+    DeviceError
+        If none does: why the best of them does not.
+    """
+    failures = []
+    for device in matching(name, list_devices()):
+        try:
+            return Context(device)
+        except DeviceError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+DEVICES = Devices()
+TRANSFORMS = TransformCache()
+
+
+def use_device(name: str) -> DeviceInfo:
+    """Choose where arrays of the host are transformed from now on.
+
+    Plans that exist keep their device. pyopencl's arrays are transformed where they are.
+
+    Parameters
+    ----------
+    name : str
+        Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"`` or a platform's index ``"0"``;
+        ``""`` for the best.
+
+    Returns
+    -------
+    device : DeviceInfo
+        What is used.
+
+    Raises
+    ------
+    DeviceError
+        If no such device is there and works.
+    """
+    return DEVICES.choose(name)
