@@ -7,12 +7,14 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.bluestein import BluesteinFamily
 from spectrod.fft.local import LOCAL
+from spectrod.fft.multipass import MULTIPASS
 from spectrod.fft.realhalf import RealFamily
+from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import Family, Params, Stage, TransformSpec
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
-_CPU_FIRST: tuple[str, ...] = ()
+_CPU_FIRST = (SIMD.name,)
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,13 @@ def make_stage(context: Context, spec: TransformSpec) -> Stage:
 
 
 # Each family takes its own parameters only, which the type Family does not express.
-_FAMILIES: tuple[Any, ...] = (LOCAL, RealFamily(make_stage), BluesteinFamily(make_stage))
+_FAMILIES: tuple[Any, ...] = (
+    LOCAL,
+    MULTIPASS,
+    RealFamily(make_stage),
+    BluesteinFamily(make_stage),
+    SIMD,
+)
 FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}
 """By name, in the order of preference of GPUs."""
 
