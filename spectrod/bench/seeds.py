@@ -28,6 +28,8 @@ _ROUNDS, _ROUNDS_S = 9, 1.0
 _EDGES = (64, 128, 256, 512, 1024, 2048)
 _BATCHES = (1, 16, 256, 4096)
 _LOOP_N = 1024
+_LONG = {"gpu": 1 << 24}
+_LONG_ELSEWHERE = 1 << 20
 
 
 def measure(context: Context) -> Iterator[Row]:
@@ -49,7 +51,7 @@ def measure(context: Context) -> Iterator[Row]:
 
 def _radix2(context: Context) -> Iterator[Row]:
     """Measure one long transform in log2(n) passes, with vectors of one, two and four."""
-    n = 1 << (24 if context.device.kind == "gpu" else 20)
+    n = _LONG.get(context.device.kind, _LONG_ELSEWHERE)
     arena, spec = Arena(context, "single", n, n), TransformSpec(n)
     stages = {
         f"vectors of {v}": RADIX2.build(context, spec, Radix2Params(vector=v)) for v in (1, 2, 4)

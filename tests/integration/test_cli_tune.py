@@ -1,0 +1,96 @@
+"""``spectrod tune`` as a user runs it, on the first device that works."""
+
+import json
+
+import pytest
+
+from spectrod.cli import main
+from spectrod.cli import tune as command
+from spectrod.errors import DeviceError
+from spectrod.fft import wisdom
+from spectrod.fft.select import make_stage
+from spectrod.fft.stage import TransformSpec
+from spectrod.opencl.context import Context
+
+QUICK = ["--size", "64", "--kind", "c2c", "--seconds", "0.1"]
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(wisdom, "SHIPPED", tmp_path / "shipped")
+    wisdom._known.cache_clear()
+    yield
+    wisdom._known.cache_clear()
+
+
+@pytest.fixture
+def device(opencl_device, monkeypatch):
+    """The device under test, which the command is told by its number."""
+    monkeypatch.setattr(command, "choose", lambda _: opencl_device)
+    return opencl_device
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
+    """The winner is in the file, is listed, makes the next stage, and is gone when forgotten."""
+    spec = TransformSpec(60, kind, kind == "c2r")
+    assert main(["tune", "--size", "60", "--kind", kind, "--seconds", "0.3"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split()[:3] == ["60", kind, "single"]
+    (saved,) = json.loads(wisdom.file_for(device).read_text())["results"]
+    assert wisdom.lookup(device, spec) == (saved["family"], saved["params"])
+    context = Context(device)
+    assert make_stage(context, spec).spec == spec
+    context.close()
+    assert main(["tune", "--show"]) == 0
+    assert f"60  {kind}    single" in capsys.readouterr().out
+    assert main(["tune", "--forget"]) == 0
+    assert "deleted" in capsys.readouterr().out
+    assert wisdom.lookup(device, spec) is None
+    assert main(["tune", "--forget"]) == 0
+    assert "there was none" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_interruption_keeps_what_is_tuned(device, monkeypatch, tmp_path, capsys):
+    """Ctrl-C during the second transform: exit code 130, and the first is in the file."""
+    search = command.tune
+
+    def interrupted(arena, families, spec, *rest):
+        if spec.n == 128:
+            raise KeyboardInterrupt
+        return search(arena, families, spec, *rest)
+
+    monkeypatch.setattr(command, "tune", interrupted)
+    file = tmp_path / "given" / "file.json"
+    assert main(["tune", *QUICK, "--size", "64", "128", "--output", str(file)]) == 130
+    assert capsys.readouterr().err == "spectrod: interrupted\n"
+    assert [result["n"] for result in json.loads(file.read_text())["results"]] == [64]
+    assert not wisdom.file_for(device).exists()
+
+
+BAD_ARGUMENTS = [
+    (["--size", "0"], 2, "argument --size: '0': must be at least 1"),
+    (["--size", "ten"], 2, "'ten': must be a whole number, such as 4096 or 2^12"),
+    (["--size", "2^27"], 2, "n=134217728: must be 1 to 67108864"),
+    (["--seconds", "-1"], 2, "'-1': must be a positive number of seconds"),
+    (["--seconds", "nan"], 2, "'nan': must be a positive number of seconds"),
+    (["--kind", "dct"], 2, "invalid choice: 'dct'"),
+    (["--show", "--forget"], 2, "not allowed with argument --show"),
+    ([*QUICK, "--output", "/proc/nowhere/x.json"], 74, "/proc/nowhere/x.json: "),
+]
+
+
+@pytest.mark.parametrize(("arguments", "exit_code", "text"), BAD_ARGUMENTS)
+def test_bad_arguments(device, arguments, exit_code, text, capsys):
+    """One line with the value and the rule, before anything is tuned."""
+    assert main(["tune", *arguments]) == exit_code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert text in line
+
+
+def test_a_device_that_is_not_there(capsys):
+    """The error lists what there is."""
+    assert main(["tune", "--device", "Voodoo"]) == DeviceError.exit_code
+    assert "device='Voodoo': no OpenCL device fits" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod.bench import peers
+from spectrod.bench.work import Work
+from spectrod.errors import ConfigError, UnavailableError
+from spectrod.fft import reference
+from spectrod.fft.stage import TransformSpec
+
+CPU = SimpleNamespace(kind="cpu")
+GPU = SimpleNamespace(kind="gpu")
+HOST_PEERS = [name for name, peer in peers.PEERS.items() if peer.device_kinds == ("cpu",)]
+INSTALLED = [name for name in HOST_PEERS if find_spec(peers.PEERS[name].module)]
+
+
+def work(kind, precision, n, *, inverse=False):
+    spec = TransformSpec(n, kind, inverse or kind == "c2r", precision)
+    values = np.random.default_rng(n).random(10 * spec.n_in, np.float64)
+    lines = values.view(complex) if kind != "r2c" else values
+    return Work(spec, lines.reshape(-1, spec.n_in).astype(reference.in_dtype(spec))).strict()
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("n", [15, 64])
+@pytest.mark.parametrize(
+    ("kind", "inverse"), [("c2c", False), ("c2c", True), ("r2c", False), ("c2r", False)]
+)
+def test_a_peer_computes_what_ours_does(name, precision, n, kind, inverse):
+    """Every library that is installed gives the unscaled transform, in the same precision."""
+    this = work(kind, precision, n, inverse=inverse)
+    run, error = peers.prepare(name, this, CPU)
+    assert error <= 2 * reference.error_limit(this.spec)
+    assert run.result().dtype == reference.out_dtype(this.spec)
+    assert run.seconds() > 0.0
+
+
+def test_what_is_installed_is_chosen():
+    """Without names, those that are installed and meant for the device; SciPy is here."""
+    assert "scipy.fft" in peers.choose_peers(None, CPU)
+    assert not set(HOST_PEERS) & set(peers.choose_peers(None, GPU))
+    assert peers.choose_peers([], CPU) == []
+    assert peers.choose_peers(["scipy.fft"], GPU) == ["scipy.fft"]
+
+
+def test_an_unknown_peer():
+    """The error lists those that there are."""
+    with pytest.raises(ConfigError, match=r"peer 'fftw': must be one of scipy\.fft, pyFFTW, mkl"):
+        peers.choose_peers(["fftw"], CPU)
+
+
+def test_a_peer_that_is_not_installed(monkeypatch):
+    """Asked for by name it is an error that says what is missing; else it is left out."""
+    monkeypatch.setattr(peers, "find_spec", lambda _: None)
+    assert peers.choose_peers(None, CPU) == []
+    with pytest.raises(UnavailableError, match=r"peer 'cuFFT': cupy is not installed"):
+        peers.choose_peers(["cuFFT"], CPU)
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (ImportError("no such library\nat all"), "no such library"),
+        (RuntimeError(), "RuntimeError"),
+        (MemoryError("too much"), "too much"),
+    ],
+)
+def test_a_peer_that_fails(monkeypatch, failure, text):
+    """Whatever a library says, one line of it is kept, and nothing else is stopped."""
+
+    class Broken:
+        def prepare(self, *_):
+            raise failure
+
+    monkeypatch.setitem(peers.PEERS, "broken", Broken())
+    with pytest.raises(UnavailableError, match=f"^{text}$"):
+        peers.prepare("broken", work("c2c", "single", 64), CPU)
