@@ -30,9 +30,11 @@ class ProfilingContext(Context):
         super().__init__(device, profiling=True)
         self.launched: list[tuple[str, Any]] = []
 
-    def launch(self, kernel: Any, global_size: Size, local_size: Size) -> Any:
+    def launch(
+        self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
+    ) -> Any:
         """As ``Context.launch``; the kernel's name and the event are kept."""
-        event = super().launch(kernel, global_size, local_size)
+        event = super().launch(kernel, global_size, local_size, offset)
         self.launched.append((kernel.function_name, event))
         return event
 

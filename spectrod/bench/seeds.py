@@ -13,14 +13,17 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.bench.transforms import Row
 from spectrod.fft.arena import Arena
 from spectrod.fft.inplace import INPLACE
+from spectrod.fft.plan2d import PlaneTransform
 from spectrod.fft.radix2 import RADIX2, Radix2Params
 from spectrod.fft.select import make_stage
-from spectrod.fft.stage import Family, Lines, Stage, TransformSpec
-from spectrod.fft.timing import Timer, median_seconds
+from spectrod.fft.stage import Family, Lines, Precision, Stage, TransformSpec
+from spectrod.fft.timing import Timer, median_seconds, span_seconds
+from spectrod.fft.transform import LineTransform
 from spectrod.fft.transpose import DeviceTranspose
 from spectrod.opencl.context import Context, event_seconds
 
@@ -45,7 +48,7 @@ def measure(context: Context) -> Iterator[Row]:
     row : Row
         See ``spectrod.bench.tables.SEEDS``; medians of times taken in turns.
     """
-    for part in (_radix2, _mixed_radix, _batches, _plain_loop, _transposes):
+    for part in (_radix2, _mixed_radix, _batches, _plain_loop, _transposes, _planes):
         yield from part(context)
 
 
@@ -130,6 +133,33 @@ def _transposes(context: Context) -> Iterator[Row]:
             for name, kernel in kernels.items()
         }
         yield from _compare("transpose", f"{edge} x {edge}", timers)
+
+
+def _planes(context: Context) -> Iterator[Row]:
+    """Time 2D transforms of a square with the data on the device, and from the host and back."""
+    for edge in _EDGES:
+        image = np.random.default_rng(edge).random((1, edge, edge)).astype(np.complex64)
+        single = _plane(context, edge, "single")
+        timers = {
+            "without transfers": _plane_timer(single, image),
+            "with transfers": _wall(partial(single.run, np.empty_like(image), image, 1.0)),
+            "numpy.fft": _wall(partial(np.fft.fft2, image)),
+        }
+        if context.device.has_fp64:
+            double = _plane(context, edge, "double")
+            timers["double, without transfers"] = _plane_timer(double, image.astype(np.complex128))
+        yield from _compare("2D transform", f"{edge} x {edge}", timers)
+
+
+def _plane(context: Context, edge: int, precision: Precision) -> PlaneTransform:
+    line = LineTransform(context, TransformSpec(edge, precision=precision))
+    return PlaneTransform(line, line)
+
+
+def _plane_timer(plane: PlaneTransform, image: NDArray[Any]) -> Timer:
+    source, out = plane.context.table(image), plane.context.allocate(image.nbytes)
+    launch = partial(plane.run_on_device, Lines(out, 0), Lines(source, 0), 1, 1.0)
+    return lambda: span_seconds(launch())
 
 
 def _untuned(family: Family, context: Context, spec: TransformSpec) -> Stage:

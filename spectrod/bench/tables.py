@@ -118,7 +118,7 @@ SAVED = (*TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compa
 SEEDS = (
     Column("measure", "measure", 36),
     Column("size", "size", 12),
-    Column("what", "what", 24),
+    Column("what", "what", 26),
     Column("seconds", "us", 12, microseconds),
     Column("speed", "speed", 8, _fixed(2)),
 )

@@ -13,12 +13,13 @@ from spectrod.bench.peers import PEERS, choose_peers
 from spectrod.bench.report import Report, describe_device, new_report
 from spectrod.bench.tables import Column, heading, line
 from spectrod.bench.transforms import Row
+from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count
 from spectrod.errors import DeviceError, StorageError
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import Kind, Precision, TransformSpec
 from spectrod.opencl.context import Context
-from spectrod.opencl.devices import DeviceInfo, list_devices, matching
+from spectrod.opencl.devices import DeviceInfo
 
 _SIZES = (64, 256, 1000, 1024, 4096, 1 << 16)
 _GROUPS_EDGE = 512
@@ -56,8 +57,11 @@ def run(args: argparse.Namespace) -> int:
     """Print tables for each device; the report is whole up to where it was interrupted."""
     _, measure = _MODES.get(args.mode, ("", _compare))
     report = new_report("fft")
+    devices, reasons = working_devices(args.device)
+    for reason in reasons:
+        print(f"left out: {reason}")
     try:
-        for device in _working(args.device):
+        for device in devices:
             rows: list[Row] = []
             report["devices"].append(
                 {"device": describe_device(device), "mode": args.mode or "compare", "rows": rows}
@@ -69,23 +73,6 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             _write(report, args.json)
     return 0
-
-
-def _working(name: str) -> Iterator[DeviceInfo]:
-    """Go through the devices that a name means; one that does not work is told of and left out."""
-    reasons = []
-    found = matching(name, list_devices())
-    for device in found:
-        try:
-            Context(device).close()
-        except DeviceError as error:
-            reasons.append(str(error))
-        else:
-            yield device
-    if len(reasons) == len(found):
-        raise DeviceError(reasons[0])
-    for reason in reasons:
-        print(f"\nleft out: {reason}")
 
 
 def _print_each(columns: tuple[Column, ...], rows: Iterable[Row]) -> Iterator[Row]:

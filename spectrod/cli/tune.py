@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from spectrod.bench.tables import SAVED, TUNED, heading, line
+from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count, seconds
 from spectrod.errors import DeviceError
 from spectrod.fft import wisdom
@@ -15,7 +16,7 @@ from spectrod.fft.select import families
 from spectrod.fft.stage import Kind, Precision, TransformSpec
 from spectrod.fft.tuner import Outcome, Progress, default_points, tune
 from spectrod.opencl.context import Context
-from spectrod.opencl.devices import DeviceInfo, choose
+from spectrod.opencl.devices import DeviceInfo
 
 _SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune, and save after each transform, so that an interruption loses one at most."""
-    device = choose(args.device)
+    device = working_devices(args.device)[0][0]
     if args.show:
         _show(device)
     elif args.forget:

@@ -6,8 +6,8 @@ import pytest
 
 from spectrod.bench import launches, seeds
 from spectrod.cli import bench as command
-from spectrod.cli import main
-from spectrod.errors import UnavailableError
+from spectrod.cli import machine, main
+from spectrod.errors import DeviceError
 
 SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
 
@@ -15,7 +15,7 @@ SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
 @pytest.fixture(autouse=True)
 def device(opencl_device, monkeypatch):
     """The device under test, which the command finds as the only one."""
-    monkeypatch.setattr(command, "list_devices", lambda: [opencl_device])
+    monkeypatch.setattr(machine, "list_devices", lambda: [opencl_device])
     return opencl_device
 
 
@@ -86,7 +86,7 @@ def test_the_measurements_of_the_seeds(tmp_path, monkeypatch):
     groups = {}
     for row in rows:
         groups.setdefault((row["measure"], row["size"]), []).append(row)
-    assert len({measure for measure, _ in groups}) == 6
+    assert len({measure for measure, _ in groups}) == 7
     for members in groups.values():
         assert members[0]["speed"] == 1.0
         assert len(members) > 1
@@ -133,8 +133,8 @@ def test_a_device_that_does_not_work(device, monkeypatch, capsys):
     """Where none works, its reason is the error."""
 
     def refuse(*_, **__):
-        raise command.DeviceError("P/D: its compiler refuses every program")
+        raise DeviceError("P/D: its compiler refuses every program")
 
-    monkeypatch.setattr(command, "Context", refuse)
-    assert main(["bench", "fft", *SMALL]) == UnavailableError.exit_code
+    monkeypatch.setattr(machine, "Context", refuse)
+    assert main(["bench", "fft", *SMALL]) == DeviceError.exit_code
     assert capsys.readouterr().err == "spectrod: P/D: its compiler refuses every program\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spectrod.cli import main
+from spectrod.cli import machine, main
 from spectrod.cli import tune as command
 from spectrod.errors import DeviceError
 from spectrod.fft import wisdom
@@ -26,8 +26,8 @@ def _own_folders(monkeypatch, tmp_path):
 
 @pytest.fixture
 def device(opencl_device, monkeypatch):
-    """The device under test, which the command is told by its number."""
-    monkeypatch.setattr(command, "choose", lambda _: opencl_device)
+    """The device under test, which the command finds as the only one."""
+    monkeypatch.setattr(machine, "list_devices", lambda: [opencl_device])
     return opencl_device
 
 
