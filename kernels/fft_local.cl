@@ -8,10 +8,13 @@
 //           holds: the most that a pass needs),
 //           KIND (C2C; R2C: 2 N reals to N + 1 bins; C2R: back), INVERSE (0 or 1),
 //           SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0: both at
-//           once, twice the memory, half the barriers), LOCAL_PAD (a gap of one value after so
-//           many, 0 for none), LINES_FIRST (1: neighbouring items work on neighbouring lines),
-//           RANKS (1: lines are numbered by outer alone, 2: by outer and inner, 3: by outer, middle
-//           and inner), IN_UNIT and OUT_UNIT (1: a line's values are neighbours),
+//           once, twice the memory, half the barriers), SECTIONS (2: C2C, even radices: each part
+//           in two halves, for half the memory again), PAIRED_TWIDDLES (1: a pass of radix R loads
+//           log2 R factors and multiplies the others, 0: it loads all), LOCAL_PAD (a gap of one
+//           value after so many, 0 for none), LINES_FIRST (1: neighbouring items work on
+//           neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by outer and
+//           inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's values are
+//           neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one launch alone),
 //           TURN_LOW (0, or: result k of a line is multiplied by root k * inner of a longer
 //           transform; entries of the first of its two tables).
 // In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
@@ -68,7 +71,7 @@
 #else
 #define PADDED(i) (i)
 #endif
-#define TILE_LENGTH PADDED(N)
+#define TILE_LENGTH PADDED(N / SECTIONS)
 #if LINES_FIRST
 #define TILE_INDEX(i) (PADDED(i) * LINES)
 #define TILE_START    LINE()
@@ -77,20 +80,25 @@
 #define TILE_START    (LINE() * TILE_LENGTH)
 #endif
 #define PLANE (LINES * TILE_LENGTH)
-#if SPLIT_EXCHANGE
+#if SPLIT_EXCHANGE || SECTIONS > 1
 #define TILES PLANE
 #else
 #define TILES (2 * PLANE)
 #endif
 
-// One part of all values: 0 the real, 1 the imaginary.
+// An exchange goes in rounds: each moves one part (0 the real, 1 the imaginary) of the values whose
+// places lie in one section of the line, all through the same memory.
+#define SECTION (N / SECTIONS)
+
 INLINE void put(__local scalar *tile, const cplx *v, const int t, const int radix,
-                      const int span, const int part) {
+                      const int span, const int part, const int section) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         const int j = t + b * ITEMS, k = j % span;
-        const int first = (j - k) * radix + k;
-        if (IS_WHOLE(radix) || j < N / radix) {
+        // Sections are blocks of butterflies too: a multiple of `radix * span` values.
+        const int first = (j - k) * radix + k - section * SECTION;
+        const bool is_here = SECTIONS == 1 || j / (N / radix / SECTIONS) == section;
+        if ((IS_WHOLE(radix) || j < N / radix) && is_here) {
 #pragma unroll
             for (int r = 0; r < radix; r++)
                 tile[TILE_INDEX(first + r * span)] =
@@ -100,14 +108,14 @@ INLINE void put(__local scalar *tile, const cplx *v, const int t, const int radi
 }
 
 INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radix,
-                      const int part) {
+                      const int part, const int section) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         const int j = t + b * ITEMS;
         if (IS_WHOLE(radix) || j < N / radix) {
 #pragma unroll
-            for (int r = 0; r < radix; r++) {
-                const scalar x = tile[TILE_INDEX(j + r * (N / radix))];
+            for (int r = section * radix / SECTIONS; r < (section + 1) * radix / SECTIONS; r++) {
+                const scalar x = tile[TILE_INDEX(j + r * (N / radix) - section * SECTION)];
                 if (part)
                     v[b * radix + r].im = x;
                 else
@@ -119,37 +127,71 @@ INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radi
 
 // ---- One pass, and the way to the next ----------------------------------------------------------
 
+INLINE void move_part(cplx *to, __local scalar *tile, const cplx *v, const int t,
+                            const int radix, const int span, const int next_radix, const int part,
+                            const int section) {
+    put(tile, v, t, radix, span, part, section);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get(to, tile, t, next_radix, part, section);
+    barrier(CLK_LOCAL_MEM_FENCE); // the next round will overwrite what others may still read
+}
+
 INLINE void exchange(cplx *v, __local scalar *tile, const int t, const int radix,
                            const int span, const int next_radix) {
-    put(tile, v, t, radix, span, 0);
-#if SPLIT_EXCHANGE
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, next_radix, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    put(tile, v, t, radix, span, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
+#if SECTIONS > 1
+    cplx moved[VALUES]; // values that the second section needs must not be overwritten in the first
+    move_part(moved, tile, v, t, radix, span, next_radix, 0, 0);
+    move_part(moved, tile, v, t, radix, span, next_radix, 0, 1);
+    move_part(moved, tile, v, t, radix, span, next_radix, 1, 0);
+    move_part(moved, tile, v, t, radix, span, next_radix, 1, 1);
+#pragma unroll
+    for (int i = 0; i < VALUES; i++)
+        v[i] = moved[i];
+#elif SPLIT_EXCHANGE
+    move_part(v, tile, v, t, radix, span, next_radix, 0, 0);
+    move_part(v, tile, v, t, radix, span, next_radix, 1, 0);
 #else
-    put(tile + PLANE, v, t, radix, span, 1);
+    put(tile, v, t, radix, span, 0, 0);
+    put(tile + PLANE, v, t, radix, span, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, next_radix, 0);
-    tile += PLANE;
+    get(v, tile, t, next_radix, 0, 0);
+    get(v, tile + PLANE, t, next_radix, 1, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    get(v, tile, t, next_radix, 1);
-    barrier(CLK_LOCAL_MEM_FENCE); // the next pass will overwrite what others may still read
 }
+
+#if PAIRED_TWIDDLES
+// Factors whose number is a power of two are loaded, others are the product of two before them.
+INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const int span,
+                                 const int radix) {
+    cplx w[32];
+#pragma unroll
+    for (int r = 1; r < radix; r++) {
+        int high = 1;
+#pragma unroll
+        for (int power = 2; power <= 16; power *= 2)
+            high = power <= r ? power : high;
+        w[r] = r == high ? table[(r - 1) * span] : cmul(w[high], w[r - high]);
+        v[r] = cmul(v[r], w[r]);
+    }
+}
+#else
+INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const int span,
+                                 const int radix) {
+#pragma unroll
+    for (int r = 1; r < radix; r++)
+        v[r] = cmul(v[r], table[(r - 1) * span]);
+}
+#endif
 
 // Items past the last butterfly compute what nobody stores.
 INLINE void compute_pass(cplx *v, __global const cplx *restrict twiddles, const int t,
                                const int radix, const int span) {
-    __global const cplx *table = twiddles + span - 1;
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        if (span > 1) {
-            const int k = (t + b * ITEMS) % span;
-#pragma unroll
-            for (int r = 1; r < radix; r++)
-                v[b * radix + r] = cmul(v[b * radix + r], table[(r - 1) * span + k]);
-        }
+        if (span > 1)
+            apply_twiddles(v + b * radix, twiddles + span - 1 + (t + b * ITEMS) % span, span,
+                           radix);
         dft(v + b * radix, 1, radix);
     }
 }
@@ -211,10 +253,27 @@ INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_ste
 }
 
 #if TURN_LOW > 0
-// Root k * i from two short tables: one long one would not stay in a cache.
-INLINE cplx turned(cplx a, __global const cplx *restrict turns, const uint k, const uint i) {
-    const uint turn = k * i;
-    return cmul(a, cmul(turns[turn % TURN_LOW], turns[TURN_LOW + turn / TURN_LOW]));
+// Root number `turn` from two short tables: one long one would not stay in a cache.
+INLINE cplx root(__global const cplx *restrict turns, const uint turn) {
+    return cmul(turns[turn % TURN_LOW], turns[TURN_LOW + turn / TURN_LOW]);
+}
+
+// Result k = j + r N / R turns by root k * inner: one root for j, R - 1 for the r.
+INLINE void turn_results(cplx *v, __global const cplx *restrict turns, const uint j,
+                               const uint inner_index, const int radix) {
+    const cplx first = root(turns, j * inner_index);
+    const uint step = inner_index * (N / radix);
+    cplx w[32];
+    v[0] = cmul(v[0], first);
+#pragma unroll
+    for (int r = 1; r < radix; r++) {
+        int high = 1;
+#pragma unroll
+        for (int power = 2; power <= 16; power *= 2)
+            high = power <= r ? power : high;
+        w[r] = r == high ? root(turns, r * step) : cmul(w[high], w[r - high]);
+        v[r] = cmul(v[r], cmul(first, w[r]));
+    }
 }
 #endif
 
@@ -225,13 +284,13 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         const int j = t + b * ITEMS;
         if (IS_WHOLE(radix) || j < N / radix) {
+#if TURN_LOW > 0
+            turn_results(v + b * radix, turns, j, inner_index, radix);
+#endif
 #pragma unroll
             for (int r = 0; r < radix; r++) {
                 const int k = j + r * (N / radix);
-                cplx a = cscale(v[b * radix + r], scale);
-#if TURN_LOW > 0
-                a = turned(a, turns, k, inner_index);
-#endif
+                const cplx a = cscale(v[b * radix + r], scale);
 #if KIND == C2R
                 store(line, out_step, k, a); // which exchanges the parts by itself
 #else
@@ -267,16 +326,16 @@ INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
                              __local scalar *tile, __global const cplx *restrict turns, const int t,
                              const scalar scale, const bool exists, const int radix) {
     cplx low[PAIRS], high[PAIRS];
-    put(tile, v, t, radix, N / radix, 0);
+    put(tile, v, t, radix, N / radix, 0, 0);
 #if SPLIT_EXCHANGE
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    put(tile, v, t, radix, N / radix, 1);
+    put(tile, v, t, radix, N / radix, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 1);
 #else
-    put(tile + PLANE, v, t, radix, N / radix, 1);
+    put(tile + PLANE, v, t, radix, N / radix, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 0);
     get_pairs(low, high, tile + PLANE, t, 1);
@@ -334,17 +393,17 @@ INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
     put_pairs(tile, low, high, t, 0);
 #if SPLIT_EXCHANGE
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, 0);
+    get(v, tile, t, RADIX_1, 0, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     put_pairs(tile, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     put_pairs(tile + PLANE, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, 0);
+    get(v, tile, t, RADIX_1, 0, 0);
     tile += PLANE;
 #endif
-    get(v, tile, t, RADIX_1, 1);
+    get(v, tile, t, RADIX_1, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 #endif
@@ -355,13 +414,12 @@ __kernel __attribute__((reqd_work_group_size(ITEMS * LINES, 1, 1))) void
 fft_local(__global out_value *out, __global const in_value *source,
           __global const cplx *restrict twiddles, __global const cplx *restrict turns,
           const ulong out_first, const ulong4 out_steps, const ulong in_first,
-          const ulong4 in_steps, const uint n_lines, const uint middle, const uint inner,
-          const scalar scale) {
+          const ulong4 in_steps, const uint slice_lines, const uint outer, const uint middle,
+          const uint inner, const scalar scale) {
     __local scalar tiles[TILES];
     __local scalar *tile = tiles + TILE_START;
     const int t = ITEM();
     const uint line = get_group_id(0) * LINES + LINE();
-    const bool exists = line < n_lines;
 #if RANKS == 1
     const ulong4 index = (ulong4)(line, 0, 0, 0);
 #elif RANKS == 2
@@ -370,7 +428,10 @@ fft_local(__global out_value *out, __global const in_value *source,
     const uint rest = line / inner;
     const ulong4 index = (ulong4)(rest / middle, rest % middle, line % inner, 0);
 #endif
-    const ulong4 to = index * out_steps, from = index * in_steps;
+    const ulong4 whole = index + (ulong4)(get_global_offset(0), 0, 0, 0);
+    const ulong4 from = (IN_SLICE ? index : whole) * in_steps;
+    const ulong4 to = (OUT_SLICE ? index : whole) * out_steps;
+    const bool exists = line < slice_lines && whole.x < outer;
     source += in_first + from.x + from.y + from.z;
     out += out_first + to.x + to.y + to.z;
 

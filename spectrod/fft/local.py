@@ -46,6 +46,10 @@ class LocalParams:
         A gap of one value in local memory after so many, against bank conflicts; 0 for none.
     lines_first : bool
         Whether neighbouring items work on neighbouring lines, for lines that are columns.
+    sections : {1, 2}
+        Two halve the memory of a split exchange again; complex transforms of even radices only.
+    paired_twiddles : bool
+        Whether most twiddle factors are products of two others: fewer loads, more arithmetic.
 
     Raises
     ------
@@ -59,6 +63,8 @@ class LocalParams:
     split_exchange: bool = False
     local_pad: int = 0
     lines_first: bool = False
+    sections: int = 1
+    paired_twiddles: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.radices) <= PASSES_MAX or not set(self.radices) <= {1, *RADICES}:
@@ -71,6 +77,8 @@ class LocalParams:
             raise ConfigError(f"lines={self.lines}: must be at least 1")
         if self.local_pad < 0:
             raise ConfigError(f"local_pad={self.local_pad}: must not be negative")
+        if self.sections != 1 and (self.sections != 2 or any(r % 2 for r in self.radices)):
+            raise ConfigError(f"sections={self.sections}: must be 1, or 2 with even radices")
 
     @property
     def length(self) -> int:
@@ -89,9 +97,10 @@ class LocalParams:
 
     def local_bytes(self, real_bytes: int) -> int:
         """Local memory of a work-group [bytes]."""
-        gaps = self.length // self.local_pad if self.local_pad else 0
-        planes = 1 if self.split_exchange else 2
-        return planes * self.lines * (self.length + gaps) * real_bytes
+        places = self.length // self.sections
+        gaps = places // self.local_pad if self.local_pad else 0
+        planes = 1 if self.split_exchange or self.sections > 1 else 2
+        return planes * self.lines * (places + gaps) * real_bytes
 
     def fits(self, device: DeviceInfo, real_bytes: int) -> bool:
         """Whether the device can run this shape."""
@@ -113,6 +122,8 @@ class LocalParams:
             ("SPLIT_EXCHANGE", int(self.split_exchange)),
             ("LOCAL_PAD", self.local_pad),
             ("LINES_FIRST", int(self.lines_first)),
+            ("SECTIONS", self.sections),
+            ("PAIRED_TWIDDLES", int(self.paired_twiddles)),
         )
 
     @classmethod
@@ -170,6 +181,8 @@ class LocalKernel:
         Whether lines are counted by outer alone, also by inner, also by middle.
     in_unit, out_unit : bool
         Whether the values of a line are neighbours.
+    in_slice, out_slice : bool
+        Whether that side holds only the lines of one launch, and not those before them.
     turn_length : int
         Length of the transform that this is a pass of: result k of a line is multiplied by
         ``exp(-2 pi i k inner / turn_length)``; 0 for none.
@@ -191,6 +204,8 @@ class LocalKernel:
         ranks: int = 1,
         in_unit: bool = True,
         out_unit: bool = True,
+        in_slice: bool = False,
+        out_slice: bool = False,
         turn_length: int = 0,
     ) -> None:
         self.params = params
@@ -206,6 +221,8 @@ class LocalKernel:
             ("RANKS", ranks),
             ("IN_UNIT", int(in_unit)),
             ("OUT_UNIT", int(out_unit)),
+            ("IN_SLICE", int(in_slice)),
+            ("OUT_SLICE", int(out_slice)),
             ("TURN_LOW", turn_low),
         )
         self._kernel = context.kernel("fft_local.cl", "fft_local", defines)
@@ -213,31 +230,39 @@ class LocalKernel:
         for index, table in enumerate(self._tables, 2):
             self._kernel.set_arg(index, table)
 
-    def launch(
+    def bind(
         self,
         out: tuple[Any, Steps],
         source: tuple[Any, Steps],
         counts: tuple[int, int, int],
         scale: float,
-    ) -> Any:
-        """Queue the transform of outer x middle x inner lines; return its event."""
+        slice_outer: int,
+    ) -> None:
+        """Set the arguments for outer x middle x inner lines, slice_outer of outer a launch."""
         outer, middle, inner = counts
-        n_lines = outer * middle * inner
-        assert n_lines <= _LINES_MAX
-        kernel = self._kernel
-        kernel.set_arg(0, out[0])
-        kernel.set_arg(1, source[0])
-        kernel.set_arg(4, np.uint64(out[1].first))
-        kernel.set_arg(5, out[1].vector())
-        kernel.set_arg(6, np.uint64(source[1].first))
-        kernel.set_arg(7, source[1].vector())
-        kernel.set_arg(8, np.uint32(n_lines))
-        kernel.set_arg(9, np.uint32(middle))
-        kernel.set_arg(10, np.uint32(inner))
-        kernel.set_arg(11, self._real(scale / 2 if self._halves_scale else scale))
-        groups = -(-n_lines // self.params.lines)
+        slice_lines = slice_outer * middle * inner
+        assert max(slice_lines, outer) <= _LINES_MAX
+        values = (
+            (0, out[0]),
+            (1, source[0]),
+            (4, np.uint64(out[1].first)),
+            (5, out[1].vector()),
+            (6, np.uint64(source[1].first)),
+            (7, source[1].vector()),
+            (8, np.uint32(slice_lines)),
+            (9, np.uint32(outer)),
+            (10, np.uint32(middle)),
+            (11, np.uint32(inner)),
+            (12, self._real(scale / 2 if self._halves_scale else scale)),
+        )
+        for index, value in values:
+            self._kernel.set_arg(index, value)
+        self._groups = -(-slice_lines // self.params.lines)
+
+    def launch(self, first_outer: int = 0) -> Any:
+        """Queue the transform of a slice from first_outer on; return its event."""
         size = self.params.group_items
-        return self._context.launch(kernel, (groups * size,), (size,))
+        return self._context.launch(self._kernel, (self._groups * size,), (size,), (first_outer,))
 
     def _make_tables(self, spec: TransformSpec, turn_length: int, turn_low: int) -> Iterator[Any]:
         complex_type = np.complex64 if spec.precision == "single" else np.complex128
@@ -285,7 +310,8 @@ class LocalStage:
         kernel = self._dense if inner == 1 else self._strided_kernel()
         to = out.buffer, Steps(out.first, out.pitch, 0, 1, inner)
         origin = source.buffer, Steps(source.first, source.pitch, 0, 1, inner)
-        return [kernel.launch(to, origin, (outer, 1, inner), scale)]
+        kernel.bind(to, origin, (outer, 1, inner), scale, outer)
+        return [kernel.launch()]
 
     def _strided_kernel(self) -> LocalKernel:
         if self._strided is None:

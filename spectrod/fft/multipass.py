@@ -6,7 +6,7 @@ also puts the bins where they belong, so that nothing is left to transpose (Bail
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import islice, product
 from math import prod
@@ -81,7 +81,6 @@ class MultipassStage:
         self.spec = spec
         self.params = params
         *before, last = params.passes
-        self._last = LocalKernel(context, spec, last, ranks=len(params.passes), out_unit=False)
         self._before = []
         rest = spec.n
         for shape in before:
@@ -93,10 +92,15 @@ class MultipassStage:
                     ranks=2,
                     in_unit=False,
                     out_unit=False,
+                    in_slice=rest != spec.n,
+                    out_slice=True,
                     turn_length=rest,
                 )
             )
             rest //= shape.length
+        self._last = LocalKernel(
+            context, spec, last, ranks=len(params.passes), out_unit=False, in_slice=True
+        )
 
     def scratch_bytes(self, outer: int, inner: int) -> int:  # noqa: ARG002 - always 1 here
         """Bytes of the lines that go through the passes at a time."""
@@ -113,54 +117,45 @@ class MultipassStage:
     ) -> list[Any]:
         """Queue the transform, as ``Stage.launch`` says."""
         assert inner == 1
-        events = []
         step = self._slice(outer)
-        for line in range(0, outer, step):
-            events += self._launch_slice(
-                replace(out, first=out.first + line * out.pitch),
-                replace(source, first=source.first + line * source.pitch),
-                min(step, outer - line),
-                scale,
-                scratch,
-            )
-        return events
+        multiples = self._bind(out, source, outer, scale, scratch)
+        kernels = (*self._before, self._last)
+        return [
+            kernel.launch(line * multiple)
+            for line in range(0, outer, step)
+            for kernel, multiple in zip(kernels, multiples, strict=True)
+        ]
 
     def _slice(self, outer: int) -> int:
         line_bytes = self.spec.n * self.spec.in_value_bytes
         return min(outer, max(1, self.params.slice_bytes // line_bytes))
 
-    def _launch_slice(
-        self, out: Lines, source: Lines, lines: int, scale: float, scratch: Any
-    ) -> list[Any]:
-        n = self.spec.n
-        events = []
-        origin, outer, rest = source, lines, n
+    def _bind(self, out: Lines, source: Lines, lines: int, scale: float, scratch: Any) -> list[int]:
+        """Set the arguments of all passes; return the outer indices that each has for a line."""
+        n, step = self.spec.n, self._slice(lines)
+        multiples, rest = [], n
         for kernel in self._before:
             # Columns of a matrix of `rest` values, one matrix for each result of the passes before.
-            columns = rest // kernel.params.length
-            pitch = origin.pitch if origin is source else rest
-            events.append(
-                kernel.launch(
-                    (scratch, Steps(0, rest, 0, 1, columns)),
-                    (origin.buffer, Steps(origin.first, pitch, 0, 1, columns)),
-                    (outer, 1, columns),
-                    1.0,
-                )
+            columns, matrices = rest // kernel.params.length, n // rest
+            to = scratch, Steps(0, rest, 0, 1, columns)
+            from_ = (
+                (source.buffer, Steps(source.first, source.pitch, 0, 1, columns))
+                if rest == n
+                else to
             )
-            origin, outer, rest = Lines(scratch, n), outer * kernel.params.length, columns
-        to, from_, counts = self._last_steps(out)
-        events.append(
-            self._last.launch((out.buffer, to), (scratch, from_), (lines, *counts), scale)
-        )
-        return events
+            kernel.bind(to, from_, (lines * matrices, 1, columns), 1.0, step * matrices)
+            multiples.append(matrices)
+            rest = columns
+        self._bind_last(out, lines, scale, scratch)
+        return [*multiples, 1]
 
-    def _last_steps(self, out: Lines) -> tuple[Steps, Steps, tuple[int, int]]:
-        """Place the last pass: its rows come in the order of the bins of the passes before."""
-        n, first = self.spec.n, self.params.passes[0].length
-        middle = n // first // self._last.params.length
-        to = Steps(out.first, out.pitch, first, 1, first * middle)
-        from_ = Steps(0, n, self._last.params.length, n // first, 1)
-        return to, from_, (middle, first)
+    def _bind_last(self, out: Lines, lines: int, scale: float, scratch: Any) -> None:
+        """Set the last pass: its rows come in the order of the bins of the passes before."""
+        n, first, last = self.spec.n, self.params.passes[0].length, self.params.passes[-1].length
+        middle = n // first // last
+        to = out.buffer, Steps(out.first, out.pitch, first, 1, first * middle)
+        from_ = scratch, Steps(0, n, last, n // first, 1)
+        self._last.bind(to, from_, (lines, middle, first), scale, self._slice(lines))
 
 
 class MultipassFamily:

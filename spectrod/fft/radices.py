@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import prod
 
-RADICES = (16, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
+RADICES = (32, 16, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 """What ``kernels/dft.clh`` computes in registers."""
 
 PASSES_MAX = 6

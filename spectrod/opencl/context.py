@@ -192,10 +192,12 @@ class Context:
                 is_blocking=True,
             )
 
-    def launch(self, kernel: Any, global_size: Size, local_size: Size) -> Any:
+    def launch(
+        self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
+    ) -> Any:
         """Queue a kernel whose arguments are set; return its event, for ``event_seconds``."""
         with self._translated(self.device, f"cannot run {kernel.function_name}"):
-            return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+            return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size, offset)
 
     def download(self, out: NDArray[Any], buffer: Any) -> None:
         """Fill a C-contiguous array from a buffer's start; all that was queued before is done."""
