@@ -359,6 +359,8 @@ def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
     UnavailableError
         If it does not work here or does not compute this, in its own words.
     """
+    # Else Intel's OpenMP threads spin for 200 ms after a call, and take a core from who is next.
+    os.environ.setdefault("KMP_BLOCKTIME", "1")
     try:
         run = PEERS[name].prepare(work, device)
         return run, work.error(run.result())

@@ -8,6 +8,8 @@ from typing import Any
 Timer = Callable[[], float]
 """Runs something once and returns its time [s]."""
 
+_TURN_S, _TURN_RUNS = 10e-3, 5
+
 
 def span_seconds(events: Sequence[Any]) -> float:
     """Time from the start of the first event to the end of the last [s]; waits for it.
@@ -21,25 +23,37 @@ def span_seconds(events: Sequence[Any]) -> float:
     return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
 
+def turn(timer: Timer) -> float:
+    """Run something for a few milliseconds, at least twice, and return the best time [s].
+
+    Its predecessor's values have left the caches by then, and its threads are asleep.
+    """
+    deadline = time.perf_counter() + _TURN_S
+    times: list[float] = []
+    while len(times) < _TURN_RUNS or time.perf_counter() < deadline:
+        times.append(timer())
+    return min(times)
+
+
 def median_seconds(timers: Sequence[Timer], rounds: int, seconds: float) -> list[float]:
     """Time several things in turns.
 
     Parameters
     ----------
     timers : sequence of callables
-        Each runs its thing once and returns its time [s]. They have warmed up.
+        Each runs its thing once and returns its time [s].
     rounds : int
-        Most runs of each.
+        Most turns of each.
     seconds : float
         After this time no round begins; three are always run.
 
     Returns
     -------
     medians : list of float
-        Of each [s].
+        Of the turns of each [s].
     """
     deadline = time.perf_counter() + seconds
     times: list[list[float]] = []
     while len(times) < 3 or (len(times) < rounds and time.perf_counter() < deadline):
-        times.append([timer() for timer in timers])
+        times.append([turn(timer) for timer in timers])
     return [median(column) for column in zip(*times, strict=True)]
