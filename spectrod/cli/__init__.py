@@ -27,6 +27,7 @@ _COMMANDS = {
     "config": "print, merge or check configuration",
     "tune": "search this machine's device for the fastest FFT kernels, save the result",
     "bench": "measure the FFT engine and its peers",
+    "image": "filter pictures in the frequency domain, and draw their spectra",
     "selftest": "prove the numbers on this machine's device",
 }
 

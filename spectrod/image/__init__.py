@@ -1,0 +1,1 @@
+"""Pictures in the frequency domain: files, filters and spectra; above ``spectrod.fft``."""

@@ -1,0 +1,77 @@
+"""Picture files: what they hold is told by their content, what to write by the suffix."""
+
+from pathlib import Path
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.image import png, pnm
+from spectrod.image.picture import Picture
+from spectrod.record.files import check_writable, write_whole
+
+SUFFIXES = (".pgm", ".ppm", ".pnm", ".png")
+
+
+def read_picture(path: Path) -> Picture:
+    """Read a PGM, PPM or PNG file.
+
+    Raises
+    ------
+    InputError
+        With the path: if there is no such file, or it is no picture of these kinds, or damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    try:
+        return _decode(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse, with ConfigError, a name that does not say what to write."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"{path}: a picture's suffix must be one of {', '.join(SUFFIXES)}")
+
+
+def check_output(path: Path, picture: Picture) -> None:
+    """Find out whether a picture of this kind can be written there.
+
+    Raises
+    ------
+    ConfigError
+        If the file's format cannot hold it.
+    StorageError
+        If the file could not be made.
+    """
+    check_suffix(path)
+    suffix = path.suffix.lower()
+    if suffix == ".png":
+        if picture.is_colour and picture.maxval > 255:
+            raise ConfigError(f"{path}: a PNG has at most 8 bits a colour here: write a .ppm")
+    elif picture.alpha is not None:
+        raise ConfigError(f"{path}: {suffix[1:].upper()} has no alpha: write a .png")
+    elif suffix == (".pgm" if picture.is_colour else ".ppm"):
+        raise ConfigError(f"{path}: grey is for .pgm, colour for .ppm, both for .pnm and .png")
+    check_writable(path)
+
+
+def write_picture(path: Path, picture: Picture) -> None:
+    """Write a picture whole or not at all; what is of that name may be what it was read from.
+
+    Raises
+    ------
+    ConfigError, StorageError
+        As ``check_output``.
+    """
+    check_output(path, picture)
+    encode = png.encode if path.suffix.lower() == ".png" else pnm.encode
+    write_whole(path, encode(picture))
+
+
+def _decode(content: bytes) -> Picture:
+    if content.startswith(png.SIGNATURE):
+        return png.decode(content)
+    if pnm.is_pnm(content):
+        return pnm.decode(content)
+    raise InputError("not a picture: must be a PGM, PPM or PNG file")

@@ -1,0 +1,80 @@
+"""PGM and PPM: the plain and the raw ones, of 8 and 16 bits.
+
+The format is that of the netpbm manual pages pgm(5) and ppm(5).
+"""
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import InputError
+from spectrod.image.picture import Picture, Pixels, narrowed
+
+_GAP = rb"(?:\s|#[^\n\r]*[\n\r])+"
+_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d{1,9})") + rb"\s")
+_COMMENT = re.compile(rb"#[^\n\r]*")
+_PLAIN = (2, 3)
+_COLOUR = (3, 6)
+
+
+def is_pnm(content: bytes) -> bool:
+    """Whether a file's content begins as any PNM does."""
+    return re.match(rb"P\d\s", content) is not None
+
+
+def decode(content: bytes) -> Picture:
+    """Read the first picture of a file's content.
+
+    Raises
+    ------
+    InputError
+        Saying what is wrong with it.
+    """
+    header = _HEADER.match(content)
+    if header is None:
+        raise InputError("must be P2, P3, P5 or P6 with width, height and maxval")
+    kind, columns, rows, maxval = map(int, header.groups())
+    if columns == 0 or rows == 0 or not 1 <= maxval <= 65535:
+        raise InputError(
+            f"width={columns}, height={rows}, maxval={maxval}: must be from 1 on, maxval to 65535"
+        )
+    channels = 3 if kind in _COLOUR else 1
+    read = _plain_values if kind in _PLAIN else _raw_values
+    values = read(content[header.end() :], rows * columns * channels, maxval)
+    if values.max() > maxval:
+        raise InputError(f"a value of {values.max()}: must be at most the maxval {maxval}")
+    planes = np.moveaxis(values.reshape(rows, columns, channels), 2, 0)
+    return Picture(narrowed(planes, maxval), maxval)
+
+
+def encode(picture: Picture) -> bytes:
+    """Write a grey picture as raw PGM, one of colour as raw PPM, with its own maxval."""
+    rows, columns = picture.shape
+    header = f"P{6 if picture.is_colour else 5}\n{columns} {rows}\n{picture.maxval}\n"
+    values = np.moveaxis(picture.planes, 0, 2)
+    return header.encode() + values.astype(_raw_type(picture.maxval)).tobytes()
+
+
+def _raw_type(maxval: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(np.uint8) if maxval <= 255 else np.dtype(">u2")
+
+
+def _raw_values(body: bytes, count: int, maxval: int) -> Pixels:
+    dtype = _raw_type(maxval)
+    _require(len(body) // dtype.itemsize, count)
+    values: Pixels = np.frombuffer(body, dtype, count)
+    return values
+
+
+def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int64]:  # noqa: ARG001
+    words = _COMMENT.sub(b"", body).split(maxsplit=count)[:count]
+    _require(len(words), count)
+    if bad := next((word for word in words if not word.isdigit()), None):
+        raise InputError(f"{bad.decode(errors='replace')[:20]!r}: must be a whole number")
+    return np.array([min(int(word), 1 << 16) for word in words], np.int64)
+
+
+def _require(found: int, count: int) -> None:
+    if found < count:
+        raise InputError(f"truncated: {found} of {count} values")
