@@ -13,20 +13,25 @@ if TYPE_CHECKING:
     from spectrod.fft import backend as scipy_backend
     from spectrod.fft.api import fft, hfft, ifft, ihfft, irfft, plan, rfft
     from spectrod.fft.lengths import next_fast_len
+    from spectrod.fft.plan2d import fft2, ifft2, irfft2, rfft2
     from spectrod.fft.runtime import use_device
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "next_fast_len",
     "plan",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "scipy_backend",
     "use_device",
@@ -35,6 +40,7 @@ __all__ = [
 _HOMES = {
     "spectrod.fft.api": ("fft", "hfft", "ifft", "ihfft", "irfft", "plan", "rfft"),
     "spectrod.fft.lengths": ("next_fast_len",),
+    "spectrod.fft.plan2d": ("fft2", "ifft2", "irfft2", "rfft2"),
     "spectrod.fft.runtime": ("use_device",),
     "numpy.fft": ("fftfreq", "fftshift", "ifftshift", "rfftfreq"),
 }
