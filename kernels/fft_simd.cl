@@ -26,6 +26,7 @@
 // Error   : relative L2 1.1e-7 at N = 1024 in single precision; see README.md.
 
 #include "dft.clh"
+#include "fft_simd_shuffles.clh"
 
 #if COLUMNS
 #define ROWS (N / LANES)
@@ -39,77 +40,56 @@
 #define VLOAD  JOIN(vload, LANES)
 #define VSTORE JOIN(vstore, LANES)
 
-// Where a work-item keeps a line between its way in or out and the transform.
-typedef struct {
-    scalar *re;
-    scalar *im;
-} planes;
-
 // ---- Between interleaved values in memory and a pair of vectors ---------------------------------
 
 INLINE cplx load_values(__global const scalar *p) {
     const real a = VLOAD(0, p), b = VLOAD(1, p);
-    cplx v;
-    v.re.lo = a.even;
-    v.re.hi = b.even;
-    v.im.lo = a.odd;
-    v.im.hi = b.odd;
-    return v;
+    return (cplx){EVEN(a, b), ODD(a, b)};
 }
 
 INLINE void store_values(__global scalar *p, cplx v) {
-    real a, b;
-    a.even = v.re.lo;
-    a.odd = v.im.lo;
-    b.even = v.re.hi;
-    b.odd = v.im.hi;
-    VSTORE(a, 0, p);
-    VSTORE(b, 1, p);
-}
-
-INLINE cplx load_planes(planes p, const int i) {
-    return (cplx){VLOAD(0, p.re + i), VLOAD(0, p.im + i)};
-}
-
-INLINE void store_planes(planes p, const int i, cplx v) {
-    VSTORE(v.re, 0, p.re + i);
-    VSTORE(v.im, 0, p.im + i);
+    VSTORE(ZIP_LOW(v.re, v.im), 0, p);
+    VSTORE(ZIP_HIGH(v.re, v.im), 1, p);
 }
 
 // ---- Transpose of LANES vectors -----------------------------------------------------------------
 
-INLINE real zip_low(real a, real b) {
-    real z;
-    z.even = a.lo;
-    z.odd = b.lo;
-    return z;
-}
-
-INLINE real zip_high(real a, real b) {
-    real z;
-    z.even = a.hi;
-    z.odd = b.hi;
-    return z;
-}
-
-// Each round turns the index (vector, lane), read as one binary number, by one bit.
-INLINE void transpose(cplx *v) {
-#pragma unroll
-    for (int round = 1; round < LANES; round *= 2) {
-        cplx t[LANES];
-#pragma unroll
-        for (int i = 0; i < LANES / 2; i++) {
-            const cplx a = v[i], b = v[i + LANES / 2];
-            t[2 * i] = (cplx){zip_low(a.re, b.re), zip_low(a.im, b.im)};
-            t[2 * i + 1] = (cplx){zip_high(a.re, b.re), zip_high(a.im, b.im)};
-        }
-#pragma unroll
-        for (int i = 0; i < LANES; i++)
-            v[i] = t[i];
+#define EXCHANGE(v, d)                                                                             \
+    _Pragma("unroll") for (int i = 0; i < LANES; i++) {                                            \
+        if ((i & d) == 0) {                                                                        \
+            const cplx a = v[i], b = v[i + d];                                                     \
+            v[i] = (cplx){LOW_##d(a.re, b.re), LOW_##d(a.im, b.im)};                               \
+            v[i + d] = (cplx){HIGH_##d(a.re, b.re), HIGH_##d(a.im, b.im)};                         \
+        }                                                                                          \
     }
+
+// Each exchange swaps a bit of the number of a value's vector with a bit of its lane's. Those of
+// single precision leave two vectors of every four in each other's place.
+INLINE void transpose(cplx *v) {
+    EXCHANGE(v, 1)
+#if LANES > 2
+    EXCHANGE(v, 2)
+#endif
+#if LANES > 2 && !defined(DOUBLE)
+#pragma unroll
+    for (int i = 0; i < LANES; i += 4) {
+        const cplx t = v[i + 1];
+        v[i + 1] = v[i + 2];
+        v[i + 2] = t;
+    }
+#endif
+#if LANES > 4
+    EXCHANGE(v, 4)
+#endif
+#if LANES > 8
+    EXCHANGE(v, 8)
+#endif
 }
 
 // ---- Passes over the rows -----------------------------------------------------------------------
+
+// Loops over a radix that is a parameter count to the largest: compilers unroll before they inline.
+#define RADIX_MAX 16
 
 // One radix of every block of `span` rows, in place; returns the turns of the pass that follows.
 INLINE __global const scalar *pass(cplx *z, __global const scalar *turns, const int radix,
@@ -119,16 +99,18 @@ INLINE __global const scalar *pass(cplx *z, __global const scalar *turns, const 
         return turns;
     for (int block = 0; block < ROWS; block += span) {
         for (int j = 0; j < step; j++) {
-            cplx v[16];
+            cplx v[RADIX_MAX];
             __global const scalar *t = turns + 2 * j * (radix - 1);
 #pragma unroll
-            for (int r = 0; r < radix; r++)
-                v[r] = z[block + j + r * step];
+            for (int r = 0; r < RADIX_MAX; r++)
+                if (r < radix)
+                    v[r] = z[block + j + r * step];
             dft(v, 1, radix);
             z[block + j] = v[0];
 #pragma unroll
-            for (int q = 1; q < radix; q++)
-                z[block + j + q * step] = cmul(v[q], (cplx){t[2 * q - 2], t[2 * q - 1]});
+            for (int q = 1; q < RADIX_MAX; q++)
+                if (q < radix)
+                    z[block + j + q * step] = cmul(v[q], (cplx){t[2 * q - 2], t[2 * q - 1]});
         }
     }
     return turns + 2 * step * (radix - 1);

@@ -1,7 +1,7 @@
 """Transforms with vectors for registers: a work-item computes whole lines. The family for CPUs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -21,10 +21,18 @@ from spectrod.opencl.source import Defines
 PASSES_MAX = 6
 """Most passes over the rows that ``fft_simd.cl`` has."""
 
-_LANES = (16, 8, 4, 2)
+_LANES = (2, 4, 8, 16)
+_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
 # A work-item keeps its lines in private memory, which is the stack of a driver's thread: 8 MiB as a
 # rule, and slower where it outgrows the core's own cache.
 _PRIVATE_BYTES_MAX = 1 << 20
+# What of it the cache that is nearest to the core holds beside the tables.
+_NEAR_BYTES = 1 << 15
+# Shorter lines than this go several at a time.
+_COLUMNS_LENGTH_MIN = 128
+_CUTS_MAX = 3
+# Measured; the radices that are not here took half their number or more.
+_PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
 # Work-items for each core, so that one that is held up keeps the others waiting a little only.
 _ITEMS_PER_UNIT = 4
 
@@ -42,6 +50,8 @@ class SimdParams:
     columns : bool
         True: the lanes are columns of one line, whose complex length is lanes times the product of
         the radices, and at least the square of lanes. False: they are lines, of the product alone.
+    staged : bool
+        Whether columns are copied to private memory first; lines always are.
 
     Raises
     ------
@@ -52,13 +62,14 @@ class SimdParams:
     lanes: int
     radices: tuple[int, ...]
     columns: bool
+    staged: bool = True
 
     def __post_init__(self) -> None:
         if self.lanes not in _LANES:
-            raise ConfigError(f"lanes={self.lanes}: must be one of {sorted(_LANES)}")
-        if not 1 <= len(self.radices) <= PASSES_MAX or not set(self.radices) <= {1, *RADICES}:
+            raise ConfigError(f"lanes={self.lanes}: must be 2, 4, 8 or 16")
+        if not 1 <= len(self.radices) <= PASSES_MAX or not _RADICES.issuperset(self.radices):
             raise ConfigError(
-                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(RADICES)}"
+                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(_RADICES)}"
             )
         if self.columns and prod(self.radices) < self.lanes:
             raise ConfigError(
@@ -72,7 +83,7 @@ class SimdParams:
 
     def private_bytes(self, spec: TransformSpec) -> int:
         """Memory of a work-item, about [bytes]."""
-        copies = 1 if self.columns and spec.kind == "c2c" else 2
+        copies = 1 if self.columns and spec.kind == "c2c" and not self.staged else 2
         lines = 1 if self.columns else self.lanes
         return copies * lines * self.length * 2 * spec.real_bytes
 
@@ -257,6 +268,7 @@ def _defines(spec: TransformSpec, params: SimdParams) -> Defines:
         ("REAL_IN", int(spec.kind == "r2c")),
         ("REAL_OUT", int(spec.kind == "c2r")),
         ("INVERSE", int(spec.inverse)),
+        ("STAGED", int(params.staged or spec.kind == "c2r")),
     )
 
 
@@ -279,31 +291,64 @@ def _real_turns(params: SimdParams, spec: TransformSpec) -> NDArray[np.float64]:
     return turns * conjugate if spec.kind == "c2r" else turns
 
 
-_PASS_COST = {1: 0.0, 2: 1.0, 3: 1.2, 4: 1.1, 5: 1.5, 6: 1.6, 7: 2.0, 8: 1.4, 9: 2.0, 10: 2.2}
-
-
 @cache
 def _cuts(rows: int) -> list[tuple[int, ...]]:
-    """Ways to cut the rows, the least work by a rough count first, the last radix the largest."""
-    cuts = [tuple(reversed(radices)) for radices in radix_lists(rows, passes_max=PASSES_MAX)]
-    return sorted(cuts, key=lambda cut: (sum(_PASS_COST.get(r, r / 5) for r in cut), cut))[:4]
+    """Ways to cut the rows, the least work by a rough count first, the largest radix last."""
+    cuts = [
+        tuple(reversed(radices))
+        for radices in radix_lists(rows, passes_max=PASSES_MAX)
+        if _RADICES.issuperset(radices)
+    ]
+    return sorted(cuts, key=lambda cut: (sum(map(_pass_work, cut)), cut))
+
+
+def _pass_work(radix: int) -> float:
+    """Rough cost of a pass, on processors with 16 or 32 vector registers, which prefer it small."""
+    return _PASS_WORK.get(radix, radix / 2.0)
 
 
 def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
-    length = complex_length(spec)
-    for columns in (True, False):
-        for lanes in (8, 16, 4, 2):
-            if columns and (length % lanes or length < lanes * lanes):
-                continue
-            for radices in _cuts(length // lanes if columns else length):
-                params = SimdParams(lanes, radices, columns)
-                if params.private_bytes(spec) <= _PRIVATE_BYTES_MAX:
-                    yield params
+    """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower."""
+    if complex_length(spec) * 2 * spec.real_bytes > _PRIVATE_BYTES_MAX:
+        return
+    wide = [*_columns(spec, 64), *_columns(spec, 32), *_lines(spec, 32), *_lines(spec, 64)]
+    if wide:
+        yield from wide
+        return
+    for n_bytes in (16, 8):
+        yield from _columns(spec, n_bytes)
+        yield from _lines(spec, n_bytes)
+
+
+def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
+    length, lanes = complex_length(spec), vector_bytes // spec.real_bytes
+    if lanes not in _LANES or length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
+        return
+    both = [SimdParams(lanes, cut, columns=True) for cut in _cuts(length // lanes)]
+    for params in both[:_CUTS_MAX]:
+        direct = replace(params, staged=False)
+        is_near = params.private_bytes(spec) <= _NEAR_BYTES
+        for choice in (params, direct) if is_near else (direct, params):
+            if choice.private_bytes(spec) <= _PRIVATE_BYTES_MAX:
+                yield choice
+
+
+def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
+    lanes = vector_bytes // spec.real_bytes
+    if lanes in _LANES:
+        shapes = [SimdParams(lanes, cut, columns=False) for cut in _cuts(complex_length(spec))]
+        yield from (
+            params
+            for params in shapes[:_CUTS_MAX]
+            if params.private_bytes(spec) <= _PRIVATE_BYTES_MAX
+        )
 
 
 def _strided_params(spec: TransformSpec, params: SimdParams) -> SimdParams | None:
+    """Find a shape for lines that lie interleaved, if one fits."""
     if spec.kind != "c2c":
         return None
     if not params.columns:
         return params
-    return next((shape for shape in _shapes(spec) if not shape.columns), None)
+    shapes = (shape for n_bytes in (32, 16, 8) for shape in _lines(spec, n_bytes))
+    return next(shapes, None)
