@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -73,8 +74,9 @@ def test_no_kernel_uses_inexact_functions():
     """No kernel file asks for the driver's own approximations, but the one that compares them."""
     for path in set(kernel_dir().glob("*.cl*")) - {kernel_dir() / "fft_radix2.cl"}:
         code = "\n".join(line.partition("//")[0] for line in path.read_text().splitlines())
-        assert "native_" not in code, path
-        assert "half_" not in code, path
+        assert not re.search(
+            r"\b(native|half)_(cos|sin|tan|exp|log|sqrt|rsqrt|pow|recip|div)", code
+        )
 
 
 @pytest.mark.slow

@@ -1,0 +1,108 @@
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod.errors import DeviceError
+from spectrod.fft import runtime
+from spectrod.fft.runtime import Devices, TransformCache, open_first
+from spectrod.fft.stage import TransformSpec
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Transforms that are nothing but what they were made for, with tables of n bytes."""
+    made = []
+
+    def make(context, spec):
+        made.append(spec.n)
+        return SimpleNamespace(context=context, spec=spec, table_bytes=spec.n)
+
+    monkeypatch.setattr(runtime, "LineTransform", make)
+    return made
+
+
+def use(cache, *lengths, context="context"):
+    return [cache.get(context, TransformSpec(n)) for n in lengths]
+
+
+def test_a_transform_is_made_once(made):
+    """The same one comes back, until it is forgotten."""
+    cache = TransformCache()
+    first, second = use(cache, 8, 8)
+    assert first is second
+    cache.clear()
+    use(cache, 8)
+    assert made == [8, 8]
+
+
+def test_each_device_has_its_own(made):
+    """Contexts count as they are, not as they compare."""
+    cache = TransformCache()
+    assert use(cache, 8, context=[])[0] is not use(cache, 8, context=[])[0]
+
+
+def test_the_least_recently_used_goes_beyond_the_count(made):
+    """Asking for one makes it young."""
+    cache = TransformCache(max_count=2)
+    use(cache, 1, 2, 1, 3, 1, 2)
+    assert made == [1, 2, 3, 2]
+    assert len(cache) == 2
+
+
+def test_the_least_recently_used_goes_beyond_the_size(made):
+    """Tables count; a single transform stays whatever its size."""
+    cache = TransformCache(max_bytes=10)
+    use(cache, 4, 5, 100, 100, 4)
+    assert made == [4, 5, 100, 4]
+    assert len(cache) == 1
+
+
+@pytest.fixture
+def two_devices(monkeypatch):
+    """Give the machine two devices; those in ``broken`` cannot be opened."""
+    devices = [SimpleNamespace(label=f"P/{name}", number=f"0:{i}") for i, name in enumerate("ab")]
+    broken = set()
+
+    def open_context(device):
+        if device.label in broken:
+            raise DeviceError(f"{device.label} is broken")
+        return SimpleNamespace(device=device)
+
+    monkeypatch.setattr(runtime, "list_devices", lambda: devices)
+    monkeypatch.setattr(runtime, "Context", open_context)
+    return broken
+
+
+def test_the_first_device_that_works_is_opened(two_devices):
+    """One that compiles nothing is passed over."""
+    two_devices.add("P/a")
+    assert open_first("").device.label == "P/b"
+
+
+def test_no_device_that_works_is_one_line(two_devices):
+    """The error is that of the best device."""
+    two_devices.update(("P/a", "P/b"))
+    with pytest.raises(DeviceError, match=r"^P/a is broken$"):
+        open_first("")
+
+
+def test_another_device_is_chosen(two_devices):
+    """It stays the default one; a name that does not fit changes nothing."""
+    devices = Devices()
+    assert devices.default() is devices.default()
+    assert devices.choose("/b").label == "P/b"
+    with pytest.raises(DeviceError, match="device='c': no OpenCL device fits"):
+        devices.choose("c")
+    assert devices.default().device.label == "P/b"
+
+
+def test_queues_are_remembered_within_a_bound(monkeypatch):
+    """The least recently used goes; until then a queue keeps its context."""
+    monkeypatch.setattr(
+        runtime.Context, "adopt", lambda queue: SimpleNamespace(queue=queue), raising=False
+    )
+    devices = Devices(max_queues=2)
+    queues = [SimpleNamespace(int_ptr=n) for n in range(3)]
+    contexts = [devices.of_queue(queues[n]) for n in (0, 1, 0, 2, 0, 1)]
+    assert contexts[0] is contexts[2] is contexts[4]
+    assert contexts[1] is not contexts[5]

@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import pytest
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft import select
+from spectrod.fft.select import FAMILIES, families, make_stage
+from spectrod.fft.stage import TransformSpec
+from spectrod.opencl.context import Context
+
+
+@pytest.fixture(scope="module")
+def context(opencl_device):
+    opened = Context(opencl_device)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """Let the tuner have saved one result, of length 16."""
+
+    def save(name, values):
+        def lookup(_, spec):
+            return (name, values) if spec.n == 16 else None
+
+        monkeypatch.setattr(select.wisdom, "lookup", lookup)
+
+    return save
+
+
+def test_every_family_has_its_own_name():
+    """A result of the tuner names the family that loads it."""
+    assert all(family.name == name for name, family in FAMILIES.items())
+
+
+def test_cpus_prefer_vector_kernels(opencl_device):
+    """Each device has all families, in its own order."""
+    on_cpu = families(replace(opencl_device, kind="cpu"))
+    on_gpu = families(replace(opencl_device, kind="gpu"))
+    assert set(on_cpu) == set(on_gpu) == set(FAMILIES)
+    assert next(iter(on_cpu)) == "simd"
+    assert next(iter(on_gpu)) == "local"
+
+
+@pytest.mark.slow
+def test_a_saved_result_is_taken(context, saved):
+    """The tuner's family and parameters come before the untuned choice."""
+    saved("bluestein", {"length": 45})
+    stage = make_stage(context, TransformSpec(16))
+    assert (type(stage).__name__, stage.spec.n) == ("BluesteinStage", 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("bluestein", {"length": "long"}), ("bluestein", {"size": 45})]
+)
+def test_a_saved_result_that_makes_no_sense_is_ignored(context, saved, caplog, name, values):
+    """The log says why; the untuned choice is taken."""
+    spec = TransformSpec(16)
+    saved(name, values)
+    assert type(make_stage(context, spec)).__name__ != "BluesteinStage"
+    assert "the tuned parameters of n=16 are ignored" in caplog.text
+    assert "must be a length, an integer" in caplog.text
+
+
+def test_a_saved_result_of_an_unknown_family_is_ignored(context, saved):
+    """Files may come from another version."""
+    saved("quantum", {})
+    make_stage(context, TransformSpec(16))
+
+
+def test_double_precision_needs_a_device_that_has_it(context, monkeypatch):
+    """The error names the device and the way out."""
+    monkeypatch.setattr(context, "device", replace(context.device, has_fp64=False))
+    with pytest.raises(DeviceError, match="has no double precision: give it float32 or complex64"):
+        make_stage(context, TransformSpec(16, precision="double"))
+
+
+def test_a_long_length_with_a_large_prime_is_refused(context):
+    """Bluestein needs twice the length."""
+    with pytest.raises(ConfigError, match="n=67108859: too long for a length with a prime factor"):
+        make_stage(context, TransformSpec((1 << 26) - 5))

@@ -1,0 +1,148 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+from spectrod.opencl import program
+from spectrod.opencl.cache import BinaryCache, default_folder
+from spectrod.opencl.context import Context
+
+DEFINES = (("VALUE_BYTES", 4), ("TILE", 4), ("TILE_ROWS", 4))
+
+START = """
+import sys
+from pathlib import Path
+from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import choose
+
+context = Context(choose(sys.argv[1]), cache=BinaryCache(Path(sys.argv[2])))
+context.kernel("transpose.cl", "transpose", (("VALUE_BYTES", 4), ("TILE", 4), ("TILE_ROWS", 4)))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return BinaryCache(tmp_path / "programs")
+
+
+def use_kernel(device, cache):
+    Context(device, cache=cache).kernel("transpose.cl", "transpose", DEFINES)
+
+
+def age(path, seconds):
+    status = path.stat()
+    os.utime(path, (status.st_atime - seconds, status.st_mtime - seconds))
+
+
+@pytest.mark.parametrize(
+    ("variable", "folder"),
+    [
+        ("/var/cache", "/var/cache/spectrod/programs"),
+        ("", "~/.cache/spectrod/programs"),
+        ("relative", "~/.cache/spectrod/programs"),
+    ],
+)
+def test_the_folder_is_where_caches_belong(variable, folder):
+    """The variable for cache folders says where, if it holds an absolute path."""
+    assert default_folder({"XDG_CACHE_HOME": variable}) == Path(folder).expanduser()
+
+
+def test_what_is_stored_is_loaded(cache):
+    """A binary comes back as it was, and only under its own key."""
+    cache.store("key", b"binary")
+    assert cache.load("key") == b"binary"
+    assert cache.load("other") is None
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda c: c[:-1], lambda c: c + b"x", lambda _: b"", bytes.upper]
+)
+def test_a_damaged_file_counts_as_none(cache, damage):
+    """Truncated, extended, emptied or altered files are not used, and can be replaced."""
+    cache.store("key", b"a binary of some length")
+    path = cache.folder / "key.bin"
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.load("key") is None
+    cache.store("key", b"new")
+    assert cache.load("key") == b"new"
+
+
+def test_a_folder_that_cannot_be_is_no_error(tmp_path):
+    """Where a file is in the way nothing is kept, and nothing fails."""
+    (tmp_path / "file").write_bytes(b"")
+    cache = BinaryCache(tmp_path / "file" / "programs")
+    cache.store("key", b"binary")
+    assert cache.load("key") is None
+
+
+def test_a_failed_write_leaves_nothing_behind(cache, monkeypatch):
+    """Where the last step fails, the temporary file goes."""
+
+    def replace(*_):
+        raise OSError
+
+    monkeypatch.setattr(Path, "replace", replace)
+    cache.store("key", b"binary")
+    assert list(cache.folder.iterdir()) == []
+
+
+def test_the_least_recently_used_goes_first(tmp_path):
+    """Beyond the bound the oldest file goes, whatever it is; loading makes one young."""
+    cache = BinaryCache(tmp_path, max_bytes=3 * (32 + 100))
+    for key in ("a", "b", "c"):
+        cache.store(key, bytes(100))
+        age(tmp_path / f"{key}.bin", 100)
+    cache.load("a")
+    cache.store("d", bytes(100))
+    assert {path.name for path in tmp_path.iterdir()} == {"a.bin", "c.bin", "d.bin"}
+
+
+def test_the_second_start_does_not_compile(opencl_device, cache, monkeypatch):
+    """A context finds all that an earlier one compiled."""
+    use_kernel(opencl_device, cache)
+    monkeypatch.setattr(program, "_build", lambda *_: pytest.fail("compiled"))
+    use_kernel(opencl_device, cache)
+
+
+def test_garbage_is_compiled_anew(opencl_device, cache):
+    """A start among damaged files works, and repairs them."""
+    use_kernel(opencl_device, cache)
+    files = sorted(cache.folder.iterdir())
+    whole = [path.stat().st_size for path in files]
+    files[0].write_bytes(b"garbage")
+    files[1].write_bytes(files[1].read_bytes()[:100])
+    use_kernel(opencl_device, cache)
+    assert [path.stat().st_size for path in files] == whole
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache, monkeypatch):
+    """A driver that changed without its version saying so costs a compilation."""
+
+    def load(*_):
+        raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=-42, routine="clBuildProgram"))
+
+    use_kernel(opencl_device, cache)
+    monkeypatch.setattr(program, "_load", load)
+    use_kernel(opencl_device, cache)
+
+
+def test_a_cache_of_no_size_keeps_nothing(opencl_device, tmp_path):
+    """With a bound of 0 the folder is not even made."""
+    use_kernel(opencl_device, BinaryCache(tmp_path / "programs", max_bytes=0))
+    assert not (tmp_path / "programs").exists()
+
+
+@pytest.mark.slow
+def test_processes_that_start_at_once_do_not_meet(opencl_device, cache, monkeypatch):
+    """Both compile and store; what is there in the end is whole."""
+    command = [sys.executable, "-c", START, opencl_device.number, str(cache.folder)]
+    started = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in started] == [0, 0]
+    assert {path.suffix for path in cache.folder.iterdir()} == {".bin"}
+    monkeypatch.setattr(program, "_build", lambda *_: pytest.fail("compiled"))
+    use_kernel(opencl_device, cache)
