@@ -15,11 +15,11 @@
 #error "image_filter.cl needs EDGE"
 #endif
 
-// What a low-pass of that radius lets through, at a frequency given by its square: squares of
-// whole frequencies are exact, so that an ideal edge falls where the numbers say.
+// What a low-pass of that radius lets through, at a frequency given by its square. An ideal edge
+// is a little outside: frequencies that are the radius are in, however their squares are rounded.
 INLINE scalar passed_below(const scalar square, const scalar radius, const scalar shape) {
 #if EDGE == 0
-    return square <= radius * radius;
+    return square <= radius * radius * CONSTANT(1.000001);
 #elif EDGE == 1
     return exp2(-square / (radius * radius));
 #elif EDGE == 2

@@ -102,11 +102,9 @@ def _drawn(args: argparse.Namespace, picture: Picture) -> Picture:
 
 
 def _radial(args: argparse.Namespace) -> RadialFilter:
-    inner, outer = (None, args.low) if args.low else (args.high, None)
-    if args.band:
-        inner, outer = args.band
-    return RadialFilter(
-        Radius.parse(inner) if inner else None,
-        Radius.parse(outer) if outer else None,
-        Edge.parse(args.edge),
-    )
+    inner, outer = args.band or (args.high, args.low)
+    return RadialFilter(_radius(inner), _radius(outer), Edge.parse(args.edge))
+
+
+def _radius(text: str | None) -> Radius | None:
+    return None if text is None else Radius.parse(text)

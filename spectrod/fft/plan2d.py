@@ -85,7 +85,7 @@ class PlaneTransform:
         at_once = self._planes_at_once()
         run_piece = self._run_piece if at_once else self._run_by_lines
         with self.context.lock:
-            for start, stop in steps(len(source), at_once):
+            for start, stop in steps(len(source), max(1, at_once)):
                 run_piece(out[start:stop], source[start:stop], scale)
 
     def run_on_device(self, out: Lines, source: Lines, batch: int, scale: float) -> list[Any]:
@@ -108,7 +108,7 @@ class PlaneTransform:
         run_some = self._columns_first if self._rows.spec.kind == "c2r" else self._rows_first
         events = []
         with self.context.lock:
-            for start, stop in steps(batch, self._planes_at_once()):
+            for start, stop in steps(batch, max(1, self._planes_at_once())):
                 place = Lines(out.buffer, 0, out.first + start * prod(self.out_shape))
                 origin = Lines(source.buffer, 0, source.first + start * prod(self.in_shape))
                 events += run_some(place, origin, stop - start, scale)

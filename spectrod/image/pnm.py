@@ -70,9 +70,11 @@ def _raw_values(body: bytes, count: int, maxval: int) -> Pixels:
 def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int64]:  # noqa: ARG001
     words = _COMMENT.sub(b"", body).split(maxsplit=count)[:count]
     _require(len(words), count)
-    if bad := next((word for word in words if not word.isdigit()), None):
-        raise InputError(f"{bad.decode(errors='replace')[:20]!r}: must be a whole number")
-    return np.array([min(int(word), 1 << 16) for word in words], np.int64)
+    if bad := next((word for word in words if not word.isdigit() or len(word) > 9), None):
+        raise InputError(
+            f"{bad.decode(errors='replace')[:20]!r}: must be a number of 1 to 9 digits"
+        )
+    return np.array([int(word) for word in words], np.int64)
 
 
 def _require(found: int, count: int) -> None:

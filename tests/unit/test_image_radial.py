@@ -1,0 +1,103 @@
+"""Texts of radii, edges and bands, and their rules."""
+
+from math import inf
+
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.image.radial import Edge, RadialFilter, Radius
+
+
+@pytest.mark.parametrize(
+    ("text", "cycles"), [("32", 32.0), ("32.5cyc", 32.5), ("0.25nyq", 25.0), ("1e1", 10.0)]
+)
+def test_radii(text, cycles):
+    """A radius is in cycles along the longer side, here of 200 pixels, or in parts of Nyquist."""
+    assert Radius.parse(text).cycles(200) == cycles
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-0.5nyq"])
+def test_radii_out_of_range(text):
+    """A radius that is not positive and finite is refused with its value."""
+    with pytest.raises(ConfigError, match=r"radius=\S+: must be a positive number"):
+        Radius.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "nyq", "3 px", "0.5nyqcyc"])
+def test_radii_that_are_none(text):
+    """A text that is no radius is refused with what would be one."""
+    with pytest.raises(ConfigError, match=r"radius='.*': must be a number of cycles along"):
+        Radius.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "edge"),
+    [
+        ("ideal", Edge("ideal")),
+        ("gauss", Edge("gauss")),
+        ("butterworth,2.5", Edge("butterworth", order=2.5)),
+        ("cosine,8", Edge("cosine", width=Radius(8.0))),
+        ("cosine,0.1nyq", Edge("cosine", width=Radius(0.1, "nyq"))),
+    ],
+)
+def test_edges(text, edge):
+    """Each edge has its text."""
+    assert Edge.parse(text) == edge
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steep", "edge='steep': must be ideal, gauss, butterworth,ORDER or cosine,WIDTH"),
+        ("gauss,2", "edge='gauss,2': must be ideal, gauss,"),
+        ("cosine", "edge='cosine': must be ideal,"),
+        ("butterworth", "edge='butterworth': must be"),
+        ("butterworth,x", "edge='butterworth,x': must be"),
+        ("butterworth,0", "order=0: must be more than 0, at most 100"),
+        ("butterworth,nan", "order=nan: must be more than 0"),
+        ("butterworth,101", "order=101: must be more than 0, at most 100"),
+        ("cosine,0", "radius=0: must be a positive number"),
+        ("cosine,x", "radius='x': must be a number"),
+    ],
+)
+def test_bad_edges(text, message):
+    """What is no edge is refused with the value and the rule."""
+    with pytest.raises(ConfigError, match=message):
+        Edge.parse(text)
+
+
+def test_edges_without_sense():
+    """An edge of another name, or a width where there is none, is refused."""
+    with pytest.raises(ConfigError, match="edge='sharp': must be one of ideal, gauss,"):
+        Edge("sharp")
+    with pytest.raises(ConfigError, match="must be given for a cosine edge, and only there"):
+        Edge("gauss", width=Radius(1.0))
+
+
+def test_what_passes():
+    """Low-passes begin at zero and keep the mean; high-passes have no end."""
+    low, high = RadialFilter(outer=Radius(5.0)), RadialFilter(inner=Radius(5.0))
+    assert (low.cycles(100), high.cycles(100)) == ((0.0, 5.0), (5.0, inf))
+    assert (low.keeps_mean, high.keeps_mean) == (True, False)
+
+
+@pytest.mark.parametrize("inner", [Radius(25.0), Radius(26.0), Radius(0.25, "nyq")])
+def test_bands_upside_down(inner):
+    """A band's lower radius must be below its upper one, whatever their units."""
+    band = RadialFilter(inner, Radius(25.0))
+    with pytest.raises(ConfigError, match=r"band=2\d 25 cycles: must be two radii, lower first"):
+        band.check(200)
+
+
+def test_no_radius():
+    """A filter must have a radius."""
+    with pytest.raises(ConfigError, match="a filter without a radius"):
+        RadialFilter()
+
+
+def test_cosines_that_reach_below_zero():
+    """A cosine edge ends at zero at the latest."""
+    edge = Edge.parse("cosine,10.1")
+    RadialFilter(outer=Radius(5.05), edge=edge).check(100)
+    with pytest.raises(ConfigError, match=r"width=10.1 cycles: must be at most twice the radius 5"):
+        RadialFilter(outer=Radius(5.0), edge=edge).check(100)
