@@ -63,14 +63,14 @@ INLINE void store_values(__global scalar *p, cplx v) {
         }                                                                                          \
     }
 
-// Each exchange swaps a bit of the number of a value's vector with a bit of its lane's. Those of
-// single precision leave two vectors of every four in each other's place.
+// Each exchange swaps a bit of the number of a value's vector with a bit of its lane's. Where LOW_1
+// takes quarters, two vectors of every four then are in each other's place.
 INLINE void transpose(cplx *v) {
     EXCHANGE(v, 1)
 #if LANES > 2
     EXCHANGE(v, 2)
 #endif
-#if LANES > 2 && !defined(DOUBLE)
+#if LANES == 16 || (LANES > 2 && !defined(DOUBLE))
 #pragma unroll
     for (int i = 0; i < LANES; i += 4) {
         const cplx t = v[i + 1];

@@ -1,0 +1,125 @@
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.simd import SIMD, SimdParams, SimdStage
+from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
+from spectrod.fft.stage import TransformSpec
+
+GOOD = SimdParams(8, (4, 8), columns=True)
+CPU = SimpleNamespace(kind="cpu", label="P/D")
+GPU = SimpleNamespace(kind="gpu", label="P/D")
+
+
+def turn(k, n):
+    return np.exp(-2j * np.pi * k / n)
+
+
+def test_defines_come_in_one_order_with_every_radix():
+    """The compiler's names are complete; passes that do not run have radix 1."""
+    assert GOOD.defines() == (
+        ("N", 256),
+        ("LANES", 8),
+        ("COLUMNS", 1),
+        ("RADIX_1", 4),
+        ("RADIX_2", 1),
+        ("RADIX_3", 1),
+        ("RADIX_4", 1),
+        ("RADIX_5", 1),
+        ("RADIX_LAST", 8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lanes": 3}, "lanes=3: must be 2, 4, 8 or 16"),
+        ({"radices": ()}, r"radices=\(\): must be 1 to 6 of \[1, 2, 3"),
+        ({"radices": (2,) * 7}, "must be 1 to 6 of"),
+        ({"radices": (17,)}, r"radices=\(17,\): must be 1 to 6 of"),
+        ({"radices": (32,)}, r"radices=\(32,\): must be 1 to 6 of"),
+        ({"radices": (7,)}, r"radices=\(7,\): must multiply to lanes=8 or more for columns"),
+    ],
+)
+def test_a_broken_rule_is_named(change, message):
+    """Each rule of a shape is checked before anything is compiled."""
+    with pytest.raises(ConfigError, match=message):
+        replace(GOOD, **change)
+
+
+def test_parameters_survive_a_file():
+    """What a file holds of parameters, lists for tuples, makes the same parameters."""
+    assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
+
+
+def test_a_file_with_other_names_is_refused():
+    """Names that are missing or unknown are an error that lists the right ones."""
+    with pytest.raises(
+        ConfigError, match=r"\['lanes'\]: must be \['columns', 'lanes', 'radices', 'staged'\]"
+    ):
+        SIMD.load({"lanes": 8})
+
+
+def test_parameters_of_another_length_are_refused():
+    """A stage says which length its parameters miss."""
+    with pytest.raises(ConfigError, match="must make the complex length 128 of n=256"):
+        SimdStage(None, TransformSpec(256, "r2c"), GOOD)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+@pytest.mark.parametrize("n", [2, 16, 100, 256, 1000, 1024, 2310, 8192, 65536])
+def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, precision):
+    """The tuner gets a few different shapes, each of the right length and within the limit."""
+    spec = TransformSpec(n, kind, kind == "c2r", precision)
+    candidates = list(SIMD.candidates(spec, CPU))
+    assert SIMD.supports(spec, CPU)
+    assert candidates[0] == SIMD.choose(spec, CPU)
+    assert len(set(candidates)) == len(candidates) <= 18
+    assert {params.length for params in candidates} == {n if kind == "c2c" else n // 2}
+    assert max(params.private_bytes(spec) for params in candidates) <= 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("spec", "device"),
+    [
+        (TransformSpec(64), GPU),
+        (TransformSpec(17), CPU),
+        (TransformSpec(27, "r2c"), CPU),
+        (TransformSpec(1 << 18), CPU),
+        (TransformSpec(1 << 17, precision="double"), CPU),
+    ],
+)
+def test_what_it_cannot_compute_has_no_choice(spec, device):
+    """GPUs, large primes, odd real lines and lines past the private memory are not supported."""
+    assert not SIMD.supports(spec, device)
+    assert list(SIMD.candidates(spec, device)) == []
+    with pytest.raises(DeviceError, match=f"n={spec.n}: no vector kernel .* on P/D"):
+        SIMD.choose(spec, device)
+
+
+def test_row_turns_are_those_of_a_decimation_in_frequency():
+    """Factors lie pass by pass, for the last none, in the order in which a pass reads them."""
+    table = row_turns((2, 3, 4))
+    assert len(table) == 12 * 1 + 4 * 2
+    np.testing.assert_allclose(table[:12], turn(np.arange(12), 24), atol=1e-15)
+    np.testing.assert_allclose(table[12 + 2 * 3 + 1], turn(3 * 2, 12), atol=1e-15)
+
+
+def test_column_turns_cover_rows_that_make_no_whole_block():
+    """Of six rows in blocks of four the second block begins at row 2."""
+    table = column_turns(24, 4)
+    assert table.shape == (2, 3, 2, 4)
+    expected = turn(3 * np.arange(2, 6), 24)
+    np.testing.assert_allclose(table[1, 2], [expected.real, expected.imag], atol=1e-15)
+
+
+def test_mirror_turns_cover_half_the_bins():
+    """Bins below half the length, in blocks of four, of a real line twice as long."""
+    table = mirror_turns(24, 4)
+    assert table.shape == (3, 2, 4)
+    expected = turn(np.arange(8, 12), 48)
+    np.testing.assert_allclose(table[2], [expected.real, expected.imag], atol=1e-15)
