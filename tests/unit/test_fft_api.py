@@ -1,0 +1,201 @@
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spectrod.fft
+from spectrod.errors import ConfigError
+from spectrod.fft import api, checks
+
+X = np.arange(16.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device(opencl_device):
+    spectrod.fft.use_device(opencl_device.number)
+
+
+def refused(message):
+    return pytest.raises(ConfigError, match=re.escape(message))
+
+
+def test_importing_the_names_is_cheap():
+    """The package and its list of names need no NumPy and no OpenCL."""
+    code = (
+        "import sys, spectrod; dir(spectrod.fft); print({'numpy', 'pyopencl'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout == "set()\n"
+
+
+def test_every_name_is_there():
+    """Whatever the package lists it has, and nothing else."""
+    for name in dir(spectrod.fft):
+        assert getattr(spectrod.fft, name) is not None
+    with pytest.raises(AttributeError, match=r"module 'spectrod.fft' has no attribute 'dct'"):
+        spectrod.fft.dct  # noqa: B018 - asking is the test
+
+
+@pytest.mark.parametrize("n", [0, -1])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_lengths_below_one_are_refused(name, n):
+    """As NumPy does, with the value."""
+    with refused(f"n={n}: must be at least 1"):
+        getattr(spectrod.fft, name)(X, n)
+
+
+@pytest.mark.parametrize("n", [2.5, "8", (8,)])
+def test_lengths_that_are_no_integers_are_refused(n):
+    """The value is shown as it was given."""
+    with refused(f"n={n!r}: must be an integer"):
+        spectrod.fft.fft(X, n)
+
+
+def test_a_length_beyond_the_longest_is_refused():
+    """2^26 is the limit."""
+    with refused("n=67108865: must be 1 to 67108864"):
+        spectrod.fft.fft(X, (1 << 26) + 1)
+
+
+def test_an_empty_axis_is_refused():
+    """No values have no transform; nor has a single bin without a length."""
+    with refused("n=0: must be at least 1"):
+        spectrod.fft.fft(np.zeros((3, 0)))
+    with refused("n=0: must be at least 1"):
+        spectrod.fft.irfft(np.zeros(1))
+
+
+@pytest.mark.parametrize("axis", [-3, 2])
+def test_an_axis_out_of_range_is_refused(axis):
+    """The error names the range."""
+    with refused(f"axis={axis}: must be -2 to 1 for an array of 2 axes"):
+        spectrod.fft.fft(np.zeros((3, 4)), axis=axis)
+
+
+def test_an_axis_that_is_no_integer_is_refused():
+    """The value is shown as it was given."""
+    with refused("axis=1.0: must be an integer"):
+        spectrod.fft.fft(np.zeros((3, 4)), axis=1.0)
+
+
+def test_a_scalar_is_refused():
+    """There is no axis to transform."""
+    with refused("a 0-d array: must have at least one axis"):
+        spectrod.fft.fft(3.0)
+
+
+@pytest.mark.parametrize("name", ["fft", "rfft", "irfft", "hfft", "ihfft"])
+def test_an_unknown_norm_is_refused(name):
+    """The error lists the three."""
+    with refused("norm='unit': must be one of backward, ortho, forward"):
+        getattr(spectrod.fft, name)(X, norm="unit")
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(["a"]),
+        np.array([object()]),
+        np.array(["2026-11-20"], "datetime64[D]"),
+        np.zeros(4, np.longdouble),
+        np.zeros(4, np.clongdouble),
+    ],
+)
+def test_what_is_no_number_up_to_double_is_refused(x):
+    """Texts, objects, dates and long doubles; the error names the type."""
+    with refused(
+        f"dtype={x.dtype}: must be of integers, or of real or complex numbers up to double"
+    ):
+        spectrod.fft.fft(x)
+
+
+@pytest.mark.parametrize("name", ["rfft", "ihfft"])
+def test_complex_values_are_not_taken_for_real(name):
+    """Nothing is dropped silently."""
+    with refused("dtype=complex128: rfft takes real values"):
+        getattr(spectrod.fft, name)(X + 0j)
+
+
+@pytest.mark.parametrize(
+    ("given", "precision"),
+    [
+        (np.float16, "single"),
+        (np.float32, "single"),
+        (np.complex64, "single"),
+        (np.float64, "double"),
+        (np.complex128, "double"),
+        (np.int8, "double"),
+        (np.uint64, "double"),
+        (np.bool_, "double"),
+    ],
+)
+def test_single_stays_single_and_all_else_is_double(given, precision):
+    """As in scipy.fft."""
+    assert checks.precision_of(np.dtype(given)) == precision
+
+
+@pytest.mark.parametrize(
+    ("norm", "forward", "inverse"),
+    [(None, 1, 1 / 16), ("backward", 1, 1 / 16), ("ortho", 1 / 4, 1 / 4), ("forward", 1 / 16, 1)],
+)
+def test_norms_are_those_of_numpy(norm, forward, inverse):
+    """Forward and backward factors multiply to 1 / n."""
+    assert checks.norm_scale(norm, 16, inverse=False) == forward
+    assert checks.norm_scale(norm, 16, inverse=True) == inverse
+
+
+READ_ONLY = np.zeros((4, 16), np.complex64)
+READ_ONLY.flags.writeable = False
+MEMORY = np.zeros((5, 16), np.complex64)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ([0], "out is a list: must be a NumPy array, as x is"),
+        (np.zeros((4, 15), np.complex64), "out of shape (4, 15): must be (4, 16)"),
+        (np.zeros((4, 16), np.complex128), "out of complex128: must be complex64"),
+        (np.zeros((4, 16), ">c8"), "out of >c8: must be complex64"),
+        (READ_ONLY, "out is read-only: must be writable"),
+        (np.zeros((16, 4), np.complex64).T, "out with strides (8, 32): must be C-contiguous"),
+        (MEMORY[1:], "out overlaps x: must be x itself or apart from it"),
+    ],
+)
+def test_out_is_checked(out, message):
+    """Each rule for the place of the result has its error."""
+    with refused(message):
+        spectrod.fft.fft(MEMORY[:4], out=out)
+
+
+def test_a_plan_needs_a_type_that_fits():
+    """Real transforms start from reals, complex ones and inverse real ones from complex values."""
+    for dtype, kind, rule in (
+        ("int16", None, "float32 or float64 for r2c"),
+        ("float16", None, "float32 or float64 for r2c"),
+        ("complex64", "r2c", "float32 or float64 for r2c"),
+        ("float32", "c2r", "complex64 or complex128 for c2r"),
+    ):
+        with refused(f"dtype={dtype}: must be {rule}"):
+            spectrod.fft.plan((4, 16), dtype, kind=kind)
+    with refused("inverse=True: r2c is forward, c2r is inverse"):
+        spectrod.fft.plan((4, 16), "float32", inverse=True)
+
+
+def test_device_arrays_without_a_queue_are_refused(opencl_device):
+    """Their commands would have nowhere to go."""
+    array = pytest.importorskip("pyopencl.array")
+    cl = pytest.importorskip("pyopencl")
+    queue = cl.CommandQueue(cl.Context([opencl_device.handle]))
+    x = array.zeros(queue, 16, np.complex64)
+    with refused("a pyopencl array without a queue: give it one by with_queue"):
+        spectrod.fft.fft(x.with_queue(None))
+    with refused("dtype=int32: must be float32, float64, complex64 or complex128"):
+        spectrod.fft.fft(array.zeros(queue, 16, np.int32))
+
+
+def test_the_names_are_the_functions():
+    """What the package gives is what the modules hold."""
+    assert spectrod.fft.plan is api.plan
+    assert spectrod.fft.fftfreq is np.fft.fftfreq
