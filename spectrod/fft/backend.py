@@ -3,7 +3,8 @@
 A backend of SciPy's uarray protocol, for what this engine computes: transforms along one axis or
 two, in single and double precision. The rest is left to the next backend, in the end SciPy's own:
 other functions, more axes, long double, and arguments that break a rule, so that the error is
-SciPy's. A device that is not there or that fails is an error.
+SciPy's; and all calls in a process that was forked off after a device was opened. A device that is
+not there or that fails is an error.
 """
 
 import os
@@ -15,6 +16,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError
 from spectrod.fft import api, plan2d
+from spectrod.fft.runtime import DEVICES
 
 __ua_domain__ = "numpy.scipy.fft"
 
@@ -39,7 +41,7 @@ def __ua_function__(  # noqa: N807 - the protocol's name
 ) -> Any:
     """Compute what SciPy's function of that name would; NotImplemented if that is not ours."""
     name = method.__name__.rstrip("2n")
-    if name not in _SINGLE:
+    if name not in _SINGLE or DEVICES.is_forked:
         return NotImplemented
     given = signature(method).bind(*args, **kwargs)
     given.apply_defaults()

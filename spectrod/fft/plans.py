@@ -91,6 +91,7 @@ class Plan:
         DeviceError
             If the device fails, or has not got the memory.
         """
+        self.context.check_process()
         if self._inplace:
             if out is not None:
                 raise ConfigError("out is given: a plan in place has none")

@@ -73,8 +73,16 @@ class Devices:
         self._adopted: OrderedDict[int, Context] = OrderedDict()
         self._lock = RLock()
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in another process, where no device can be used any more."""
+        contexts = [self._default, *self._adopted.values()]
+        return any(context.is_forked for context in contexts if context)
+
     def default(self) -> Context:
         """Open the best device that works, or the one chosen; DeviceError if there is none."""
+        if self._default is not None:
+            self._default.check_process()  # before the lock, which the fork may have left locked
         with self._lock:
             if self._default is None:
                 self._default = open_first("")

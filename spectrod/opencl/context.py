@@ -1,5 +1,6 @@
 """One device, its context and its in-order queue: memory, launches and times for the plans."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -77,6 +78,7 @@ class Context:
         check_compiler(self._context, device, self._cache)
         self.device = device
         self.lock = RLock()
+        self._pid = os.getpid()
         self.table_bytes = 0
         self.workspace = Workspace(self.allocate)
         self._programs: dict[tuple[str, Defines], Any] = {}
@@ -95,6 +97,19 @@ class Context:
         if queue.properties & _OUT_OF_ORDER:
             raise ConfigError("queue is out of order: must be one that keeps its commands' order")
         return cls(identify(queue.device), queue=queue)
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in another process; drivers' threads are not, and all hangs."""
+        return os.getpid() != self._pid
+
+    def check_process(self) -> None:
+        """Raise DeviceError if this is a copy in another process."""
+        if self.is_forked:
+            raise DeviceError(
+                f"{self.device.label} was opened before this process was forked, which its driver "
+                "does not survive: start processes by spawn"
+            )
 
     def kernel(self, file: str, name: str, defines: Defines) -> Any:
         """Kernel object of its own, from a program that is compiled once.

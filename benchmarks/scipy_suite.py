@@ -1,0 +1,80 @@
+"""SciPy's own FFT tests with spectrod as the backend: what passes, and who computed it.
+
+    python benchmarks/scipy_suite.py [--device NAME] [pytest's arguments]
+
+The tests that call a function of ours with arguments that we leave to SciPy are listed apart.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import scipy.fft
+
+import spectrod.fft
+from spectrod.fft import scipy_backend
+
+MODULES = ("test_basic", "test_multithreading", "test_helper")
+
+
+class Recorder:
+    """The backend, and a pytest plugin that notes for each test who answered its calls."""
+
+    __ua_domain__ = scipy_backend.__ua_domain__
+
+    def __init__(self) -> None:
+        self.left: Counter[str] = Counter()
+        self.outcomes: dict[str, tuple[str, str]] = {}
+        self._calls: Counter[bool] = Counter()
+
+    def __ua_function__(
+        self, method: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """Ask the backend."""
+        result = scipy_backend.__ua_function__(method, args, kwargs)
+        is_ours = result is not NotImplemented
+        self._calls[is_ours] += 1
+        if not is_ours:
+            self.left[method.__name__] += 1
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Start counting anew for each test."""
+        self._calls.clear()
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the outcome and who computed."""
+        if report.when == "call" or report.skipped:
+            whose = {
+                (True, True): "ours and SciPy's",
+                (True, False): "ours alone",
+                (False, True): "SciPy's alone",
+            }.get((self._calls[True] > 0, self._calls[False] > 0), "no transform")
+            self.outcomes[report.nodeid] = report.outcome, whose
+
+
+def main() -> int:
+    """Run the tests and print the counts; 1 if one failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="", help="part of PLATFORM/DEVICE")
+    options, rest = parser.parse_known_args()
+    device = spectrod.fft.use_device(options.device)
+    recorder = Recorder()
+    scipy.fft.set_global_backend(recorder)
+    scipy.fft.register_backend("scipy")  # what is left has to be somebody's
+    modules = [f"scipy.fft.tests.{name}" for name in MODULES]
+    pytest.main(["-q", "-p", "no:cacheprovider", "--pyargs", *modules, *rest], plugins=[recorder])
+    print(f"\n{device.label}, SciPy {scipy.__version__}")
+    for (outcome, whose), count in sorted(Counter(recorder.outcomes.values()).items()):
+        print(f"{count:5} {outcome}, computed by {whose}")
+    print("left to SciPy:", ", ".join(f"{name} {n}" for name, n in recorder.left.most_common()))
+    return int(any(outcome == "failed" for outcome, _ in recorder.outcomes.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
