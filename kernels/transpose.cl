@@ -68,9 +68,9 @@ transpose(__global value *restrict out, const ulong out_first, const ulong out_p
             out[(first.column + y) * rows + first.row + x] = tile[x][y];
 }
 
-INLINE void transpose_whole_block(__global value *restrict out,
-                                        __global const value *restrict in, const size_t rows,
-                                        const size_t columns) {
+// Without restrict, which inlined would leave marks that oclgrind cannot run.
+INLINE void transpose_whole_block(__global value *out, __global const value *in,
+                                        const size_t rows, const size_t columns) {
     value block[BLOCK][BLOCK];
 #pragma unroll
     for (int y = 0; y < BLOCK; y++) {
