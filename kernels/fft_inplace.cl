@@ -39,12 +39,12 @@
 
 // ---- Digit reversal -----------------------------------------------------------------------------
 
-INLINE uint reversed(__global const uint *restrict digits, const uint place) {
+INLINE uint reversed(__global const uint *digits, const uint place) {
     return digits[place % LOW] + digits[LOW + place / LOW];
 }
 
 // The least place of a cycle stands for it: whoever starts there moves all of its values.
-INLINE bool leads_cycle(__global const uint *restrict digits, const uint place) {
+INLINE bool leads_cycle(__global const uint *digits, const uint place) {
     uint next = reversed(digits, place);
     const bool moves = next != place;
     while (next > place)
@@ -72,23 +72,23 @@ __kernel void reverse_digits(__global cplx *data, const ulong first, const ulong
 // ---- Stages -------------------------------------------------------------------------------------
 
 // An inverse transform is a forward one with its parts exchanged before and after.
-INLINE cplx turned(cplx a) {
-    return INVERSE ? (cplx){a.im, a.re} : a;
-}
-
 INLINE void load(cplx *v, __global const cplx *in, const size_t step) {
 #pragma unroll
-    for (int r = 0; r < RADIX; r++)
-        v[r] = turned(in[r * step]);
+    for (int r = 0; r < RADIX; r++) {
+        v[r].re = INVERSE ? in[r * step].im : in[r * step].re;
+        v[r].im = INVERSE ? in[r * step].re : in[r * step].im;
+    }
 }
 
 INLINE void store(__global cplx *out, const cplx *v, const size_t step, const scalar scale) {
 #pragma unroll
-    for (int r = 0; r < RADIX; r++)
-        out[r * step] = turned(cscale(v[r], scale));
+    for (int r = 0; r < RADIX; r++) {
+        out[r * step].re = scale * (INVERSE ? v[r].im : v[r].re);
+        out[r * step].im = scale * (INVERSE ? v[r].re : v[r].im);
+    }
 }
 
-INLINE cplx root(__global const cplx *restrict roots, const uint m) {
+INLINE cplx root(__global const cplx *roots, const uint m) {
 #if FINE == LENGTH
     return roots[m];
 #else

@@ -69,7 +69,7 @@ INLINE void store_lanes(__global scalar *out, const cplx v, const uint span) {
 // ---- Twiddle factors exp(-pi i k / span), k of the lanes ----------------------------------------
 
 #if TWIDDLES == 0
-INLINE cplx twiddle(__global const scalar *restrict roots, const uint k, const uint span) {
+INLINE cplx twiddle(__global const scalar *roots, const uint k, const uint span) {
     const uint stride = HALF / span;
     lanes re, im;
 #pragma unroll
@@ -81,7 +81,7 @@ INLINE cplx twiddle(__global const scalar *restrict roots, const uint k, const u
     return (cplx){re.all, im.all};
 }
 #else
-INLINE cplx twiddle(__global const scalar *restrict roots, const uint k, const uint span) {
+INLINE cplx twiddle(__global const scalar *roots, const uint k, const uint span) {
     lanes angle;
 #pragma unroll
     for (uint i = 0; i < N_LANES; i++)

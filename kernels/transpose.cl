@@ -68,7 +68,6 @@ transpose(__global value *restrict out, const ulong out_first, const ulong out_p
             out[(first.column + y) * rows + first.row + x] = tile[x][y];
 }
 
-// Without restrict, which inlined would leave marks that oclgrind cannot run.
 INLINE void transpose_whole_block(__global value *out, __global const value *in,
                                         const size_t rows, const size_t columns) {
     value block[BLOCK][BLOCK];
