@@ -1,0 +1,79 @@
+"""Error of every transform, length by length, against float64 and long double.
+
+    python benchmarks/fft_accuracy.py [--device NAME] [--lengths 1:2049] [--precision single]
+
+Prints each length beyond its limit, and for each kind the worst share of the limit.
+"""
+
+import argparse
+import sys
+
+import _report  # noqa: F401 - makes the checkout importable
+import numpy as np
+
+from spectrod.fft import reference
+from spectrod.fft.stage import Precision, TransformSpec
+from spectrod.fft.transform import LineTransform
+from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import choose
+
+KINDS = (("c2c", False), ("c2c", True), ("r2c", False), ("c2r", True))
+LINES = 3
+
+
+def main() -> int:
+    """Measure, print, and return 1 if a limit is exceeded."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="", help="part of PLATFORM/DEVICE")
+    parser.add_argument("--lengths", default="1:2049", help="FIRST:END[:STEP], or N,N,...")
+    parser.add_argument("--precision", choices=("single", "double"), help="by default both")
+    options = parser.parse_args()
+    # Thousands of programs that nobody needs again: they are not kept.
+    context = Context(choose(options.device), cache=BinaryCache(max_bytes=0))
+    print(f"{context.device.label}, driver {context.device.driver}")
+    precisions = (options.precision,) if options.precision else ("single", "double")
+    worst = [
+        sweep(context, lengths(options.lengths), kind, inverse, precision)
+        for precision in precisions
+        for kind, inverse in KINDS
+    ]
+    return int(max(worst) > 1)
+
+
+def lengths(text: str) -> list[int]:
+    """Lengths that an option means."""
+    if ":" in text:
+        return list(range(*map(int, text.split(":"))))
+    return [int(n) for n in text.split(",")]
+
+
+def sweep(context: Context, ns: list[int], kind: str, inverse: bool, precision: Precision) -> float:
+    """Measure one kind at every length; return its worst error over the limit."""
+    specs = [TransformSpec(n, kind, inverse, precision) for n in ns]
+    shares = {spec.n: error(context, spec) / reference.error_limit(spec) for spec in specs}
+    for n, share in shares.items():
+        if not share <= 1:
+            print(f"  n={n}: {share:.2f} of the limit")
+    n = max(shares, key=shares.__getitem__)
+    direction = "inverse" if inverse else "forward"
+    print(f"{kind} {direction} {precision}: {len(ns)} lengths, worst {shares[n]:.2f} at n={n}")
+    sys.stdout.flush()
+    return shares[n]
+
+
+def error(context: Context, spec: TransformSpec) -> float:
+    """Relative L2 error of a few lines of uniform random values [1]."""
+    rng = np.random.default_rng(spec.n)
+    x = rng.uniform(-1, 1, (LINES, spec.n_in, 1))
+    if spec.kind != "r2c":
+        x = x + 1j * rng.uniform(-1, 1, x.shape)
+    x = x.astype(reference.in_dtype(spec))
+    out = np.empty((LINES, spec.n_out, 1), reference.out_dtype(spec))
+    LineTransform(context, spec).run(out, x, 1.0)
+    expected = reference.transform(spec, x[:, :, 0])
+    return reference.relative_l2(out[:, :, 0], expected)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
