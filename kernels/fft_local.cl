@@ -66,11 +66,19 @@
 // ---- Local memory: where value i of a line lies
 // --------------------------------------------------
 
+// A gap of one value after so many. Where a step never ends in the middle of a gap's stretch, the
+// places of a butterfly's values are one address and constants: registers that many addresses would
+// take cost more than any bank conflict.
 #if LOCAL_PAD > 0
-#define PADDED(i) ((i) + (i) / LOCAL_PAD)
+#define PADDED(i)               ((i) + (i) / LOCAL_PAD)
+#define IS_REGULAR(radix, step) ((step) % LOCAL_PAD == 0 || LOCAL_PAD % ((radix) * (step)) == 0)
 #else
-#define PADDED(i) (i)
+#define PADDED(i)               (i)
+#define IS_REGULAR(radix, step) 1
 #endif
+#define PLACE(first, r, radix, step)                                                               \
+    (IS_REGULAR(radix, step) ? TILE_INDEX(first) + TILE_INDEX((r) * (step))                        \
+                             : TILE_INDEX((first) + (r) * (step)))
 #define TILE_LENGTH PADDED(N / SECTIONS)
 #if LINES_FIRST
 #define TILE_INDEX(i) (PADDED(i) * LINES)
@@ -115,7 +123,7 @@ INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radi
         if (IS_WHOLE(radix) || j < N / radix) {
 #pragma unroll
             for (int r = section * radix / SECTIONS; r < (section + 1) * radix / SECTIONS; r++) {
-                const scalar x = tile[TILE_INDEX(j + r * (N / radix) - section * SECTION)];
+                const scalar x = tile[PLACE(j, r - section * radix / SECTIONS, radix, N / radix)];
                 if (part)
                     v[b * radix + r].im = x;
                 else

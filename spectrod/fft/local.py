@@ -21,9 +21,6 @@ _KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
 _GROUP_ITEMS = 128
 _VALUES_MAX = 32
 _CUTS_MAX = 6
-_SPLIT_BYTES = 16384
-LOCAL_PAD = 16
-"""A gap after so many values keeps strides of powers of two out of one bank of local memory."""
 _LINES_MAX = (1 << 32) - 1
 
 
@@ -371,7 +368,7 @@ class LocalFamily:
         """Yield the untuned choice, if there is one, alone."""
         length = _complex_length(spec)
         for radices, items in cuts(length, device.max_work_group_size):
-            params = _grouped(radices, items, device, spec.real_bytes)
+            params = _grouped(radices, items, device, spec)
             if params is not None:
                 yield params
                 return
@@ -403,16 +400,18 @@ def _work(length: int, radices: tuple[int, ...], items: int) -> float:
 
 
 def _grouped(
-    radices: tuple[int, ...], items: int, device: DeviceInfo, real_bytes: int
+    radices: tuple[int, ...], items: int, device: DeviceInfo, spec: TransformSpec
 ) -> LocalParams | None:
     """Work-groups of about 128 items, smaller where the device wants; None where none fits."""
     lines = max(1, min(_GROUP_ITEMS, device.max_work_group_size) // items)
-    whole = LocalParams(radices, items, lines, local_pad=LOCAL_PAD)
-    is_large = whole.local_bytes(real_bytes) > _SPLIT_BYTES
-    split = replace(whole, split_exchange=is_large)
-    smallest = LocalParams(radices, items, split_exchange=True)
-    fitting = (params for params in (split, smallest) if params.fits(device, real_bytes))
-    return next(fitting, None)
+    whole = LocalParams(radices, items, lines, local_pad=best_pad(radices))
+    real_bytes = spec.real_bytes
+    split = replace(whole, split_exchange=True)
+    smallest = replace(whole, lines=1, split_exchange=True)
+    choices = [whole, split, smallest]
+    if spec.kind == "c2c" and not any(radix % 2 for radix in radices):
+        choices.append(replace(smallest, sections=2))
+    return next((params for params in choices if params.fits(device, real_bytes)), None)
 
 
 def _grid(
@@ -438,3 +437,12 @@ def columns_params(params: LocalParams, device: DeviceInfo, real_bytes: int) -> 
             if columns.fits(device, real_bytes):
                 return columns
     return replace(params, lines=1, split_exchange=True, lines_first=True)
+
+
+def best_pad(radices: tuple[int, ...]) -> int:
+    """Gap in local memory that keeps the first exchange free of bank conflicts.
+
+    Values that neighbouring items put lie a first radix apart, which an odd one spreads over all
+    banks by itself. The other radices then meet whole stretches only.
+    """
+    return 0 if radices[0] % 2 else radices[0]

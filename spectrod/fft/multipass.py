@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.local import LOCAL_PAD, LocalKernel, LocalParams, Steps, cuts
+from spectrod.fft.local import LocalKernel, LocalParams, Steps, best_pad, cuts
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -241,6 +241,14 @@ def _columns_shape(
 ) -> LocalParams | None:
     """Shape of a pass with so many columns a group; None if it does not fit the device."""
     for radices, items in cuts(length, device.max_work_group_size // columns):
-        params = LocalParams(radices, items, columns, split, LOCAL_PAD, lines_first=True)
+        params = LocalParams(
+            radices,
+            items,
+            columns,
+            split,
+            best_pad(radices),
+            lines_first=True,
+            paired_twiddles=True,
+        )
         return params if params.fits(device, real_bytes) else None
     return None
