@@ -142,9 +142,12 @@ def stage(context: Context, job: Job, family: Family, params: Params) -> Contend
     built = family.build(context, spec, params)
     source = context.table(signal)
     out = context.allocate(job.lines * spec.n_out * spec.out_value_bytes)
+    scratch = context.allocate(max(1, built.scratch_bytes(job.lines, 1)))
 
     def run() -> float:
-        events = built.launch(Lines(out, spec.n_out), Lines(source, spec.n_in), job.lines, 1, 1.0)
+        events = built.launch(
+            Lines(out, spec.n_out), Lines(source, spec.n_in), job.lines, 1, 1.0, scratch
+        )
         return sum(event_seconds(event) for event in events)
 
     run()

@@ -4,15 +4,16 @@
 // Defines : N (complex values of a line; of a real one every two values count as a complex one),
 //           LANES (of a vector: 2, 4, 8 or 16), COLUMNS (1: the lanes are columns of one line, see
 //           fft_simd_columns.clh; 0: they are lines, see fft_simd_lines.clh), REAL_IN, REAL_OUT and
-//           INVERSE (0 or 1), RADIX_1 to RADIX_5 (2 to 16, or 1 for no pass) and RADIX_LAST (2 to
-//           16); their product is ROWS = N, or N / LANES where the lanes are columns. DOUBLE as in
-//           common.clh.
+//           INVERSE (0 or 1), SCRATCH (1: `scratch` is used, 0: private memory), RADIX_1 to RADIX_5
+//           (2 to 16, or 1 for no pass) and RADIX_LAST (2 to 16); their product is ROWS = N, or N /
+//           LANES where the lanes are columns. DOUBLE as in common.clh.
 // In      : source    lines of N complex values, of 2 N real ones (REAL_IN), or of N + 1 complex
 //                     ones, the half spectrum of a real line (REAL_OUT).
 //           turns     [] cplx: of each pass in turn, at j (R - 1) + q - 1 the factor
 //                     exp(-2 pi i j q / span), j < span / R, q = 1 to R - 1, where R is the pass's
 //                     radix and span is ROWS over the product of the radices before.
 //           lane_turns, real_turns   as the two layouts say; else not read.
+//           scratch   OWN_VALUES cplx of LANES a work-item, if SCRATCH; else not read.
 // Out     : out       lines of N complex values, of N + 1 (REAL_IN) or of 2 N real ones (REAL_OUT),
 //                     each multiplied by `scale`. May be the source's memory if lines lie alike.
 // Scalars : lines (count), inner (lines that lie interleaved, value by value; 1 where COLUMNS), of
@@ -35,6 +36,13 @@
 #endif
 #if RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4 * RADIX_5 * RADIX_LAST != ROWS
 #error "fft_simd.cl: the radices must multiply to the number of rows"
+#endif
+
+// Memory of a work-item's own: its part of `scratch`, or private arrays.
+#if SCRATCH
+#define OWN __global
+#else
+#define OWN
 #endif
 
 #define VLOAD  JOIN(vload, LANES)
@@ -92,7 +100,7 @@ INLINE void transpose(cplx *v) {
 #define RADIX_MAX 16
 
 // One radix of every block of `span` rows, in place; returns the turns of the pass that follows.
-INLINE __global const scalar *pass(cplx *z, __global const scalar *turns, const int radix,
+INLINE __global const scalar *pass(OWN cplx *z, __global const scalar *turns, const int radix,
                                          const int span) {
     const int step = span / radix;
     if (radix == 1)
@@ -116,7 +124,7 @@ INLINE __global const scalar *pass(cplx *z, __global const scalar *turns, const 
     return turns + 2 * step * (radix - 1);
 }
 
-INLINE void passes(cplx *z, __global const scalar *turns) {
+INLINE void passes(OWN cplx *z, __global const scalar *turns) {
     turns = pass(z, turns, RADIX_1, ROWS);
     turns = pass(z, turns, RADIX_2, ROWS / RADIX_1);
     turns = pass(z, turns, RADIX_3, ROWS / (RADIX_1 * RADIX_2));
@@ -139,7 +147,7 @@ INLINE int place(int k) {
 }
 
 // Bins k + r ROWS / RADIX_LAST, r = 0 to RADIX_LAST - 1, for k below ROWS / RADIX_LAST.
-INLINE void last_pass(cplx *v, const cplx *z, const int k) {
+INLINE void last_pass(cplx *v, OWN const cplx *z, const int k) {
     const int first = place(k) * RADIX_LAST;
 #pragma unroll
     for (int r = 0; r < RADIX_LAST; r++)

@@ -23,10 +23,10 @@ PASSES_MAX = 6
 
 _LANES = (2, 4, 8, 16)
 _RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
-# A work-item keeps its lines in private memory, which is the stack of a driver's thread: 8 MiB as a
-# rule, and slower where it outgrows the core's own cache.
+# What a work-item may hold of its lines: in private memory, which is the stack of a driver's thread
+# (2 or 8 MiB as a rule), and in all; and how much of it the nearest cache has room for.
 _PRIVATE_BYTES_MAX = 1 << 20
-# What of it the cache that is nearest to the core holds beside the tables.
+_OWN_BYTES_MAX = 1 << 26
 _NEAR_BYTES = 1 << 15
 # Shorter lines than this go several at a time.
 _COLUMNS_LENGTH_MIN = 128
@@ -81,11 +81,16 @@ class SimdParams:
         """Length of the complex transform."""
         return prod(self.radices) * (self.lanes if self.columns else 1)
 
-    def private_bytes(self, spec: TransformSpec) -> int:
-        """Memory of a work-item, about [bytes]."""
-        copies = 1 if self.columns and spec.kind == "c2c" and not self.staged else 2
-        lines = 1 if self.columns else self.lanes
-        return copies * lines * self.length * 2 * spec.real_bytes
+    def own_bytes(self, spec: TransformSpec) -> int:
+        """Memory of a work-item [bytes]."""
+        is_single = self.columns and spec.kind == "c2c" and not self.staged
+        rows = prod(self.radices)
+        extra = int(spec.kind != "c2c" or self.columns)
+        return (rows if is_single else 2 * rows + extra) * self.lanes * 2 * spec.real_bytes
+
+    def needs_scratch(self, spec: TransformSpec) -> bool:
+        """Whether that is too much for private memory."""
+        return self.own_bytes(spec) > _PRIVATE_BYTES_MAX
 
     def defines(self) -> Defines:
         """Names and values for the compiler, in a fixed order."""
@@ -138,6 +143,7 @@ class SimdKernel:
         self._context = context
         self._params = params
         self._real = np.float32 if spec.precision == "single" else np.float64
+        self._own_bytes = params.own_bytes(spec) if params.needs_scratch(spec) else 0
         self._out_scalars = spec.out_value_bytes // spec.real_bytes
         self._source_scalars = spec.in_value_bytes // spec.real_bytes
         self._kernel = context.kernel("fft_simd.cl", "fft_simd", _defines(spec, params))
@@ -145,11 +151,23 @@ class SimdKernel:
         for index, table in enumerate(self._tables, 2):
             self._kernel.set_arg(index, table)
 
-    def launch(self, out: Lines, source: Lines, outer: int, inner: int, scale: float) -> Any:
+    def scratch_bytes(self, n_lines: int) -> int:
+        """Device memory that a launch needs besides [bytes]."""
+        items, _ = self._divide(n_lines)
+        return items * self._own_bytes
+
+    def launch(
+        self,
+        out: Lines,
+        source: Lines,
+        outer: int,
+        inner: int,
+        scale: float,
+        scratch: Any,
+    ) -> Any:
         """Queue the transform of outer x inner lines; return its event."""
         n_lines = outer * inner
-        groups = n_lines if self._params.columns else -(-n_lines // self._params.lanes)
-        chunk = -(-groups // (_ITEMS_PER_UNIT * self._context.device.compute_units))
+        items, chunk = self._divide(n_lines)
         kernel = self._kernel
         kernel.set_arg(0, out.buffer)
         kernel.set_arg(1, source.buffer)
@@ -165,7 +183,15 @@ class SimdKernel:
         for index, count in enumerate(counts, 5):
             kernel.set_arg(index, np.uint64(count))
         kernel.set_arg(12, self._real(scale))
-        return self._context.launch(kernel, (-(-groups // chunk),), (1,))
+        kernel.set_arg(13, scratch if self._own_bytes else None)
+        return self._context.launch(kernel, (items,), (1,))
+
+    def _divide(self, n_lines: int) -> tuple[int, int]:
+        """Work-items, and the lines or groups of lines that each computes."""
+        groups = n_lines if self._params.columns else -(-n_lines // self._params.lanes)
+        per_unit = 1 if self._own_bytes else _ITEMS_PER_UNIT
+        chunk = -(-groups // (per_unit * self._context.device.compute_units))
+        return -(-groups // chunk), chunk
 
 
 class SimdStage:
@@ -192,9 +218,9 @@ class SimdStage:
         self._interleaved: SimdKernel | None = None
         self.strided = self._interleaved_params is not None
 
-    def scratch_bytes(self, outer: int, inner: int) -> int:  # noqa: ARG002 - of the interface
-        """None."""
-        return 0
+    def scratch_bytes(self, outer: int, inner: int) -> int:
+        """Where lines are too long for private memory: a place for one for each core."""
+        return self._kernel_for(inner).scratch_bytes(outer * inner)
 
     def launch(
         self,
@@ -203,13 +229,14 @@ class SimdStage:
         outer: int,
         inner: int,
         scale: float,
-        scratch: Any = None,  # noqa: ARG002 - of the interface
+        scratch: Any = None,
     ) -> list[Any]:
         """Queue the transform, as ``Stage.launch`` says."""
-        kernel = self._dense if inner == 1 else self._interleaved_kernel()
-        return [kernel.launch(out, source, outer, inner, scale)]
+        return [self._kernel_for(inner).launch(out, source, outer, inner, scale, scratch)]
 
-    def _interleaved_kernel(self) -> SimdKernel:
+    def _kernel_for(self, inner: int) -> SimdKernel:
+        if inner == 1:
+            return self._dense
         if self._interleaved is None:
             assert self._interleaved_params is not None
             self._interleaved = SimdKernel(self._context, self.spec, self._interleaved_params)
@@ -269,6 +296,7 @@ def _defines(spec: TransformSpec, params: SimdParams) -> Defines:
         ("REAL_OUT", int(spec.kind == "c2r")),
         ("INVERSE", int(spec.inverse)),
         ("STAGED", int(params.staged or spec.kind == "c2r")),
+        ("SCRATCH", int(params.needs_scratch(spec))),
     )
 
 
@@ -309,7 +337,7 @@ def _pass_work(radix: int) -> float:
 
 def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
     """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower."""
-    if complex_length(spec) * 2 * spec.real_bytes > _PRIVATE_BYTES_MAX:
+    if complex_length(spec) * 2 * spec.real_bytes > _OWN_BYTES_MAX:
         return
     wide = [*_columns(spec, 64), *_columns(spec, 32), *_lines(spec, 32), *_lines(spec, 64)]
     if wide:
@@ -327,9 +355,9 @@ def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
     both = [SimdParams(lanes, cut, columns=True) for cut in _cuts(length // lanes)]
     for params in both[:_CUTS_MAX]:
         direct = replace(params, staged=False)
-        is_near = params.private_bytes(spec) <= _NEAR_BYTES
+        is_near = params.own_bytes(spec) <= _NEAR_BYTES
         for choice in (params, direct) if is_near else (direct, params):
-            if choice.private_bytes(spec) <= _PRIVATE_BYTES_MAX:
+            if choice.own_bytes(spec) <= _OWN_BYTES_MAX:
                 yield choice
 
 
@@ -338,9 +366,7 @@ def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
     if lanes in _LANES:
         shapes = [SimdParams(lanes, cut, columns=False) for cut in _cuts(complex_length(spec))]
         yield from (
-            params
-            for params in shapes[:_CUTS_MAX]
-            if params.private_bytes(spec) <= _PRIVATE_BYTES_MAX
+            params for params in shapes[:_CUTS_MAX] if params.own_bytes(spec) <= _OWN_BYTES_MAX
         )
 
 

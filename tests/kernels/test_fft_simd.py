@@ -96,8 +96,9 @@ def run(context, spec, params, values, scale=1.0):
     source = Batch.of(context, values, spec.n_in * inner + GAP)
     nothing = np.full((outer, spec.n_out, inner), GUARD, out_type)
     out = Batch.of(context, nothing, spec.n_out * inner + GAP)
-    assert stage.scratch_bytes(outer, inner) == 0
-    stage.launch(out.lines, source.lines, outer, inner, scale)
+    scratch_bytes = stage.scratch_bytes(outer, inner)
+    scratch = context.allocate(scratch_bytes) if scratch_bytes else None
+    stage.launch(out.lines, source.lines, outer, inner, scale, scratch)
     result = out.read(context).reshape(outer, spec.n_out, inner)
     np.testing.assert_array_equal(source.read(context), values.reshape(outer, -1))
     return result
@@ -147,6 +148,26 @@ def test_every_shape_is_right(context, n, transform, precision, params):
     assert_right(spec, run(context, spec, params, values), reference(spec, values))
 
 
+@pytest.mark.parametrize(
+    ("n", "transform", "precision"),
+    [
+        (3**8 * 5, C2C, "single"),
+        (1 << 18, C2C, "single"),
+        (1 << 17, BACK, "double"),
+        (1 << 18, R2C, "single"),
+        (1 << 18, C2R, "single"),
+    ],
+)
+@pytest.mark.slow
+def test_lines_too_long_for_private_memory_are_right(context, n, transform, precision):
+    """Past a mebibyte a work-item holds its line in the scratch buffer."""
+    spec = TransformSpec(n, *transform, precision)
+    params = SIMD.choose(spec, context.device)
+    assert params.needs_scratch(spec)
+    values = noise((3, spec.n_in, 1), types(spec)[0])
+    assert_right(spec, run(context, spec, params, values), reference(spec, values))
+
+
 @pytest.mark.parametrize("n", [1, 12, 256])
 @pytest.mark.parametrize("transform", [C2C, BACK])
 @pytest.mark.slow
@@ -174,7 +195,9 @@ def test_in_place_is_the_same_as_out_of_place(context, n, transform):
     buffer = context.table(stored)
     pitches = (pitch_bytes // np.dtype(t).itemsize for t in (out_type, in_type))
     out, source = (Lines(buffer, pitch) for pitch in pitches)
-    SIMD.build(context, spec, params).launch(out, source, 19, 1, 1.0)
+    stage = SIMD.build(context, spec, params)
+    assert stage.scratch_bytes(19, 1) == 0
+    stage.launch(out, source, 19, 1, 1.0)
     context.download(stored, buffer)
     result = stored.view(out_type)[:, : spec.n_out, None]
     np.testing.assert_array_equal(result, run(context, spec, params, values))
