@@ -12,7 +12,7 @@ import _report  # noqa: F401 - makes the checkout importable
 import numpy as np
 
 from spectrod.fft import reference
-from spectrod.fft.stage import Precision, TransformSpec
+from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.context import Context
@@ -34,9 +34,9 @@ def main() -> int:
     print(f"{context.device.label}, driver {context.device.driver}")
     precisions = (options.precision,) if options.precision else ("single", "double")
     worst = [
-        sweep(context, lengths(options.lengths), kind, inverse, precision)
+        sweep(context, [TransformSpec(n, *kind, precision) for n in lengths(options.lengths)])
         for precision in precisions
-        for kind, inverse in KINDS
+        for kind in KINDS
     ]
     return int(max(worst) > 1)
 
@@ -56,8 +56,8 @@ def sweep(context: Context, ns: list[int], kind: str, inverse: bool, precision: 
         if not share <= 1:
             print(f"  n={n}: {share:.2f} of the limit")
     n = max(shares, key=shares.__getitem__)
-    direction = "inverse" if inverse else "forward"
-    print(f"{kind} {direction} {precision}: {len(ns)} lengths, worst {shares[n]:.2f} at n={n}")
+    kind = f"{specs[0].kind} {'inverse' if specs[0].inverse else 'forward'} {specs[0].precision}"
+    print(f"{kind}: {len(specs)} lengths, worst {shares[n]:.2f} of the limit at n={n}")
     sys.stdout.flush()
     return shares[n]
 

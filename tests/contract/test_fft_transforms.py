@@ -64,7 +64,7 @@ def lines_of(array):
     return np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
 
 
-@pytest.mark.parametrize(("index", "spec"), enumerate(sample()), ids=map(name, sample()))
+@pytest.mark.parametrize(("index", "spec"), list(enumerate(sample())), ids=map(name, sample()))
 def test_transforms_are_as_exact_as_promised(context, rng, index, spec):
     """Three lines, in turn side by side and one after the other."""
     outer, inner = (1, 3) if index % 3 == 0 and spec.n < 1 << 16 else (3, 1)
