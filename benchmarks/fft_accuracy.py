@@ -48,9 +48,8 @@ def lengths(text: str) -> list[int]:
     return [int(n) for n in text.split(",")]
 
 
-def sweep(context: Context, ns: list[int], kind: str, inverse: bool, precision: Precision) -> float:
+def sweep(context: Context, specs: list[TransformSpec]) -> float:
     """Measure one kind at every length; return its worst error over the limit."""
-    specs = [TransformSpec(n, kind, inverse, precision) for n in ns]
     shares = {spec.n: error(context, spec) / reference.error_limit(spec) for spec in specs}
     for n, share in shares.items():
         if not share <= 1:
