@@ -177,7 +177,6 @@ class Context:
                 self.queue, buffer, cl.map_flags.READ, 0, buffer.size, np.dtype(np.uint8)
             )
             view.base.release(self.queue)
-            self.queue.finish()
 
     def upload(self, buffer: Any, values: NDArray[Any]) -> None:
         """Write a C-contiguous array to a buffer's start; done when this returns."""
