@@ -44,6 +44,8 @@ class BinaryCache:
 
     def load(self, key: str) -> bytes | None:
         """Binary of a key; None if there is none, or none that is whole."""
+        if self.max_bytes == 0:
+            return None
         path = self._path(key)
         try:
             content = path.read_bytes()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo, identify
-from spectrod.opencl.program import build_program, check_compiler
+from spectrod.opencl.program import Programs
 from spectrod.opencl.source import Defines
 from spectrod.opencl.workspace import Workspace
 
@@ -74,14 +74,13 @@ class Context:
         with self._translated(device, "cannot be opened"):
             self.queue = queue or _open_queue(device, profiling=profiling)
         self._context = self.queue.context
-        self._cache = cache or BinaryCache()
-        check_compiler(self._context, device, self._cache)
+        self._programs = Programs(self._context, device, cache or BinaryCache())
+        self._programs.check_compiler()
         self.device = device
         self.lock = RLock()
         self._pid = os.getpid()
         self.table_bytes = 0
         self.workspace = Workspace(self.allocate)
-        self._programs: dict[tuple[str, Defines], Any] = {}
 
     @classmethod
     def adopt(cls, queue: Any) -> Self:
@@ -119,12 +118,7 @@ class Context:
         KernelBuildError
             If the program does not compile.
         """
-        key = (file, defines)
-        if key not in self._programs:
-            self._programs[key] = build_program(
-                self._context, self.device, file, defines, self._cache
-            )
-        return cl.Kernel(self._programs[key], name)
+        return cl.Kernel(self._programs.get(file, defines), name)
 
     def allocate(self, n_bytes: int) -> Any:
         """Buffer of zeros on the device; it lives as long as it is referred to.

@@ -2,7 +2,10 @@
 
 import hashlib
 import logging
+import os
+import time
 import warnings
+import weakref
 from typing import Any
 
 import pyopencl as cl
@@ -17,66 +20,110 @@ from spectrod.opencl.source import Defines, program_source
 BUILD_OPTIONS = ("-cl-std=CL1.2",)
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
+_STORE_SECONDS_MAX = 2.0
 
 _log = logging.getLogger(__name__)
 
 
-def build_program(
-    context: Any, device: DeviceInfo, file: str, defines: Defines, cache: BinaryCache
-) -> Any:
-    """Make the program of one kernel file for one device.
+class Programs:
+    """The programs of one context, each compiled once or taken from the cache.
+
+    What had to be compiled goes to the cache when ``store`` is called, when this object goes, or
+    when the process ends: PoCL takes 0.2 to 0.5 s to say what a program's binary is, which nobody
+    who waits for a first result should pay.
 
     Parameters
     ----------
     context : pyopencl.Context
         Of the device.
     device : DeviceInfo
-        The program's only one.
-    file : str
-        Name in the kernel folder.
-    defines : Defines
-        What shapes the code.
+        The programs' only one.
     cache : BinaryCache
         Asked first; gets what had to be compiled.
-
-    Returns
-    -------
-    program : pyopencl.Program
-        Built.
-
-    Raises
-    ------
-    KernelBuildError
-        With the device, the options and the compiler's log.
     """
-    try:
-        return _cached(context, device, program_source(file, defines), cache)
-    except cl.Error as error:
-        options = " ".join([*BUILD_OPTIONS, *(f"-D{name}={value}" for name, value in defines)])
-        raise KernelBuildError(
-            f"{file} does not compile for {device.label} (driver {device.driver}) "
-            f"with {options}:\n{error}"
-        ) from error
 
+    def __init__(self, context: Any, device: DeviceInfo, cache: BinaryCache) -> None:
+        self._context = context
+        self._device = device
+        self._cache = cache
+        self._programs: dict[tuple[str, Defines], Any] = {}
+        self._compiled: dict[str, Any] = {}
+        weakref.finalize(self, _store, cache, self._compiled, os.getpid())
 
-def check_compiler(context: Any, device: DeviceInfo, cache: BinaryCache) -> None:
-    """Prove that the driver compiles at all, or did before, with a kernel of one line.
+    def get(self, file: str, defines: Defines) -> Any:
+        """Program of a kernel file.
 
-    PoCL, for one, offers its device also on a processor that is younger than its compiler, and
-    then refuses every program (PoCL 3.0 with LLVM 14 on an AMD family 26 processor, 2026-11).
+        Parameters
+        ----------
+        file : str
+            Name in the kernel folder.
+        defines : Defines
+            What shapes the code.
 
-    Raises
-    ------
-    DeviceError
-        One line, with the first complaint in the compiler's log.
-    """
-    try:
-        _cached(context, device, _PROBE, cache)
-    except cl.Error as error:
-        raise DeviceError(
-            f"{device.label} (driver {device.driver}): its compiler refuses every program: "
-            f"{_first_complaint(str(error))}"
-        ) from error
+        Returns
+        -------
+        program : pyopencl.Program
+            Built.
+
+        Raises
+        ------
+        KernelBuildError
+            With the device, the options and the compiler's log.
+        """
+        key = file, defines
+        if key not in self._programs:
+            self._programs[key] = self._named(file, defines)
+        return self._programs[key]
+
+    def check_compiler(self) -> None:
+        """Prove that the driver compiles at all, or did before, with a kernel of one line.
+
+        PoCL, for one, offers its device also on a processor that is younger than its compiler, and
+        then refuses every program (PoCL 3.0 with LLVM 14 on an AMD family 26 processor, 2026-11).
+
+        Raises
+        ------
+        DeviceError
+            One line, with the first complaint in the compiler's log.
+        """
+        try:
+            self._built(_PROBE)
+        except cl.Error as error:
+            raise DeviceError(
+                f"{self._device.label} (driver {self._device.driver}): its compiler refuses every "
+                f"program: {_first_complaint(str(error))}"
+            ) from error
+
+    def store(self) -> None:
+        """Hand what was compiled to the cache, the oldest first, for two seconds at most."""
+        _store(self._cache, self._compiled, os.getpid())
+
+    def clear(self) -> None:
+        """Store, and forget."""
+        self.store()
+        self._programs.clear()
+
+    def _named(self, file: str, defines: Defines) -> Any:
+        try:
+            return self._built(program_source(file, defines))
+        except cl.Error as error:
+            options = " ".join([*BUILD_OPTIONS, *(f"-D{name}={value}" for name, value in defines)])
+            raise KernelBuildError(
+                f"{file} does not compile for {self._device.label} (driver {self._device.driver}) "
+                f"with {options}:\n{error}"
+            ) from error
+
+    def _built(self, source: str) -> Any:
+        key = cache_key(self._device, source)
+        binary = self._cache.load(key)
+        if binary is not None:
+            try:
+                return _load(self._context, self._device, binary)
+            except cl.Error as error:
+                _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
+        program = _build(self._context, source)
+        self._compiled[key] = program
+        return program
 
 
 def cache_key(device: DeviceInfo, source: str) -> str:
@@ -85,18 +132,14 @@ def cache_key(device: DeviceInfo, source: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _cached(context: Any, device: DeviceInfo, source: str, cache: BinaryCache) -> Any:
-    key = cache_key(device, source)
-    binary = cache.load(key)
-    if binary is not None:
-        try:
-            return _load(context, device, binary)
-        except cl.Error as error:
-            _log.debug("%s refuses a binary that it made: %s", device.label, error)
-    program = _build(context, source)
-    if cache.max_bytes > 0:  # PoCL takes 0.2 s to say what the binary is
-        cache.store(key, program.get_info(cl.program_info.BINARIES)[0])
-    return program
+def _store(cache: BinaryCache, compiled: dict[str, Any], pid: int) -> None:
+    """Store and forget; not in a fork, where drivers hang. What takes too long is dropped."""
+    end = time.monotonic() + _STORE_SECONDS_MAX
+    if cache.max_bytes > 0 and os.getpid() == pid:
+        for key, program in list(compiled.items()):
+            if time.monotonic() < end:
+                cache.store(key, program.get_info(cl.program_info.BINARIES)[0])
+    compiled.clear()
 
 
 def _load(context: Any, device: DeviceInfo, binary: bytes) -> Any:

@@ -149,7 +149,7 @@ def test_too_large_a_plan_says_its_size(context):
 def test_a_programs_second_kernel_needs_no_compiler(context, monkeypatch):
     """Plans of one shape share a program."""
     context.kernel("stft_power.cl", "stft_power", SHAPES[0].defines())
-    monkeypatch.setattr("spectrod.opencl.context.build_program", None)
+    monkeypatch.setattr("spectrod.opencl.program.Programs._named", None)
     context.kernel("stft_power.cl", "stft_power", SHAPES[0].defines())
 
 

@@ -1,3 +1,4 @@
+import gc
 import os
 import subprocess
 import sys
@@ -30,7 +31,9 @@ def cache(tmp_path):
 
 
 def use_kernel(device, cache):
-    Context(device, cache=cache).kernel("transpose.cl", "transpose", DEFINES)
+    context = Context(device, cache=cache)
+    context.kernel("transpose.cl", "transpose", DEFINES)
+    context.close()
 
 
 def age(path, seconds):
@@ -129,6 +132,20 @@ def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache,
     use_kernel(opencl_device, cache)
     monkeypatch.setattr(program, "_load", load)
     use_kernel(opencl_device, cache)
+
+
+def test_what_takes_too_long_is_not_stored(opencl_device, cache, monkeypatch):
+    """The end of a process is not held up; a later one compiles once more."""
+    monkeypatch.setattr(program, "_STORE_SECONDS_MAX", 0.0)
+    use_kernel(opencl_device, cache)
+    assert not cache.folder.exists()
+
+
+def test_a_context_that_goes_stores_what_it_compiled(opencl_device, cache):
+    """Closing it is not needed."""
+    Context(opencl_device, cache=cache)
+    gc.collect()
+    assert len(list(cache.folder.iterdir())) == 1
 
 
 def test_a_cache_of_no_size_keeps_nothing(opencl_device, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from spectrod.errors import DeviceError, KernelBuildError
 from spectrod.opencl import program
 from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.program import Programs
 
 DEVICE = SimpleNamespace(
     platform="Portable", name="EPYC", label="Portable/EPYC", driver="3.0", handle=None
@@ -34,7 +35,7 @@ def broken_compiler(monkeypatch):
 def test_a_compiler_that_refuses_everything_is_one_line(cache):
     """The check for a working compiler names the device and the first complaint, in one line."""
     with pytest.raises(DeviceError, match="its compiler refuses every program") as caught:
-        program.check_compiler(None, DEVICE, cache)
+        Programs(None, DEVICE, cache).check_compiler()
     assert str(caught.value) == (
         "Portable/EPYC (driver 3.0): its compiler refuses every program: "
         "error: unknown target CPU 'generic'"
@@ -45,7 +46,7 @@ def test_a_compiler_that_refuses_everything_is_one_line(cache):
 def test_a_build_error_has_device_options_and_log(cache):
     """A kernel that does not compile is reported with all that is needed to repeat it."""
     with pytest.raises(KernelBuildError) as caught:
-        program.build_program(None, DEVICE, "transpose.cl", (("TILE", 16),), cache)
+        Programs(None, DEVICE, cache).get("transpose.cl", (("TILE", 16),))
     text = str(caught.value)
     assert text.startswith(
         "transpose.cl does not compile for Portable/EPYC (driver 3.0) with -cl-std=CL1.2 -DTILE=16:"
