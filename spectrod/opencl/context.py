@@ -72,8 +72,9 @@ class Context:
         queue: Any = None,
     ) -> None:
         with self._translated(device, "cannot be opened"):
-            self.queue = queue or _open_queue(device, profiling=profiling)
-        self._context = self.queue.context
+            # Intel's queues (2026.2) do not keep their context alive.
+            self._context = queue.context if queue else cl.Context([device.handle])
+            self.queue = queue or _open_queue(self._context, profiling=profiling)
         self._programs = Programs(self._context, device, cache or BinaryCache())
         self._programs.check_compiler()
         self.device = device
@@ -238,9 +239,9 @@ class Context:
             raise DeviceError(f"{device.label} {what}: {error}") from error
 
 
-def _open_queue(device: DeviceInfo, *, profiling: bool) -> Any:
+def _open_queue(context: Any, *, profiling: bool) -> Any:
     properties: dict[str, Any] = {"properties": _PROFILING} if profiling else {}
-    return cl.CommandQueue(cl.Context([device.handle]), **properties)
+    return cl.CommandQueue(context, **properties)
 
 
 def event_seconds(event: Any) -> float:

@@ -144,7 +144,8 @@ def test_arrays_of_pyopencl_stay_on_the_device(opencl_device, rng, n, axis):
     """Results are new arrays on the same queue, or in the place that is given."""
     cl = pytest.importorskip("pyopencl")
     cl_array = pytest.importorskip("pyopencl.array")
-    queue = cl.CommandQueue(cl.Context([opencl_device.handle]))
+    context = cl.Context([opencl_device.handle])
+    queue = cl.CommandQueue(context)
     x = uniform(rng, (7, n) if axis else (n, 7), np.dtype(np.complex64))
     spec, expected = TransformSpec(n), np.fft.fft(x, axis=axis)
     on_device = cl_array.to_device(queue, x)
@@ -161,7 +162,8 @@ def test_slices_crops_and_types_of_pyopencl_arrays(opencl_device, rng):
     """Rows from the middle of a buffer; lengths and types change on the device."""
     cl = pytest.importorskip("pyopencl")
     cl_array = pytest.importorskip("pyopencl.array")
-    queue = cl.CommandQueue(cl.Context([opencl_device.handle]))
+    context = cl.Context([opencl_device.handle])
+    queue = cl.CommandQueue(context)
     x = uniform(rng, (5, 15), np.dtype(np.float32))
     on_device = cl_array.to_device(queue, x)
     for n in (15, 16, 12):
@@ -180,7 +182,8 @@ def test_places_of_pyopencl_arrays_are_checked(opencl_device):
     """Layout, queue and overlap; the error names the rule."""
     cl = pytest.importorskip("pyopencl")
     cl_array = pytest.importorskip("pyopencl.array")
-    queues = [cl.CommandQueue(cl.Context([opencl_device.handle])) for _ in range(2)]
+    context = cl.Context([opencl_device.handle])
+    queues = [cl.CommandQueue(context) for _ in range(2)]
     x = cl_array.zeros(queues[0], (5, 16), np.complex64)
     plan = spectrod.fft.plan((4, 16), queue=queues[0])
     elsewhere = cl_array.zeros(queues[1], (5, 16), np.complex64)

@@ -187,7 +187,8 @@ def test_device_arrays_without_a_queue_are_refused(opencl_device):
     """Their commands would have nowhere to go."""
     array = pytest.importorskip("pyopencl.array")
     cl = pytest.importorskip("pyopencl")
-    queue = cl.CommandQueue(cl.Context([opencl_device.handle]))
+    context = cl.Context([opencl_device.handle])
+    queue = cl.CommandQueue(context)
     x = array.zeros(queue, 16, np.complex64)
     with refused("a pyopencl array without a queue: give it one by with_queue"):
         spectrod.fft.fft(x.with_queue(None))
