@@ -2,13 +2,14 @@
 //
 // Defines : IN_COMPLEX, OUT_COMPLEX (0 or 1: what a value is), HERMITIAN (1: in holds the first
 //           half of a spectrum, whose other half is its mirrored conjugate; bin 0 counts as real),
-//           DOUBLE.
+//           CONJUGATE (1: complex values change the sign of their imaginary part), DOUBLE.
 // In      : in  [lines][n_in], line l from value in_first + l * in_pitch on.
 // Out     : out [lines][n_out], likewise. Past in's end come zeros; of a complex value that becomes
 //           real the imaginary part is dropped, one that real values get is zero.
 // Scalars : lines, n_in, n_out.
 // NDRange : global (64 * any, any), local (64, 1): dimension 0 runs along a line, 1 along lines.
-// Bounds  : nothing outside the lines is touched. in and out must not overlap.
+// Bounds  : nothing outside the lines is touched. in and out must not overlap, or must be the same
+//           places of the same type.
 // Source  : none.   Error: none, values are copied.
 
 #if IN_COMPLEX
@@ -18,7 +19,10 @@ typedef cplx in_value;
 typedef real in_value;
 #define TO_COMPLEX(v) ((cplx){(v), 0})
 #endif
-#if OUT_COMPLEX
+#if OUT_COMPLEX && CONJUGATE
+typedef cplx out_value;
+#define FROM_COMPLEX(v) ((cplx){(v).re, -(v).im})
+#elif OUT_COMPLEX
 typedef cplx out_value;
 #define FROM_COMPLEX(v) (v)
 #else
@@ -43,13 +47,15 @@ INLINE cplx value_of(__global const in_value *in, const size_t e, const ulong n_
 #endif
 
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
-move_lines(__global out_value *restrict out, const ulong out_first, const ulong out_pitch,
-           __global const in_value *restrict in, const ulong in_first, const ulong in_pitch,
+move_lines(__global out_value *out, const ulong out_first, const ulong out_pitch,
+           __global const in_value *in, const ulong in_first, const ulong in_pitch,
            const ulong lines, const ulong n_in, const ulong n_out) {
     for (size_t l = get_global_id(1); l < lines; l += get_global_size(1)) {
         __global const in_value *from = in + in_first + l * in_pitch;
         __global out_value *to = out + out_first + l * out_pitch;
-        for (size_t e = get_global_id(0); e < n_out; e += get_global_size(0))
-            to[e] = FROM_COMPLEX(value_of(from, e, n_in, n_out));
+        for (size_t e = get_global_id(0); e < n_out; e += get_global_size(0)) {
+            const cplx value = value_of(from, e, n_in, n_out);
+            to[e] = FROM_COMPLEX(value);
+        }
     }
 }

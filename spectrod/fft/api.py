@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError
 from spectrod.fft import checks
-from spectrod.fft.fitting import fitted
+from spectrod.fft.fitting import conjugate, fitted
 from spectrod.fft.plans import Plan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import Kind, Precision, TransformSpec
@@ -147,16 +147,24 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform a Hermitian-symmetric signal to a real spectrum, as ``numpy.fft.hfft``."""
-    return irfft(
-        a.conj() if arrays.is_device_array(a) else np.conj(a), n, axis, _swapped(norm), out
-    )
+    return irfft(_conjugated(a), n, axis, _swapped(norm), out)
 
 
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``hfft``, as ``numpy.fft.ihfft``."""
     result = rfft(a, n, axis, _swapped(norm), out)
-    result[...] = result.conj()
-    return result
+    if arrays.is_device_array(result):
+        return conjugate(DEVICES.of_queue(result.queue), result, result)
+    return np.conjugate(result, out=result)
+
+
+def _conjugated(a: Any) -> Any:
+    if not arrays.is_device_array(a):
+        return np.conj(a)
+    if a.dtype.kind != "c":
+        return a
+    out = arrays.new_array(a, a.shape, a.dtype)
+    return conjugate(DEVICES.of_queue(out.queue), out, a)
 
 
 def _complex(a: Any, n: Any, axis: int, norm: str | None, out: Any, *, inverse: bool) -> Any:

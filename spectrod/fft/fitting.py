@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
 from spectrod.fft.checks import precision_of
-from spectrod.fft.linekernels import LineKernel
+from spectrod.fft.linekernels import move_kernel
 from spectrod.opencl import arrays
 from spectrod.opencl.context import Context
 
@@ -57,22 +57,26 @@ def _on_device(context: Context, a: Any, axis: int, result: Any) -> Any:
     if a.dtype.kind not in "fc" or a.dtype.itemsize < 4:
         raise ConfigError(f"dtype={a.dtype}: must be float32, float64, complex64 or complex128")
     inner = prod(a.shape[axis + 1 :])
-    rows, row_in, row_out = prod(a.shape[:axis]), a.shape[axis] * inner, result.shape[axis] * inner
-    if rows * row_out == 0:
-        return result
-    defines = (
-        ("IN_COMPLEX", int(a.dtype.kind == "c")),
-        ("OUT_COMPLEX", int(result.dtype.kind == "c")),
-        ("HERMITIAN", 0),
-    )
-    precision = precision_of(a.dtype)
-    source, first = arrays.placement(a)
-    target, _ = arrays.placement(result)
-    with context.lock:
-        move = LineKernel(context, "fft_move.cl", "move_lines", precision, defines)
-        arrays.join(context.queue, a)
-        event = move.launch(
-            rows, row_out, target, 0, row_out, source, first, row_in, rows, row_in, row_out
-        )
-    result.add_event(event)
+    widths = a.shape[axis] * inner, result.shape[axis] * inner
+    _move(context, result, a, prod(a.shape[:axis]), widths)
     return result
+
+
+def conjugate(context: Context, out: Any, a: Any) -> Any:
+    """Set a complex pyopencl array to another's conjugate, or its own; return it."""
+    _move(context, out, a, 1, (a.size, a.size), flag="CONJUGATE")
+    return out
+
+
+def _move(
+    context: Context, out: Any, a: Any, rows: int, widths: tuple[int, int], flag: str | None = None
+) -> None:
+    if rows * widths[1] == 0:
+        return
+    (source, first_in), (target, first_out) = arrays.placement(a), arrays.placement(out)
+    places = target, first_out, widths[1], source, first_in, widths[0]
+    kinds = "".join("c" if array.dtype.kind == "c" else "r" for array in (a, out))
+    with context.lock:
+        kernel = move_kernel(context, precision_of(a.dtype), kinds, flag=flag)
+        arrays.join(context.queue, a, out)
+        out.add_event(kernel.launch(rows, widths[1], *places, rows, *widths))

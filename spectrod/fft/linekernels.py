@@ -51,6 +51,19 @@ class LineKernel:
         )
 
 
+def move_kernel(
+    context: Context, precision: Precision, kinds: str, *, flag: str | None = None
+) -> LineKernel:
+    """Kernel that moves lines, from "r" or "c" to "r" or "c"; HERMITIAN or CONJUGATE if flagged."""
+    defines = (
+        ("IN_COMPLEX", int(kinds[0] == "c")),
+        ("OUT_COMPLEX", int(kinds[1] == "c")),
+        ("HERMITIAN", int(flag == "HERMITIAN")),
+        ("CONJUGATE", int(flag == "CONJUGATE")),
+    )
+    return LineKernel(context, "fft_move.cl", "move_lines", precision, defines)
+
+
 def complex_table(context: Context, spec: TransformSpec, values: NDArray[np.complex128]) -> Any:
     """Table on the device, rounded to the precision of a transform."""
     return context.table(

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError
 from spectrod.fft.bluestein import MakeStage, length_of
-from spectrod.fft.linekernels import LineKernel, aligned, complex_table, rest_of
+from spectrod.fft.linekernels import LineKernel, aligned, complex_table, move_kernel, rest_of
 from spectrod.fft.stage import Lines, Params, Stage, TransformSpec
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context
@@ -41,8 +41,7 @@ class RealHalfStage:
         turns = unit_roots(np.arange(self._half // 2 + 1), spec.n)
         self._turns = complex_table(context, spec, turns)
         self._context = context
-        real = (("IN_COMPLEX", 0), ("OUT_COMPLEX", 0), ("HERMITIAN", 0))
-        self._move = LineKernel(context, "fft_move.cl", "move_lines", spec.precision, real)
+        self._move = move_kernel(context, spec.precision, "rr")
 
     def scratch_bytes(self, outer: int, inner: int) -> int:
         """Space for the complex transform."""
@@ -104,12 +103,12 @@ class RealWholeStage:
         self._context = context
         complex_spec = TransformSpec(spec.n, "c2c", spec.inverse, spec.precision)
         self._stage: Stage = make_stage(context, complex_spec)
-        forward = spec.kind == "r2c"
-        expand = ("IN_COMPLEX", int(not forward)), ("OUT_COMPLEX", 1), ("HERMITIAN", 1 - forward)
-        crop = ("IN_COMPLEX", 1), ("OUT_COMPLEX", int(forward)), ("HERMITIAN", 0)
-        file, name = "fft_move.cl", "move_lines"
-        self._expand = LineKernel(context, file, name, spec.precision, expand)
-        self._crop = LineKernel(context, file, name, spec.precision, crop)
+        if spec.kind == "r2c":
+            self._expand = move_kernel(context, spec.precision, "rc")
+            self._crop = move_kernel(context, spec.precision, "cc")
+        else:
+            self._expand = move_kernel(context, spec.precision, "cc", flag="HERMITIAN")
+            self._crop = move_kernel(context, spec.precision, "cr")
 
     def scratch_bytes(self, outer: int, inner: int) -> int:
         """Space for the complex lines, and the transform's own."""
