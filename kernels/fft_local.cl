@@ -170,7 +170,7 @@ INLINE void exchange(cplx *v, __local scalar *tile, const int t, const int radix
 
 #if PAIRED_TWIDDLES
 // Factors whose number is a power of two are loaded, others are the product of two before them.
-INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const int span,
+INLINE void apply_twiddles(cplx *v, __global const cplx *table, const int span,
                                  const int radix) {
     cplx w[32];
 #pragma unroll
@@ -184,7 +184,7 @@ INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const i
     }
 }
 #else
-INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const int span,
+INLINE void apply_twiddles(cplx *v, __global const cplx *table, const int span,
                                  const int radix) {
 #pragma unroll
     for (int r = 1; r < radix; r++)
@@ -193,8 +193,8 @@ INLINE void apply_twiddles(cplx *v, __global const cplx *restrict table, const i
 #endif
 
 // Items past the last butterfly compute what nobody stores.
-INLINE void compute_pass(cplx *v, __global const cplx *restrict twiddles, const int t,
-                               const int radix, const int span) {
+INLINE void compute_pass(cplx *v, __global const cplx *twiddles, const int t, const int radix,
+                               const int span) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         if (span > 1)
@@ -218,10 +218,6 @@ INLINE void compute_pass(cplx *v, __global const cplx *restrict twiddles, const 
 #endif
 
 // An inverse transform is a forward one of exchanged parts, its result exchanged again.
-INLINE cplx oriented(cplx a) {
-    return INVERSE ? (cplx){a.im, a.re} : a;
-}
-
 #if KIND == R2C
 typedef scalar in_value;
 INLINE cplx load(__global const scalar *line, const ulong in_step, const int i) {
@@ -230,7 +226,8 @@ INLINE cplx load(__global const scalar *line, const ulong in_step, const int i) 
 #else
 typedef cplx in_value;
 INLINE cplx load(__global const cplx *line, const ulong in_step, const int i) {
-    return oriented(line[i * IN_STEP]);
+    const scalar re = line[i * IN_STEP].re, im = line[i * IN_STEP].im;
+    return INVERSE ? (cplx){im, re} : (cplx){re, im};
 }
 #endif
 
@@ -243,7 +240,8 @@ INLINE void store(__global scalar *line, const ulong out_step, const int i, cons
 #else
 typedef cplx out_value;
 INLINE void store(__global cplx *line, const ulong out_step, const int i, const cplx a) {
-    line[i * OUT_STEP] = a;
+    line[i * OUT_STEP].re = INVERSE ? a.im : a.re;
+    line[i * OUT_STEP].im = INVERSE ? a.re : a.im;
 }
 #endif
 
@@ -262,12 +260,12 @@ INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_ste
 
 #if TURN_LOW > 0
 // Root number `turn` from two short tables: one long one would not stay in a cache.
-INLINE cplx root(__global const cplx *restrict turns, const uint turn) {
+INLINE cplx root(__global const cplx *turns, const uint turn) {
     return cmul(turns[turn % TURN_LOW], turns[TURN_LOW + turn / TURN_LOW]);
 }
 
 // Result k = j + r N / R turns by root k * inner: one root for j, R - 1 for the r.
-INLINE void turn_results(cplx *v, __global const cplx *restrict turns, const uint j,
+INLINE void turn_results(cplx *v, __global const cplx *turns, const uint j,
                                const uint inner_index, const int radix) {
     const cplx first = root(turns, j * inner_index);
     const uint step = inner_index * (N / radix);
@@ -286,8 +284,8 @@ INLINE void turn_results(cplx *v, __global const cplx *restrict turns, const uin
 #endif
 
 INLINE void store_line(__global out_value *line, const ulong out_step, const cplx *v,
-                             __global const cplx *restrict turns, const int t,
-                             const uint inner_index, const scalar scale, const int radix) {
+                             __global const cplx *turns, const int t, const uint inner_index,
+                             const scalar scale, const int radix) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         const int j = t + b * ITEMS;
@@ -299,11 +297,7 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
             for (int r = 0; r < radix; r++) {
                 const int k = j + r * (N / radix);
                 const cplx a = cscale(v[b * radix + r], scale);
-#if KIND == C2R
-                store(line, out_step, k, a); // which exchanges the parts by itself
-#else
-                store(line, out_step, k, oriented(a));
-#endif
+                store(line, out_step, k, a);
             }
         }
     }
@@ -331,7 +325,7 @@ INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const i
 }
 
 INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
-                             __local scalar *tile, __global const cplx *restrict turns, const int t,
+                             __local scalar *tile, __global const cplx *turns, const int t,
                              const scalar scale, const bool exists, const int radix) {
     cplx low[PAIRS], high[PAIRS];
     put(tile, v, t, radix, N / radix, 0, 0);
@@ -379,7 +373,7 @@ INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, c
 }
 
 INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
-                            const ulong in_step, __global const cplx *restrict turns, const int t,
+                            const ulong in_step, __global const cplx *turns, const int t,
                             const bool exists) {
     cplx low[PAIRS], high[PAIRS];
 #pragma unroll

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Any
 
@@ -18,9 +18,13 @@ from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
 
 _KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
-_GROUP_ITEMS = 128
+_GROUP_ITEMS = 32
 _VALUES_MAX = 32
-_CUTS_MAX = 6
+_REGISTERS_COST = 0.4  # passes, of 32 values an item instead of 16
+_CUTS_MAX = 4
+# A CPU keeps what a work-group's items hold on the stack, several times over: PoCL 3.1 crashed with
+# 4 MiB and its 8 MiB of stack.
+_CPU_GROUP_BYTES = 1 << 19
 _LINES_MAX = (1 << 32) - 1
 
 
@@ -101,9 +105,14 @@ class LocalParams:
 
     def fits(self, device: DeviceInfo, real_bytes: int) -> bool:
         """Whether the device can run this shape."""
+        is_too_deep = (
+            device.kind == "cpu"
+            and 2 * real_bytes * self.values * self.group_items > _CPU_GROUP_BYTES
+        )
         return (
             self.group_items <= device.max_work_group_size
             and self.local_bytes(real_bytes) <= device.local_mem_bytes
+            and not is_too_deep
         )
 
     def defines(self) -> Defines:
@@ -346,14 +355,14 @@ class LocalFamily:
         return shape
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
-        """Vary the best cuts of the length: 32 to 1024 items a group, gaps, split exchange."""
-        length, seen = _complex_length(spec), set()
-        shapes = cuts(length, device.max_work_group_size)[:_CUTS_MAX]
-        for choice in (self._shapes(spec, device), _grid(length, shapes, device, spec.real_bytes)):
-            for params in choice:
-                if params not in seen:
-                    seen.add(params)
-                    yield params
+        """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
+        seen = set()
+        shapes = cuts(_complex_length(spec), device.max_work_group_size)[:_CUTS_MAX]
+        for params in chain(self._shapes(spec, device), _variations(shapes)):
+            is_legal = params.sections == 1 or spec.kind == "c2c"
+            if params not in seen and is_legal and params.fits(device, spec.real_bytes):
+                seen.add(params)
+                yield params
 
     def load(self, values: Mapping[str, Any]) -> LocalParams:
         """Parameters from a file, as ``LocalParams.load``."""
@@ -386,25 +395,33 @@ def cuts(length: int, items_max: int) -> list[tuple[tuple[int, ...], int]]:
     """Radices and work-items a line, the least work first; empty if there are none."""
     found = [
         (radices, items)
-        for radices in radix_lists(length)
+        for radices in map(_odd_first, radix_lists(length))
         for items in {length // radix // part for radix in radices for part in (1, 2, 4)}
         if 1 <= items <= items_max and values_per_item(length, radices, items) <= _VALUES_MAX
     ]
-    return sorted(found, key=lambda cut: (_work(length, *cut), cut))
+    return sorted(found, key=lambda cut: (_work(length, *cut), sum(cut[0]), -cut[1], cut))
+
+
+def _odd_first(radices: tuple[int, ...]) -> tuple[int, ...]:
+    """Order the passes: an odd first radix needs no gaps in local memory (see ``best_pad``)."""
+    return tuple(sorted(radices, key=lambda radix: (radix % 2 == 0, -radix)))
 
 
 def _work(length: int, radices: tuple[int, ...], items: int) -> float:
     """Rough cost: a pass, what idle items waste of it, and registers beyond what is cheap."""
     computed = sum(radix * -(-(length // radix) // items) * items for radix in radices) / length
-    return computed + max(0, values_per_item(length, radices, items) - 16) / 16
+    registers = _REGISTERS_COST * max(0, values_per_item(length, radices, items) - 16) / 16
+    # Fewer than four items would each read a stretch of their own, past what a cache line holds.
+    scattered = items < 4 and length > 8
+    return computed + registers + scattered
 
 
 def _grouped(
     radices: tuple[int, ...], items: int, device: DeviceInfo, spec: TransformSpec
 ) -> LocalParams | None:
-    """Work-groups of about 128 items, smaller where the device wants; None where none fits."""
+    """Work-groups of at least 32 items, with the fewest barriers that the device has memory for."""
     lines = max(1, min(_GROUP_ITEMS, device.max_work_group_size) // items)
-    whole = LocalParams(radices, items, lines, local_pad=best_pad(radices))
+    whole = LocalParams(radices, items, lines, local_pad=best_pad(radices), paired_twiddles=True)
     real_bytes = spec.real_bytes
     split = replace(whole, split_exchange=True)
     smallest = replace(whole, lines=1, split_exchange=True)
@@ -414,29 +431,35 @@ def _grouped(
     return next((params for params in choices if params.fits(device, real_bytes)), None)
 
 
-def _grid(
-    length: int,
-    shapes: list[tuple[tuple[int, ...], int]],
-    device: DeviceInfo,
-    real_bytes: int,
-) -> Iterator[LocalParams]:
-    for (radices, items), group, split, pad in product(
-        shapes, (32, 64, 128, 256, 512, 1024), (False, True), (0, 16, 32)
+def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalParams]:
+    """Shapes of the cuts in every sensible form, the likelier forms of all cuts first."""
+    for group, (split, sections), paired in product(
+        (32, 128, 64, 256), ((False, 1), (True, 1), (True, 2)), (True, False)
     ):
-        if items <= group and (pad or length > 1):
-            params = LocalParams(radices, items, group // items, split, pad)
-            if params.fits(device, real_bytes):
-                yield params
+        for radices, items in shapes:
+            lines = max(1, group // items)
+            is_even = all(radix % 2 == 0 for radix in radices)
+            if (sections == 1 or is_even) and (items <= group or group == _GROUP_ITEMS):
+                for order in dict.fromkeys((radices, radices[::-1])):
+                    yield LocalParams(
+                        order,
+                        items,
+                        lines,
+                        split_exchange=split,
+                        local_pad=best_pad(order),
+                        sections=sections,
+                        paired_twiddles=paired,
+                    )
 
 
 def columns_params(params: LocalParams, device: DeviceInfo, real_bytes: int) -> LocalParams:
     """Reshape for lines that are columns: up to 16 neighbours a work-group."""
-    for lines in (16, 8, 4, 2):
-        for split in (False, True):
-            columns = replace(params, lines=lines, lines_first=True, split_exchange=split)
-            if columns.fits(device, real_bytes):
-                return columns
-    return replace(params, lines=1, split_exchange=True, lines_first=True)
+    choices = (
+        replace(params, lines=lines, lines_first=True, split_exchange=True)
+        for lines in (16, 8, 4, 2)
+    )
+    one = replace(params, lines=1, lines_first=True, split_exchange=True)
+    return next((choice for choice in choices if choice.fits(device, real_bytes)), one)
 
 
 def best_pad(radices: tuple[int, ...]) -> int:

@@ -5,7 +5,7 @@ as memory hands out at once, and turns the results by the roots of the whole len
 also puts the bins where they belong, so that nothing is left to transpose (Bailey 1990).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import islice, product
@@ -19,9 +19,8 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
 _PART_MAX = 4096
-_COLUMNS = (4, 8, 16)
 _SLICE_BYTES = 1 << 28
-_SLICES_BYTES = (_SLICE_BYTES, 1 << 25, 1 << 24)
+_SEGMENT_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +181,13 @@ class MultipassFamily:
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[MultipassParams]:
         """Vary the factors, the columns a group, the exchange and the slice."""
-        shapes = list(islice(self._shapes(spec, device), 3))
-        yield from shapes
-        for params, columns, split, slice_bytes in product(
-            shapes, _COLUMNS, (False, True), _SLICES_BYTES
-        ):
-            passes = [
-                _columns_shape(one.length, columns, device, spec.real_bytes, split=split)
-                for one in params.passes
-            ]
-            if None not in passes:
-                yield MultipassParams(tuple(filter(None, passes)), slice_bytes)
+        for params in islice(self._shapes(spec, device), 3):
+            yield params
+            for columns, last_columns, split in product((16, 8, 4), (8, 16, 4), (True, False)):
+                lengths = [one.length for one in params.passes]
+                passes = _columns_shapes(lengths, columns, last_columns, device, spec, split=split)
+                if passes is not None and passes != params.passes:
+                    yield MultipassParams(passes)
 
     def load(self, values: Mapping[str, Any]) -> MultipassParams:
         """Parameters from a file, as ``MultipassParams.load``."""
@@ -204,10 +199,17 @@ class MultipassFamily:
 
     @staticmethod
     def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[MultipassParams]:
-        for factors in _factors(spec.n):
-            passes = [_default_shape(length, device, spec.real_bytes) for length in factors]
-            if None not in passes:
-                yield MultipassParams(tuple(filter(None, passes)))
+        # Narrow columns waste more of each memory access than a third pass costs.
+        wide = max(1, _SEGMENT_BYTES // spec.in_value_bytes)
+        for fewest, factors in product((wide, 1), _factors(spec.n)):
+            choices = (
+                _columns_shapes(factors, columns, min(wide, columns), device, spec, split=True)
+                for columns in (2 * wide, wide, wide // 2, wide // 4, 1)
+                if columns >= fewest
+            )
+            passes = next(filter(None, choices), None)
+            if passes is not None:
+                yield MultipassParams(passes)
 
 
 MULTIPASS = MultipassFamily()
@@ -226,20 +228,29 @@ def _factors(n: int) -> list[tuple[int, ...]]:
     return [*sorted(two), *sorted(three)]
 
 
-def _default_shape(length: int, device: DeviceInfo, real_bytes: int) -> LocalParams | None:
-    """Eight columns a group if they fit, else fewer; None if not even one does."""
-    shapes = (
-        _columns_shape(length, columns, device, real_bytes, split=split)
-        for columns in (8, 4, 2, 1)
-        for split in (False, True)
-    )
-    return next(filter(None, shapes), None)
+def _columns_shapes(
+    lengths: Sequence[int],
+    columns: int,
+    last_columns: int,
+    device: DeviceInfo,
+    spec: TransformSpec,
+    *,
+    split: bool,
+) -> tuple[LocalParams, ...] | None:
+    """Shapes of the passes with so many columns a group; None if one does not fit the device."""
+    shapes = [
+        _columns_shape(length, count, device, spec.real_bytes, split=split)
+        for length, count in zip(
+            lengths, [columns] * (len(lengths) - 1) + [last_columns], strict=True
+        )
+    ]
+    found = tuple(shape for shape in shapes if shape is not None)
+    return found if len(found) == len(shapes) else None
 
 
 def _columns_shape(
     length: int, columns: int, device: DeviceInfo, real_bytes: int, *, split: bool
 ) -> LocalParams | None:
-    """Shape of a pass with so many columns a group; None if it does not fit the device."""
     for radices, items in cuts(length, device.max_work_group_size // columns):
         params = LocalParams(
             radices,
