@@ -21,12 +21,13 @@ BUILD_OPTIONS = ("-cl-std=CL1.2",)
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
 _STORE_SECONDS_MAX = 2.0
+_PROGRAMS_MAX = 128
 
 _log = logging.getLogger(__name__)
 
 
 class Programs:
-    """The programs of one context, each compiled once or taken from the cache.
+    """The programs of one context, compiled or taken from the cache; the last 128 are kept.
 
     What had to be compiled goes to the cache when ``store`` is called, when this object goes, or
     when the process ends: PoCL takes 0.2 to 0.5 s to say what a program's binary is, which nobody
@@ -71,9 +72,9 @@ class Programs:
             With the device, the options and the compiler's log.
         """
         key = file, defines
-        if key not in self._programs:
-            self._programs[key] = self._named(file, defines)
-        return self._programs[key]
+        program = self._programs.pop(key, None) or self._named(file, defines)
+        _keep(self._programs, key, program)
+        return program
 
     def check_compiler(self) -> None:
         """Prove that the driver compiles at all, or did before, with a kernel of one line.
@@ -122,8 +123,15 @@ class Programs:
             except cl.Error as error:
                 _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
         program = _build(self._context, source)
-        self._compiled[key] = program
+        _keep(self._compiled, key, program)
         return program
+
+
+def _keep(programs: dict[Any, Any], key: Any, program: Any) -> None:
+    """Add a program as the newest, and drop the oldest beyond the bound."""
+    programs[key] = program
+    while len(programs) > _PROGRAMS_MAX:
+        del programs[next(iter(programs))]
 
 
 def cache_key(device: DeviceInfo, source: str) -> str:

@@ -134,6 +134,19 @@ def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache,
     use_kernel(opencl_device, cache)
 
 
+def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
+    """The last ones stay; others are compiled or loaded when they are wanted again."""
+    monkeypatch.setattr(program, "_PROGRAMS_MAX", 2)
+    context = Context(opencl_device, cache=cache)
+    built = []
+    monkeypatch.setattr(
+        program.Programs, "_named", lambda _, file, defines: built.append(defines[0][1]) or object()
+    )
+    for n in (1, 2, 1, 3, 1, 2):
+        context._programs.get("transpose.cl", (("N", n),))
+    assert built == [1, 2, 3, 2]
+
+
 def test_what_takes_too_long_is_not_stored(opencl_device, cache, monkeypatch):
     """The end of a process is not held up; a later one compiles once more."""
     monkeypatch.setattr(program, "_STORE_SECONDS_MAX", 0.0)
