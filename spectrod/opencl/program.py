@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 import weakref
+from threading import Lock
 from typing import Any
 
 import pyopencl as cl
@@ -49,6 +50,7 @@ class Programs:
         self._cache = cache
         self._programs: dict[tuple[str, Defines], Any] = {}
         self._compiled: dict[str, Any] = {}
+        self._lock = Lock()
         weakref.finalize(self, _store, cache, self._compiled, os.getpid())
 
     def get(self, file: str, defines: Defines) -> Any:
@@ -72,8 +74,11 @@ class Programs:
             With the device, the options and the compiler's log.
         """
         key = file, defines
-        program = self._programs.pop(key, None) or self._named(file, defines)
-        _keep(self._programs, key, program)
+        with self._lock:
+            program = self._programs.pop(key, None)
+        program = program or self._named(file, defines)  # two threads may both compile it
+        with self._lock:
+            _keep(self._programs, key, program)
         return program
 
     def check_compiler(self) -> None:
@@ -123,7 +128,8 @@ class Programs:
             except cl.Error as error:
                 _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
         program = _build(self._context, source)
-        _keep(self._compiled, key, program)
+        with self._lock:
+            _keep(self._compiled, key, program)
         return program
 
 

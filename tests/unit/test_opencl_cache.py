@@ -139,9 +139,12 @@ def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
     monkeypatch.setattr(program, "_PROGRAMS_MAX", 2)
     context = Context(opencl_device, cache=cache)
     built = []
-    monkeypatch.setattr(
-        program.Programs, "_named", lambda _, file, defines: built.append(defines[0][1]) or object()
-    )
+
+    def build(_self, _file, defines):
+        built.append(defines[0][1])
+        return object()
+
+    monkeypatch.setattr(program.Programs, "_named", build)
     for n in (1, 2, 1, 3, 1, 2):
         context._programs.get("transpose.cl", (("N", n),))
     assert built == [1, 2, 3, 2]
