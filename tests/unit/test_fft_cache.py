@@ -66,7 +66,7 @@ def two_devices(monkeypatch):
     def open_context(device):
         if device.label in broken:
             raise DeviceError(f"{device.label} is broken")
-        return SimpleNamespace(device=device)
+        return SimpleNamespace(device=device, check_process=lambda: None)
 
     monkeypatch.setattr(runtime, "list_devices", lambda: devices)
     monkeypatch.setattr(runtime, "Context", open_context)
