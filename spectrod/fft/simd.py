@@ -27,7 +27,7 @@ _RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
 # (2 or 8 MiB as a rule), and in all; and how much of it the nearest cache has room for.
 _PRIVATE_BYTES_MAX = 1 << 20
 _OWN_BYTES_MAX = 1 << 26
-_NEAR_BYTES = 1 << 15
+_NEAR_BYTES = 36 << 10
 # Shorter lines than this go several at a time.
 _COLUMNS_LENGTH_MIN = 128
 _CUTS_MAX = 3
