@@ -10,7 +10,7 @@ from spectrod.opencl.context import REGION_ALIGN, Context
 from spectrod.opencl.source import Defines
 
 _GROUP_ITEMS = 64
-_ITEM_VALUES = 16
+_CPU_ITEM_VALUES = 16
 # Groups along any dimension but the first: what NVIDIA's drivers take.
 _GROUPS_MAX = 65535
 
@@ -40,12 +40,15 @@ class LineKernel:
     ) -> None:
         double = (("DOUBLE", 1),) if precision == "double" else ()
         self._context = context
+        # A GPU hides memory's latency by many items, a CPU saves the cost of starting them.
+        item_values = _CPU_ITEM_VALUES if context.device.kind == "cpu" else 1
+        self._group_values = _GROUP_ITEMS * item_values
         self._kernel = context.kernel(file, name, double + defines)
 
     def launch(self, lines: int, values: int, *arguments: Any) -> Any:
         """Queue it over lines of so many values, with integers as ulong; return the event."""
         self._kernel.set_args(*(np.uint64(a) if isinstance(a, int) else a for a in arguments))
-        across = -(-values // (_GROUP_ITEMS * _ITEM_VALUES)) * _GROUP_ITEMS
+        across = -(-values // self._group_values) * _GROUP_ITEMS
         return self._context.launch(
             self._kernel, (across, min(lines, _GROUPS_MAX)), (_GROUP_ITEMS, 1)
         )

@@ -25,8 +25,9 @@ class RealParams:
 class RealHalfStage:
     """n real values as n / 2 complex ones, with a kernel that takes their spectra apart.
 
-    The complex transform runs where the result goes and the kernel works there in place, without
-    scratch. Real lines that do not start where a complex value may are copied.
+    On CPUs the complex transform runs where the result goes and the kernel works there in place. On
+    GPUs it runs in scratch: lines of n / 2 + 1 bins are out of step with the segments that memory
+    takes at once. Real lines that do not start where a complex value may are copied.
     """
 
     strided = False
@@ -42,10 +43,11 @@ class RealHalfStage:
         self._turns = complex_table(context, spec, turns)
         self._context = context
         self._move = move_kernel(context, spec.precision, "rr")
+        self._is_apart = spec.kind == "r2c" and context.device.kind != "cpu"
 
     def scratch_bytes(self, outer: int, inner: int) -> int:
-        """Space for the complex transform."""
-        return self._stage.scratch_bytes(outer, inner)
+        """Space for the complex transform, and on GPUs for its result."""
+        return aligned(self._apart_bytes(outer)) + self._stage.scratch_bytes(outer, inner)
 
     def launch(
         self,
@@ -67,8 +69,13 @@ class RealHalfStage:
         if pairs is None:
             reals = Lines(out.buffer, 2 * out.pitch, 2 * out.first)
             pairs, copied = out, [self._copy(reals, source, outer)]
-        transformed = self._stage.launch(out, pairs, outer, 1, scale, scratch)
-        return [*copied, *transformed, self._fixed(out, out, outer)]
+        work, rest = out, scratch
+        if self._is_apart:
+            n_bytes = self._apart_bytes(outer)
+            work = Lines(self._context.region(scratch, 0, n_bytes), self._half)
+            rest = rest_of(self._context, scratch, aligned(n_bytes))
+        transformed = self._stage.launch(work, pairs, outer, 1, scale, rest)
+        return [*copied, *transformed, self._fixed(out, work, outer)]
 
     def _backward(
         self, out: Lines, source: Lines, outer: int, scale: float, scratch: Any
@@ -81,6 +88,9 @@ class RealHalfStage:
             return [*events, self._copy(out, even, outer)]
         fixed = self._fixed(pairs, source, outer)
         return [fixed, *self._stage.launch(pairs, pairs, outer, 1, scale, scratch)]
+
+    def _apart_bytes(self, outer: int) -> int:
+        return outer * self.spec.n * self.spec.real_bytes if self._is_apart else 0
 
     def _fixed(self, out: Lines, source: Lines, outer: int) -> Any:
         places = out.buffer, out.first, out.pitch, source.buffer, source.first, source.pitch
