@@ -53,7 +53,6 @@
 
 #define BUTTERFLIES(radix) ((N / (radix) + ITEMS - 1) / ITEMS)
 #define IS_WHOLE(radix)    (N / (radix) % ITEMS == 0)
-#define PAIRS              ((N / 2 + ITEMS) / ITEMS)
 
 #if LINES_FIRST
 #define LINE() ((int)get_local_id(0) % LINES)
@@ -304,15 +303,28 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
 }
 
 // ---- Real transforms: bins k and N - k of one side come from the same two of the other ----------
+// Item t has the pairs k = t, t + ITEMS, ... < PAIRS; low[p] belongs to bin k, high[p] to N - k.
+
+#define PAIRS           (N / 2 + 1)
+#define ITEM_PAIRS      ((PAIRS + ITEMS - 1) / ITEMS)
+#define IS_PAIR(t, p)   ((p) < PAIRS / ITEMS || (t) + (p) * ITEMS < PAIRS)
+#define LOW_PLACE(t, p) PLACE(t, p, N / ITEMS, ITEMS)
+
+INLINE int high_place(const int t, const int p) {
+    if (p == 0)
+        return t == 0 ? 0 : TILE_INDEX(N - t);
+    return IS_REGULAR(N / ITEMS, ITEMS) && N % ITEMS == 0
+               ? TILE_INDEX(N - ITEMS - t) - TILE_INDEX((p - 1) * ITEMS)
+               : TILE_INDEX(N - t - p * ITEMS);
+}
 
 #if KIND == R2C
 INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const int t,
                             const int part) {
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
-        const int k = t + p * ITEMS;
-        if (k <= N / 2) {
-            const scalar a = tile[TILE_INDEX(k)], b = tile[TILE_INDEX((N - k) % N)];
+    for (int p = 0; p < ITEM_PAIRS; p++) {
+        if (IS_PAIR(t, p)) {
+            const scalar a = tile[LOW_PLACE(t, p)], b = tile[high_place(t, p)];
             if (part) {
                 low[p].im = a;
                 high[p].im = b;
@@ -327,7 +339,7 @@ INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const i
 INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
                              __local scalar *tile, __global const cplx *turns, const int t,
                              const scalar scale, const bool exists, const int radix) {
-    cplx low[PAIRS], high[PAIRS];
+    cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
     put(tile, v, t, radix, N / radix, 0, 0);
 #if SPLIT_EXCHANGE
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -343,9 +355,9 @@ INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
     get_pairs(low, high, tile + PLANE, t, 1);
 #endif
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
+    for (int p = 0; p < ITEM_PAIRS; p++) {
         const int k = t + p * ITEMS;
-        if (exists && k <= N / 2) {
+        if (exists && IS_PAIR(t, p)) {
             const cplx a = low[p], b = high[p];
             const cplx even = {a.re + b.re, a.im - b.im};
             const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
@@ -362,12 +374,11 @@ INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
 INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, const int t,
                             const int part) {
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
-        const int k = t + p * ITEMS;
-        if (k <= N / 2) {
-            if (k > 0)
-                tile[TILE_INDEX(N - k)] = part ? high[p].im : high[p].re;
-            tile[TILE_INDEX(k)] = part ? low[p].im : low[p].re;
+    for (int p = 0; p < ITEM_PAIRS; p++) {
+        if (IS_PAIR(t, p)) {
+            if (p > 0 || t > 0)
+                tile[high_place(t, p)] = part ? high[p].im : high[p].re;
+            tile[LOW_PLACE(t, p)] = part ? low[p].im : low[p].re;
         }
     }
 }
@@ -375,18 +386,22 @@ INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, c
 INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
                             const ulong in_step, __global const cplx *turns, const int t,
                             const bool exists) {
-    cplx low[PAIRS], high[PAIRS];
+    cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
+    // All loads first: what waits for memory then waits once.
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
-        const int k = t + p * ITEMS;
-        low[p] = high[p] = (cplx){0, 0};
-        if (exists && k <= N / 2) {
-            cplx a = line[k * IN_STEP], b = line[(N - k) * IN_STEP];
-            if (k == 0)
-                a.im = b.im = 0; // a real signal has nothing there
+    for (int p = 0; p < ITEM_PAIRS; p++) {
+        const bool is_mine = exists && IS_PAIR(t, p);
+        low[p] = is_mine ? line[(t + p * ITEMS) * IN_STEP] : (cplx){0, 0};
+        high[p] = is_mine ? line[(N - t - p * ITEMS) * IN_STEP] : (cplx){0, 0};
+    }
+    if (t == 0)
+        low[0].im = high[0].im = 0; // a real signal has nothing there
+#pragma unroll
+    for (int p = 0; p < ITEM_PAIRS; p++) {
+        if (IS_PAIR(t, p)) {
+            const cplx a = low[p], b = high[p], turn = turns[t + p * ITEMS];
             const cplx even = {a.re + b.re, a.im - b.im};
-            const cplx odd =
-                cmul((cplx){turns[k].im, turns[k].re}, (cplx){a.re - b.re, a.im + b.im});
+            const cplx odd = cmul((cplx){turn.im, turn.re}, (cplx){a.re - b.re, a.im + b.im});
             const cplx sum = cadd(even, odd), difference = csub(even, odd);
             low[p] = (cplx){sum.im, sum.re}; // exchanged, for the inverse
             high[p] = (cplx){-difference.im, difference.re};

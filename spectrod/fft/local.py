@@ -21,7 +21,7 @@ _KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
 _GROUP_ITEMS = 32
 _VALUES_MAX = 32
 _REGISTERS_COST = 0.4  # passes, of 32 values an item instead of 16
-_CUTS_MAX = 4
+_LISTS_MAX = 5
 # A CPU keeps what a work-group's items hold on the stack, several times over: PoCL 3.1 crashed with
 # 4 MiB and its 8 MiB of stack.
 _CPU_GROUP_BYTES = 1 << 19
@@ -357,7 +357,7 @@ class LocalFamily:
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
         """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
         seen = set()
-        shapes = cuts(_complex_length(spec), device.max_work_group_size)[:_CUTS_MAX]
+        shapes = _diverse(cuts(_complex_length(spec), device.max_work_group_size))
         for params in chain(self._shapes(spec, device), _variations(shapes)):
             is_legal = params.sections == 1 or spec.kind == "c2c"
             if params not in seen and is_legal and params.fits(device, spec.real_bytes):
@@ -429,6 +429,16 @@ def _grouped(
     if spec.kind == "c2c" and not any(radix % 2 for radix in radices):
         choices.append(replace(smallest, sections=2))
     return next((params for params in choices if params.fits(device, real_bytes)), None)
+
+
+def _diverse(shapes: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
+    """Two of the best of each list of radices."""
+    lists = list(dict.fromkeys(radices for radices, _ in shapes))[:_LISTS_MAX]
+    return [
+        shape
+        for radices in lists
+        for shape in [shape for shape in shapes if shape[0] == radices][:2]
+    ]
 
 
 def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalParams]:
