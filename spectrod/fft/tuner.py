@@ -16,7 +16,7 @@ from spectrod.fft import reference
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import Family, Params, Stage, TransformSpec
 from spectrod.fft.timing import median_seconds
-from spectrod.fft.wisdom import Result
+from spectrod.fft.wisdom import Result, kernel_version
 from spectrod.opencl.devices import DeviceInfo
 
 # A family whose own choice is that much slower than the best is not searched further.
@@ -257,6 +257,7 @@ class _Search:
             gb_per_s=_figures(gigabytes / winner.seconds),
             untuned_gb_per_s=_figures(gigabytes / self._untuned.seconds if self._untuned else 0.0),
             relative_l2=_figures(winner.error),
+            kernels=kernel_version(winner.candidate.family),
         )
 
 

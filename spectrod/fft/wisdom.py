@@ -1,15 +1,18 @@
 """The tuner's saved results: one file a device, which a person can read, delete or ship.
 
 Looked for in the user's data folder (``$XDG_DATA_HOME/spectrod/wisdom``), then among the files that
-come with the package. A result is valid for the driver and the kernels that it was measured with.
+come with the package. A file is valid for the driver that it was measured with, a result for the
+kernels of its own family: a change of another family's costs it nothing.
 """
 
+import fcntl
 import hashlib
 import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +31,15 @@ ANY_DRIVER = "*"
 SHIPPED = Path(__file__).with_name("wisdom")
 """Folder of the files that come with the package."""
 
-_KERNELS = ("common.clh", "dft.clh", "fft_*.cl*")
+_SHARED = ("common.clh", "dft.clh")
+_ONE_PASS = (*_SHARED, "fft_local.cl")
+_KERNELS = {
+    "local": _ONE_PASS,
+    "multipass": _ONE_PASS,
+    "simd": (*_SHARED, "fft_simd*.cl*"),
+}
+# Of the other families, which are made of stages of any: all.
+_ALL_KERNELS = (*_SHARED, "fft_*.cl*")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 _log = logging.getLogger(__name__)
@@ -52,6 +63,8 @@ class Result(Struct, frozen=True, kw_only=True):
         is no untuned choice.
     relative_l2 : float
         Error against float64 or long double [1].
+    kernels : str
+        ``kernel_version`` of the family when it was measured.
     """
 
     n: int
@@ -62,6 +75,7 @@ class Result(Struct, frozen=True, kw_only=True):
     gb_per_s: float
     untuned_gb_per_s: float
     relative_l2: float
+    kernels: str
 
     @property
     def key(self) -> Key:
@@ -78,17 +92,14 @@ class Wisdom(Struct, frozen=True, kw_only=True):
         Version of this layout.
     platform, device, driver : str
         What was measured; the driver may be ``ANY_DRIVER``.
-    kernels : str
-        ``kernel_version()`` at that time.
     results : tuple of Result
         One a transform.
     """
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     platform: str
     device: str
     driver: str
-    kernels: str
     results: tuple[Result, ...]
 
 
@@ -110,7 +121,7 @@ def lookup(device: DeviceInfo, spec: TransformSpec) -> tuple[str, Mapping[str, A
     -------
     winner : (str, mapping) or None
         Name of the family, and what its ``load`` takes. A file that is damaged, or valid for
-        something else, counts as none, and the log says so once.
+        something else, counts as none, as does a result for other kernels; the log says so once.
     """
     result = _known(device.platform, device.name, device.driver).get(
         (spec.n, spec.kind, spec.precision)
@@ -128,7 +139,7 @@ def save(device: DeviceInfo, new: Iterable[Result], path: Path | None = None) ->
     """Add results to a device's file; those of the same transforms are replaced.
 
     Results in the file that are no longer valid are dropped. Whoever reads the file meanwhile, or
-    after a power failure, sees it as it was or as it will be.
+    after a power failure, sees it as it was or as it will be; who saves at the same time waits.
 
     Parameters
     ----------
@@ -150,16 +161,13 @@ def save(device: DeviceInfo, new: Iterable[Result], path: Path | None = None) ->
         If it cannot be written.
     """
     path = path or file_for(device)
-    merged = _valid_results(path, device.platform, device.name, device.driver)
-    merged |= {result.key: result for result in new}
-    wisdom = Wisdom(
-        platform=device.platform,
-        device=device.name,
-        driver=device.driver,
-        kernels=kernel_version(),
-        results=tuple(merged[key] for key in sorted(merged)),
-    )
-    _replace(path, _to_json(wisdom))
+    try:
+        with _locked_folder(path):
+            merged = _valid_results(path, device.platform, device.name, device.driver)
+            merged |= {result.key: result for result in new}
+            _replace(path, _to_json(device, [merged[key] for key in sorted(merged)]))
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
     _known.cache_clear()
     return path
 
@@ -198,11 +206,17 @@ def file_for(device: DeviceInfo) -> Path:
 
 
 @lru_cache
-def kernel_version() -> str:
-    """Hash of the FFT kernels' code; comments do not count."""
-    folder = kernel_dir()
+def kernel_version(family: str) -> str:
+    """Hash of the code of a family's kernels; comments do not count.
+
+    Parameters
+    ----------
+    family : str
+        Its name; of one that is not known, all FFT kernels count.
+    """
+    folder, patterns = kernel_dir(), _KERNELS.get(family, _ALL_KERNELS)
     digest = hashlib.sha256()
-    for path in sorted({path for pattern in _KERNELS for path in folder.glob(pattern)}):
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         code = b" ".join(_COMMENT.sub(b"", path.read_bytes()).split())
         digest.update(path.name.encode() + b"\0" + code + b"\0")
     return digest.hexdigest()[:16]
@@ -229,7 +243,19 @@ def _valid_results(path: Path, platform: str, name: str, driver: str) -> dict[Ke
         reason = error.strerror if isinstance(error, OSError) else error
         _log.warning("%s is ignored: %s; spectrod tune makes it anew", path, reason)
         return {}
-    return {result.key: result for result in wisdom.results}
+    return {result.key: result for result in _not_stale(path, wisdom.results)}
+
+
+def _not_stale(path: Path, found: tuple[Result, ...]) -> list[Result]:
+    """Leave out what was measured with other kernels than there are."""
+    kept = [result for result in found if result.kernels == kernel_version(result.family)]
+    if len(kept) < len(found):
+        _log.warning(
+            "%s: %d of %d results are ignored: they are of other kernels than this version of "
+            "spectrod has; spectrod tune makes them anew",
+            *(path, len(found) - len(kept), len(found)),
+        )
+    return kept
 
 
 def _check(wisdom: Wisdom, platform: str, name: str, driver: str) -> None:
@@ -237,8 +263,6 @@ def _check(wisdom: Wisdom, platform: str, name: str, driver: str) -> None:
         raise _NotValidError(f"it is of {wisdom.platform}/{wisdom.device}")
     if wisdom.driver not in (driver, ANY_DRIVER):
         raise _NotValidError(f"it is of driver {wisdom.driver}, and now there is {driver}")
-    if wisdom.kernels != kernel_version():
-        raise _NotValidError("it is of other kernels than this version of spectrod has")
 
 
 def _user_folder() -> Path | None:
@@ -258,24 +282,34 @@ def _file_name(platform: str, name: str) -> str:
     return "-".join(words) + ".json"
 
 
-def _to_json(wisdom: Wisdom) -> bytes:
+def _to_json(device: DeviceInfo, results: list[Result]) -> bytes:
     """Write one result a line, which a person can read and a diff can show."""
-    head = msgspec.json.format(
-        msgspec.json.encode(msgspec.structs.replace(wisdom, results=())), indent=1
-    )
-    lines = b",\n".join(b"  " + msgspec.json.encode(result) for result in wisdom.results)
+    wisdom = Wisdom(platform=device.platform, device=device.name, driver=device.driver, results=())
+    head = msgspec.json.format(msgspec.json.encode(wisdom), indent=1)
+    lines = b",\n".join(b"  " + msgspec.json.encode(result) for result in results)
     return head.replace(b'"results": []', b'"results": [\n' + lines + b"\n ]") + b"\n"
+
+
+@contextmanager
+def _locked_folder(path: Path) -> Iterator[None]:
+    """Make a file's folder, and let one process at a time change files in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file under another name and rename it."""
     part = path.with_name(f".{path.name}-{secrets.token_hex(6)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
