@@ -6,6 +6,9 @@ from numpy.typing import NDArray
 
 from spectrod.opencl.context import Context
 
+_ALIGN = 16
+"""Bytes of the largest value, a complex one in double precision."""
+
 
 class HostMemory(Protocol):
     """C-contiguous arrays as buffers; the holder of the context's lock uses it."""
@@ -29,26 +32,44 @@ def host_memory(context: Context) -> HostMemory:
 
 
 class SharedMemory:
-    """Kernels work in the arrays themselves."""
+    """Kernels work in the arrays themselves, or in copies of those that start at an odd place.
+
+    NumPy aligns a complex value as a real one. Kernels take it for a vector, which must lie at a
+    multiple of its size: PoCL's crash where it does not.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._copies = CopiedMemory(context)
 
     def source(self, values: NDArray[Any]) -> Any:
         """Wrap an array that is only read, which it may be for the host as well."""
+        if not _is_aligned(values):
+            return self._copies.source(values)
         return self._context.wrap(values, writable=False)
 
     def target(self, values: NDArray[Any]) -> Any:
         """Wrap an array that is written."""
+        if not _is_aligned(values):
+            return self._copies.target(values)
         return self._context.wrap(values, writable=True)
 
     def both(self, values: NDArray[Any]) -> Any:
         """Wrap an array that is read and written."""
+        if not _is_aligned(values):
+            return self._copies.both(values)
         return self._context.wrap(values, writable=True)
 
-    def collect(self, values: NDArray[Any], buffer: Any) -> None:  # noqa: ARG002 - it is the buffer
+    def collect(self, values: NDArray[Any], buffer: Any) -> None:
         """Wait until the array is written."""
-        self._context.settle(buffer)
+        if _is_aligned(values):
+            self._context.settle(buffer)
+        else:
+            self._copies.collect(values, buffer)
+
+
+def _is_aligned(values: NDArray[Any]) -> bool:
+    return values.ctypes.data % _ALIGN == 0
 
 
 class CopiedMemory:

@@ -85,6 +85,25 @@ def test_an_array_is_overwritten(context, memory_class):
     np.testing.assert_array_equal(x, np.tile(np.arange(32), 2))
 
 
+@pytest.mark.parametrize("offset", [0, 8, 16])
+def test_arrays_are_wrapped_where_vectors_may_lie(context, offset):
+    """Complex values in double precision start at a multiple of 16 bytes, or are copied."""
+    if not context.device.shares_host_memory:
+        pytest.skip("the device has memory of its own")
+    memory, room = SharedMemory(context), np.zeros(96, np.uint8)
+    first = -room.ctypes.data % 16 + offset
+    x = room[first : first + 64].view(np.complex128)
+    x[...] = [1, 2, 3, 4]
+    with context.lock:
+        both = memory.both(x)
+        is_wrapped = bool(both.flags & cl.mem_flags.USE_HOST_PTR)
+        cl.enqueue_copy(context.queue, both, both, byte_count=32, dst_offset=32)
+        memory.collect(x, both)
+    assert is_wrapped == (offset % 16 == 0)
+    np.testing.assert_array_equal(x, [1, 2, 1, 2])
+    assert np.all(room[first + 64 :] == 0)
+
+
 def test_the_device_says_how_arrays_reach_it(context):
     """CPUs work where the arrays are."""
     shared = context.device.kind == "cpu"
