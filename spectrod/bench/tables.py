@@ -16,7 +16,7 @@ class Column:
     heading : str
         What stands above it.
     width : int
-        Characters; texts are aligned to the left, numbers to the right.
+        Characters, aligned to the right.
     text : callable
         From the value to what is printed.
     """

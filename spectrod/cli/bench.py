@@ -10,16 +10,17 @@ from typing import get_args
 from spectrod.bench import seeds, tables, transforms
 from spectrod.bench.launches import ProfilingContext, profile, work_groups
 from spectrod.bench.peers import PEERS, choose_peers
-from spectrod.bench.report import Report, describe_device, new_report
+from spectrod.bench.report import describe_device, new_report
 from spectrod.bench.tables import Column, heading, line
 from spectrod.bench.transforms import Row
 from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count
-from spectrod.errors import DeviceError, StorageError
+from spectrod.errors import DeviceError
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import Kind, Precision, TransformSpec
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.record.files import check_writable, write_whole
 
 _SIZES = (64, 256, 1000, 1024, 4096, 1 << 16)
 _GROUPS_EDGE = 512
@@ -54,9 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print tables for each device; the report is whole up to where it was interrupted."""
+    """Print tables for each device; the report is whole up to where it was interrupted.
+
+    Where nothing was measured, what is of the report's name stays.
+    """
     _, measure = _MODES.get(args.mode, ("", _compare))
     report = new_report("fft")
+    if args.json:
+        check_writable(args.json)
     devices, reasons = working_devices(args.device)
     for reason in reasons:
         print(f"left out: {reason}")
@@ -70,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
             for row in measure(args, device):
                 rows.append(row)  # noqa: PERF402 - what is measured counts if the next is not
     finally:
-        if args.json:
-            _write(report, args.json)
+        if args.json and any(device["rows"] for device in report["devices"]):
+            write_whole(args.json, json.dumps(report, indent=1).encode() + b"\n")
     return 0
 
 
@@ -134,10 +140,3 @@ def _each(
                 if spec.precision == precision:
                     yield from measure(arena, spec)
     context.close()
-
-
-def _write(report: Report, path: Path) -> None:
-    try:
-        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error

@@ -20,6 +20,8 @@ from spectrod.opencl.devices import DeviceInfo
 
 _SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
 
+_Specs = dict[Precision, list[TransformSpec]]
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
@@ -62,11 +64,13 @@ def _forget(device: DeviceInfo) -> None:
 
 def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
     path = args.output or wisdom.file_for(device)
+    specs = _specs(args, device)
+    wisdom.save(device, [], path)  # what cannot be written shows before anything is tuned
     context = Context(device, profiling=True)
     print(f"{device.label} (driver {device.driver}), results in {path}")
     print(heading(TUNED))
     try:
-        for outcome in _outcomes(args, context):
+        for outcome in _outcomes(args, context, specs):
             if outcome.result is not None:
                 wisdom.save(device, [outcome.result], path)
             _print(outcome)
@@ -74,7 +78,7 @@ def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
         context.close()
 
 
-def _specs(args: argparse.Namespace, device: DeviceInfo) -> dict[Precision, list[TransformSpec]]:
+def _specs(args: argparse.Namespace, device: DeviceInfo) -> _Specs:
     """List what is asked for: complex transforms first, as others are made of them."""
     if "double" in args.precision and not device.has_fp64:
         raise DeviceError(f"{device.label} has no double precision")
@@ -85,11 +89,11 @@ def _specs(args: argparse.Namespace, device: DeviceInfo) -> dict[Precision, list
     }
 
 
-def _outcomes(args: argparse.Namespace, context: Context) -> Iterator[Outcome]:
+def _outcomes(args: argparse.Namespace, context: Context, specs: _Specs) -> Iterator[Outcome]:
     device, status = context.device, _Status()
-    for precision, specs in _specs(args, device).items():
+    for precision, wanted in specs.items():
         arena = Arena(context, precision, default_points(device), max(args.size))
-        for spec in specs:
+        for spec in wanted:
             yield tune(arena, families(device), spec, args.seconds, status.update)
             status.clear()
 

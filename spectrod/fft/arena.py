@@ -40,10 +40,11 @@ class Arena:
     def __init__(self, context: Context, precision: Precision, points: int, n_max: int) -> None:
         self.context = context
         self._points = max(points, n_max)
-        dtype = np.float32 if precision == "single" else np.float64
+        dtype = np.dtype(np.float32 if precision == "single" else np.float64)
+        # First, as a device's limit is an error that says so; the host's is none, or a lack.
+        self._out = context.allocate(2 * self._points * dtype.itemsize)
         self._values = _random_values(2 * self._points, dtype)
         self._source = context.table(self._values)
-        self._out = context.allocate(self._values.nbytes)
         self._scratch: Any = None
         self._scratch_bytes = 0
 

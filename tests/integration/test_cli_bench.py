@@ -1,6 +1,7 @@
 """``spectrod bench fft`` as a user runs it, on every device that works."""
 
 import json
+from math import log2
 
 import pytest
 
@@ -10,6 +11,13 @@ from spectrod.cli import machine, main
 from spectrod.errors import DeviceError
 
 SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
+
+# Operations and bytes of one transform of n values in single precision, by hand.
+WORK = {
+    "c2c": lambda n: (5 * n * log2(n), 16 * n),
+    "r2c": lambda n: (2.5 * n * log2(n), 4 * n + 8 * (n // 2 + 1)),
+    "c2r": lambda n: (2.5 * n * log2(n), 4 * n + 8 * (n // 2 + 1)),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +47,15 @@ def test_ours_and_a_peer_are_measured(kind, tmp_path, capsys):
     ]
     for row in rows:
         assert 0.0 < row["relative_l2"] < 2e-7
-        assert row["gb_per_s"] == pytest.approx(
-            row["copy_share"] * rows[0]["gb_per_s"] / rows[0]["copy_share"], rel=10
-        )
+        flops, n_bytes = WORK[kind](row["n"])
+        assert row["batch"] == (1 << 13) // row["n"]
+        scale = row["batch"] / row["seconds"] / 1e9
+        assert row["gflop_per_s"] == pytest.approx(flops * scale)
+        assert row["gb_per_s"] == pytest.approx(n_bytes * scale)
+    for ours, peer in (rows[:2], rows[2:]):
+        assert peer["speed"] == pytest.approx(ours["seconds"] / peer["seconds"])
+        # One copy is measured in turns with both.
+        assert peer["copy_share"] / ours["copy_share"] == pytest.approx(peer["speed"])
     assert len([line for line in capsys.readouterr().out.splitlines() if kind in line]) == 4
 
 
@@ -113,20 +127,30 @@ BAD_ARGUMENTS = [
     (["--size", "0"], 2, "argument --size: '0': must be at least 1"),
     (["--size", "2^27"], 2, "n=134217728: must be 1 to 67108864"),
     (["--batch-points", "1e6"], 2, "'1e6': must be a whole number"),
+    (["--batch-points", "2^62", "--peer"], 69, "cannot hold a buffer of 35184372088832.0 MiB"),
     (["--peer", "fftw3"], 2, "peer 'fftw3': must be one of scipy.fft, pyFFTW"),
     (["--device", "Voodoo"], 69, "device='Voodoo': no OpenCL device fits"),
     (["--variants", "--profile"], 2, "not allowed with argument"),
-    (["--workgroups", "--json", "/proc/x.json"], 74, "/proc/x.json: "),
+    (["--peer", "--json", "/proc/x.json"], 74, "/proc/x.json: "),
+    (["--peer", "--json", "/proc"], 74, "/proc: is a folder"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "exit_code", "text"), BAD_ARGUMENTS)
 def test_bad_arguments(arguments, exit_code, text, monkeypatch, capsys):
-    """One line with the value and the rule."""
-    monkeypatch.setattr(launches, "GROUP_ITEMS", ())
+    """One line with the value and the rule, before anything is measured."""
+    monkeypatch.delattr(command.transforms, "measure")
     assert main(["bench", "fft", *arguments]) == exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert text in line
+
+
+def test_a_report_stays_where_nothing_is_measured(tmp_path):
+    """A mistake on the command line does not cost the last report."""
+    file = tmp_path / "r.json"
+    file.write_text("precious")
+    assert main(["bench", "fft", "--peer", "fftw3", "--json", str(file)]) == 2
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
 
 def test_a_device_that_does_not_work(device, monkeypatch, capsys):

@@ -79,15 +79,19 @@ BAD_ARGUMENTS = [
     (["--kind", "dct"], 2, "invalid choice: 'dct'"),
     (["--show", "--forget"], 2, "not allowed with argument --show"),
     ([*QUICK, "--output", "/proc/nowhere/x.json"], 74, "/proc/nowhere/x.json: "),
+    ([*QUICK, "--output", "/dev/null/x.json"], 74, "/dev/null/x.json: "),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "exit_code", "text"), BAD_ARGUMENTS)
-def test_bad_arguments(device, arguments, exit_code, text, capsys):
-    """One line with the value and the rule, before anything is tuned."""
+def test_bad_arguments(device, arguments, exit_code, text, monkeypatch, capsys):
+    """One line with the value and the rule, before anything is tuned or saved."""
+    monkeypatch.delattr(command, "tune")
     assert main(["tune", *arguments]) == exit_code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert text in line
+    out, err = capsys.readouterr()
+    assert text in err
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert not wisdom.file_for(device).exists()
 
 
 def test_a_device_that_is_not_there(capsys):
