@@ -5,7 +5,7 @@ or fails raises DeviceError. Nothing falls back to another device or to NumPy.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from spectrod.fft import checks
 from spectrod.fft.fitting import conjugate, fitted
 from spectrod.fft.plans import Plan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS
-from spectrod.fft.stage import Kind, Precision, TransformSpec
+from spectrod.fft.stage import Kind, TransformSpec
 from spectrod.opencl import arrays
 from spectrod.opencl.context import Context
 
-_SWAPPED = {None: "forward", "backward": "forward", "forward": "backward"}
+_KINDS = get_args(Kind)
+_SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def plan(  # noqa: PLR0913 - all of them belong to a plan
@@ -68,17 +69,16 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
     KernelBuildError
         If a kernel does not compile.
     """
-    along = checks.axis_of(tuple(shape), axis)
-    n = checks.length(tuple(shape)[along])
-    numbers = np.dtype(dtype)
+    counts = checks.shape_of(shape)
+    n = checks.length(counts[checks.axis_of(counts, axis)])
+    numbers = checks.type_of(dtype)
     kind = kind or ("c2c" if numbers.kind == "c" else "r2c")
-    wanted = "f" if kind == "r2c" else "c"
-    if numbers.kind != wanted or numbers.itemsize < 4:
-        real, complex_ = ("float32", "float64"), ("complex64", "complex128")
-        rule = " or ".join(real if wanted == "f" else complex_)
-        raise ConfigError(f"dtype={numbers}: must be {rule} for {kind}")
-    precision = checks.precision_of(numbers)
-    spec = TransformSpec(n, kind, inverse or kind == "c2r", precision)
+    if kind not in _KINDS:
+        raise ConfigError(f"kind={kind!r}: must be one of {', '.join(_KINDS)}")
+    types = ("float32", "float64") if kind == "r2c" else ("complex64", "complex128")
+    if str(numbers) not in types:  # which names the order of the bytes, if it is not the machine's
+        raise ConfigError(f"dtype={numbers}: must be {' or '.join(types)} for {kind}")
+    spec = TransformSpec(n, kind, inverse or kind == "c2r", checks.precision_of(numbers))
     scale = checks.norm_scale(norm, n, inverse=spec.inverse)
     context = DEVICES.of_queue(queue) if queue is not None else DEVICES.default()
     return Plan(TRANSFORMS.get(context, spec), axis, scale, inplace=inplace)
@@ -115,22 +115,20 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any
     DeviceError
         If there is no device, or it cannot do it.
     """
-    return _complex(a, n, axis, norm, out, inverse=False)
+    return _transformed("c2c", a, n, axis, norm, out)
 
 
 def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``fft``, as ``numpy.fft.ifft``; arguments, result and errors as ``fft``."""
-    return _complex(a, n, axis, norm, out, inverse=True)
+    return _transformed("c2c", a, n, axis, norm, out, inverse=True)
 
 
 def rfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform real values to bins 0 to n // 2, as ``numpy.fft.rfft``; else as ``fft``."""
-    if np.dtype(_dtype_of(a)).kind == "c":
-        raise ConfigError(f"dtype={_dtype_of(a)}: rfft takes real values")
-    context, a, precision = _opened(a)
-    length = a.shape[checks.axis_of(a.shape, axis)] if n is None else n
-    spec = TransformSpec(checks.length(length), "r2c", precision=precision)
-    return _executed(context, spec, a, axis, norm, out)
+    a = _array_of(a)
+    if a.dtype.kind == "c":
+        raise ConfigError(f"dtype={a.dtype}: rfft takes real values")
+    return _transformed("r2c", a, n, axis, norm, out)
 
 
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
@@ -139,63 +137,55 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
     ``n`` is the length of the result, by default 2 (m - 1) of m bins; imaginary parts of bin 0 and
     of an even n's last bin count as zero.
     """
-    context, a, precision = _opened(a)
-    length = 2 * (a.shape[checks.axis_of(a.shape, axis)] - 1) if n is None else n
-    spec = TransformSpec(checks.length(length), "c2r", inverse=True, precision=precision)
-    return _executed(context, spec, a, axis, norm, out)
+    return _transformed("c2r", a, n, axis, norm, out, inverse=True)
 
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform a Hermitian-symmetric signal to a real spectrum, as ``numpy.fft.hfft``."""
-    return irfft(_conjugated(a), n, axis, _swapped(norm), out)
+    return irfft(_conjugated(a), n, axis, _SWAPPED[checks.norm_of(norm)], out)
 
 
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``hfft``, as ``numpy.fft.ihfft``."""
-    result = rfft(a, n, axis, _swapped(norm), out)
+    result = rfft(a, n, axis, _SWAPPED[checks.norm_of(norm)], out)
     if arrays.is_device_array(result):
         return conjugate(DEVICES.of_queue(result.queue), result, result)
     return np.conjugate(result, out=result)
 
 
 def _conjugated(a: Any) -> Any:
-    if not arrays.is_device_array(a):
-        return np.conj(a)
+    a = _array_of(a)
     if a.dtype.kind != "c":
         return a
+    if not arrays.is_device_array(a):
+        return np.conjugate(a)
     out = arrays.new_array(a, a.shape, a.dtype)
     return conjugate(DEVICES.of_queue(out.queue), out, a)
 
 
-def _complex(a: Any, n: Any, axis: int, norm: str | None, out: Any, *, inverse: bool) -> Any:
-    context, a, precision = _opened(a)
-    length = a.shape[checks.axis_of(a.shape, axis)] if n is None else n
-    spec = TransformSpec(checks.length(length), "c2c", inverse, precision)
-    return _executed(context, spec, a, axis, norm, out)
-
-
-def _opened(a: Any) -> tuple[Context, Any, Precision]:
-    """Where an array is transformed, the array, and in which precision."""
-    if arrays.is_device_array(a):
-        return DEVICES.of_queue(arrays.queue_of(a)), a, checks.precision_of(a.dtype)
-    a = np.asarray(a)
-    return DEVICES.default(), a, checks.precision_of(a.dtype)
-
-
-def _executed(
-    context: Context, spec: TransformSpec, a: Any, axis: int, norm: str | None, out: Any
+def _transformed(  # noqa: PLR0913 - what the functions are given
+    kind: Kind, a: Any, n: Any, axis: Any, norm: Any, out: Any, *, inverse: bool = False
 ) -> Any:
-    scale = checks.norm_scale(norm, spec.n, inverse=spec.inverse)
-    dtype = (checks.real_type if spec.kind == "r2c" else checks.complex_type)(spec.precision)
+    a = _array_of(a)
+    precision = checks.precision_of(a.dtype)
+    along = checks.axis_of(a.shape, axis)
+    if n is None:
+        n = 2 * (a.shape[along] - 1) if kind == "c2r" else a.shape[along]
+    spec = TransformSpec(checks.length(n), kind, inverse, precision)
+    scale = checks.norm_scale(norm, spec.n, inverse=inverse)
+    context = _context_of(a)
     transform = TRANSFORMS.get(context, spec)
-    a = fitted(context, a, checks.axis_of(a.shape, axis), spec.n_in, dtype)
-    return Plan(transform, axis, scale).execute(a, out)
+    dtype = (checks.real_type if kind == "r2c" else checks.complex_type)(precision)
+    a = fitted(context, a, along, spec.n_in, dtype)
+    return Plan(transform, along, scale).execute(a, out)
 
 
-def _dtype_of(a: Any) -> Any:
-    return a.dtype if arrays.is_device_array(a) else np.asarray(a).dtype
+def _array_of(a: Any) -> Any:
+    return a if arrays.is_device_array(a) else checks.array_of(a)
 
 
-def _swapped(norm: str | None) -> str | None:
-    """Norm of the opposite direction; what is not one is left for the error."""
-    return _SWAPPED.get(norm, norm)
+def _context_of(a: Any) -> Context:
+    """Where an array is transformed."""
+    if arrays.is_device_array(a):
+        return DEVICES.of_queue(arrays.queue_of(a))
+    return DEVICES.default()

@@ -60,13 +60,20 @@ def _computed(name: str, x: Any, norm: Any, workers: Any, plan: Any, **place: An
         return NotImplemented
     if "axis" in place:
         return _SINGLE[name](x, place["n"], place["axis"], norm)
-    s, axes = place["s"], place["axes"]
+    s, axes = _several(place["s"]), _several(place["axes"])
     if axes is None:
         axes = range(-(np.ndim(x) if s is None else len(s)), 0)
+    if s is not None and len(s) != len(axes):
+        return NotImplemented
     if len(axes) == 1:
         n = None if s is None or s[0] == -1 else s[0]
         return _SINGLE[name](x, n, axes[0], norm)
     return _DOUBLE[name](x, s, axes, norm) if len(axes) == 2 and name in _DOUBLE else NotImplemented
+
+
+def _several(given: Any) -> Sequence[Any] | None:
+    """Lengths or axes, for which SciPy takes a single number as well."""
+    return given if given is None or np.ndim(given) else (given,)
 
 
 def _is_count(workers: Any) -> bool:

@@ -1,5 +1,6 @@
 """Checks of what the functions and plans are given; each error names the value and the rule."""
 
+from collections.abc import Iterable
 from operator import index
 from typing import Any
 
@@ -12,6 +13,38 @@ from spectrod.fft.stage import Precision
 Shape = tuple[int, ...]
 
 _NORMS = ("backward", "ortho", "forward")
+
+
+def array_of(a: Any) -> NDArray[Any]:
+    """Take something for an array of the host; of subclasses, their plain part."""
+    try:
+        return np.asarray(a)
+    except ValueError as error:
+        raise ConfigError(f"not an array: {error}") from None
+
+
+def type_of(dtype: Any) -> np.dtype[Any]:
+    """Take something for a type."""
+    try:
+        numbers: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise ConfigError(f"dtype={dtype!r}: {error}") from None
+    return numbers
+
+
+def several(name: str, values: Any) -> tuple[Any, ...]:
+    """Take something for several values."""
+    if not isinstance(values, Iterable):
+        raise ConfigError(f"{name}={values!r}: must be a sequence")
+    return tuple(values)
+
+
+def shape_of(shape: Any) -> Shape:
+    """Take something for the shape of an array."""
+    counts = tuple(whole("shape", count) for count in several("shape", shape))
+    if min(counts, default=0) < 0:
+        raise ConfigError(f"shape={counts}: must not be negative")
+    return counts
 
 
 def whole(name: str, value: Any) -> int:
@@ -39,10 +72,18 @@ def axis_of(shape: Shape, axis: Any) -> int:
     return index(axis) % ndim
 
 
-def norm_scale(norm: str | None, n: int, *, inverse: bool) -> float:
-    """Factor that a normalisation gives the result of a transform."""
-    if norm not in (None, *_NORMS):
+def norm_of(norm: Any) -> str:
+    """Take a value for a normalisation; None is "backward"."""
+    if norm is None:
+        return "backward"
+    if not isinstance(norm, str) or norm not in _NORMS:
         raise ConfigError(f"norm={norm!r}: must be one of {', '.join(_NORMS)}")
+    return norm
+
+
+def norm_scale(norm: Any, n: int, *, inverse: bool) -> float:
+    """Factor that a normalisation gives the result of a transform."""
+    norm = norm_of(norm)
     if norm == "ortho":
         return float(n**-0.5)
     return 1.0 / n if inverse != (norm == "forward") else 1.0

@@ -3,10 +3,11 @@
 from bisect import bisect_left
 from functools import cache
 from itertools import accumulate, repeat, takewhile
-from operator import index, mul
+from operator import mul
 from typing import SupportsIndex
 
 from spectrod.errors import ConfigError
+from spectrod.fft.checks import whole
 from spectrod.fft.stage import LENGTH_MAX
 
 _FAST_PRIMES = (2, 3, 5, 7)
@@ -47,7 +48,7 @@ def next_fast_len(n: SupportsIndex) -> int:
     ConfigError
         If n is not in the range.
     """
-    wanted = index(n)
+    wanted = whole("n", n)
     if not 1 <= wanted <= LENGTH_MAX:
         raise ConfigError(f"n={n}: must be 1 to {LENGTH_MAX}")
     return fast_lengths()[bisect_left(fast_lengths(), wanted)]

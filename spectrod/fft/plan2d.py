@@ -229,7 +229,7 @@ def irfft2(
 
 def _transformed(a: Any, s: Any, axes: Any, norm: str | None, kind: Kind, *, inverse: bool) -> Any:
     on_device = arrays.is_device_array(a)
-    a = a if on_device else np.asarray(a)
+    a = a if on_device else checks.array_of(a)
     precision = checks.precision_of(a.dtype)
     if kind == "r2c" and a.dtype.kind == "c":
         raise ConfigError(f"dtype={a.dtype}: rfft2 takes real values")
@@ -280,7 +280,7 @@ def _dense(placement: tuple[Any, int]) -> Lines:
 
 
 def _two_axes(shape: Shape, axes: Any) -> tuple[int, int]:
-    given = tuple(axes)
+    given = checks.several("axes", axes)
     found = [checks.axis_of(shape, axis) for axis in given]
     if len(set(found)) != 2 or len(found) != 2:
         raise ConfigError(f"axes={given}: must be two different axes")
@@ -292,9 +292,9 @@ def _two_lengths(shape: Shape, s: Any, axes: tuple[int, int], kind: Kind) -> tup
     own = [shape[axis] for axis in axes]
     if kind == "c2r":
         own[1] = 2 * (own[1] - 1)
-    wanted = own if s is None else list(s)
+    wanted = own if s is None else checks.several("s", s)
     if len(wanted) != 2:
-        raise ConfigError(f"s={tuple(wanted)}: must be two lengths")
+        raise ConfigError(f"s={wanted}: must be two lengths")
     rows, columns = (checks.length(o if w == -1 else w) for o, w in zip(own, wanted, strict=True))
     return rows, columns
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError
 from spectrod.fft.checks import (
     Shape,
+    array_of,
     check_fits,
     check_writable,
     complex_type,
@@ -98,7 +99,7 @@ class Plan:
             return self._overwrite(x)
         if arrays.is_device_array(x):
             return self._on_device(x, out)
-        return self._on_host(np.asarray(x), out)
+        return self._on_host(array_of(x), out)
 
     # --- arrays of the host
 
@@ -126,7 +127,7 @@ class Plan:
 
     def _in_three(self, array: NDArray[Any]) -> NDArray[Any]:
         shape, axis = array.shape, self._axis % array.ndim
-        return array.reshape((prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])))
+        return np.asarray(array).reshape((prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])))
 
     # --- arrays of a device
 
@@ -187,7 +188,7 @@ class Plan:
         axis = self._axis % x.ndim
         inner = prod(x.shape[axis + 1 :])
         if x.size:
-            rows = x.reshape(prod(x.shape[:axis]), -1)
+            rows = np.asarray(x).reshape(prod(x.shape[:axis]), -1)
             self._transform.run_in_place(rows, inner, self._scale)
         return self._result_of(x)
 

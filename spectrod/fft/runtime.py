@@ -1,10 +1,11 @@
 """The devices in use and the transforms made for them, shared by all callers in a process."""
 
+import os
 from collections import OrderedDict
 from threading import RLock
 from typing import Any
 
-from spectrod.errors import DeviceError
+from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.opencl.context import Context
@@ -70,19 +71,18 @@ class Devices:
     def __init__(self, max_queues: int = 8) -> None:
         self._max_queues = max_queues
         self._default: Context | None = None
-        self._adopted: OrderedDict[int, Context] = OrderedDict()
+        self._adopted: OrderedDict[Any, Context] = OrderedDict()
+        self._pid: int | None = None
         self._lock = RLock()
 
     @property
     def is_forked(self) -> bool:
         """Whether this is a copy in another process, where no device can be used any more."""
-        contexts = [self._default, *self._adopted.values()]
-        return any(context.is_forked for context in contexts if context)
+        return self._pid not in (None, os.getpid())
 
     def default(self) -> Context:
         """Open the best device that works, or the one chosen; DeviceError if there is none."""
-        if self._default is not None:
-            self._default.check_process()  # before the lock, which the fork may have left locked
+        self._check_process()
         with self._lock:
             if self._default is None:
                 self._default = open_first("")
@@ -90,6 +90,9 @@ class Devices:
 
     def choose(self, name: str) -> DeviceInfo:
         """Make another device the default one, as ``use_device``."""
+        if not isinstance(name, str):
+            raise ConfigError(f"name={name!r}: must be a text")
+        self._check_process()
         with self._lock:
             self._default = open_first(name)
             return self._default.device
@@ -102,14 +105,23 @@ class Devices:
         ConfigError, DeviceError
             As ``Context.adopt``.
         """
+        self._check_process()
         with self._lock:
-            key = queue.int_ptr  # which the context keeps from being used again
-            if key not in self._adopted:
-                self._adopted[key] = Context.adopt(queue)
-            self._adopted.move_to_end(key)
+            if queue not in self._adopted:
+                self._adopted[queue] = Context.adopt(queue)
+            self._adopted.move_to_end(queue)
             while len(self._adopted) > self._max_queues:
                 self._adopted.popitem(last=False)
-            return self._adopted[key]
+            return self._adopted[queue]
+
+    def _check_process(self) -> None:
+        """Before the lock is taken, which a fork may have left locked."""
+        if self.is_forked:
+            raise DeviceError(
+                "a device was opened before this process was forked, which drivers do not "
+                "survive: start processes by spawn"
+            )
+        self._pid = os.getpid()
 
 
 def open_first(name: str) -> Context:
@@ -151,6 +163,8 @@ def use_device(name: str) -> DeviceInfo:
 
     Raises
     ------
+    ConfigError
+        If name is not a text.
     DeviceError
         If no such device is there and works.
     """

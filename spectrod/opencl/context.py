@@ -90,10 +90,12 @@ class Context:
         Raises
         ------
         ConfigError
-            If its commands may overtake each other.
+            If it is none, or its commands may overtake each other.
         DeviceError
             If its device compiles nothing.
         """
+        if not isinstance(queue, cl.CommandQueue):
+            raise ConfigError(f"queue={queue!r}: must be a pyopencl.CommandQueue")
         if queue.properties & _OUT_OF_ORDER:
             raise ConfigError("queue is out of order: must be one that keeps its commands' order")
         return cls(identify(queue.device), queue=queue)

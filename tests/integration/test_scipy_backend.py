@@ -52,6 +52,8 @@ def expected(name, *args, **kwargs):
         ("fft2", {"s": (8, -1), "axes": (1, 0)}),
         ("fftn", {"s": (8,)}),
         ("rfftn", {"axes": (0,), "norm": "forward"}),
+        ("fftn", {"s": 8, "axes": 0}),
+        ("ifftn", {"s": 8}),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -100,6 +102,14 @@ def test_errors_are_those_of_scipy(calls, options, error):
     assert calls == [("fft", False)]
 
 
+@pytest.mark.parametrize("options", [{"s": (4, 5), "axes": (0,)}, {"s": (), "axes": (0,)}])
+def test_lengths_without_axes_are_an_error_of_scipy(calls, options):
+    """As many lengths as axes."""
+    with pytest.raises(ValueError, match="axes and shape arguments"):
+        scipy.fft.fftn(np.ones((4, 4)), **options)
+    assert calls == [("fftn", False)]
+
+
 def test_complex_values_are_not_taken_for_real(calls):
     """SciPy's error is a TypeError."""
     with pytest.raises(TypeError, match="real sequence"):
@@ -121,6 +131,10 @@ def in_child(queue, function):
         queue.put(str(error))
 
 
+def choose_first_device(_):
+    return spectrod.fft.use_device("")
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_does_not_hang():
     """SciPy computes there; our own functions refuse, and say what to do."""
@@ -128,7 +142,8 @@ def test_a_forked_process_does_not_hang():
     assert not runtime.DEVICES.is_forked
     context = multiprocessing.get_context("fork")
     with scipy.fft.set_backend(spectrod.fft.scipy_backend):
-        for function in (scipy.fft.fft, spectrod.fft.fft, spectrod.fft.plan((1, 16)).execute):
+        ours = spectrod.fft.fft, spectrod.fft.plan((1, 16)).execute, choose_first_device
+        for function in (scipy.fft.fft, *ours):
             queue = context.SimpleQueue()
             child = context.Process(target=in_child, args=(queue, function))
             child.start()

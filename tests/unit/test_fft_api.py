@@ -111,6 +111,68 @@ def test_what_is_no_number_up_to_double_is_refused(x):
         spectrod.fft.fft(x)
 
 
+@pytest.mark.parametrize("name", ["fft", "hfft", "fft2"])
+def test_what_is_no_array_is_refused(name):
+    """Rows of different lengths; the error is ours, with NumPy's reason."""
+    with refused("not an array: setting an array element with a sequence"):
+        getattr(spectrod.fft, name)([[1.0], [1.0, 2.0]])
+
+
+def test_hfft_refuses_what_cannot_be_conjugated():
+    """The error is that of the other functions."""
+    with refused("dtype=object: must be of integers"):
+        spectrod.fft.hfft(None)
+
+
+@pytest.mark.parametrize("name", ["fft", "hfft", "ihfft"])
+@pytest.mark.parametrize("norm", [["ortho"], np.array(["ortho", "ortho"]), 1])
+def test_a_norm_that_is_no_text_is_refused(name, norm):
+    """Whether it can be compared or hashed does not matter."""
+    with refused(f"norm={norm!r}: must be one of backward, ortho, forward"):
+        getattr(spectrod.fft, name)(X, norm=norm)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"axes": 0}, "axes=0: must be a sequence"),
+        ({"axes": None}, "axes=None: must be a sequence"),
+        ({"s": 4}, "s=4: must be a sequence"),
+        ({"s": (4,)}, "s=(4,): must be two lengths"),
+        ({"s": (4, 4.0)}, "n=4.0: must be an integer"),
+    ],
+)
+def test_two_axes_and_lengths_are_asked_for(options, message):
+    """A single number is neither."""
+    with refused(message):
+        spectrod.fft.fft2(np.ones((4, 4)), **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        (8, {}, "shape=8: must be a sequence"),
+        ((4, 8.0), {}, "shape=8.0: must be an integer"),
+        ((-4, 8), {}, "shape=(-4, 8): must not be negative"),
+        ((8,), {"dtype": "foo"}, "dtype='foo': data type 'foo' not understood"),
+        ((8,), {"dtype": np.dtype(np.complex64).newbyteorder()}, "must be complex64 or complex128"),
+        ((8,), {"kind": "dct"}, "kind='dct': must be one of c2c, r2c, c2r"),
+        ((8,), {"queue": 5}, "queue=5: must be a pyopencl.CommandQueue"),
+    ],
+)
+def test_a_plan_is_checked(shape, options, message):
+    """Before anything is compiled; the error names the argument."""
+    with refused(message):
+        spectrod.fft.plan(shape, **options)
+
+
+@pytest.mark.parametrize("name", [0, None])
+def test_a_device_is_named_by_a_text(name):
+    """An index is a text, too."""
+    with refused(f"name={name!r}: must be a text"):
+        spectrod.fft.use_device(name)
+
+
 @pytest.mark.parametrize("name", ["rfft", "ihfft"])
 def test_complex_values_are_not_taken_for_real(name):
     """Nothing is dropped silently."""

@@ -66,7 +66,7 @@ def two_devices(monkeypatch):
     def open_context(device):
         if device.label in broken:
             raise DeviceError(f"{device.label} is broken")
-        return SimpleNamespace(device=device, check_process=lambda: None)
+        return SimpleNamespace(device=device)
 
     monkeypatch.setattr(runtime, "list_devices", lambda: devices)
     monkeypatch.setattr(runtime, "Context", open_context)
@@ -102,7 +102,7 @@ def test_queues_are_remembered_within_a_bound(monkeypatch):
         runtime.Context, "adopt", lambda queue: SimpleNamespace(queue=queue), raising=False
     )
     devices = Devices(max_queues=2)
-    queues = [SimpleNamespace(int_ptr=n) for n in range(3)]
+    queues = "abc"
     contexts = [devices.of_queue(queues[n]) for n in (0, 1, 0, 2, 0, 1)]
     assert contexts[0] is contexts[2] is contexts[4]
     assert contexts[1] is not contexts[5]

@@ -79,7 +79,10 @@ def test_input_of_any_layout_is_taken(context, rng):
     read_only = x.T.copy()
     read_only.flags.writeable = False
     unaligned = np.frombuffer(b"\0" + read_only.tobytes(), np.complex64, offset=1).reshape(8, N)
-    for given in (x.T, x.T[::-1], read_only, unaligned, read_only[::2]):
+    floats = np.zeros(2 * 8 * N + 1, np.float32)  # where a vector of two may not lie
+    between = floats[1:].view(np.complex64).reshape(8, N)
+    between[...] = read_only
+    for given in (x.T, x.T[::-1], read_only, unaligned, between, read_only[::2]):
         before = given.copy()
         assert_close(plan.execute(given), np.fft.fft(given))
         np.testing.assert_array_equal(given, before)
@@ -94,6 +97,17 @@ def test_out_takes_the_result(context, rng):
     assert plan.execute(x, x) is x
     np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_a_matrix_takes_the_result(context, rng):
+    """NumPy's subclass that has two axes whatever happens to it, apart and in place."""
+    x = noise(rng, (4, N))
+    expected, out = np.fft.fft(x), np.matrix(np.zeros_like(x))
+    assert_close(np.asarray(spectrod.fft.fft(np.matrix(x), out=out)), expected)
+    assert_close(np.asarray(out), expected)
+    plan = spectrod.fft.plan((4, N), inplace=True)
+    assert_close(np.asarray(plan.execute(np.matrix(x))), expected)
 
 
 @pytest.mark.slow
