@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_surroundings():
+def _no_surroundings(tmp_path_factory):
     """Whoever runs the tests may be a service or configure a spectrod; programs under test do not.
 
     They inherit the environment, so it is changed for all of the session.
@@ -57,6 +57,8 @@ def _no_surroundings():
     for name in [name for name in os.environ if name in service or name.startswith("SPECTROD_")]:
         del os.environ[name]
     os.environ["SPECTROD_CONFIG"] = os.devnull
+    # What somebody has tuned is not what is tested.
+    os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,172 @@
+"""Shapes of the local-memory kernels: their rules, and what is chosen for a device."""
+
+from dataclasses import asdict
+from math import prod
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.local import LOCAL, LocalParams, best_pad, cuts
+from spectrod.fft.multipass import MULTIPASS, MultipassParams
+from spectrod.fft.radices import RADICES, radix_lists, values_per_item
+from spectrod.fft.stage import TransformSpec
+from spectrod.fft.twiddles import pass_twiddles, turn_tables, unit_roots
+from spectrod.opencl.devices import DeviceInfo
+
+LENGTHS = (1, 2, 8, 32, 60, 64, 121, 360, 1000, 1024, 2000, 2187, 4096, 6000, 8192)
+
+
+def device(kind="gpu", group=1024, local=49152):
+    return DeviceInfo(
+        "Fake",
+        "one",
+        (0, 0),
+        kind,
+        "1",
+        8,
+        group,
+        local,
+        1 << 33,
+        1 << 31,
+        has_fp64=True,
+        handle=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"radices": (17,), "items": 1}, r"radices=\(17,\): must be 1 to 6 of \[2, 3, 4"),
+        ({"radices": (2,) * 7, "items": 1}, r"must be 1 to 6 of"),
+        ({"radices": (8, 8), "items": 65}, "items=65: must be 1 to the length 64"),
+        ({"radices": (8, 8), "items": 8, "lines": 0}, "lines=0: must be at least 1"),
+        ({"radices": (8,), "items": 1, "local_pad": -1}, "local_pad=-1: must not be negative"),
+        ({"radices": (9,), "items": 1, "sections": 2}, "sections=2: must be 1, or 2 with even"),
+        ({"radices": (8,), "items": 1, "sections": 3}, "sections=3: must be 1, or 2"),
+    ],
+)
+def test_a_broken_rule_is_named(values, rule):
+    """Every parameter that breaks a rule is refused with its value and the rule."""
+    with pytest.raises(ConfigError, match=rule):
+        LocalParams(**values)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_radix_lists_multiply_to_the_length(n):
+    """Each list is a product of known radices, and the shortest come first."""
+    lists = radix_lists(n)
+    assert lists
+    assert all(prod(radices) == n for radices in lists)
+    assert n == 1 or all(set(radices) <= set(RADICES) for radices in lists)
+    assert [len(radices) for radices in lists] == sorted(len(radices) for radices in lists)
+
+
+@pytest.mark.parametrize("n", [17, 34, 1021, 2 * 8191])
+def test_a_large_prime_factor_has_no_radices(n):
+    """Lengths with a prime factor above 13 are for another family."""
+    assert radix_lists(n) == []
+    assert not LOCAL.supports(TransformSpec(n), device())
+    assert not MULTIPASS.supports(TransformSpec(n), device())
+
+
+def test_values_per_item_counts_the_fullest_item():
+    """An item that has a second butterfly in any pass holds that one's values too."""
+    assert values_per_item(64, (8, 8), 8) == 8
+    assert values_per_item(64, (8, 8), 7) == 16
+    assert values_per_item(1920, (16, 12, 10), 120) == 24
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+@pytest.mark.parametrize("n", LENGTHS)
+def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
+    """The choice and the candidates keep the device's limits and load as they were saved."""
+    spec, where = TransformSpec(n, precision=precision), device(kind)
+    if not LOCAL.supports(spec, where):
+        pytest.fail(f"n={n} must fit")
+    candidates = list(LOCAL.candidates(spec, where))
+    assert candidates[0] == LOCAL.choose(spec, where)
+    assert len(set(candidates)) == len(candidates)
+    for params in candidates:
+        assert params.length == n
+        assert params.fits(where, spec.real_bytes)
+        assert LOCAL.load(asdict(params)) == params
+
+
+@pytest.mark.parametrize("n", [4, 6000, 1 << 14, 44100, 1 << 20, 13**5, 1 << 24, 1 << 26])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
+    """Passes multiply to the length, fit, and have columns of 64 bytes where that is possible."""
+    spec, where = TransformSpec(n, precision=precision), device()
+    params = MULTIPASS.choose(spec, where)
+    assert params.length == n
+    assert all(one.fits(where, spec.real_bytes) for one in params.passes)
+    assert all(one.lines * spec.in_value_bytes >= 64 for one in params.passes)
+    assert MULTIPASS.load(asdict(params)) == params
+
+
+def test_a_device_that_is_too_small_is_named():
+    """A choice for a device without the memory is an error that says so."""
+    tiny = device(local=1024)
+    with pytest.raises(DeviceError, match="n=4096: Fake/one has not got the local memory"):
+        LOCAL.choose(TransformSpec(4096), tiny)
+    with pytest.raises(DeviceError, match="n=34: Fake/one cannot run it in two or three passes"):
+        MULTIPASS.choose(TransformSpec(34), tiny)
+
+
+def test_files_with_other_names_are_refused():
+    """A file that misses a parameter or has one too many is refused with the names."""
+    with pytest.raises(ConfigError, match=r"\['radices'\]: must be \['items', 'lines'"):
+        LOCAL.load({"radices": (8, 8)})
+    with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
+        MULTIPASS.load({"passes": []})
+    with pytest.raises(ConfigError, match="1 passes: must be 2 or 3"):
+        MultipassParams((LocalParams((8,), 1),))
+
+
+def test_a_work_group_of_a_cpu_fits_on_its_stack():
+    """What the items of a work-group hold stays below what PoCL's threads have."""
+    spec = TransformSpec(16384, "r2c", precision="double")
+    wide = LocalParams((32, 16, 16), 256, 16)
+    assert not wide.fits(device("cpu", 4096, 1 << 22), spec.real_bytes)
+
+
+def test_the_gap_is_the_first_radix_if_that_is_even():
+    """Odd strides are free of bank conflicts by themselves."""
+    assert [best_pad(radices) for radices in ((8, 8), (15, 16), (32, 3))] == [8, 0, 32]
+
+
+def test_long_lines_of_one_item_are_avoided():
+    """No item reads a stretch of its own where four could share the work."""
+    assert all(items >= 4 for _, items in cuts(32, 1024)[:1])
+    assert all(items >= 4 for _, items in cuts(16, 1024)[:1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 12, 1000, 4099, 65536])
+def test_unit_roots_are_right_to_an_ulp(n):
+    """Roots agree with long double to less than one unit in the last place of float64."""
+    k = np.arange(n)
+    angle = k.astype(np.longdouble) * (
+        2 * np.longdouble("3.14159265358979323846264338327950288") / n
+    )
+    roots = unit_roots(k, n)
+    ulp = np.finfo(np.float64).eps
+    assert np.max(np.abs(roots.real - np.cos(angle))) < ulp
+    assert np.max(np.abs(roots.imag + np.sin(angle))) < ulp
+
+
+def test_two_short_tables_make_every_root():
+    """An entry of the first table times one of the second is any root."""
+    n, low = 1000, 32
+    table = turn_tables(n, low)
+    k = np.arange(n)
+    products = table[k % low] * table[low + k // low]
+    np.testing.assert_allclose(products, unit_roots(k, n), rtol=0, atol=4 * np.finfo(float).eps)
+
+
+def test_pass_twiddles_fill_the_table_without_gaps():
+    """Passes of radix R after length s take (R - 1) s entries each, n - 1 in all."""
+    table = pass_twiddles((4, 3, 2))
+    assert len(table) == 23
+    np.testing.assert_allclose(table[3 + 4 + 1], unit_roots(2 * 1, 12), atol=1e-15)
