@@ -18,6 +18,8 @@ def read_picture(path: Path) -> Picture:
     InputError
         With the path: if there is no such file, or it is no picture of these kinds, or damaged.
     """
+    if path.is_char_device():  # /dev/zero has no end
+        raise InputError(f"{path}: is a device: must be a file or a pipe")
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -4,7 +4,7 @@ import io
 import warnings
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from spectrod.errors import InputError
 from spectrod.image.picture import Picture
@@ -22,7 +22,8 @@ def decode(content: bytes) -> Picture:
     Raises
     ------
     InputError
-        If it is damaged, too large for Pillow, or has 16 bits a colour, which Pillow would halve.
+        If it is damaged, too large for Pillow, or has 16 bits a colour or 16 bits of grey with
+        transparency, which Pillow would halve or forget.
     """
     header = content[_DEPTH : _COLOUR_TYPE + 1]
     if header[:1] == b"\x10" and header[1:] != bytes([_GREY]):
@@ -33,8 +34,12 @@ def decode(content: bytes) -> Picture:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             image = Image.open(io.BytesIO(content), formats=["PNG"])
             image.load()
+    except UnidentifiedImageError:  # its text names an object of ours
+        raise InputError("not a PNG that can be read: its header is damaged") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(f"not a PNG that can be read: {error}") from error
+    if image.mode.startswith("I") and "transparency" in image.info:
+        raise InputError("16 bits of grey with transparency: write it with 8, or without")
     return _picture(image)
 
 

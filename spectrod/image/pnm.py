@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from spectrod.errors import InputError
 from spectrod.image.picture import Picture, Pixels, narrowed
 
-_GAP = rb"(?:\s|#[^\n\r]*[\n\r])+"
-_HEADER = re.compile(rb"P([2356])" + 3 * (_GAP + rb"(\d{1,9})") + rb"\s")
+# A comment may stand wherever a header has a space, the last one, which the raster follows, too.
+_SPACE = rb"(?:\s|#[^\n\r]*[\n\r])"
+_HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"+(\d{1,9})") + _SPACE)
 _COMMENT = re.compile(rb"#[^\n\r]*")
 _PLAIN = (2, 3)
 _COLOUR = (3, 6)

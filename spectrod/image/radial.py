@@ -1,7 +1,7 @@
 """Filters around frequency zero: what they pass, and the texts that say so."""
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import Literal, get_args
 
 from spectrod.errors import ConfigError
@@ -9,6 +9,9 @@ from spectrod.errors import ConfigError
 Unit = Literal["cyc", "nyq"]
 EdgeKind = Literal["ideal", "gauss", "butterworth", "cosine"]
 EDGE_KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)
+
+# Far beyond what any picture has; its square stays far from what float32 has.
+_RADIUS_MIN, _RADIUS_MAX = 1e-6, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Radius:
     Attributes
     ----------
     value : float
-        Finite, > 0.
+        1e-6 to 1e9.
     unit : {"cyc", "nyq"}
         Cycles along the image's longer side, or parts of the Nyquist frequency, which is half a
         cycle a pixel.
@@ -33,8 +36,10 @@ class Radius:
     unit: Unit = "cyc"
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.value) and self.value > 0.0):
-            raise ConfigError(f"radius={self.value:g}: must be a positive number")
+        if not _RADIUS_MIN <= self.value <= _RADIUS_MAX:
+            raise ConfigError(
+                f"radius={self.value:g}: must be from {_RADIUS_MIN:g} to {_RADIUS_MAX:g}"
+            )
 
     @classmethod
     def parse(cls, text: str) -> "Radius":

@@ -1,6 +1,8 @@
 """Pictures in files: what is written is what is read, and what is no picture is said to be none."""
 
 import io
+from struct import pack
+from zlib import compress, crc32
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from PIL import Image
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.image.files import check_output, read_picture, write_picture
 from spectrod.image.picture import Picture, to_pixels
+from spectrod.image.png import SIGNATURE
 
 
 def random_picture(channels, maxval, *, alpha=False):
@@ -76,6 +79,8 @@ def test_plain_files(tmp_path):
     (tmp_path / "x").write_bytes(b"P3 1 2 255 1 2 3 4 5 6\n")
     expected = [[[1], [4]], [[2], [5]], [[3], [6]]]
     np.testing.assert_array_equal(read_picture(tmp_path / "x").planes, expected)
+    (tmp_path / "x").write_bytes(b"P6 1 2 255# a raster follows\n\1\2\3\4\5\6")
+    np.testing.assert_array_equal(read_picture(tmp_path / "x").planes, expected)
 
 
 def test_pillow_agrees(tmp_path):
@@ -115,6 +120,18 @@ def test_transparent_palette(tmp_path):
     np.testing.assert_array_equal(picture.planes[:, 0, 1], [40, 50, 60])
 
 
+def png_chunks(size, bits, transparent=b""):
+    """A grey PNG, by hand: Pillow writes no such ones."""
+
+    def chunk(name, data):
+        return pack(">I", len(data)) + name + data + pack(">I", crc32(name + data))
+
+    header = chunk(b"IHDR", pack(">IIBBBBB", *size, bits, 0, 0, 0, 0))
+    extra = chunk(b"tRNS", transparent) if transparent else b""
+    pixels = chunk(b"IDAT", compress(bytes(8)))
+    return SIGNATURE + header + extra + pixels + chunk(b"IEND", b"")
+
+
 GREY = png_of(Image.fromarray(np.arange(4096, dtype=np.uint8).reshape(64, 64)))
 BAD_CONTENT = {
     "empty": (b"", "not a picture: must be a PGM, PPM or PNG file"),
@@ -132,6 +149,9 @@ BAD_CONTENT = {
     "raw high": (b"P5 2 1 9\n\x01\x0a", "a value of 10: must be at most the maxval 9"),
     "png cut": (GREY[:-40], "not a PNG that can be read: "),
     "png header": (GREY[:20], "not a PNG that can be read: "),
+    "png start": (GREY[:8], "not a PNG that can be read: its header is damaged"),
+    "png width": (png_chunks((0, 5), 8), "not a PNG that can be read: its header is damaged"),
+    "png wide grey": (png_chunks((1, 1), 16, b"\0\1"), "16 bits of grey with transparency: write"),
     "png colour": (GREY[:24] + b"\x10\x02" + GREY[26:], "16 bits a colour: only grey may have"),
 }
 
