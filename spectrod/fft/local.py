@@ -21,6 +21,8 @@ _KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
 _GROUP_ITEMS = 32
 _VALUES_MAX = 32
 _REGISTERS_COST = 0.4  # passes, of 32 values an item instead of 16
+_CROWD_ITEMS = 200
+_CROWD_COST = 0.5  # passes, of barriers that so many items wait at
 _LISTS_MAX = 5
 # A CPU keeps what a work-group's items hold on the stack, several times over: PoCL 3.1 crashed with
 # 4 MiB and its 8 MiB of stack.
@@ -413,7 +415,8 @@ def _work(length: int, radices: tuple[int, ...], items: int) -> float:
     registers = _REGISTERS_COST * max(0, values_per_item(length, radices, items) - 16) / 16
     # Fewer than four items would each read a stretch of their own, past what a cache line holds.
     scattered = items < 4 and length > 8
-    return computed + registers + scattered
+    crowded = _CROWD_COST * (items > _CROWD_ITEMS)
+    return computed + registers + scattered + crowded
 
 
 def _grouped(
