@@ -10,6 +10,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 _HASH_BYTES = hashlib.sha256().digest_size
@@ -20,9 +21,13 @@ _log = logging.getLogger(__name__)
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Folder of this user's compiled programs: ``$XDG_CACHE_HOME/spectrod/programs``."""
-    home = Path(environ.get("XDG_CACHE_HOME", ""))
+    base = Path(environ.get("XDG_CACHE_HOME", ""))
     # The specification of these variables: a relative path counts as none.
-    base = home if home.is_absolute() else Path("~/.cache").expanduser()
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".cache"
+        except RuntimeError:  # a user without a home; below a file nothing can be kept
+            base = Path(os.devnull)
     return base / "spectrod" / "programs"
 
 
@@ -49,9 +54,10 @@ class BinaryCache:
         path = self._path(key)
         try:
             content = path.read_bytes()
-            os.utime(path)  # for the order of removal
         except OSError:
             return None
+        with suppress(OSError):  # on a read-only disk nothing is removed either
+            os.utime(path)  # for the order of removal
         digest, binary = content[:_HASH_BYTES], content[_HASH_BYTES:]
         if hashlib.sha256(binary).digest() != digest:
             _log.debug("%s is damaged", path)
@@ -82,7 +88,7 @@ class BinaryCache:
 
     def _shrink(self) -> None:
         """Remove the oldest files, also those that a process left half written when it died."""
-        files = [(path, path.stat()) for path in self.folder.iterdir()]
+        files = [(path, path.stat()) for path in self.folder.iterdir() if path.is_file()]
         surplus = sum(status.st_size for _, status in files) - self.max_bytes
         for path, status in sorted(files, key=lambda file: file[1].st_mtime):
             if surplus <= 0:

@@ -54,6 +54,39 @@ def test_the_folder_is_where_caches_belong(variable, folder):
     assert default_folder({"XDG_CACHE_HOME": variable}) == Path(folder).expanduser()
 
 
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    """Nothing is kept, and nothing fails."""
+
+    def no_home():
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+    cache = BinaryCache(default_folder({}))
+    cache.store("key", b"binary")
+    assert cache.load("key") is None
+
+
+def test_what_cannot_be_touched_is_loaded(cache, monkeypatch):
+    """As on a disk that is mounted read-only."""
+
+    def utime(_):
+        raise OSError
+
+    cache.store("key", b"binary")
+    monkeypatch.setattr(os, "utime", utime)
+    assert cache.load("key") == b"binary"
+
+
+def test_folders_are_not_removed(tmp_path):
+    """One in the cache's folder, whoever made it, does not keep the oldest file from going."""
+    cache = BinaryCache(tmp_path, max_bytes=32 + 100)
+    (tmp_path / "folder").mkdir()
+    cache.store("a", bytes(100))
+    age(tmp_path / "a.bin", 100)
+    cache.store("b", bytes(100))
+    assert {path.name for path in tmp_path.iterdir()} == {"b.bin", "folder"}
+
+
 def test_what_is_stored_is_loaded(cache):
     """A binary comes back as it was, and only under its own key."""
     cache.store("key", b"binary")
