@@ -1,8 +1,7 @@
 // fft_local.cl - transforms of many lines, each held in the registers of a few work-items, which
 // exchange their values through local memory.
 //
-// Defines : N (length of the complex transform), N_PASSES (1 to 6) and RADIX_1 to RADIX_6 (2 to 16
-// as
+// Defines : N (length of the complex transform), N_PASSES (1 to 6) and RADIX_1 to RADIX_6 (as
 //           dft.clh has them; their product is N, those past N_PASSES are 1),
 //           ITEMS (work-items a line), LINES (lines a work-group), VALUES (complex values an item
 //           holds: the most that a pass needs),
@@ -10,8 +9,9 @@
 //           SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0: both at
 //           once, twice the memory, half the barriers), SECTIONS (2: C2C, even radices: each part
 //           in two halves, for half the memory again), PAIRED_TWIDDLES (1: a pass of radix R loads
-//           log2 R factors and multiplies the others, 0: it loads all), LOCAL_PAD (a gap of one
-//           value after so many, 0 for none), LINES_FIRST (1: neighbouring items work on
+//           log2 R factors and multiplies the others, 0: it loads all), MIRRORED (1: R2C's last or
+//           C2R's first pass has two butterflies an item, which hold pairs of bins), LOCAL_PAD (a
+//           gap of one value after so many, 0 for none), LINES_FIRST (1: neighbouring items work on
 //           neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by outer and
 //           inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's values are
 //           neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one launch alone),
@@ -93,32 +93,40 @@
 #define TILES (2 * PLANE)
 #endif
 
+// Butterfly b of item t. Mirrored, for an item with two: t and N / R - t, which have the values k
+// and N - k for all their k; item 0 has the two that are their own mirror images.
+INLINE int butterfly(const int t, const int b, const int radix, const bool mirrored) {
+    if (!mirrored || b == 0)
+        return t + b * ITEMS;
+    return t == 0 ? ITEMS : 2 * ITEMS - t;
+}
+
 // An exchange goes in rounds: each moves one part (0 the real, 1 the imaginary) of the values whose
 // places lie in one section of the line, all through the same memory.
 #define SECTION (N / SECTIONS)
 
 INLINE void put(__local scalar *tile, const cplx *v, const int t, const int radix,
-                      const int span, const int part, const int section) {
+                      const int span, const bool mirrored, const int part, const int section) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        const int j = t + b * ITEMS, k = j % span;
+        const int j = butterfly(t, b, radix, mirrored), k = j % span;
         // Sections are blocks of butterflies too: a multiple of `radix * span` values.
         const int first = (j - k) * radix + k - section * SECTION;
         const bool is_here = SECTIONS == 1 || j / (N / radix / SECTIONS) == section;
         if ((IS_WHOLE(radix) || j < N / radix) && is_here) {
 #pragma unroll
             for (int r = 0; r < radix; r++)
-                tile[TILE_INDEX(first + r * span)] =
+                tile[PLACE(first, r, radix, span)] =
                     part ? v[b * radix + r].im : v[b * radix + r].re;
         }
     }
 }
 
 INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radix,
-                      const int part, const int section) {
+                      const bool mirrored, const int part, const int section) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        const int j = t + b * ITEMS;
+        const int j = butterfly(t, b, radix, mirrored);
         if (IS_WHOLE(radix) || j < N / radix) {
 #pragma unroll
             for (int r = section * radix / SECTIONS; r < (section + 1) * radix / SECTIONS; r++) {
@@ -134,35 +142,39 @@ INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radi
 
 // ---- One pass, and the way to the next ----------------------------------------------------------
 
+// One pass's results on the way to the next pass.
+typedef struct {
+    int radix, span, next_radix;
+    bool mirrored, next_mirrored;
+} route;
+
 INLINE void move_part(cplx *to, __local scalar *tile, const cplx *v, const int t,
-                            const int radix, const int span, const int next_radix, const int part,
-                            const int section) {
-    put(tile, v, t, radix, span, part, section);
+                            const route way, const int part, const int section) {
+    put(tile, v, t, way.radix, way.span, way.mirrored, part, section);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(to, tile, t, next_radix, part, section);
+    get(to, tile, t, way.next_radix, way.next_mirrored, part, section);
     barrier(CLK_LOCAL_MEM_FENCE); // the next round will overwrite what others may still read
 }
 
-INLINE void exchange(cplx *v, __local scalar *tile, const int t, const int radix,
-                           const int span, const int next_radix) {
+INLINE void exchange(cplx *v, __local scalar *tile, const int t, const route way) {
 #if SECTIONS > 1
     cplx moved[VALUES]; // values that the second section needs must not be overwritten in the first
-    move_part(moved, tile, v, t, radix, span, next_radix, 0, 0);
-    move_part(moved, tile, v, t, radix, span, next_radix, 0, 1);
-    move_part(moved, tile, v, t, radix, span, next_radix, 1, 0);
-    move_part(moved, tile, v, t, radix, span, next_radix, 1, 1);
+    move_part(moved, tile, v, t, way, 0, 0);
+    move_part(moved, tile, v, t, way, 0, 1);
+    move_part(moved, tile, v, t, way, 1, 0);
+    move_part(moved, tile, v, t, way, 1, 1);
 #pragma unroll
     for (int i = 0; i < VALUES; i++)
         v[i] = moved[i];
 #elif SPLIT_EXCHANGE
-    move_part(v, tile, v, t, radix, span, next_radix, 0, 0);
-    move_part(v, tile, v, t, radix, span, next_radix, 1, 0);
+    move_part(v, tile, v, t, way, 0, 0);
+    move_part(v, tile, v, t, way, 1, 0);
 #else
-    put(tile, v, t, radix, span, 0, 0);
-    put(tile + PLANE, v, t, radix, span, 1, 0);
+    put(tile, v, t, way.radix, way.span, way.mirrored, 0, 0);
+    put(tile + PLANE, v, t, way.radix, way.span, way.mirrored, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, next_radix, 0, 0);
-    get(v, tile + PLANE, t, next_radix, 1, 0);
+    get(v, tile, t, way.next_radix, way.next_mirrored, 0, 0);
+    get(v, tile + PLANE, t, way.next_radix, way.next_mirrored, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 }
@@ -193,11 +205,12 @@ INLINE void apply_twiddles(cplx *v, __global const cplx *table, const int span,
 
 // Items past the last butterfly compute what nobody stores.
 INLINE void compute_pass(cplx *v, __global const cplx *twiddles, const int t, const int radix,
-                               const int span) {
+                               const int span, const bool mirrored) {
 #pragma unroll
     for (int b = 0; b < BUTTERFLIES(radix); b++) {
         if (span > 1)
-            apply_twiddles(v + b * radix, twiddles + span - 1 + (t + b * ITEMS) % span, span,
+            apply_twiddles(v + b * radix,
+                           twiddles + span - 1 + butterfly(t, b, radix, mirrored) % span, span,
                            radix);
         dft(v + b * radix, 1, radix);
     }
@@ -319,6 +332,80 @@ INLINE int high_place(const int t, const int p) {
 }
 
 #if KIND == R2C
+// Bins k and N - k of a real line, from values k and N - k of the complex one.
+INLINE void store_pair(__global cplx *line, const ulong out_step, const int k, const cplx a,
+                             const cplx b, __global const cplx *turns, const scalar scale) {
+    const cplx even = {a.re + b.re, a.im - b.im};
+    const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx sum = cscale(cadd(even, odd), scale);
+    const cplx difference = cscale(csub(even, odd), scale);
+    store(line, out_step, k, sum);
+    store(line, out_step, N - k, (cplx){difference.re, -difference.im});
+}
+#endif
+
+#if KIND == C2R
+// Values k and N - k of the complex line, from the bins; exchanged parts, for the inverse.
+INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const cplx turn) {
+    const cplx even = {a.re + b.re, a.im - b.im};
+    const cplx odd = cmul((cplx){turn.im, turn.re}, (cplx){a.re - b.re, a.im + b.im});
+    const cplx sum = cadd(even, odd), difference = csub(even, odd);
+    *low = (cplx){sum.im, sum.re};
+    *high = (cplx){-difference.im, difference.re};
+}
+
+INLINE void load_pair(cplx *low, cplx *high, __global const cplx *line, const ulong in_step,
+                            const int k, __global const cplx *turns, const bool exists) {
+    const cplx nothing = {0, 0};
+    cplx a = exists ? line[k * IN_STEP] : nothing, b = exists ? line[(N - k) * IN_STEP] : nothing;
+    if (k == 0)
+        a.im = b.im = 0; // a real signal has nothing there
+    join_pair(low, high, a, b, turns[k]);
+}
+#endif
+
+#if MIRRORED
+// Pairs in the registers of one item, with no exchange: those of its first butterfly t and its
+// second, s = N / R - t, are t + r N / R with s + (R - 1 - r) N / R. Of item 0's, 0 and half of N /
+// R, each is paired with itself.
+
+#if KIND == R2C
+INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
+                             __global const cplx *turns, const int t, const scalar scale,
+                             const int radix) {
+    const int step = N / radix, s = butterfly(t, 1, radix, true);
+#pragma unroll
+    for (int r = 0; r < radix / 2; r++) {
+        const cplx b = t == 0 ? v[(radix - r) % radix] : v[2 * radix - 1 - r];
+        store_pair(line, out_step, t + r * step, v[r], b, turns, scale);
+        const cplx d = t == 0 ? v[2 * radix - 1 - r] : v[radix - 1 - r];
+        store_pair(line, out_step, s + r * step, v[radix + r], d, turns, scale);
+    }
+    if (t == 0)
+        store_pair(line, out_step, N / 2, v[radix / 2], v[radix / 2], turns, scale);
+}
+#else
+INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
+                            __global const cplx *turns, const int t, const bool exists,
+                            const int radix) {
+    const int step = N / radix, s = butterfly(t, 1, radix, true);
+    cplx first[16], second[16], middle, same;
+#pragma unroll
+    for (int r = 0; r < radix / 2; r++) {
+        load_pair(v + r, first + r, line, in_step, t + r * step, turns, exists);
+        load_pair(v + radix + r, second + r, line, in_step, s + r * step, turns, exists);
+    }
+    load_pair(&middle, &same, line, in_step, N / 2, turns, exists && t == 0);
+#pragma unroll
+    for (int r = 0; r < radix / 2; r++) {
+        v[2 * radix - 1 - r] = t == 0 ? second[r] : first[r];
+        v[radix - 1 - r] = t != 0 ? second[r] : r + 1 < radix / 2 ? first[(r + 1) % 16] : middle;
+    }
+}
+#endif
+
+#else
+#if KIND == R2C
 INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const int t,
                             const int part) {
 #pragma unroll
@@ -340,16 +427,16 @@ INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
                              __local scalar *tile, __global const cplx *turns, const int t,
                              const scalar scale, const bool exists, const int radix) {
     cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
-    put(tile, v, t, radix, N / radix, 0, 0);
+    put(tile, v, t, radix, N / radix, false, 0, 0);
 #if SPLIT_EXCHANGE
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    put(tile, v, t, radix, N / radix, 1, 0);
+    put(tile, v, t, radix, N / radix, false, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 1);
 #else
-    put(tile + PLANE, v, t, radix, N / radix, 1, 0);
+    put(tile + PLANE, v, t, radix, N / radix, false, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     get_pairs(low, high, tile, t, 0);
     get_pairs(low, high, tile + PLANE, t, 1);
@@ -357,15 +444,8 @@ INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
 #pragma unroll
     for (int p = 0; p < ITEM_PAIRS; p++) {
         const int k = t + p * ITEMS;
-        if (exists && IS_PAIR(t, p)) {
-            const cplx a = low[p], b = high[p];
-            const cplx even = {a.re + b.re, a.im - b.im};
-            const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
-            const cplx sum = cscale(cadd(even, odd), scale);
-            const cplx difference = cscale(csub(even, odd), scale);
-            store(line, out_step, k, sum);
-            store(line, out_step, N - k, (cplx){difference.re, -difference.im});
-        }
+        if (exists && IS_PAIR(t, p))
+            store_pair(line, out_step, k, low[p], high[p], turns, scale);
     }
 }
 #endif
@@ -387,42 +467,28 @@ INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
                             const ulong in_step, __global const cplx *turns, const int t,
                             const bool exists) {
     cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
-    // All loads first: what waits for memory then waits once.
 #pragma unroll
     for (int p = 0; p < ITEM_PAIRS; p++) {
-        const bool is_mine = exists && IS_PAIR(t, p);
-        low[p] = is_mine ? line[(t + p * ITEMS) * IN_STEP] : (cplx){0, 0};
-        high[p] = is_mine ? line[(N - t - p * ITEMS) * IN_STEP] : (cplx){0, 0};
-    }
-    if (t == 0)
-        low[0].im = high[0].im = 0; // a real signal has nothing there
-#pragma unroll
-    for (int p = 0; p < ITEM_PAIRS; p++) {
-        if (IS_PAIR(t, p)) {
-            const cplx a = low[p], b = high[p], turn = turns[t + p * ITEMS];
-            const cplx even = {a.re + b.re, a.im - b.im};
-            const cplx odd = cmul((cplx){turn.im, turn.re}, (cplx){a.re - b.re, a.im + b.im});
-            const cplx sum = cadd(even, odd), difference = csub(even, odd);
-            low[p] = (cplx){sum.im, sum.re}; // exchanged, for the inverse
-            high[p] = (cplx){-difference.im, difference.re};
-        }
+        if (IS_PAIR(t, p))
+            load_pair(low + p, high + p, line, in_step, t + p * ITEMS, turns, exists);
     }
     put_pairs(tile, low, high, t, 0);
 #if SPLIT_EXCHANGE
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, 0, 0);
+    get(v, tile, t, RADIX_1, false, 0, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     put_pairs(tile, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     put_pairs(tile + PLANE, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, 0, 0);
+    get(v, tile, t, RADIX_1, false, 0, 0);
     tile += PLANE;
 #endif
-    get(v, tile, t, RADIX_1, 1, 0);
+    get(v, tile, t, RADIX_1, false, 1, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
+#endif
 #endif
 
 // ---- The kernel ---------------------------------------------------------------------------------
@@ -453,42 +519,50 @@ fft_local(__global out_value *out, __global const in_value *source,
     out += out_first + to.x + to.y + to.z;
 
     cplx v[VALUES];
-#if KIND == C2R
+#if KIND == C2R && MIRRORED
+    load_bins(v, source, in_steps.w, turns, t, exists, RADIX_1);
+#elif KIND == C2R
     load_bins(v, tile, source, in_steps.w, turns, t, exists);
 #else
     load_line(v, source, in_steps.w, t, exists);
 #endif
-    compute_pass(v, twiddles, t, RADIX_1, 1);
+    compute_pass(v, twiddles, t, RADIX_1, 1, false);
 #define LAST_RADIX RADIX_1
-#define NEXT_PASS(radix, previous, span)                                                           \
-    exchange(v, tile, t, previous, span, radix);                                                   \
-    compute_pass(v, twiddles, t, radix, (span) * (previous))
+#define NEXT_PASS(number, radix, previous, before)                                                 \
+    exchange(v, tile, t,                                                                           \
+             (route){previous, before, radix, MIRRORED && KIND == C2R && number == 2,              \
+                     MIRRORED && KIND == R2C && number == N_PASSES});                              \
+    compute_pass(v, twiddles, t, radix, (before) * (previous),                                     \
+                 MIRRORED && KIND == R2C && number == N_PASSES)
 #if N_PASSES > 1
-    NEXT_PASS(RADIX_2, RADIX_1, 1);
+    NEXT_PASS(2, RADIX_2, RADIX_1, 1);
 #undef LAST_RADIX
 #define LAST_RADIX RADIX_2
 #endif
 #if N_PASSES > 2
-    NEXT_PASS(RADIX_3, RADIX_2, RADIX_1);
+    NEXT_PASS(3, RADIX_3, RADIX_2, RADIX_1);
 #undef LAST_RADIX
 #define LAST_RADIX RADIX_3
 #endif
 #if N_PASSES > 3
-    NEXT_PASS(RADIX_4, RADIX_3, RADIX_1 * RADIX_2);
+    NEXT_PASS(4, RADIX_4, RADIX_3, RADIX_1 * RADIX_2);
 #undef LAST_RADIX
 #define LAST_RADIX RADIX_4
 #endif
 #if N_PASSES > 4
-    NEXT_PASS(RADIX_5, RADIX_4, RADIX_1 * RADIX_2 * RADIX_3);
+    NEXT_PASS(5, RADIX_5, RADIX_4, RADIX_1 * RADIX_2 * RADIX_3);
 #undef LAST_RADIX
 #define LAST_RADIX RADIX_5
 #endif
 #if N_PASSES > 5
-    NEXT_PASS(RADIX_6, RADIX_5, RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4);
+    NEXT_PASS(6, RADIX_6, RADIX_5, RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4);
 #undef LAST_RADIX
 #define LAST_RADIX RADIX_6
 #endif
-#if KIND == R2C
+#if KIND == R2C && MIRRORED
+    if (exists)
+        store_bins(out, out_steps.w, v, turns, t, scale, LAST_RADIX);
+#elif KIND == R2C
     store_bins(out, out_steps.w, v, tile, turns, t, scale, exists, LAST_RADIX);
 #else
     if (exists)

@@ -53,6 +53,9 @@ class LocalParams:
         Two halve the memory of a split exchange again; complex transforms of even radices only.
     paired_twiddles : bool
         Whether most twiddle factors are products of two others: fewer loads, more arithmetic.
+    mirrored : bool
+        Of a real transform: whether the pass next to the bins has two butterflies an item, which
+        hold pairs of bins, so that one exchange less is needed. See ``can_mirror``.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class LocalParams:
     lines_first: bool = False
     sections: int = 1
     paired_twiddles: bool = False
+    mirrored: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.radices) <= PASSES_MAX or not set(self.radices) <= {1, *RADICES}:
@@ -132,6 +136,7 @@ class LocalParams:
             ("LINES_FIRST", int(self.lines_first)),
             ("SECTIONS", self.sections),
             ("PAIRED_TWIDDLES", int(self.paired_twiddles)),
+            ("MIRRORED", int(self.mirrored)),
         )
 
     @classmethod
@@ -295,6 +300,8 @@ class LocalStage:
     def __init__(self, context: Context, spec: TransformSpec, params: LocalParams) -> None:
         if params.length != _complex_length(spec):
             raise ConfigError(f"radices={params.radices}: must multiply to {_complex_length(spec)}")
+        if params.mirrored and not can_mirror(spec, params):
+            raise ConfigError(f"mirrored={params.mirrored}: {params.items} items cannot hold pairs")
         self.spec = spec
         self.params = params
         self._context = context
@@ -361,10 +368,10 @@ class LocalFamily:
         seen = set()
         shapes = _diverse(cuts(_complex_length(spec), device.max_work_group_size))
         for params in chain(self._shapes(spec, device), _variations(shapes)):
-            is_legal = params.sections == 1 or spec.kind == "c2c"
-            if params not in seen and is_legal and params.fits(device, spec.real_bytes):
-                seen.add(params)
-                yield params
+            for choice in _legal(spec, params):
+                if choice not in seen and choice.fits(device, spec.real_bytes):
+                    seen.add(choice)
+                    yield choice
 
     def load(self, values: Mapping[str, Any]) -> LocalParams:
         """Parameters from a file, as ``LocalParams.load``."""
@@ -432,6 +439,21 @@ def _grouped(
     if spec.kind == "c2c" and not any(radix % 2 for radix in radices):
         choices.append(replace(smallest, sections=2))
     return next((params for params in choices if params.fits(device, real_bytes)), None)
+
+
+def can_mirror(spec: TransformSpec, params: LocalParams) -> bool:
+    """Whether the pass next to a real transform's bins has two whole butterflies an item."""
+    radix = params.radices[-1 if spec.kind == "r2c" else 0]
+    is_real = spec.kind != "c2c" and len(params.radices) > 1
+    return is_real and radix % 2 == 0 and 2 * radix * params.items == params.length
+
+
+def _legal(spec: TransformSpec, params: LocalParams) -> Iterator[LocalParams]:
+    """Forms of a shape that the kind of transform allows."""
+    if can_mirror(spec, params):
+        yield replace(params, mirrored=True)
+    if params.sections == 1 or spec.kind == "c2c":
+        yield params
 
 
 def _diverse(shapes: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
