@@ -147,8 +147,7 @@ class Plan:
             raise ConfigError(f"out is a {type(out).__name__}: must be a pyopencl array, as x is")
         self._check_queue("out", out)
         check_fits("out", out, shape, self._out_type)
-        same = x.offset == out.offset and x.dtype == out.dtype
-        if out.size and arrays.overlap(out, x) and not same:
+        if out.size and arrays.overlap(out, x) and not arrays.is_same(out, x):
             raise ConfigError("out overlaps x: must be x itself or apart from it")
 
     def _check_queue(self, name: str, array: Any) -> None:
@@ -190,23 +189,16 @@ class Plan:
         if x.size:
             rows = np.asarray(x).reshape(prod(x.shape[:axis]), -1)
             self._transform.run_in_place(rows, inner, self._scale)
-        return self._result_of(x)
+        return self._unpadded(x if self.spec.kind == "c2c" else x.view(self._out_type))
 
     def _overwrite_on_device(self, x: Any) -> Any:
         self._check_queue("x", x)
-        result = self._result_of(x)
-        width = x.shape[self._axis]
-        out_width = width if self.spec.kind == "c2c" else 2 * width
-        out_width = width // 2 if self.spec.kind == "r2c" else out_width
-        self._queue(x, x, out_width, width)
-        return result
+        result = x if self.spec.kind == "c2c" else arrays.view(x, self._out_type)
+        self._queue(result, x, result.shape[self._axis], x.shape[self._axis])
+        return self._unpadded(result)
 
-    def _result_of(self, x: Any) -> Any:
-        """View of the overwritten array as what it now holds."""
-        if self.spec.kind == "c2c":
-            return x
-        view: Any = x.view(self._out_type)
-        return view if self.spec.kind == "r2c" else view[..., : self.spec.n]
+    def _unpadded(self, result: Any) -> Any:
+        return result[..., : self.spec.n] if self.spec.kind == "c2r" else result
 
     # --- shapes
 

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 from spectrod.errors import ConfigError
@@ -44,17 +45,50 @@ def placement(array: Any) -> tuple[Any, int]:
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether two non-empty arrays have bytes in common."""
+    """Whether two non-empty arrays have bytes in common; ConfigError as ``placement``."""
+    (buffer_a, first_a), (buffer_b, first_b) = _first_byte(a), _first_byte(b)
     return bool(
-        a.base_data.int_ptr == b.base_data.int_ptr
-        and a.offset < b.offset + b.nbytes
-        and b.offset < a.offset + a.nbytes
+        buffer_a.int_ptr == buffer_b.int_ptr
+        and first_a < first_b + b.nbytes
+        and first_b < first_a + a.nbytes
     )
+
+
+def _first_byte(array: Any) -> tuple[Any, int]:
+    """Buffer that is no part of another, and the number of the array's first byte there."""
+    buffer, _ = placement(array)
+    whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    if whole is None:
+        return buffer, array.offset
+    return whole, array.offset + buffer.get_info(cl.mem_info.OFFSET)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two non-empty arrays of one shape hold the same values at the same place."""
+    same_place = a.base_data.int_ptr == b.base_data.int_ptr and a.offset == b.offset
+    return bool(same_place and a.dtype == b.dtype)
 
 
 def new_array(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Array on the same queue and from the same allocator, with anything in it."""
     return type(like)(queue_of(like), shape, dtype, allocator=like.allocator)
+
+
+def view(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Array of another type in the same memory; rows of whole values of both types.
+
+    pyopencl's own method divides another axis than the last where rows hold a single value.
+    """
+    width = array.shape[-1] * array.dtype.itemsize // dtype.itemsize
+    return type(array)(
+        queue_of(array),
+        (*array.shape[:-1], width),
+        dtype,
+        allocator=array.allocator,
+        data=array.base_data,
+        offset=array.offset,
+        events=array.events,
+    )
 
 
 def join(queue: Any, *arrays: Any) -> None:
