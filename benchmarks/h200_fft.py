@@ -129,6 +129,7 @@ class Bench:
             prepared["untuned"] = self.prepared(arena, untuned_stage(self.context, spec))
             if self.arguments.tune:
                 extra["tuned"] = self.tune(arena, spec)
+            if wisdom.lookup(self.device, spec):
                 prepared["tuned"] = self.prepared(arena, make_stage(self.context, spec))
         except SpectrodError as error:
             yield place | {"what": "spectrod", "failed": str(error).splitlines()[0]}

@@ -388,7 +388,7 @@ class LocalFamily:
         for radices, items in cuts(length, device.max_work_group_size):
             params = _grouped(radices, items, device, spec)
             if params is not None:
-                yield params
+                yield next(_legal(spec, params))
                 return
 
 
