@@ -322,13 +322,13 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
 #define ITEM_PAIRS      ((PAIRS + ITEMS - 1) / ITEMS)
 #define IS_PAIR(t, p)   ((p) < PAIRS / ITEMS || (t) + (p) * ITEMS < PAIRS)
 #define LOW_PLACE(t, p) PLACE(t, p, N / ITEMS, ITEMS)
+#define IS_HIGH_REGULAR (N % ITEMS == 0 ? IS_REGULAR(N / ITEMS, ITEMS) : 0)
 
 INLINE int high_place(const int t, const int p) {
     if (p == 0)
         return t == 0 ? 0 : TILE_INDEX(N - t);
-    return IS_REGULAR(N / ITEMS, ITEMS) && N % ITEMS == 0
-               ? TILE_INDEX(N - ITEMS - t) - TILE_INDEX((p - 1) * ITEMS)
-               : TILE_INDEX(N - t - p * ITEMS);
+    return IS_HIGH_REGULAR ? TILE_INDEX(N - ITEMS - t) - TILE_INDEX((p - 1) * ITEMS)
+                           : TILE_INDEX(N - t - p * ITEMS);
 }
 
 #if KIND == R2C

@@ -1,5 +1,6 @@
 """Shapes of the local-memory kernels: their rules, and what is chosen for a device."""
 
+import json
 from dataclasses import asdict
 from math import prod
 
@@ -7,11 +8,13 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.local import LOCAL, LocalParams, best_pad, cuts
+from spectrod.fft.local import LOCAL, LocalParams, best_pad, can_mirror, cuts
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.radices import RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, turn_tables, unit_roots
+from spectrod.fft.wisdom import SHIPPED
+from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
 LENGTHS = (1, 2, 8, 32, 60, 64, 121, 360, 1000, 1024, 2000, 2187, 4096, 6000, 8192)
@@ -170,3 +173,30 @@ def test_pass_twiddles_fill_the_table_without_gaps():
     table = pass_twiddles((4, 3, 2))
     assert len(table) == 23
     np.testing.assert_allclose(table[3 + 4 + 1], unit_roots(2 * 1, 12), atol=1e-15)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.json")), ids=lambda path: path.stem)
+def test_results_that_come_with_the_package_can_be_built(path):
+    """Every shipped result loads, has the transform's length, and fits a device of that make."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["results"]
+    for result in content["results"]:
+        spec = TransformSpec(
+            result["n"], result["kind"], result["kind"] == "c2r", result["precision"]
+        )
+        params = LOCAL.load(result["params"])
+        assert result["family"] == LOCAL.name
+        assert params.length == (spec.n if spec.kind == "c2c" else spec.n // 2)
+        assert params.fits(device(), spec.real_bytes)
+        assert not params.mirrored or can_mirror(spec, params)
+
+
+def test_pairs_that_items_cannot_hold_are_refused(opencl_device):
+    """A mirrored shape needs two whole butterflies an item in the pass next to the bins."""
+    context = Context(opencl_device)
+    params = LocalParams((8, 8), 8, mirrored=True)
+    with pytest.raises(ConfigError, match="mirrored=True: 8 items cannot hold pairs"):
+        LOCAL.build(context, TransformSpec(128, "r2c"), params)
+    with pytest.raises(ConfigError, match=r"radices=\(8, 8\): must multiply to 128"):
+        LOCAL.build(context, TransformSpec(128), LocalParams((8, 8), 8))
+    context.close()

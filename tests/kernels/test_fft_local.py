@@ -1,0 +1,95 @@
+"""Every form of the local-memory kernel: exchanges, gaps, twiddles, pairs, columns."""
+
+import numpy as np
+import pytest
+
+from spectrod.fft import reference
+from spectrod.fft.local import LOCAL, LocalParams
+from spectrod.fft.multipass import MULTIPASS, MultipassParams
+from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.opencl.context import Context
+
+OUTER = 3
+
+
+@pytest.fixture(scope="module")
+def context(opencl_device):
+    context = Context(opencl_device)
+    yield context
+    context.close()
+
+
+def error(context, family, spec, params, inner=1):
+    """Relative L2 error of a few random lines; NaN where nothing was written."""
+    rng = np.random.default_rng(spec.n)
+    source = rng.uniform(-1, 1, (OUTER, inner, spec.n_in, 2)).astype(
+        np.float32 if spec.precision == "single" else np.float64
+    )
+    lines = source[..., 0] if spec.kind == "r2c" else source.view(reference.in_dtype(spec))[..., 0]
+    expected = reference.transform(spec, np.ascontiguousarray(lines).reshape(-1, spec.n_in))
+    found = np.full((OUTER, spec.n_out, inner), np.nan, reference.out_dtype(spec))
+    stage = family.build(context, spec, params)
+    out, into = context.table(found), context.table(lines.swapaxes(1, 2))
+    n_bytes = stage.scratch_bytes(OUTER, inner)
+    scratch = context.allocate(n_bytes) if n_bytes else None
+    places = Lines(out, spec.n_out * inner), Lines(into, spec.n_in * inner)
+    stage.launch(*places, OUTER, inner, 1.0, scratch)
+    context.download(found, out)
+    return reference.relative_l2(found.swapaxes(1, 2).reshape(-1, spec.n_out), expected)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        LocalParams((8, 8), 8),
+        LocalParams((8, 8), 4, 3, split_exchange=True, local_pad=8),
+        LocalParams((4, 4, 4), 16, 2, local_pad=7, paired_twiddles=True),
+        LocalParams((32, 2), 2, sections=2, paired_twiddles=True),
+        LocalParams((16, 12, 10), 120, local_pad=16, sections=2),
+        LocalParams((15, 16, 8), 128, split_exchange=True, paired_twiddles=True),
+        LocalParams((13, 11, 7), 91, paired_twiddles=True),
+        LocalParams((9, 6, 3, 2), 50, 2),
+    ],
+    ids=str,
+)
+def test_every_form_is_as_exact(context, params, precision):
+    """Exchanges, sections, gaps, idle items and twiddles change nothing but rounding."""
+    for inverse in (False, True):
+        spec = TransformSpec(params.length, "c2c", inverse, precision)
+        assert error(context, LOCAL, spec, params) <= reference.error_limit(spec)
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("r2c", LocalParams((8, 8), 4, 3, mirrored=True)),
+        ("r2c", LocalParams((5, 3, 4), 30, local_pad=4, split_exchange=True)),
+        ("r2c", LocalParams((32, 16), 16, local_pad=32, mirrored=True, paired_twiddles=True)),
+        ("r2c", LocalParams((7, 3, 6), 13)),
+        ("c2r", LocalParams((8, 8), 4, 3, mirrored=True, split_exchange=True)),
+        ("c2r", LocalParams((4, 5, 3), 30, local_pad=4)),
+        ("c2r", LocalParams((16, 32), 16, local_pad=16, mirrored=True)),
+        ("c2r", LocalParams((7, 3, 6), 13, split_exchange=True)),
+    ],
+    ids=str,
+)
+def test_pairs_of_bins_are_right_with_and_without_an_exchange(context, kind, params, precision):
+    """Real transforms agree with the reference however their pairs of bins meet."""
+    spec = TransformSpec(2 * params.length, kind, kind == "c2r", precision)
+    for inner in (1, 5):
+        assert error(context, LOCAL, spec, params, inner) <= reference.error_limit(spec)
+
+
+@pytest.mark.parametrize("slice_bytes", [1, 1 << 28])
+@pytest.mark.parametrize("lengths", [((8, 4), (5, 3)), ((6,), (5,), (4,)), ((16,), (3,))], ids=str)
+def test_passes_over_global_memory_are_right_in_slices_of_any_size(context, lengths, slice_bytes):
+    """Two and three passes agree with the reference, a line at a time and all lines at once."""
+    passes = tuple(
+        LocalParams(radices, max(1, radices[-1]), 4, lines_first=True) for radices in lengths
+    )
+    params = MultipassParams(passes, slice_bytes)
+    for inverse, precision in ((False, "single"), (True, "double")):
+        spec = TransformSpec(params.length, "c2c", inverse, precision)
+        assert error(context, MULTIPASS, spec, params) <= reference.error_limit(spec)
