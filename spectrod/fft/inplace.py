@@ -5,7 +5,7 @@ of place, the first stage reads in reversed order instead.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import log2, prod
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.stage import Family, Lines, Params, Stage, TransformSpec
+from spectrod.fft.stage import Family, Lines, Params, Stage, TransformSpec, load_params
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context, Size
 from spectrod.opencl.devices import DeviceInfo
@@ -303,10 +303,7 @@ class _InplaceFamily:
 
     def load(self, values: Mapping[str, Any]) -> InplaceParams:
         """As ``Family``."""
-        names = {field.name for field in fields(InplaceParams)}
-        if set(values) != names:
-            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
-        return InplaceParams(**{**values, "radices": tuple(values["radices"])})
+        return load_params(InplaceParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
         """As ``Family``."""

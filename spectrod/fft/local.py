@@ -1,7 +1,7 @@
 """Transforms that a work-group holds in registers and exchanges through local memory."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, product
 from math import prod
@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
-from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import pass_twiddles, real_turns, turn_tables
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -138,20 +138,6 @@ class LocalParams:
             ("PAIRED_TWIDDLES", int(self.paired_twiddles)),
             ("MIRRORED", int(self.mirrored)),
         )
-
-    @classmethod
-    def load(cls, values: Mapping[str, Any]) -> "LocalParams":
-        """Parameters from the names and values of a file.
-
-        Raises
-        ------
-        ConfigError
-            If a name is unknown or missing, or a value breaks a rule.
-        """
-        names = {field.name for field in fields(cls)}
-        if set(values) != names:
-            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
-        return cls(**{**values, "radices": tuple(values["radices"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +286,11 @@ class LocalStage:
     def __init__(self, context: Context, spec: TransformSpec, params: LocalParams) -> None:
         if params.length != _complex_length(spec):
             raise ConfigError(f"radices={params.radices}: must multiply to {_complex_length(spec)}")
+        if not params.fits(context.device, spec.real_bytes):
+            raise DeviceError(
+                f"{params.group_items} items with {params.local_bytes(spec.real_bytes)} bytes of "
+                f"local memory: more than {context.device.label} takes"
+            )
         if params.mirrored and not can_mirror(spec, params):
             raise ConfigError(f"mirrored={params.mirrored}: {params.items} items cannot hold pairs")
         self.spec = spec
@@ -374,8 +365,8 @@ class LocalFamily:
                     yield choice
 
     def load(self, values: Mapping[str, Any]) -> LocalParams:
-        """Parameters from a file, as ``LocalParams.load``."""
-        return LocalParams.load(values)
+        """Parameters from a file, as ``load_params``."""
+        return load_params(LocalParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: LocalParams) -> LocalStage:
         """Compile the stage."""

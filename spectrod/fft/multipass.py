@@ -6,7 +6,7 @@ also puts the bins where they belong, so that nothing is left to transpose (Bail
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
 from math import prod
@@ -14,7 +14,7 @@ from typing import Any
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.local import LocalKernel, LocalParams, Steps, best_pad, cuts
-from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
@@ -52,20 +52,6 @@ class MultipassParams:
     def length(self) -> int:
         """Length of the transform."""
         return prod(params.length for params in self.passes)
-
-    @classmethod
-    def load(cls, values: Mapping[str, Any]) -> "MultipassParams":
-        """Parameters from the names and values of a file.
-
-        Raises
-        ------
-        ConfigError
-            If a name is unknown or missing, or a value breaks a rule.
-        """
-        names = {field.name for field in fields(cls)}
-        if set(values) != names:
-            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
-        return cls(tuple(map(LocalParams.load, values["passes"])), values["slice_bytes"])
 
 
 class MultipassStage:
@@ -190,8 +176,8 @@ class MultipassFamily:
                     yield MultipassParams(passes)
 
     def load(self, values: Mapping[str, Any]) -> MultipassParams:
-        """Parameters from a file, as ``MultipassParams.load``."""
-        return MultipassParams.load(values)
+        """Parameters from a file, as ``load_params``."""
+        return load_params(MultipassParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Any) -> MultipassStage:
         """Compile the stage."""

@@ -5,13 +5,13 @@ modes and vectors are the alternatives of E. Bainville, "OpenCL fast Fourier tra
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.stage import LENGTH_MAX, Family, Lines, Params, Stage, TransformSpec
+from spectrod.fft.stage import LENGTH_MAX, Family, Lines, Params, Stage, TransformSpec, load_params
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -175,10 +175,7 @@ class _Radix2Family:
 
     def load(self, values: Mapping[str, Any]) -> Radix2Params:
         """As ``Family``."""
-        names = {field.name for field in fields(Radix2Params)}
-        if set(values) != names:
-            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
-        return Radix2Params(**values)
+        return load_params(Radix2Params, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
         """As ``Family``."""

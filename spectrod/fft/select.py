@@ -39,7 +39,13 @@ def make_stage(context: Context, spec: TransformSpec) -> Stage:
             f"{context.device.label} has no double precision: "
             "give it float32 or complex64, or choose another device"
         )
-    family, params = _tuned(spec, context.device) or _untuned(spec, context.device)
+    tuned = _tuned(spec, context.device)
+    if tuned is not None:
+        try:
+            return tuned[0].build(context, spec, tuned[1])
+        except (ConfigError, DeviceError) as error:  # the file may be edited, or of a larger device
+            _log.warning("the tuned parameters of n=%d are ignored: %s", spec.n, error)
+    family, params = _untuned(spec, context.device)
     return family.build(context, spec, params)
 
 

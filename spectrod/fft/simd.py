@@ -1,7 +1,7 @@
 """Transforms with vectors for registers: a work-item computes whole lines. The family for CPUs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.radices import RADICES, radix_lists
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
-from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import real_turns
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -103,20 +103,6 @@ class SimdParams:
             *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)),
             ("RADIX_LAST", last),
         )
-
-    @classmethod
-    def load(cls, values: Mapping[str, Any]) -> "SimdParams":
-        """Parameters from the names and values of a file.
-
-        Raises
-        ------
-        ConfigError
-            If a name is unknown or missing, or a value breaks a rule.
-        """
-        names = {field.name for field in fields(cls)}
-        if set(values) != names:
-            raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
-        return cls(**{**values, "radices": tuple(values["radices"])})
 
 
 class SimdKernel:
@@ -272,8 +258,8 @@ class SimdFamily:
             yield from _shapes(spec)
 
     def load(self, values: Mapping[str, Any]) -> SimdParams:
-        """Parameters from a file, as ``SimdParams.load``."""
-        return SimdParams.load(values)
+        """Parameters from a file, as ``load_params``."""
+        return load_params(SimdParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: SimdParams) -> SimdStage:
         """Compile the stage."""

@@ -6,8 +6,10 @@ itself. Plans are made of stages and know nothing of kernels.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
 
 from spectrod.errors import ConfigError
 from spectrod.opencl.context import Context
@@ -183,3 +185,23 @@ class Family(Protocol):
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
         """Compile; KernelBuildError or DeviceError as ``Context.kernel`` and ``allocate``."""
         ...
+
+
+P = TypeVar("P")
+
+
+def load_params(kind: type[P], values: Mapping[str, Any]) -> P:
+    """Make parameters of a dataclass from the names and values of a file.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown or missing, a value is of another type, or breaks a rule.
+    """
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if set(values) != names:
+        raise ConfigError(f"{sorted(values)}: must be {sorted(names)}")
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(error)) from error

@@ -124,6 +124,11 @@ def test_files_with_other_names_are_refused():
         LOCAL.load({"radices": (8, 8)})
     with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
         MULTIPASS.load({"passes": []})
+    values = asdict(LocalParams((8, 8), 8)) | {"items": "8"}
+    with pytest.raises(ConfigError, match=r"Expected `int`, got `str` - at `\$.items`"):
+        LOCAL.load(values)
+    with pytest.raises(ConfigError, match="items=65: must be 1 to the length 64"):
+        LOCAL.load(values | {"items": 65})
     with pytest.raises(ConfigError, match="1 passes: must be 2 or 3"):
         MultipassParams((LocalParams((8,), 1),))
 
@@ -199,4 +204,6 @@ def test_pairs_that_items_cannot_hold_are_refused(opencl_device):
         LOCAL.build(context, TransformSpec(128, "r2c"), params)
     with pytest.raises(ConfigError, match=r"radices=\(8, 8\): must multiply to 128"):
         LOCAL.build(context, TransformSpec(128), LocalParams((8, 8), 8))
+    with pytest.raises(DeviceError, match=r"524288 items with \d+ bytes of local memory"):
+        LOCAL.build(context, TransformSpec(64), LocalParams((8, 8), 8, 1 << 16))
     context.close()

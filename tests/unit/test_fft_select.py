@@ -1,9 +1,10 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft import select
+from spectrod.fft.local import LocalParams
 from spectrod.fft.select import FAMILIES, families, make_stage
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.context import Context
@@ -52,15 +53,23 @@ def test_a_saved_result_is_taken(context, saved):
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [("bluestein", {"length": "long"}), ("bluestein", {"size": 45})]
+    ("name", "values", "reason"),
+    [
+        ("bluestein", {"length": "long"}, "must be a length, an integer"),
+        ("bluestein", {"size": 45}, "must be a length, an integer"),
+        ("bluestein", {"length": 20}, "length=20: must be 2 n - 1=31 to"),
+        ("local", asdict(LocalParams((8, 8), 8)), "radices=(8, 8): must multiply to 16"),
+    ],
 )
-def test_a_saved_result_that_makes_no_sense_is_ignored(context, saved, caplog, name, values):
+def test_a_saved_result_that_makes_no_sense_is_ignored(
+    context, saved, caplog, name, values, reason
+):
     """The log says why; the untuned choice is taken."""
     spec = TransformSpec(16)
     saved(name, values)
     assert type(make_stage(context, spec)).__name__ != "BluesteinStage"
     assert "the tuned parameters of n=16 are ignored" in caplog.text
-    assert "must be a length, an integer" in caplog.text
+    assert reason in caplog.text
 
 
 def test_a_saved_result_of_an_unknown_family_is_ignored(context, saved):
