@@ -1,6 +1,7 @@
 """The OpenCL devices that tests run on: every one that is there and compiles."""
 
 import os
+import signal
 from functools import lru_cache
 
 import pytest
@@ -57,6 +58,8 @@ def _no_surroundings(tmp_path_factory):
     for name in [name for name in os.environ if name in service or name.startswith("SPECTROD_")]:
         del os.environ[name]
     os.environ["SPECTROD_CONFIG"] = os.devnull
+    # Whoever started the tests in the background had SIGHUP ignored, by programs under test too.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # What somebody has tuned is not what is tested.
     os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
 
