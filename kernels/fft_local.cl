@@ -62,8 +62,7 @@
 #define ITEM() ((int)get_local_id(0) % ITEMS)
 #endif
 
-// ---- Local memory: where value i of a line lies
-// --------------------------------------------------
+// ---- Local memory: where value i of a line lies ------------------------------------------------
 
 // A gap of one value after so many. Where a step never ends in the middle of a gap's stretch, the
 // places of a butterfly's values are one address and constants: registers that many addresses would
