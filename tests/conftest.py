@@ -58,8 +58,9 @@ def _no_surroundings(tmp_path_factory):
     for name in [name for name in os.environ if name in service or name.startswith("SPECTROD_")]:
         del os.environ[name]
     os.environ["SPECTROD_CONFIG"] = os.devnull
-    # Whoever started the tests in the background had SIGHUP ignored, by programs under test too.
+    # Tests in the background, or under nohup, were started with these ignored, which is inherited.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # What somebody has tuned is not what is tested.
     os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
 
