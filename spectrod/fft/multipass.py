@@ -33,7 +33,7 @@ class MultipassParams:
         Two or three; their lengths multiply to n.
     slice_bytes : int
         As many lines go through all passes at a time as fit into so much scratch memory, at least
-        one: what stays in a device's cache between two passes costs no memory traffic.
+        one. Slices that a GPU's cache holds did not pay, see ``kernels/README.md``.
 
     Raises
     ------
