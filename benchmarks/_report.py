@@ -3,19 +3,17 @@
 To be imported before ``spectrod``: it makes the checkout that it lies in importable.
 """
 
+import importlib.util
 import json
 import os
-import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 Report = dict[str, Any]
 
@@ -23,6 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
 
 sys.path.insert(0, str(ROOT))
+
+from spectrod.bench import report  # noqa: E402 - from the checkout that the line above names
+
+describe_device = report.describe_device
 
 
 def median_seconds(call: Callable[[], object], repeats: int = 5) -> float:
@@ -38,35 +40,46 @@ def median_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def new_report(name: str) -> Report:
     """Start a report: which benchmark, which commit, which machine."""
+    started = report.new_report(name) | {"commit": _commit(), "results": []}
+    del started["devices"]  # these scripts measure one
+    return started
+
+
+def run_tests(paths: list[str], seconds: float) -> Report:
+    """Run tests with pytest, if it is there; keep the counts of its last line and what failed."""
+    if importlib.util.find_spec("pytest") is None:
+        return {"paths": paths, "failed": "pytest is not installed"}
+    # The project's configuration may ask for plugins that are not here.
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-W", "default"]
+    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *paths]
+    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": search}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"paths": paths, "failed": f"no end after {seconds:.0f} s"}
+    lines = (done.stdout + done.stderr).splitlines()
+    counts = re.findall(r"(\d+) (passed|failed|skipped|errors?|xfailed)", "".join(lines[-1:]))
     return {
-        "benchmark": name,
-        "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
-        "machine": {
-            "processor": _processor(),
-            "system": platform.platform(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        },
-        "results": [],
+        "paths": paths,
+        "exit_code": done.returncode,
+        "counts": {name: int(count) for count, name in counts},
+        "summary": lines[-1:],
+        "failures": [text for text in lines if text.startswith(("FAILED", "ERROR"))][:40],
     }
 
 
-def describe_device(device: Any) -> Report:
-    """Name, driver and size of an OpenCL device (a ``spectrod.opencl.devices.DeviceInfo``)."""
-    return {
-        "label": device.label,
-        "kind": device.kind,
-        "driver": device.driver,
-        "compute_units": device.compute_units,
-        "max_work_group_size": device.max_work_group_size,
-        "local_mem_bytes": device.local_mem_bytes,
-    }
-
-
-def write_report(report: Report, path: str | Path) -> None:
+def write_report(content: Report, path: str | Path) -> None:
     """Write a report as JSON; safe to call again and again as it grows."""
-    Path(path).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _commit() -> str:
@@ -77,12 +90,3 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return os.environ.get("SPECTROD_COMMIT", "")
     return done.stdout.strip()
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.processor()

@@ -7,17 +7,20 @@ has to show that the script works.
 """
 
 import argparse
-import importlib.util
 import itertools
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _report import ROOT, Report, describe_device, median_seconds, new_report, write_report
+from _report import (
+    Report,
+    describe_device,
+    median_seconds,
+    new_report,
+    run_tests,
+    write_report,
+)
 
 from spectrod.analysis.numpy_engine import NumpyPowerPlan
 from spectrod.errors import SpectrodError
@@ -33,32 +36,6 @@ RELATIVE_L2_MAX = 3e-7
 CHECKED_FRAMES = 1000
 REPEATS = 9
 TESTS = ("tests/contract/test_engine_contract.py", "tests/kernels")
-
-
-def run_tests() -> Report:
-    """Run the contract and kernel tests with pytest, if it is there, and keep its last lines."""
-    if importlib.util.find_spec("pytest") is None:
-        return {"skipped": "pytest is not installed"}
-    # The project's configuration may ask for plugins that are not here.
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-W", "default"]
-    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *TESTS]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=420,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": "no end after 420 s"}
-    lines = (done.stdout + done.stderr).splitlines()
-    failures = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return {"exit_code": done.returncode, "summary": lines[-1:], "failures": failures[:40]}
 
 
 def median_event_seconds(launch: Callable[[], Any]) -> float:
@@ -185,7 +162,7 @@ def main() -> None:
 
     context = Context(choose(arguments.device), profiling=True)
     keep("device", describe_device(context.device))
-    keep("tests", run_tests())
+    keep("tests", run_tests(list(TESTS), 420.0))
     n_samples = 1 << (20 if arguments.small else 28)
     samples = np.random.default_rng(0).standard_normal((1, n_samples), np.float32)
     keep("n_samples", n_samples)

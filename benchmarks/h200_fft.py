@@ -10,15 +10,12 @@ machine that only has to show that the script works.
 import argparse
 import importlib.metadata
 import os
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from _report import ROOT, Report, describe_device, new_report, write_report
+from _report import Report, describe_device, new_report, run_tests, write_report
 
 from spectrod.bench import transforms
 from spectrod.bench.peers import Run, choose_peers
@@ -50,36 +47,6 @@ def versions() -> Report:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def run_tests(paths: list[str], seconds: float) -> Report:
-    """Run tests with pytest; keep the counts of its last line and what failed."""
-    # The project's configuration may ask for plugins that are not here.
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-W", "default"]
-    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *paths]
-    search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": search}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"paths": paths, "failed": f"no end after {seconds:.0f} s"}
-    lines = (done.stdout + done.stderr).splitlines()
-    counts = re.findall(r"(\d+) (passed|failed|skipped|errors?|xfailed)", "".join(lines[-1:]))
-    return {
-        "paths": paths,
-        "exit_code": done.returncode,
-        "counts": {name: int(count) for count, name in counts},
-        "summary": lines[-1:],
-        "failures": [text for text in lines if text.startswith(("FAILED", "ERROR"))][:40],
-    }
 
 
 def untuned_stage(context: Context, spec: TransformSpec) -> Stage:
