@@ -284,8 +284,8 @@ class LocalStage:
     strided = True
 
     def __init__(self, context: Context, spec: TransformSpec, params: LocalParams) -> None:
-        if params.length != _complex_length(spec):
-            raise ConfigError(f"radices={params.radices}: must multiply to {_complex_length(spec)}")
+        if params.length != spec.complex_length:
+            raise ConfigError(f"radices={params.radices}: must multiply to {spec.complex_length}")
         if not params.fits(context.device, spec.real_bytes):
             raise DeviceError(
                 f"{params.group_items} items with {params.local_bytes(spec.real_bytes)} bytes of "
@@ -357,7 +357,7 @@ class LocalFamily:
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
         """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
         seen = set()
-        shapes = _diverse(cuts(_complex_length(spec), device.max_work_group_size))
+        shapes = _diverse(cuts(spec.complex_length, device.max_work_group_size))
         for params in chain(self._shapes(spec, device), _variations(shapes)):
             for choice in _legal(spec, params):
                 if choice not in seen and choice.fits(device, spec.real_bytes):
@@ -375,7 +375,7 @@ class LocalFamily:
     @staticmethod
     def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalParams]:
         """Yield the untuned choice, if there is one, alone."""
-        length = _complex_length(spec)
+        length = spec.complex_length
         for radices, items in cuts(length, device.max_work_group_size):
             params = _grouped(radices, items, device, spec)
             if params is not None:
@@ -384,10 +384,6 @@ class LocalFamily:
 
 
 LOCAL = LocalFamily()
-
-
-def _complex_length(spec: TransformSpec) -> int:
-    return spec.n if spec.kind == "c2c" else spec.n // 2
 
 
 @cache

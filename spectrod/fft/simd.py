@@ -192,9 +192,9 @@ class SimdStage:
     """
 
     def __init__(self, context: Context, spec: TransformSpec, params: SimdParams) -> None:
-        if params.length != complex_length(spec):
+        if params.length != spec.complex_length:
             raise ConfigError(
-                f"{params}: must make the complex length {complex_length(spec)} of n={spec.n}"
+                f"{params}: must make the complex length {spec.complex_length} of n={spec.n}"
             )
         self.spec = spec
         self.params = params
@@ -269,11 +269,6 @@ class SimdFamily:
 SIMD = SimdFamily()
 
 
-def complex_length(spec: TransformSpec) -> int:
-    """Length of the complex transform that a line is computed by."""
-    return spec.n if spec.kind == "c2c" else spec.n // 2
-
-
 def _defines(spec: TransformSpec, params: SimdParams) -> Defines:
     return (
         *((("DOUBLE", 1),) if spec.precision == "double" else ()),
@@ -323,7 +318,7 @@ def _pass_work(radix: int) -> float:
 
 def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
     """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower."""
-    if complex_length(spec) * 2 * spec.real_bytes > _OWN_BYTES_MAX:
+    if spec.complex_length * 2 * spec.real_bytes > _OWN_BYTES_MAX:
         return
     wide = [*_columns(spec, 64), *_columns(spec, 32), *_lines(spec, 32), *_lines(spec, 64)]
     if wide:
@@ -335,7 +330,7 @@ def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
 
 
 def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
-    length, lanes = complex_length(spec), vector_bytes // spec.real_bytes
+    length, lanes = spec.complex_length, vector_bytes // spec.real_bytes
     if lanes not in _LANES or length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
         return
     both = [SimdParams(lanes, cut, columns=True) for cut in _cuts(length // lanes)]
@@ -350,7 +345,7 @@ def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
 def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
     lanes = vector_bytes // spec.real_bytes
     if lanes in _LANES:
-        shapes = [SimdParams(lanes, cut, columns=False) for cut in _cuts(complex_length(spec))]
+        shapes = [SimdParams(lanes, cut, columns=False) for cut in _cuts(spec.complex_length)]
         yield from (
             params for params in shapes[:_CUTS_MAX] if params.own_bytes(spec) <= _OWN_BYTES_MAX
         )

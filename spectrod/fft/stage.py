@@ -67,6 +67,11 @@ class TransformSpec:
         return self.n // 2 + 1 if self.kind == "r2c" else self.n
 
     @property
+    def complex_length(self) -> int:
+        """Length of the complex transform that a line takes: half of n for an even real one."""
+        return self.n if self.kind == "c2c" else self.n // 2
+
+    @property
     def real_bytes(self) -> int:
         """Bytes of a real number."""
         return 4 if self.precision == "single" else 8

@@ -1,6 +1,7 @@
 """2D transforms against NumPy in float64, over every device."""
 
 import numpy as np
+import pyopencl.array as cl_array
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
@@ -129,7 +130,6 @@ def test_planes_too_large_for_the_device(opencl_device, rng, function):
 @pytest.mark.parametrize("axes", [(-2, -1), (0, 1)])
 def test_arrays_of_the_device(rng, function, axes):
     """A pyopencl array gives a pyopencl array on its queue, also with an offset."""
-    cl_array = pytest.importorskip("pyopencl.array")
     queue = DEVICES.default().queue
     x = values(rng, function, (6, 10, 8), np.dtype(np.float32))
     on_device = cl_array.to_device(queue, x)[1:]
@@ -142,7 +142,6 @@ def test_arrays_of_the_device(rng, function, axes):
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_no_planes_at_all(function):
     """A batch of none gives a batch of none, of the host and of the device."""
-    cl_array = pytest.importorskip("pyopencl.array")
     x = np.empty((0, 4, 6), np.float32 if function is rfft2 else np.complex64)
     expected = of_numpy(function, x).shape
     assert function(x).shape == expected
@@ -198,7 +197,6 @@ def test_bad_input(function, x, keywords, message):
 
 def test_no_memory_for_a_plane_of_the_device(rng, monkeypatch):
     """What the device refuses is one DeviceError."""
-    cl_array = pytest.importorskip("pyopencl.array")
 
     def refuse(_workspace, name, n_bytes):
         raise DeviceError(f"no {n_bytes} bytes for {name}")

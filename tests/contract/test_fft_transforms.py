@@ -1,6 +1,8 @@
 """Accuracy, bounds and places of every kind of transform, on every OpenCL device."""
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
 import pytest
 
 import spectrod.fft
@@ -142,8 +144,6 @@ def test_nothing_outside_the_lines_is_touched(context, rng, family, spec, inner)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_arrays_of_pyopencl_stay_on_the_device(opencl_device, rng, n, axis):
     """Results are new arrays on the same queue, or in the place that is given."""
-    cl = pytest.importorskip("pyopencl")
-    cl_array = pytest.importorskip("pyopencl.array")
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = uniform(rng, (7, n) if axis else (n, 7), np.dtype(np.complex64))
@@ -160,8 +160,6 @@ def test_arrays_of_pyopencl_stay_on_the_device(opencl_device, rng, n, axis):
 
 def test_slices_crops_and_types_of_pyopencl_arrays(opencl_device, rng):
     """Rows from the middle of a buffer; lengths and types change on the device."""
-    cl = pytest.importorskip("pyopencl")
-    cl_array = pytest.importorskip("pyopencl.array")
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = uniform(rng, (5, 15), np.dtype(np.float32))
@@ -180,8 +178,6 @@ def test_slices_crops_and_types_of_pyopencl_arrays(opencl_device, rng):
 
 def test_places_of_pyopencl_arrays_are_checked(opencl_device):
     """Layout, queue and overlap; the error names the rule."""
-    cl = pytest.importorskip("pyopencl")
-    cl_array = pytest.importorskip("pyopencl.array")
     context = cl.Context([opencl_device.handle])
     queues = [cl.CommandQueue(context) for _ in range(2)]
     x = cl_array.zeros(queues[0], (5, 16), np.complex64)

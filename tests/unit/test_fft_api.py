@@ -3,7 +3,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pyopencl as cl
 import pytest
+from pyopencl import array
 
 import spectrod.fft
 from spectrod.errors import ConfigError
@@ -247,8 +249,6 @@ def test_a_plan_needs_a_type_that_fits():
 
 def test_device_arrays_without_a_queue_are_refused(opencl_device):
     """Their commands would have nowhere to go."""
-    array = pytest.importorskip("pyopencl.array")
-    cl = pytest.importorskip("pyopencl")
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = array.zeros(queue, 16, np.complex64)
