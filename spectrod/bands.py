@@ -1,0 +1,1 @@
+"""Bands over bins."""
