@@ -39,181 +39,9 @@
 #define R2C 1
 #define C2R 2
 
-#if !defined(N) || !defined(N_PASSES) || !defined(ITEMS) || !defined(LINES) || !defined(VALUES)
-#error "fft_local.cl needs N, N_PASSES, RADIX_1 to RADIX_6, ITEMS, LINES and VALUES"
-#endif
-#if RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4 * RADIX_5 * RADIX_6 != N
-#error "fft_local.cl: the radices must multiply to N"
-#endif
-
-// ---- Which butterflies and values are a work-item's ---------------------------------------------
-// In a pass of radix R, item t has the butterflies j = t, t + ITEMS, ... < N / R; register b R + r
-// holds value r of its b-th. Butterfly j takes the values j + r N / R and leaves its results `span`
-// apart, span being the length of the transforms that the passes before have finished.
-
-#define BUTTERFLIES(radix) ((N / (radix) + ITEMS - 1) / ITEMS)
-#define IS_WHOLE(radix)    (N / (radix) % ITEMS == 0)
-
-#if LINES_FIRST
-#define LINE() ((int)get_local_id(0) % LINES)
-#define ITEM() ((int)get_local_id(0) / LINES)
-#else
-#define LINE() ((int)get_local_id(0) / ITEMS)
-#define ITEM() ((int)get_local_id(0) % ITEMS)
-#endif
-
-// ---- Local memory: where value i of a line lies ------------------------------------------------
-
-// A gap of one value after so many. Where a step never ends in the middle of a gap's stretch, the
-// places of a butterfly's values are one address and constants: registers that many addresses would
-// take cost more than any bank conflict.
-#if LOCAL_PAD > 0
-#define PADDED(i)               ((i) + (i) / LOCAL_PAD)
-#define IS_REGULAR(radix, step) ((step) % LOCAL_PAD == 0 || LOCAL_PAD % ((radix) * (step)) == 0)
-#else
-#define PADDED(i)               (i)
-#define IS_REGULAR(radix, step) 1
-#endif
-#define PLACE(first, r, radix, step)                                                               \
-    (IS_REGULAR(radix, step) ? TILE_INDEX(first) + TILE_INDEX((r) * (step))                        \
-                             : TILE_INDEX((first) + (r) * (step)))
-#define TILE_LENGTH PADDED(N / SECTIONS)
-#if LINES_FIRST
-#define TILE_INDEX(i) (PADDED(i) * LINES)
-#define TILE_START    LINE()
-#else
-#define TILE_INDEX(i) PADDED(i)
-#define TILE_START    (LINE() * TILE_LENGTH)
-#endif
-#define PLANE (LINES * TILE_LENGTH)
-#if SPLIT_EXCHANGE || SECTIONS > 1
-#define TILES PLANE
-#else
-#define TILES (2 * PLANE)
-#endif
-
-// Butterfly b of item t. Mirrored, for an item with two: t and N / R - t, which have the values k
-// and N - k for all their k; item 0 has the two that are their own mirror images.
-INLINE int butterfly(const int t, const int b, const int radix, const bool mirrored) {
-    if (!mirrored || b == 0)
-        return t + b * ITEMS;
-    return t == 0 ? ITEMS : 2 * ITEMS - t;
-}
-
-// An exchange goes in rounds: each moves one part (0 the real, 1 the imaginary) of the values whose
-// places lie in one section of the line, all through the same memory.
-#define SECTION (N / SECTIONS)
-
-INLINE void put(__local scalar *tile, const cplx *v, const int t, const int radix,
-                      const int span, const bool mirrored, const int part, const int section) {
-#pragma unroll
-    for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        const int j = butterfly(t, b, radix, mirrored), k = j % span;
-        // Sections are blocks of butterflies too: a multiple of `radix * span` values.
-        const int first = (j - k) * radix + k - section * SECTION;
-        const bool is_here = SECTIONS == 1 || j / (N / radix / SECTIONS) == section;
-        if ((IS_WHOLE(radix) || j < N / radix) && is_here) {
-#pragma unroll
-            for (int r = 0; r < radix; r++)
-                tile[PLACE(first, r, radix, span)] =
-                    part ? v[b * radix + r].im : v[b * radix + r].re;
-        }
-    }
-}
-
-INLINE void get(cplx *v, __local const scalar *tile, const int t, const int radix,
-                      const bool mirrored, const int part, const int section) {
-#pragma unroll
-    for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        const int j = butterfly(t, b, radix, mirrored);
-        if (IS_WHOLE(radix) || j < N / radix) {
-#pragma unroll
-            for (int r = section * radix / SECTIONS; r < (section + 1) * radix / SECTIONS; r++) {
-                const scalar x = tile[PLACE(j, r - section * radix / SECTIONS, radix, N / radix)];
-                if (part)
-                    v[b * radix + r].im = x;
-                else
-                    v[b * radix + r].re = x;
-            }
-        }
-    }
-}
-
-// ---- One pass, and the way to the next ----------------------------------------------------------
-
-// One pass's results on the way to the next pass.
-typedef struct {
-    int radix, span, next_radix;
-    bool mirrored, next_mirrored;
-} route;
-
-INLINE void move_part(cplx *to, __local scalar *tile, const cplx *v, const int t,
-                            const route way, const int part, const int section) {
-    put(tile, v, t, way.radix, way.span, way.mirrored, part, section);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get(to, tile, t, way.next_radix, way.next_mirrored, part, section);
-    barrier(CLK_LOCAL_MEM_FENCE); // the next round will overwrite what others may still read
-}
-
-INLINE void exchange(cplx *v, __local scalar *tile, const int t, const route way) {
-#if SECTIONS > 1
-    cplx moved[VALUES]; // values that the second section needs must not be overwritten in the first
-    move_part(moved, tile, v, t, way, 0, 0);
-    move_part(moved, tile, v, t, way, 0, 1);
-    move_part(moved, tile, v, t, way, 1, 0);
-    move_part(moved, tile, v, t, way, 1, 1);
-#pragma unroll
-    for (int i = 0; i < VALUES; i++)
-        v[i] = moved[i];
-#elif SPLIT_EXCHANGE
-    move_part(v, tile, v, t, way, 0, 0);
-    move_part(v, tile, v, t, way, 1, 0);
-#else
-    put(tile, v, t, way.radix, way.span, way.mirrored, 0, 0);
-    put(tile + PLANE, v, t, way.radix, way.span, way.mirrored, 1, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, way.next_radix, way.next_mirrored, 0, 0);
-    get(v, tile + PLANE, t, way.next_radix, way.next_mirrored, 1, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-}
-
-#if PAIRED_TWIDDLES
-// Factors whose number is a power of two are loaded, others are the product of two before them.
-INLINE void apply_twiddles(cplx *v, __global const cplx *table, const int span,
-                                 const int radix) {
-    cplx w[32];
-#pragma unroll
-    for (int r = 1; r < radix; r++) {
-        int high = 1;
-#pragma unroll
-        for (int power = 2; power <= 16; power *= 2)
-            high = power <= r ? power : high;
-        w[r] = r == high ? table[(r - 1) * span] : cmul(w[high], w[r - high]);
-        v[r] = cmul(v[r], w[r]);
-    }
-}
-#else
-INLINE void apply_twiddles(cplx *v, __global const cplx *table, const int span,
-                                 const int radix) {
-#pragma unroll
-    for (int r = 1; r < radix; r++)
-        v[r] = cmul(v[r], table[(r - 1) * span]);
-}
-#endif
-
-// Items past the last butterfly compute what nobody stores.
-INLINE void compute_pass(cplx *v, __global const cplx *twiddles, const int t, const int radix,
-                               const int span, const bool mirrored) {
-#pragma unroll
-    for (int b = 0; b < BUTTERFLIES(radix); b++) {
-        if (span > 1)
-            apply_twiddles(v + b * radix,
-                           twiddles + span - 1 + butterfly(t, b, radix, mirrored) % span, span,
-                           radix);
-        dft(v + b * radix, 1, radix);
-    }
-}
+#define MIRRORS_FIRST (MIRRORED && KIND == C2R)
+#define MIRRORS_LAST  (MIRRORED && KIND == R2C)
+#define STORES_PAIRS  (KIND == R2C)
 
 // ---- Between global memory and registers --------------------------------------------------------
 
@@ -255,6 +83,30 @@ INLINE void store(__global cplx *line, const ulong out_step, const int i, const 
     line[i * OUT_STEP].im = INVERSE ? a.re : a.im;
 }
 #endif
+
+#if KIND == R2C
+// Where the bins of a real line go.
+typedef struct {
+    __global cplx *line;
+    ulong out_step;
+    __global const cplx *turns;
+    scalar scale;
+} sink;
+
+// Bins k and N - k of a real line, from values k and N - k of the complex one.
+INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b) {
+    const cplx even = {a.re + b.re, a.im - b.im};
+    const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
+    const cplx sum = cscale(cadd(even, odd), to.scale);
+    const cplx difference = cscale(csub(even, odd), to.scale);
+    store(to.line, to.out_step, k, sum);
+    store(to.line, to.out_step, N - k, (cplx){difference.re, -difference.im});
+}
+#endif
+
+#include "fft_local_passes.clh"
+
+// ---- Lines ------------------------------------------------------------------------------------
 
 INLINE void load_line(cplx *v, __global const in_value *line, const ulong in_step,
                             const int t, const bool exists) {
@@ -314,34 +166,7 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
     }
 }
 
-// ---- Real transforms: bins k and N - k of one side come from the same two of the other ----------
-// Item t has the pairs k = t, t + ITEMS, ... < PAIRS; low[p] belongs to bin k, high[p] to N - k.
-
-#define PAIRS           (N / 2 + 1)
-#define ITEM_PAIRS      ((PAIRS + ITEMS - 1) / ITEMS)
-#define IS_PAIR(t, p)   ((p) < PAIRS / ITEMS || (t) + (p) * ITEMS < PAIRS)
-#define LOW_PLACE(t, p) PLACE(t, p, N / ITEMS, ITEMS)
-#define IS_HIGH_REGULAR (N % ITEMS == 0 ? IS_REGULAR(N / ITEMS, ITEMS) : 0)
-
-INLINE int high_place(const int t, const int p) {
-    if (p == 0)
-        return t == 0 ? 0 : TILE_INDEX(N - t);
-    return IS_HIGH_REGULAR ? TILE_INDEX(N - ITEMS - t) - TILE_INDEX((p - 1) * ITEMS)
-                           : TILE_INDEX(N - t - p * ITEMS);
-}
-
-#if KIND == R2C
-// Bins k and N - k of a real line, from values k and N - k of the complex one.
-INLINE void store_pair(__global cplx *line, const ulong out_step, const int k, const cplx a,
-                             const cplx b, __global const cplx *turns, const scalar scale) {
-    const cplx even = {a.re + b.re, a.im - b.im};
-    const cplx odd = cmul(turns[k], (cplx){a.im + b.im, b.re - a.re});
-    const cplx sum = cscale(cadd(even, odd), scale);
-    const cplx difference = cscale(csub(even, odd), scale);
-    store(line, out_step, k, sum);
-    store(line, out_step, N - k, (cplx){difference.re, -difference.im});
-}
-#endif
+// ---- Half spectra to real lines -----------------------------------------------------------------
 
 #if KIND == C2R
 // Values k and N - k of the complex line, from the bins; exchanged parts, for the inverse.
@@ -361,29 +186,8 @@ INLINE void load_pair(cplx *low, cplx *high, __global const cplx *line, const ul
         a.im = b.im = 0; // a real signal has nothing there
     join_pair(low, high, a, b, turns[k]);
 }
-#endif
 
 #if MIRRORED
-// Pairs in the registers of one item, with no exchange: those of its first butterfly t and its
-// second, s = N / R - t, are t + r N / R with s + (R - 1 - r) N / R. Of item 0's, 0 and half of N /
-// R, each is paired with itself.
-
-#if KIND == R2C
-INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
-                             __global const cplx *turns, const int t, const scalar scale,
-                             const int radix) {
-    const int step = N / radix, s = butterfly(t, 1, radix, true);
-#pragma unroll
-    for (int r = 0; r < radix / 2; r++) {
-        const cplx b = t == 0 ? v[(radix - r) % radix] : v[2 * radix - 1 - r];
-        store_pair(line, out_step, t + r * step, v[r], b, turns, scale);
-        const cplx d = t == 0 ? v[2 * radix - 1 - r] : v[radix - 1 - r];
-        store_pair(line, out_step, s + r * step, v[radix + r], d, turns, scale);
-    }
-    if (t == 0)
-        store_pair(line, out_step, N / 2, v[radix / 2], v[radix / 2], turns, scale);
-}
-#else
 INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
                             __global const cplx *turns, const int t, const bool exists,
                             const int radix) {
@@ -401,55 +205,7 @@ INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
         v[radix - 1 - r] = t != 0 ? second[r] : r + 1 < radix / 2 ? first[(r + 1) % 16] : middle;
     }
 }
-#endif
-
 #else
-#if KIND == R2C
-INLINE void get_pairs(cplx *low, cplx *high, __local const scalar *tile, const int t,
-                            const int part) {
-#pragma unroll
-    for (int p = 0; p < ITEM_PAIRS; p++) {
-        if (IS_PAIR(t, p)) {
-            const scalar a = tile[LOW_PLACE(t, p)], b = tile[high_place(t, p)];
-            if (part) {
-                low[p].im = a;
-                high[p].im = b;
-            } else {
-                low[p].re = a;
-                high[p].re = b;
-            }
-        }
-    }
-}
-
-INLINE void store_bins(__global cplx *line, const ulong out_step, const cplx *v,
-                             __local scalar *tile, __global const cplx *turns, const int t,
-                             const scalar scale, const bool exists, const int radix) {
-    cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
-    put(tile, v, t, radix, N / radix, false, 0, 0);
-#if SPLIT_EXCHANGE
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get_pairs(low, high, tile, t, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    put(tile, v, t, radix, N / radix, false, 1, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get_pairs(low, high, tile, t, 1);
-#else
-    put(tile + PLANE, v, t, radix, N / radix, false, 1, 0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get_pairs(low, high, tile, t, 0);
-    get_pairs(low, high, tile + PLANE, t, 1);
-#endif
-#pragma unroll
-    for (int p = 0; p < ITEM_PAIRS; p++) {
-        const int k = t + p * ITEMS;
-        if (exists && IS_PAIR(t, p))
-            store_pair(line, out_step, k, low[p], high[p], turns, scale);
-    }
-}
-#endif
-
-#if KIND == C2R
 INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, const int t,
                             const int part) {
 #pragma unroll
@@ -525,44 +281,9 @@ fft_local(__global out_value *out, __global const in_value *source,
 #else
     load_line(v, source, in_steps.w, t, exists);
 #endif
-    compute_pass(v, twiddles, t, RADIX_1, 1, false);
-#define LAST_RADIX RADIX_1
-#define NEXT_PASS(number, radix, previous, before)                                                 \
-    exchange(v, tile, t,                                                                           \
-             (route){previous, before, radix, MIRRORED && KIND == C2R && number == 2,              \
-                     MIRRORED && KIND == R2C && number == N_PASSES});                              \
-    compute_pass(v, twiddles, t, radix, (before) * (previous),                                     \
-                 MIRRORED && KIND == R2C && number == N_PASSES)
-#if N_PASSES > 1
-    NEXT_PASS(2, RADIX_2, RADIX_1, 1);
-#undef LAST_RADIX
-#define LAST_RADIX RADIX_2
-#endif
-#if N_PASSES > 2
-    NEXT_PASS(3, RADIX_3, RADIX_2, RADIX_1);
-#undef LAST_RADIX
-#define LAST_RADIX RADIX_3
-#endif
-#if N_PASSES > 3
-    NEXT_PASS(4, RADIX_4, RADIX_3, RADIX_1 * RADIX_2);
-#undef LAST_RADIX
-#define LAST_RADIX RADIX_4
-#endif
-#if N_PASSES > 4
-    NEXT_PASS(5, RADIX_5, RADIX_4, RADIX_1 * RADIX_2 * RADIX_3);
-#undef LAST_RADIX
-#define LAST_RADIX RADIX_5
-#endif
-#if N_PASSES > 5
-    NEXT_PASS(6, RADIX_6, RADIX_5, RADIX_1 * RADIX_2 * RADIX_3 * RADIX_4);
-#undef LAST_RADIX
-#define LAST_RADIX RADIX_6
-#endif
-#if KIND == R2C && MIRRORED
-    if (exists)
-        store_bins(out, out_steps.w, v, turns, t, scale, LAST_RADIX);
-#elif KIND == R2C
-    store_bins(out, out_steps.w, v, tile, turns, t, scale, exists, LAST_RADIX);
+    transform(v, tile, twiddles, t);
+#if KIND == R2C
+    store_bins((sink){out, out_steps.w, turns, scale}, v, tile, t, exists);
 #else
     if (exists)
         store_line(out, out_steps.w, v, turns, t, index.z, scale, LAST_RADIX);

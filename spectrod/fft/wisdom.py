@@ -32,7 +32,7 @@ SHIPPED = Path(__file__).with_name("wisdom")
 """Folder of the files that come with the package."""
 
 _SHARED = ("common.clh", "dft.clh")
-_ONE_PASS = (*_SHARED, "fft_local.cl")
+_ONE_PASS = (*_SHARED, "fft_local*.cl*")
 _KERNELS = {
     "local": _ONE_PASS,
     "multipass": _ONE_PASS,
