@@ -1,1 +1,215 @@
-"""Bands over bins."""
+"""Bands over the bins of one-sided power spectra: fractional octaves, mel, hybrid millidecades.
+
+A band's value is a sum over neighbouring bins, each times how much of it belongs to the band. Bin k
+stands for the frequencies half a bin width to both sides of it, as far as they are from 0 Hz to the
+Nyquist frequency: the first and, of an even transform length, the last are half as wide.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import ConfigError
+from spectrod.units import Float64Array
+
+FRACTION_MAX = 96
+MEL_BANDS_MAX = 1024
+
+_RULE = "must be octave, third-octave, octave/B, mel:N or millidecade"
+_OCTAVE = 10.0**0.3  # the base-ten octave of IEC 61260-1
+_OCTAVE_REFERENCE_HZ = 1000.0
+
+_MEL_HZ = 200.0 / 3.0  # of a mel, up to the mel of 1 kHz
+_MEL_LOG_FROM = 15.0
+_MEL_LOG_STEP = np.log(6.4) / 27.0
+
+_LINEAR_MAX_HZ = 455
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bands:
+    """Bands in ascending order; every one has a bin. Arrays are read-only.
+
+    Attributes
+    ----------
+    lower, centre, upper : (n,) float64
+        Edges, and the frequency that a band is named by [Hz].
+    width : (n,) float64
+        What a band's mean square is divided by for its mean density: upper - lower, or half of it
+        for triangles [Hz].
+    first, count : (n,) int64
+        First bin of a band, and how many it has, >= 1.
+    shares : (count.sum(),) float64
+        How much of a bin belongs to a band, above 0 to 1, of one band after the other [1].
+    """
+
+    lower: Float64Array
+    centre: Float64Array
+    upper: Float64Array
+    width: Float64Array
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    shares: Float64Array
+
+    def __len__(self) -> int:
+        return len(self.centre)
+
+
+@lru_cache(maxsize=16)
+def get_bands(name: str, fs: float, nfft: int) -> Bands:
+    """Make the named bands over the bins of a transform.
+
+    Bands that reach past fs / 2 are left out: their level would be that of a part of them. Of
+    fractional octaves those narrower than a bin are left out too: nothing would tell them apart.
+    A bin that an edge cuts belongs to both bands, in proportion.
+
+    Parameters
+    ----------
+    name : str
+        ``"octave"``, ``"third-octave"`` or ``"octave/B"``: B bands an octave, 1 to
+        ``FRACTION_MAX``, base ten, exact frequencies [1]_. ``"mel:N"``: N triangles between 0 Hz
+        and fs / 2, evenly spaced in Slaney's mel [2]_, 1 at their centre, evaluated at the bins; a
+        density of them has the area of one, as Slaney's filters have. ``"millidecade"``: 1 Hz wide
+        about 0, 1, ... 455 Hz, then a thousand a decade about ``10**(i / 1000)`` Hz [3]_; the
+        first of those begins where the last of these ends, 0.01 Hz low.
+    fs : float
+        Sample rate [Hz].
+    nfft : int
+        Transform length.
+
+    Returns
+    -------
+    bands : Bands
+        One or more; shared between callers.
+
+    Raises
+    ------
+    ConfigError
+        If the name is not known, no band is left, bins are wider than 1 Hz for millidecades, or a
+        mel band has no bin.
+
+    References
+    ----------
+    .. [1] IEC 61260-1:2014, 5.2 to 5.5.
+    .. [2] M. Slaney, "Auditory Toolbox, version 2", Interval Research, 1998.
+    .. [3] S. B. Martin et al., "Hybrid millidecade spectra: A practical format for exchange of
+       long-term ambient sound data", JASA Express Letters 1(1), 011203, 2021.
+    """
+    make, number = _parse(name)
+    bands = make(number, fs, nfft)
+    if len(bands) == 0:
+        raise ConfigError(
+            f"bands={name!r}: none lies below fs/2={fs / 2:g} Hz and is as wide as a bin, "
+            f"{fs / nfft:g} Hz"
+        )
+    for values in (bands.lower, bands.centre, bands.upper, bands.width):
+        values.setflags(write=False)
+    for table in (bands.first, bands.count, bands.shares):
+        table.setflags(write=False)
+    return bands
+
+
+def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
+    if name == "millidecade":
+        return _millidecades, 0
+    if name in ("octave", "third-octave"):
+        return _octaves, 1 if name == "octave" else 3
+    if name.startswith("octave/"):
+        return _octaves, _number(name, name.removeprefix("octave/"), FRACTION_MAX)
+    if name.startswith("mel:"):
+        return _mel, _number(name, name.removeprefix("mel:"), MEL_BANDS_MAX)
+    raise ConfigError(f"bands={name!r}: {_RULE}")
+
+
+def _number(name: str, text: str, largest: int) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() else 0
+    if not 1 <= number <= largest:
+        raise ConfigError(f"bands={name!r}: {text!r} must be a whole number, 1 to {largest}")
+    return number
+
+
+def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
+    """Mid-band frequencies are 1 kHz and so many octaves from it, or half a band more if even."""
+    offset = 0.0 if fraction % 2 else 0.5
+    ends_hz = np.array([fs / nfft, fs / 2.0])  # no band is wider than its centre's frequency
+    below, above = fraction * np.log(ends_hz / _OCTAVE_REFERENCE_HZ) / np.log(_OCTAVE)
+    steps = np.arange(np.floor(below), np.ceil(above) + 1) + offset
+    centre = _OCTAVE_REFERENCE_HZ * _OCTAVE ** (steps / fraction)
+    half = _OCTAVE ** (0.5 / fraction)
+    centre = centre[centre * (half - 1.0 / half) >= fs / nfft]
+    return _rectangles(centre / half, centre, centre * half, fs, nfft)
+
+
+def _millidecades(_: int, fs: float, nfft: int) -> Bands:
+    if fs > nfft:
+        raise ConfigError(
+            f"bands='millidecade': bins are {fs / nfft:g} Hz wide, must be 1 Hz or less: "
+            f"nfft={nfft} must be at least fs={fs:g}"
+        )
+    linear = np.arange(_LINEAR_MAX_HZ + 1.0)
+    first = int(np.ceil(1000.0 * np.log10(_LINEAR_MAX_HZ + 0.5)))
+    steps = np.arange(first, max(first, np.ceil(1000.0 * np.log10(fs / 2.0))))
+    centre = np.concatenate([linear, 10.0 ** (steps / 1000.0)])
+    upper = np.concatenate([linear + 0.5, 10.0 ** ((steps + 0.5) / 1000.0)])
+    lower = np.concatenate([[0.0], upper[:-1]])
+    return _rectangles(lower, centre, upper, fs, nfft)
+
+
+def _rectangles(
+    lower: Float64Array, centre: Float64Array, upper: Float64Array, fs: float, nfft: int
+) -> Bands:
+    """Bands from edge to edge that end below fs / 2; shares are overlaps with the bins' extents."""
+    lower, centre, upper = (values[upper <= fs / 2.0] for values in (lower, centre, upper))
+    bins = np.arange(nfft // 2 + 1)
+    starts = np.maximum(0.0, bins - 0.5) * fs / nfft
+    ends = np.minimum(nfft / 2.0, bins + 0.5) * fs / nfft
+    first = np.searchsorted(ends, lower, side="right")
+    past = np.searchsorted(starts, upper, side="left")
+    band, k = _members(first, past - first)
+    overlap = np.minimum(ends[k], upper[band]) - np.maximum(starts[k], lower[band])
+    shares = overlap / (ends[k] - starts[k])
+    return Bands(lower, centre, upper, upper - lower, first, past - first, shares)
+
+
+def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
+    points = _mel_to_hz(np.linspace(0.0, _hz_to_mel(fs / 2.0), n_bands + 2))
+    points[-1] = fs / 2.0  # without what two roundings add
+    lower, centre, upper = points[:-2], points[1:-1], points[2:]
+    frequencies = np.arange(nfft // 2 + 1) * fs / nfft
+    first = np.searchsorted(frequencies, lower, side="right")
+    count = np.searchsorted(frequencies, upper, side="left") - first
+    if (count < 1).any():
+        empty = int(np.argmin(count))
+        raise ConfigError(
+            f"bands='mel:{n_bands}': band {empty}, {lower[empty]:g} to {upper[empty]:g} Hz, has no "
+            f"bin: must be fewer bands, or a larger nfft than {nfft}"
+        )
+    band, k = _members(first, count)
+    f = frequencies[k]
+    rise = (f - lower[band]) / (centre - lower)[band]
+    fall = (upper[band] - f) / (upper - centre)[band]
+    shares = np.minimum(rise, fall)
+    return Bands(lower, centre, upper, (upper - lower) / 2.0, first, count, shares)
+
+
+def _members(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Band and bin of every share."""
+    band = np.repeat(np.arange(len(first)), count)
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return band, np.repeat(first, count) + within
+
+
+def _hz_to_mel(hz: float) -> float:
+    linear = hz / _MEL_HZ
+    if linear < _MEL_LOG_FROM:
+        return linear
+    return float(_MEL_LOG_FROM + np.log(linear / _MEL_LOG_FROM) / _MEL_LOG_STEP)
+
+
+def _mel_to_hz(mel: Float64Array) -> Float64Array:
+    past = np.maximum(0.0, mel - _MEL_LOG_FROM)
+    hz: Float64Array = _MEL_HZ * np.minimum(mel, _MEL_LOG_FROM) * np.exp(past * _MEL_LOG_STEP)
+    return hz

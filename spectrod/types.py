@@ -2,19 +2,27 @@
 
 from dataclasses import dataclass, field
 from operator import index
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
 from spectrod.units import REFERENCES, SCALINGS, UNITS, Float32Array, Float64Array, Scaling
+from spectrod.weighting import WEIGHTINGS, Weighting
 from spectrod.windows import Window, get_window
 
 Int64Array = NDArray[np.int64]
 
-NFFT_MIN, NFFT_MAX = 64, 8192
-CHANNELS_MAX = 64
+Output = Literal["power", "complex"]
+Averaging = Literal["none", "mean", "max", "min", "exponential"]
+
+NFFT_MIN, NFFT_MAX = 16, 1 << 20
+CHANNELS_MAX = 4096
 HOP_MAX = (1 << 31) - 1
+
+_NFFT_CHOSEN_MIN = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,12 +60,15 @@ class Block:
 class SpectrumSpec:
     """Everything that says what a spectrum means; validated when it is made.
 
+    Frames are windowed, transformed, squared, weighted, summed into bands and averaged, each only
+    where asked for.
+
     Attributes
     ----------
     fs : float
         Sample rate, > 0 [Hz].
     channels : int
-        1 to ``CHANNELS_MAX``.
+        Of the source, 1 to ``CHANNELS_MAX``.
     window : str
         Name, see ``spectrod.windows``.
     win_length : int
@@ -65,10 +76,29 @@ class SpectrumSpec:
     hop : int
         Samples from one frame to the next, 1 to ``HOP_MAX``; may exceed win_length.
     nfft : int
-        Transform length, a power of two from ``NFFT_MIN`` to ``NFFT_MAX``; 0 stands for the
-        smallest allowed that holds the window. Frames are zero-padded to it.
+        Transform length, ``NFFT_MIN`` to ``NFFT_MAX``; 0 stands for the smallest power of two from
+        64 on that holds the window. Frames are zero-padded to it.
     scaling : {"density", "spectrum", "dbfs"}
-        One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
+        Of bins: one-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level
+        [dBFS]. Of bands: mean density [FS^2/Hz], mean square [FS^2], or its level [dBFS]. Of
+        complex spectra: spectral density of amplitude [FS/Hz^0.5] or the amplitude that each of a
+        spectrum's two sides has [FS].
+    output : {"power", "complex"}
+        Complex spectra are neither weighted nor summed nor averaged, and have no level.
+    iq : bool
+        Each two channels are the real and the imaginary part of one signal, whose spectrum is
+        two-sided; 0 dBFS is then a complex tone of amplitude 1. No weightings and no bands.
+    weighting : {"Z", "A", "C"}
+        See ``spectrod.weighting``.
+    bands : str
+        Name, see ``spectrod.bands``; "" for bins.
+    averaging : {"none", "mean", "max", "min", "exponential"}
+        Over frames, of power; mean, max and min are of the frames of one row.
+    averaging_frames : int
+        Frames a row, >= 1; 1 without averaging.
+    averaging_s : float
+        Time constant of the exponential average, > 0 [s]; by default that of a sound level meter's
+        F (IEC 61672-1).
 
     Raises
     ------
@@ -83,12 +113,28 @@ class SpectrumSpec:
     hop: int = 1024
     nfft: int = 0
     scaling: Scaling = "density"
+    output: Output = "power"
+    iq: bool = False
+    weighting: Weighting = "Z"
+    bands: str = ""
+    averaging: Averaging = "none"
+    averaging_frames: int = 1
+    averaging_s: float = 0.125
     taper: Window = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("channels", "win_length", "hop", "nfft"):
+        for name in ("channels", "win_length", "hop", "nfft", "averaging_frames"):
             object.__setattr__(self, name, _whole(name, getattr(self, name)))
-        object.__setattr__(self, "fs", _positive_hz(self.fs))
+        object.__setattr__(self, "fs", _positive("fs", self.fs, "Hz"))
+        object.__setattr__(self, "averaging_s", _positive("averaging_s", self.averaging_s, "s"))
+        self._check_frames()
+        self._check_choices()
+        self._check_output()
+        self._check_averaging()
+        object.__setattr__(self, "taper", get_window(self.window, self.win_length))
+        self.band_table  # noqa: B018 - refuses unknown ones
+
+    def _check_frames(self) -> None:
         if not 1 <= self.channels <= CHANNELS_MAX:
             raise ConfigError(f"channels={self.channels}: must be 1 to {CHANNELS_MAX}")
         if not 2 <= self.win_length <= NFFT_MAX:
@@ -98,19 +144,58 @@ class SpectrumSpec:
         if self.hop > HOP_MAX:
             raise ConfigError(f"hop={self.hop}: must be at most {HOP_MAX} samples")
         if self.nfft == 0:
-            object.__setattr__(self, "nfft", max(NFFT_MIN, _next_power_of_two(self.win_length)))
-        if not NFFT_MIN <= self.nfft <= NFFT_MAX or self.nfft & (self.nfft - 1):
-            raise ConfigError(f"nfft={self.nfft}: must be a power of two, {NFFT_MIN} to {NFFT_MAX}")
+            chosen = max(_NFFT_CHOSEN_MIN, _next_power_of_two(self.win_length))
+            object.__setattr__(self, "nfft", chosen)
+        if not NFFT_MIN <= self.nfft <= NFFT_MAX:
+            raise ConfigError(f"nfft={self.nfft}: must be {NFFT_MIN} to {NFFT_MAX}")
         if self.win_length > self.nfft:
             raise ConfigError(f"win_length={self.win_length}: must not exceed nfft={self.nfft}")
-        if self.scaling not in SCALINGS:
-            raise ConfigError(f"scaling={self.scaling!r}: must be one of {', '.join(SCALINGS)}")
-        object.__setattr__(self, "taper", get_window(self.window, self.win_length))
+
+    def _check_choices(self) -> None:
+        _one_of("scaling", self.scaling, SCALINGS)
+        _one_of("output", self.output, get_args(Output))
+        _one_of("weighting", self.weighting, WEIGHTINGS)
+        _one_of("averaging", self.averaging, get_args(Averaging))
+
+    def _check_output(self) -> None:
+        if self.output == "complex":
+            if self.scaling == "dbfs":
+                raise ConfigError("scaling='dbfs': complex spectra have no level")
+            self._require_none("complex spectra have none", "weighting", "bands", "averaging")
+        if self.iq:
+            if self.channels % 2:
+                raise ConfigError(f"channels={self.channels}: must be even, I and Q in turn")
+            self._require_none("I/Q signals have none", "weighting", "bands")
+
+    def _check_averaging(self) -> None:
+        if self.averaging_frames < 1:
+            raise ConfigError(f"averaging_frames={self.averaging_frames}: must be at least 1")
+        if self.averaging == "none" and self.averaging_frames > 1:
+            raise ConfigError(
+                f"averaging_frames={self.averaging_frames}: must be 1 without averaging"
+            )
+
+    def _require_none(self, why: str, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if value not in ("Z", "", "none"):
+                raise ConfigError(f"{name}={value!r}: {why}")
+
+    @property
+    def n_signals(self) -> int:
+        """Channels of the result: each two of the source's make one where I/Q."""
+        return self.channels // 2 if self.iq else self.channels
 
     @property
     def n_bins(self) -> int:
-        """Bins from 0 Hz to the Nyquist frequency, both included."""
-        return self.nfft // 2 + 1
+        """Bins from 0 Hz to fs / 2, the Nyquist frequency included; nfft of them where I/Q."""
+        return self.nfft if self.iq else self.nfft // 2 + 1
+
+    @property
+    def n_values(self) -> int:
+        """Values of a spectrum: bands, or bins where there are none."""
+        bands = self.band_table
+        return self.n_bins if bands is None else len(bands)
 
     @property
     def delta_f(self) -> float:
@@ -118,32 +203,59 @@ class SpectrumSpec:
         return self.fs / self.nfft
 
     @property
+    def bin_frequencies(self) -> Float64Array:
+        """Centre of each bin, shape (n_bins,), ascending [Hz]."""
+        first = -(self.nfft // 2) if self.iq else 0
+        return np.arange(first, first + self.n_bins, dtype=np.float64) * self.delta_f
+
+    @property
     def frequencies(self) -> Float64Array:
-        """Centre of each bin, shape (n_bins,) [Hz]."""
-        return np.arange(self.n_bins, dtype=np.float64) * self.delta_f
+        """Frequency of each value, shape (n_values,): of bins or bands the centre [Hz]."""
+        bands = self.band_table
+        return self.bin_frequencies if bands is None else bands.centre
+
+    @property
+    def band_table(self) -> Bands | None:
+        """The bands, with their edges and widths; None for bins."""
+        return get_bands(self.bands, self.fs, self.nfft) if self.bands else None
 
     @property
     def enbw_hz(self) -> float:
-        """Equivalent noise bandwidth of the window [Hz]."""
+        """Equivalent noise bandwidth of the window, and so of a bin, not of a band [Hz]."""
         return self.taper.enbw_hz(self.fs)
 
     @property
     def unit(self) -> str:
         """Unit of the values."""
+        if self.output == "complex":
+            return "FS/Hz^0.5" if self.scaling == "density" else "FS"
         return UNITS[self.scaling]
 
     @property
     def reference(self) -> str:
         """What the unit refers to."""
-        return REFERENCES[self.scaling]
+        if self.output == "power" and not self.iq and not self.bands:
+            return REFERENCES[self.scaling]
+        if self.scaling == "dbfs":
+            return "0 dBFS = complex tone of amplitude 1" if self.iq else REFERENCES["dbfs"]
+        return f"FS = digital full scale (1.0), {self._meaning}"
+
+    @property
+    def _meaning(self) -> str:
+        if self.bands:
+            return "a band's mean density" if self.scaling == "density" else "a band's mean square"
+        if self.output == "complex":
+            return "of each side"
+        return "two-sided" if self.scaling == "density" else "a complex tone's mean square"
 
     @property
     def power_scale(self) -> float:
         """Factor from ``|X|^2`` of the windowed frame to linear power, before one-sided doubling.
 
         1 / (fs S2) for a density, 1 / S1^2 for a spectrum (Heinzel et al. 2002, eq. 23 and 24).
+        Bands are sums of densities.
         """
-        if self.scaling == "density":
+        if self.scaling == "density" or self.bands:
             return 1.0 / (self.fs * self.taper.s2)
         return 1.0 / self.taper.s1**2
 
@@ -158,12 +270,12 @@ class SpectrumBatch:
 
     Attributes
     ----------
-    values : (frames, channels, bins) float32
-        In ``spec.unit``.
-    sample_index : (frames,) int64
-        Absolute index of each frame's first sample.
-    t_mono_ns, t_utc_ns : (frames,) int64
-        Monotonic clock and UTC of each frame's first sample [ns].
+    values : (rows, signals, values) float32, or complex64 of complex spectra
+        In ``spec.unit``. A row is a frame, or an average over ``spec.averaging_frames``.
+    sample_index : (rows,) int64
+        Absolute index of the first sample of each row's first frame.
+    t_mono_ns, t_utc_ns : (rows,) int64
+        Monotonic clock and UTC of that sample [ns].
     spec : SpectrumSpec
         What the values mean.
     engine : str
@@ -174,7 +286,7 @@ class SpectrumBatch:
         True if the first frame does not follow on the one before.
     """
 
-    values: Float32Array
+    values: NDArray[Any]
     sample_index: Int64Array
     t_mono_ns: Int64Array
     t_utc_ns: Int64Array
@@ -185,7 +297,7 @@ class SpectrumBatch:
 
     @property
     def n_frames(self) -> int:
-        """Frames in this batch."""
+        """Rows of this batch: frames, or averages over them."""
         return int(self.values.shape[0])
 
 
@@ -197,14 +309,19 @@ def _whole(name: str, value: object) -> int:
         raise ConfigError(f"{name}={value!r}: must be a whole number") from None
 
 
-def _positive_hz(fs: float) -> float:
+def _positive(name: str, given: float, unit: str) -> float:
     try:
-        value = float(fs)
+        value = float(given)
     except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not (np.isfinite(value) and value > 0.0):
-        raise ConfigError(f"fs={fs}: must be a positive number of Hz")
+        raise ConfigError(f"{name}={given}: must be a positive number of {unit}")
     return value
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
 
 
 def _next_power_of_two(n: int) -> int:

@@ -24,12 +24,13 @@ from spectrod.record.options import PictureOptions
 from spectrod.record.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
-from spectrod.types import NFFT_MAX, NFFT_MIN, SpectrumSpec
+from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
 
 _INTERRUPTED = 130
 _WINDOW_SECONDS = 0.043
+_WINDOW_MIN, _WINDOW_MAX = 64, 8192
 _YEAR_MIN, _YEAR_MAX = 1700, 2200
 """Years that 64 bits of nanoseconds since 1970 hold, with room for any recording."""
 
@@ -192,7 +193,7 @@ def _max_samples(args: argparse.Namespace, source: Source) -> int | None:
 def _window_for(fs: float) -> int:
     """Window that shows speech and music well: the power of two nearest to 43 ms."""
     exponent = round(math.log2(fs * _WINDOW_SECONDS))
-    return int(min(max(2**exponent, NFFT_MIN), NFFT_MAX))
+    return int(min(max(2**exponent, _WINDOW_MIN), _WINDOW_MAX))
 
 
 def _spec(
@@ -208,7 +209,7 @@ def _spec(
     Short recordings get a frame for each pixel, so that they are not made of blocks; long ones
     get half-overlapping frames, which use every sample about evenly.
     """
-    automatic = min(_window_for(source.fs), analysis.nfft or NFFT_MAX)
+    automatic = min(_window_for(source.fs), analysis.nfft or _WINDOW_MAX)
     win_length = analysis.win_length if args.win_length else automatic
     n_samples = min(n for n in (source.n_samples, max_samples, 1 << 62) if n is not None)
     if n_samples < win_length:

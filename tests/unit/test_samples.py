@@ -32,7 +32,7 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
     [
         ([], "samples of shape (0,): must be (n,) or (channels, n), n >= 1"),
         (np.zeros((2, 2, 2)), "samples of shape (2, 2, 2): must be (n,) or (channels, n)"),
-        (np.zeros((100, 2)), "(channels, n) has at most 64 channels; transpose (n, channels)"),
+        (np.zeros((5000, 2)), "(channels, n) has at most 4096 channels; transpose (n, channels)"),
         (np.zeros(3, complex), "samples of dtype complex128: must be real floats or one of uint8"),
         (np.zeros(3, np.int64), "samples of dtype int64: must be real floats or one of uint8"),
         (np.zeros(3, bool), "samples of dtype bool: must be real floats or one of uint8"),

@@ -1,0 +1,80 @@
+"""From what a spectrum means to what a stage computes: the scale, weights and bands in numbers."""
+
+from math import expm1
+
+import numpy as np
+
+from spectrod.bands import Bands
+from spectrod.stft.stage import BandRows, SampleFormat, StftSpec, StftTables
+from spectrod.types import SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2
+from spectrod.weighting import power_factors
+
+
+def kernel_spec(
+    spec: SpectrumSpec, sample_format: SampleFormat = "float32", *, interleaved: bool = False
+) -> tuple[StftSpec, StftTables]:
+    """Say in the terms of stages what a spectrum is.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        What is wanted.
+    sample_format : {"int16", "int24", "int32", "float32"}
+        Of the samples.
+    interleaved : bool
+        Whether the channels' samples alternate.
+
+    Returns
+    -------
+    shape : StftSpec
+        What shapes the code.
+    tables : StftTables
+        The numbers that go with it. The window holds the square root of the scale of power: 1 /
+        (fs S2) for densities and bands, 1 / S1^2 for spectra, twice that one-sided, and over the
+        reference of a level. Complex spectra have the root of the first two.
+    """
+    bands = spec.band_table
+    shape = StftSpec(
+        spec.nfft,
+        spec.win_length,
+        sample_format,
+        interleaved,
+        spec.iq,
+        spec.output,
+        weighted=spec.weighting != "Z",
+        n_bands=0 if bands is None else len(bands),
+        averaging=spec.averaging,
+        decibels=spec.scaling == "dbfs",
+    )
+    tables = StftTables(
+        spec.taper.samples * np.sqrt(_scale(spec)),
+        power_factors(spec.weighting, spec.bin_frequencies) if shape.weighted else None,
+        None if bands is None else _band_rows(spec, bands),
+        smoothing=_smoothing(spec),
+    )
+    return shape, tables
+
+
+def _scale(spec: SpectrumSpec) -> float:
+    scale = spec.power_scale
+    if spec.output == "power" and not spec.iq:
+        scale *= 2.0
+    if spec.scaling == "dbfs" and not spec.iq:  # a complex tone of amplitude 1 has mean square 1
+        scale /= FULL_SCALE_SINE_FS2
+    return scale
+
+
+def _band_rows(spec: SpectrumSpec, bands: Bands) -> BandRows:
+    """Bins have densities: times the bin width they are mean squares."""
+    weights = bands.shares * spec.delta_f
+    if spec.scaling == "density":
+        weights = weights / np.repeat(bands.width, bands.count)
+    return BandRows(bands.first, bands.count, weights)
+
+
+def _smoothing(spec: SpectrumSpec) -> float:
+    """Weight of a new frame, for the step response ``1 - exp(-t / averaging_s)``."""
+    if spec.averaging != "exponential":
+        return 1.0
+    return -expm1(-spec.hop / (spec.fs * spec.averaging_s))
