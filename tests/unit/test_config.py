@@ -111,7 +111,7 @@ def test_changed_keys_are_named():
         ("[engine]\nengine = 'fpga'", "engine.engine='fpga': must be one of auto, opencl, numpy"),
         ("[engine]\nengine = 1", "engine.engine=1: must be one of auto, opencl, numpy"),
         ("[publish]\nendpoints = []", "publish.endpoints=[]: Expected `array` of length >= 1"),
-        ("[source]\nchannels = 65", "source.channels=65: Expected `int` <= 64"),
+        ("[source]\nchannels = 4097", "source.channels=4097: Expected `int` <= 4096"),
         ("[analysis", "not valid TOML: "),
     ],
 )
