@@ -1,31 +1,319 @@
-"""A family of stages."""
+"""The family that computes everything: launches before and behind a transform of any length.
+
+Frames go through scratch memory in slices: as many at a time, of as many channels, as fit into a
+bound. What a slice does to an average it leaves in the average's state.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from spectrod.fft.linekernels import LineKernel, aligned, rest_of
+from spectrod.fft.select import make_stage
+from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.transform import halved, steps
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.stage import StftSpec, StftStage, StftTables
+from spectrod.stft.reference import bin_factors
+from spectrod.stft.stage import (
+    FULL_SCALE,
+    Average,
+    Averaging,
+    SampleFormat,
+    Samples,
+    StftSpec,
+    StftTables,
+)
+
+_SLICE_BYTES = 1 << 26
+_CPU_SLICE_BYTES = 1 << 20  # what a core's own cache holds
+_LINE_ALIGN = 16  # complex values: 128 bytes, the longest that memory takes at once
+
+_FORMATS: dict[SampleFormat, int] = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
+_AVERAGING: dict[Averaging, int] = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralParams:
+    """What may differ from device to device.
+
+    Attributes
+    ----------
+    slice_bytes : int
+        Bound of scratch memory; a single frame of one channel may be above it.
+    """
+
+    slice_bytes: int
+
+
+class GeneralStage:
+    """Stage of the family; implements ``spectrod.stft.stage.StftStage``."""
+
+    def __init__(
+        self, context: Context, spec: StftSpec, tables: StftTables, params: GeneralParams
+    ) -> None:
+        self.spec = spec
+        self.params = params
+        self._context = context
+        self._transform = make_stage(context, TransformSpec(spec.nfft, "c2c" if spec.iq else "r2c"))
+        length = spec.nfft if spec.iq else spec.nfft // 2 + 1
+        self._pitch = -(-length // _LINE_ALIGN) * _LINE_ALIGN
+        self._gather = _Gather(context, spec, tables, self._pitch)
+        self._bands = _Bands(context, spec, tables) if spec.n_bands else None
+        self._products = _Products(context, spec, tables)
+
+    def scratch_bytes(self, n_frames: int, channels: int) -> int:
+        """Bytes for a slice's lines, bands, and what the transform itself needs."""
+        return self._slice_bytes(*self._slice(n_frames, channels))
+
+    def launch(  # noqa: PLR0913 - of the interface
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        n_frames: int,
+        channels: int,
+        *,
+        average: Average | None = None,
+        scratch: Any = None,
+    ) -> list[Any]:
+        """Queue the computation, as ``StftStage.launch`` says."""
+        frames_step, channels_step = self._slice(n_frames, channels)
+        parts = self._parts(scratch, frames_step * channels_step)
+        events = []
+        for c, c_end in steps(channels, channels_step):
+            going = average
+            row = 0
+            for f, f_end in steps(n_frames, frames_step):
+                place = _Slice(f, f_end - f, c, c_end - c, row, channels)
+                events += self._launch_slice(out, samples, hop, place, going, parts)
+                row += place.n_frames if going is None else going.rows(place.n_frames)
+                going = self._continued(going, place.n_frames)
+        return events
+
+    def _launch_slice(
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        place: "_Slice",
+        average: Average | None,
+        parts: "_Parts",
+    ) -> list[Any]:
+        lines = place.n_frames * place.n_channels
+        reals = Lines(parts.lines, self._pitch * (1 if self.spec.iq else 2))
+        spectra = Lines(parts.lines, self._pitch)
+        events = [
+            self._gather.launch(parts.lines, samples, hop, place),
+            *self._transform.launch(spectra, reals, lines, 1, 1.0, parts.rest),
+        ]
+        values = spectra
+        if self._bands is not None:
+            values = Lines(parts.bands, self.spec.n_bands)
+            events.append(self._bands.launch(values, spectra, lines))
+        return [*events, self._products.launch(out, values, place, average)]
+
+    def _continued(self, average: Average | None, n_frames: int) -> Average | None:
+        if average is None:
+            return None
+        done = (average.done + n_frames) % average.frames
+        return replace(average, done=done, primed=done > 0 or self.spec.averaging == "exponential")
+
+    def _slice(self, n_frames: int, channels: int) -> tuple[int, int]:
+        """Frames and channels at a time: frames first, channels where a single one does not fit."""
+        limit = self.params.slice_bytes
+        frames = halved(n_frames, lambda count: self._slice_bytes(count, channels) <= limit)
+        if frames > 1:
+            return frames, channels
+        return 1, halved(channels, lambda count: self._slice_bytes(1, count) <= limit)
+
+    def _slice_bytes(self, n_frames: int, channels: int) -> int:
+        lines = n_frames * channels
+        own = aligned(self._lines_bytes(lines)) + aligned(self._bands_bytes(lines))
+        return own + self._transform.scratch_bytes(lines, 1)
+
+    def _lines_bytes(self, lines: int) -> int:
+        return 8 * self._pitch * lines
+
+    def _bands_bytes(self, lines: int) -> int:
+        return 4 * self.spec.n_bands * lines
+
+    def _parts(self, scratch: Any, lines: int) -> "_Parts":
+        first, second = self._lines_bytes(lines), self._bands_bytes(lines)
+        start = aligned(first)
+        return _Parts(
+            self._context.region(scratch, 0, first),
+            self._context.region(scratch, start, second) if second else None,
+            rest_of(self._context, scratch, start + aligned(second)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Frames and channels that go through scratch memory together."""
+
+    frame: int
+    n_frames: int
+    channel: int
+    n_channels: int
+    row: int
+    """The first that these frames finish."""
+    channels: int
+    """Of all slices."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Scratch memory, and what is in it."""
+
+    lines: Any
+    bands: Any
+    rest: Any
+
+
+class _Gather:
+    """Samples to windowed lines."""
+
+    def __init__(self, context: Context, spec: StftSpec, tables: StftTables, pitch: int) -> None:
+        defines = ("FORMAT", _FORMATS[spec.sample_format]), ("IQ", int(spec.iq))
+        self._kernel = LineKernel(context, "stft_frames.cl", "gather_frames", "single", defines)
+        # The kernel takes 24 bits for the upper ones of 32.
+        full_scale = FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
+        self._window = context.table((tables.window / full_scale).astype(np.float32))
+        self._spec = spec
+        self._pitch = pitch if spec.iq else 2 * pitch
+
+    def launch(self, lines: Any, samples: Samples, hop: int, place: _Slice) -> Any:
+        """Queue it; return the event."""
+        spec = self._spec
+        pitches = (samples.pitch, 1) if spec.interleaved else (1, samples.pitch)
+        first = samples.first + place.frame * hop
+        n_lines = place.n_frames * place.n_channels
+        return self._kernel.launch(
+            n_lines, spec.nfft, lines, self._pitch,
+            samples.buffer, place.channel * spec.parts, first, hop, *pitches,
+            self._window, n_lines, place.n_channels, spec.win_length, spec.nfft,
+        )  # fmt: skip
+
+
+class _Bands:
+    """Spectra to sums over their bins' power."""
+
+    def __init__(self, context: Context, spec: StftSpec, tables: StftTables) -> None:
+        assert tables.bands is not None
+        bands = tables.bands
+        starts = np.cumsum(bands.count) - bands.count
+        bins = np.repeat(bands.first - starts, bands.count) + np.arange(len(bands.weights))
+        weights = bands.weights * bin_factors(spec, tables)[bins]
+        self._rows = context.table(np.array([bands.first, bands.count, starts], np.uint64))
+        self._weights = context.table(weights.astype(np.float32))
+        self._spec = spec
+        self._context = context
+        self._items = _band_items(context.device, int(bands.count.mean()))
+        self._group = max(64, self._items)
+        defines = ("IQ", int(spec.iq)), ("BAND_ITEMS", self._items)
+        self._kernel = context.kernel("stft_bands.cl", "sum_bands", defines)
+
+    def launch(self, sums: Lines, spectra: Lines, lines: int) -> Any:
+        """Queue it; return the event."""
+        spec = self._spec
+        self._kernel.set_args(
+            sums.buffer, spectra.buffer, np.uint64(spectra.pitch), self._rows, self._weights,
+            np.uint64(lines), np.uint64(spec.n_bands), np.uint64(spec.nfft),
+        )  # fmt: skip
+        groups = -(-spec.n_bands * self._items // self._group)
+        size = groups * self._group, min(lines, 65535)
+        return self._context.launch(self._kernel, size, (self._group, 1))
+
+
+class _Products:
+    """Spectra or bands' sums to rows of results."""
+
+    def __init__(self, context: Context, spec: StftSpec, tables: StftTables) -> None:
+        weighted = spec.weighted and not spec.n_bands  # those of bands are in the bands' own
+        defines = (
+            ("IQ", int(spec.iq)),
+            ("WEIGHTED", int(weighted)),
+            ("BANDS", int(spec.n_bands > 0)),
+            ("DECIBELS", int(spec.decibels)),
+            ("AVERAGING", _AVERAGING[spec.averaging]),
+        )
+        self._kernel = LineKernel(context, "stft_products.cl", _kernel_of(spec), "single", defines)
+        factors = bin_factors(spec, tables) if weighted else np.ones(1)
+        self._weights = context.table(factors.astype(np.float32))
+        self._spec = spec
+        self._floor_db = np.float32(tables.floor_db)
+        self._smoothing = np.float32(tables.smoothing)
+
+    def launch(self, out: Any, values: Lines, place: _Slice, average: Average | None) -> Any:
+        """Queue it; return the event."""
+        spec = self._spec
+        row_pitch = place.channels * spec.n_values
+        first = place.row * row_pitch + place.channel * spec.n_values
+        target = out, first, row_pitch, spec.n_values, values.buffer, values.pitch
+        lines = place.n_frames * place.n_channels
+        if average is not None:
+            return self._launch_average(target, place, average)
+        factors = (self._weights, self._floor_db) if spec.output == "power" else ()
+        return self._kernel.launch(
+            lines, spec.n_values, *target, lines, place.n_channels, spec.nfft, *factors
+        )
+
+    def _launch_average(self, target: tuple[Any, ...], place: _Slice, average: Average) -> Any:
+        spec, channels, n_rows = self._spec, place.n_channels, average.rows(place.n_frames)
+        is_endless = spec.averaging == "exponential"
+        lines = channels if is_endless else channels * max(1, n_rows)
+        return self._kernel.launch(
+            lines, spec.n_values, *target,
+            place.n_frames, channels, spec.nfft, self._weights, self._floor_db,
+            average.state, place.channel * spec.n_values,
+            average.frames, average.done, int(average.primed),
+            self._smoothing if is_endless else n_rows,
+        )  # fmt: skip
 
 
 class GeneralStft:
-    """None yet."""
+    """Any length, format and product, on every device that transforms."""
 
     name = "general"
 
-    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002
-        """Nothing."""
-        return False
+    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002 - all
+        """Whether it computes this: it does."""
+        return True
 
-    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[Any]:  # noqa: ARG002
-        """None."""
-        return ()
+    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[GeneralParams]:  # noqa: ARG002
+        """Slices that stay in a cache, or are few."""
+        sizes = _CPU_SLICE_BYTES, _SLICE_BYTES
+        return map(GeneralParams, sizes if device.kind == "cpu" else reversed(sizes))
 
     def build(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: Any = None
-    ) -> StftStage:
-        """Refuse."""
-        raise NotImplementedError
+        self,
+        context: Context,
+        spec: StftSpec,
+        tables: StftTables,
+        params: GeneralParams | None = None,
+    ) -> GeneralStage:
+        """Compile, as ``StftFamily.build`` says."""
+        chosen = params or next(iter(self.candidates(spec, context.device)))
+        return GeneralStage(context, spec, tables, chosen)
 
 
 GENERAL = GeneralStft()
+
+
+def _kernel_of(spec: StftSpec) -> str:
+    if spec.output == "complex":
+        return "write_spectra"
+    if spec.averaging == "none":
+        return "write_power"
+    return "smooth_rows" if spec.averaging == "exponential" else "average_rows"
+
+
+def _band_items(device: DeviceInfo, mean_bins: int) -> int:
+    """Power of two: on a CPU barriers cost more than a loop; on a GPU some bins for each item."""
+    if device.kind == "cpu":
+        return 1
+    largest = min(256, device.max_work_group_size)
+    return min(largest, max(8, 1 << (mean_bins // 4).bit_length()))

@@ -109,7 +109,7 @@ class ReferenceStft:
     def __init__(self, spec: StftSpec, tables: StftTables) -> None:
         self.spec = spec
         self._tables = tables
-        self._factors = _bin_factors(spec, tables)
+        self._factors = bin_factors(spec, tables)
 
     def average(self, frames: int) -> HostAverage | None:
         """Start what ``rows`` needs for so many frames a row; None where nothing is averaged."""
@@ -208,8 +208,8 @@ def _two_sided(windowed: Values, nfft: int) -> Values:
     return np.fft.fftshift(np.fft.fft(windowed, nfft), axes=-1)
 
 
-def _bin_factors(spec: StftSpec, tables: StftTables) -> Float64Array:
-    """Weights, halved for the bins of a real spectrum that have no twin."""
+def bin_factors(spec: StftSpec, tables: StftTables) -> Float64Array:
+    """Return the weights, (n_bins,), halved for bins of a real spectrum that have no twin."""
     factors = np.ones(spec.n_bins) if tables.weights is None else np.array(tables.weights)
     if not spec.iq:
         factors[0] /= 2
