@@ -6,6 +6,7 @@ bound. What a slice does to an average it leaves in the average's state.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from spectrod.stft.stage import (
 )
 
 _SLICE_BYTES = 1 << 26
-_CPU_SLICE_BYTES = 1 << 20  # what a core's own cache holds
+_CPU_SLICE_BYTES = 1 << 22  # less costs launches, more costs memory
 _LINE_ALIGN = 16  # complex values: 128 bytes, the longest that memory takes at once
 
 _FORMATS: dict[SampleFormat, int] = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
@@ -60,13 +61,17 @@ class GeneralStage:
         self._transform = make_stage(context, TransformSpec(spec.nfft, "c2c" if spec.iq else "r2c"))
         length = spec.nfft if spec.iq else spec.nfft // 2 + 1
         self._pitch = -(-length // _LINE_ALIGN) * _LINE_ALIGN
+        self._lines_max = halved(
+            max(1, params.slice_bytes // self._lines_bytes(1)),
+            lambda lines: self._slice_bytes(lines) <= params.slice_bytes,
+        )
         self._gather = _Gather(context, spec, tables, self._pitch)
         self._bands = _Bands(context, spec, tables) if spec.n_bands else None
         self._products = _Products(context, spec, tables)
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:
         """Bytes for a slice's lines, bands, and what the transform itself needs."""
-        return self._slice_bytes(*self._slice(n_frames, channels))
+        return self._slice_bytes(prod(self._slice(n_frames, channels)))
 
     def launch(  # noqa: PLR0913 - of the interface
         self,
@@ -122,15 +127,11 @@ class GeneralStage:
         return replace(average, done=done, primed=done > 0 or self.spec.averaging == "exponential")
 
     def _slice(self, n_frames: int, channels: int) -> tuple[int, int]:
-        """Frames and channels at a time: frames first, channels where a single one does not fit."""
-        limit = self.params.slice_bytes
-        frames = halved(n_frames, lambda count: self._slice_bytes(count, channels) <= limit)
-        if frames > 1:
-            return frames, channels
-        return 1, halved(channels, lambda count: self._slice_bytes(1, count) <= limit)
+        """Frames and channels at a time; fewer frames never need more memory."""
+        frames = max(1, min(n_frames, self._lines_max // channels))
+        return frames, min(channels, self._lines_max)
 
-    def _slice_bytes(self, n_frames: int, channels: int) -> int:
-        lines = n_frames * channels
+    def _slice_bytes(self, lines: int) -> int:
         own = aligned(self._lines_bytes(lines)) + aligned(self._bands_bytes(lines))
         return own + self._transform.scratch_bytes(lines, 1)
 
