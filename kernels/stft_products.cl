@@ -18,6 +18,7 @@
 // Source  : Heinzel et al. 2002 for bins without a twin.
 // Error   : that of the transform, one rounding of each factor, and one of each frame's sum.
 
+#include "decibels.clh"
 #include "stft_order.clh"
 
 #if BANDS
@@ -46,8 +47,7 @@ INLINE real power_of(__global const value *restrict line, const ulong v,
 
 INLINE real finished(const real power, const real floor_db) {
 #if DECIBELS
-    const real level = 10 * log10(power);
-    return level < floor_db ? floor_db : level;
+    return decibels(power, floor_db);
 #else
     return power;
 #endif

@@ -1,0 +1,431 @@
+"""Every family of stages on every OpenCL device does what the float64 reference does."""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from spectrod.fft.lengths import is_smooth
+from spectrod.opencl.context import Context
+from spectrod.stft.reference import ReferenceStft
+from spectrod.stft.select import FAMILIES, families, make_stft_stage
+from spectrod.stft.stage import (
+    SAMPLE_BYTES,
+    Average,
+    BandRows,
+    Samples,
+    StftSpec,
+    StftTables,
+)
+from spectrod.stft.tables import kernel_spec
+from spectrod.types import SpectrumSpec
+from spectrod.windows import WINDOW_NAMES
+
+pytestmark = pytest.mark.slow
+
+# A transform in float32 errs by 1.2e-7 to 2e-7 of relative L2 to 2^20 points, power by as much:
+# most of a frame's error is where most of its power is. Bluestein's lengths take three transforms.
+RELATIVE_L2_MAX = 3e-7
+BLUESTEIN_FACTOR = 2.0
+LEVEL_ERROR_MAX_DB = 1e-3
+LEVEL_RANGE_DB = 100.0
+GUARD = np.float32(-12345.5)
+GUARDS = 64
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a stage is asked for: a spec, and where the frames of how many channels lie."""
+
+    spec: StftSpec
+    channels: int = 2
+    hop: int = 77
+    n_frames: int = 9
+    first: int = 5
+    frames: int = 4
+    """Frames a row, where there is an average."""
+    gap: int = 3
+    """Samples between channels that are none of theirs."""
+
+    @property
+    def n_samples(self):
+        return self.first + (self.n_frames - 1) * self.hop + self.spec.win_length
+
+
+def name(launch):
+    spec = launch.spec
+    shown = [f"{spec.nfft}", *(["iq"] if spec.iq else [])]
+    shown += [value for value in (spec.sample_format, spec.output) if value != "float32"]
+    shown += ["interleaved"] * spec.interleaved + ["weights"] * spec.weighted
+    shown += [f"{spec.n_bands}bands"] * bool(spec.n_bands) + ["dB"] * spec.decibels
+    return "-".join([*shown, spec.averaging, f"{launch.channels}x{launch.n_frames}"])
+
+
+@pytest.fixture(scope="module")
+def context(opencl_device):
+    opened = Context(opencl_device)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(4)
+
+
+@pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
+def family(request):
+    return request.param
+
+
+def build(family, context, spec, tables):
+    if not family.supports(spec, context.device):
+        pytest.skip("the family does not compute everything on every device")
+    return family.build(context, spec, tables)
+
+
+def tables_of(spec, rng):
+    """A window with no symmetry, and weights and bands of every size."""
+    taper = rng.uniform(0.5, 1.0, spec.win_length) * np.sin(
+        np.pi * (np.arange(spec.win_length) + 0.5) / spec.win_length
+    )
+    weights = rng.uniform(0.5, 2.0, spec.n_bins) if spec.weighted else None
+    first = np.sort(rng.integers(0, spec.n_bins - 1, spec.n_bands))
+    count = rng.integers(1, np.maximum(2, np.minimum(spec.n_bins - first, spec.n_bins // 3)))
+    bands = BandRows(first, count, rng.uniform(0.0, 1.0, count.sum())) if spec.n_bands else None
+    window = taper / np.sqrt(np.square(taper).sum())
+    return StftTables(window, weights, bands, smoothing=0.3, floor_db=-150.0)
+
+
+def noise(launch, rng):
+    """Samples of a launch's format, (channels * parts, n); int24 as (channels * parts, n, 3)."""
+    spec = launch.spec
+    x = rng.uniform(-0.9, 0.9, (launch.channels * spec.parts, launch.n_samples))
+    if spec.sample_format == "float32":
+        return x.astype(np.float32)
+    if spec.sample_format == "int16":
+        return (x * 2**15).astype(np.int16)
+    integers = (x * 2**31).astype(np.int32)
+    if spec.sample_format == "int32":
+        return integers
+    return np.ascontiguousarray(integers.view(np.uint8).reshape(*x.shape, 4)[..., 1:])
+
+
+def poisoned(launch, x):
+    """The samples as they lie in memory, with what would show around frames and channels."""
+    spec, poison = launch.spec, np.nan if x.dtype.kind == "f" else 127
+    used = np.zeros(launch.n_samples, bool)
+    for frame in range(launch.n_frames):
+        start = launch.first + frame * launch.hop
+        used[start : start + spec.win_length] = True
+    x = x.copy()
+    x[:, ~used] = poison
+    laid = np.moveaxis(x, 0, 1) if spec.interleaved else x
+    memory = np.full((laid.shape[0], laid.shape[1] + launch.gap, *laid.shape[2:]), poison, x.dtype)
+    memory[:, : laid.shape[1]] = laid
+    return memory
+
+
+def guarded(context, values):
+    """Device memory with values, and a few more behind them."""
+    words = np.ravel(values).view(np.float32)
+    return context.table(np.concatenate([words, np.full(GUARDS, GUARD)]))
+
+
+def unguarded(context, buffer, like):
+    """Values of a guarded buffer, the guards having stayed."""
+    words = np.empty(buffer.size // 4, np.float32)
+    context.download(words, buffer)
+    assert (words[-GUARDS:] == GUARD).all()
+    return words[:-GUARDS].view(like.dtype).reshape(like.shape)
+
+
+def run(context, stage, launch, x, cuts=()):
+    """Rows of a launch, or of several that follow each other."""
+    spec = stage.spec
+    memory = poisoned(launch, x)
+    buffer, pitch = context.table(memory), memory.shape[1]
+    dtype = np.complex64 if spec.output == "complex" else np.float32
+    blank = np.zeros((launch.channels, spec.n_values), np.float32)
+    average = None
+    if spec.averaging != "none":
+        average = Average(guarded(context, blank), launch.frames)
+    rows, frame = [], 0
+    for n_frames in (*cuts, launch.n_frames - sum(cuts)):
+        n_rows = n_frames if average is None else average.rows(n_frames)
+        empty = np.zeros((n_rows, *blank.shape), dtype)
+        out = guarded(context, empty)
+        scratch_bytes = stage.scratch_bytes(n_frames, launch.channels)
+        stage.launch(
+            out,
+            Samples(buffer, pitch, launch.first + frame * launch.hop),
+            launch.hop,
+            n_frames,
+            launch.channels,
+            average=average,
+            scratch=context.allocate(scratch_bytes) if scratch_bytes else None,
+        )
+        rows.append(unguarded(context, out, empty))
+        frame += n_frames
+        if average is not None:
+            unguarded(context, average.state, blank)
+            done = frame % launch.frames
+            primed = done > 0 or spec.averaging == "exponential"
+            average = replace(average, done=done, primed=primed)
+    return np.concatenate(rows)
+
+
+def expected_of(launch, tables, x):
+    reference = ReferenceStft(launch.spec, tables)
+    return reference.rows(
+        x, launch.first, launch.hop, launch.n_frames, reference.average(launch.frames)
+    )
+
+
+def assert_right(launch, rows, expected):
+    """Within the limits of power or of levels."""
+    assert rows.shape == expected.shape
+    if launch.spec.decibels:
+        loud = expected > expected.max() - LEVEL_RANGE_DB
+        np.testing.assert_allclose(rows[loud], expected[loud], rtol=0, atol=LEVEL_ERROR_MAX_DB)
+        return
+    factor = 1.0 if is_smooth(launch.spec.nfft, 13) else BLUESTEIN_FACTOR
+    wide = expected.astype(np.complex128 if np.iscomplexobj(expected) else np.float64)
+    error = np.linalg.norm(rows - wide) / np.linalg.norm(wide)
+    assert error <= RELATIVE_L2_MAX * factor
+
+
+def check(family, context, rng, launch):
+    tables = tables_of(launch.spec, rng)
+    stage = build(family, context, launch.spec, tables)
+    x = noise(launch, rng)
+    assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+# Every sort of length: the shortest, powers, odd and even products, primes, twice a prime.
+LENGTHS = [16, 17, 64, 90, 256, 509, 1000, 1022, 2048, 4095, 4096]
+LENGTHS_LONG = [8192, 10007, 16384, 48000, 65536, 3 << 16, 1 << 20]
+
+
+@pytest.mark.parametrize("nfft", LENGTHS)
+def test_lengths(family, context, rng, nfft):
+    """Short and middle ones, with padding and an odd hop."""
+    check(family, context, rng, Launch(StftSpec(nfft, nfft - nfft // 5), hop=nfft // 3 | 1))
+
+
+@pytest.mark.parametrize("nfft", LENGTHS_LONG)
+def test_long_lengths(family, context, rng, nfft):
+    """Few frames suffice."""
+    check(family, context, rng, Launch(StftSpec(nfft, nfft - 3), 1, nfft // 2 + 1, n_frames=3))
+
+
+@pytest.mark.parametrize("nfft", [16, 255, 256, 1024, 65536])
+@pytest.mark.parametrize("output", ["power", "complex"])
+def test_two_sided_spectra(family, context, rng, nfft, output):
+    """Of I/Q signals, in ascending order, odd lengths too."""
+    spec = StftSpec(nfft, nfft - 5, iq=True, output=output)
+    check(family, context, rng, Launch(spec, hop=nfft // 2 + 1, n_frames=5))
+
+
+@pytest.mark.parametrize(
+    ("sample_format", "interleaved", "iq"),
+    [pytest.param(*values, id="-".join(map(str, values)))
+     for values in product(SAMPLE_BYTES, (False, True), (False, True))],
+)  # fmt: skip
+def test_formats_and_layouts(family, context, rng, sample_format, interleaved, iq):
+    """Each sample format, planar and interleaved, real and I/Q, at odd and at even places."""
+    spec = StftSpec(256, 201, sample_format, interleaved, iq)
+    tables = tables_of(spec, rng)
+    stage = build(family, context, spec, tables)
+    for first, hop, gap, channels in ((5, 77, 3, 3), (4, 78, 2, 2)):
+        launch = Launch(spec, channels, hop, first=first, gap=gap)
+        x = noise(launch, rng)
+        assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+PRODUCTS = [
+    {"output": "complex"},
+    {"decibels": True},
+    {"weighted": True},
+    {"weighted": True, "decibels": True},
+    {"n_bands": 9},
+    {"n_bands": 40, "weighted": True},
+    {"n_bands": 9, "decibels": True},
+    {"averaging": "mean"},
+    {"averaging": "max"},
+    {"averaging": "min", "weighted": True},
+    {"averaging": "exponential"},
+    {"averaging": "exponential", "decibels": True},
+    {"averaging": "mean", "n_bands": 9, "decibels": True},
+    {"averaging": "exponential", "n_bands": 9, "weighted": True},
+    {"averaging": "max", "iq": True, "n_bands": 9},
+    {"averaging": "min", "iq": True, "decibels": True, "weighted": True},
+]
+
+
+@pytest.mark.parametrize("wanted", PRODUCTS, ids=lambda wanted: "-".join(map(str, wanted)))
+@pytest.mark.parametrize("nfft", [100, 512])
+def test_products(family, context, rng, wanted, nfft):
+    """Weights, bands, averages and levels, alone and one after the other; launches may be cut."""
+    launch = Launch(StftSpec(nfft, nfft - 7, **wanted), 3, n_frames=23)
+    tables = tables_of(launch.spec, rng)
+    stage = build(family, context, launch.spec, tables)
+    x = noise(launch, rng)
+    whole = run(context, stage, launch, x)
+    assert_right(launch, whole, expected_of(launch, tables, x))
+    for cuts in ((1, 1, 1, 2, 7), (17,), (4, 8)):
+        np.testing.assert_array_equal(run(context, stage, launch, x, cuts), whole)
+
+
+@pytest.mark.parametrize("averaging", ["mean", "exponential"])
+def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averaging):
+    """Then none is written, and the state has what came so far."""
+    launch = Launch(StftSpec(64, 64, averaging=averaging), 2, n_frames=5, frames=20)
+    tables = tables_of(launch.spec, rng)
+    stage = build(family, context, launch.spec, tables)
+    x = noise(replace(launch, n_frames=20), rng)
+    assert run(context, stage, launch, x[:, : launch.n_samples], (2,)).shape == (0, 2, 33)
+    launch = replace(launch, n_frames=20)
+    whole = run(context, stage, launch, x)
+    assert_right(launch, whole, expected_of(launch, tables, x))
+    np.testing.assert_array_equal(run(context, stage, launch, x, (5, 3)), whole)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_results_are_those_of_the_frame_alone(family, context, rng, interleaved):
+    """Bit for bit: whatever the cuts, the hop, the place, and the number of channels."""
+    spec = StftSpec(256, 250, interleaved=interleaved)
+    stage = build(family, context, spec, tables_of(spec, rng))
+    launch = Launch(spec, 5, hop=31, n_frames=37, first=3)
+    x = noise(launch, rng)
+    whole = run(context, stage, launch, x)
+    for cuts in ((1,), (16, 16), (5, 11, 2)):
+        np.testing.assert_array_equal(run(context, stage, launch, x, cuts), whole)
+    every_third = replace(launch, hop=93, n_frames=13)
+    np.testing.assert_array_equal(run(context, stage, every_third, x), whole[::3])
+    later = replace(launch, first=3 + 31 * 6, n_frames=31)
+    np.testing.assert_array_equal(run(context, stage, later, x), whole[6:])
+    moved = replace(launch, first=8)
+    padded = np.concatenate([np.zeros((5, 5), np.float32), x], 1)
+    np.testing.assert_array_equal(run(context, stage, moved, padded), whole)
+    for channels in ([2], [4, 0], [0, 1, 2]):
+        some = run(context, stage, replace(launch, channels=len(channels)), x[channels])
+        np.testing.assert_array_equal(some, whole[:, channels])
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_numbers_of_channels(family, context, rng, interleaved):
+    """From one to many, also none that lanes or groups divide."""
+    spec = StftSpec(128, 100, interleaved=interleaved)
+    tables = tables_of(spec, rng)
+    stage = build(family, context, spec, tables)
+    for channels in (1, 2, 3, 7, 16, 33, 64):
+        launch = Launch(spec, channels, n_frames=5)
+        x = noise(launch, rng)
+        assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+@pytest.mark.parametrize("nfft", [16, 60, 1024])
+@pytest.mark.parametrize("win_length", [1, 2, 15, 16])
+def test_short_windows_and_far_hops(family, context, rng, nfft, win_length):
+    """Padded to many times their length, one sample apart or with gaps between them."""
+    spec = StftSpec(nfft, win_length)
+    tables = tables_of(spec, rng)
+    stage = build(family, context, spec, tables)
+    for hop in (1, win_length, 10 * nfft + 1):
+        launch = Launch(spec, 2, hop, n_frames=18)
+        x = noise(launch, rng)
+        assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+@pytest.mark.parametrize("window", [name for name in WINDOW_NAMES if ":" not in name])
+def test_windows_and_scales(family, context, rng, window):
+    """As users ask for them, from the density of noise to the level of a tone."""
+    for scaling in ("density", "dbfs"):
+        wanted = SpectrumSpec(48e3, 2, window, 500, 99, 512, scaling)
+        spec, tables = kernel_spec(wanted, "int16")
+        stage = build(family, context, spec, tables)
+        launch = Launch(spec, hop=wanted.hop)
+        x = noise(launch, rng)
+        assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+@pytest.mark.parametrize("bands", ["octave", "third-octave", "mel:20"])
+def test_named_bands_and_weightings(family, context, rng, bands):
+    """A-weighted levels in bands, averaged as a sound level meter does."""
+    wanted = SpectrumSpec(
+        48e3, 2, "hann", 1000, 480, 1024, "dbfs",
+        weighting="A", bands=bands, averaging="exponential", averaging_frames=3,
+    )  # fmt: skip
+    spec, tables = kernel_spec(wanted)
+    launch = Launch(spec, hop=wanted.hop, frames=3)
+    stage = build(family, context, spec, tables)
+    x = noise(launch, rng)
+    assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
+
+
+def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
+    """What a bin errs by is small beside the loudest, wherever it is."""
+    spec = StftSpec(1024, 1024, output="complex")
+    tables = StftTables(np.hanning(1024) / 512)
+    stage = build(family, context, spec, tables)
+    launch = Launch(spec, hop=511)
+    n = np.arange(launch.n_samples)
+    tones = [0.9 * np.sin(0.7 * n), 1e-5 * np.sin(0.3 * n)]
+    x = np.array(tones, np.float32) + 1e-6 * rng.standard_normal((2, len(n))).astype(np.float32)
+    rows, expected = run(context, stage, launch, x), expected_of(launch, tables, x)
+    for channel in range(2):
+        errors = np.abs(rows[:, channel] - expected[:, channel])
+        assert errors.max() <= RELATIVE_L2_MAX * np.abs(expected[:, channel]).max()
+
+
+@pytest.mark.parametrize("wanted", [{}, {"n_bands": 9}, {"averaging": "max"}])
+@pytest.mark.parametrize("nfft", [90, 256])
+def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, nfft):
+    """NaN in one frame of one channel makes that frame's row NaN, and changes no other."""
+    launch = Launch(StftSpec(nfft, nfft, **wanted), 3, hop=nfft, n_frames=20)
+    stage = build(family, context, launch.spec, tables_of(launch.spec, rng))
+    x = noise(launch, rng)
+    clean = run(context, stage, launch, x)
+    x[1, launch.first + 7 * nfft + 11] = np.nan
+    rows = run(context, stage, launch, x)
+    touched = 7 // (launch.frames if "averaging" in wanted else 1)
+    assert np.isnan(rows[touched, 1]).all()
+    rows[touched, 1] = clean[touched, 1]
+    np.testing.assert_array_equal(rows, clean)
+
+
+def test_levels_of_silence_and_of_no_number(family, context, rng):
+    """Silence has the lowest level there is, NaN has none."""
+    launch = Launch(StftSpec(128, 128, decibels=True), 3)
+    tables = tables_of(launch.spec, rng)
+    stage = build(family, context, launch.spec, tables)
+    x = noise(launch, rng)
+    x[1], x[2, -1] = 0.0, np.nan
+    rows = run(context, stage, launch, x)
+    assert (rows[:, 1] == tables.floor_db).all()
+    assert np.isnan(rows[-1, 2]).all()
+    assert np.isfinite(rows[:-1]).all()
+
+
+def test_the_choice_is_among_those_that_can(context, rng):
+    """The last family computes everything; the first of those that can is taken."""
+    spec = StftSpec(101, 101)
+    able = families(spec, context.device)
+    assert able[-1] is FAMILIES[-1]
+    tables = tables_of(spec, rng)
+    chosen = make_stft_stage(context, spec, tables)
+    assert type(chosen) is type(able[0].build(context, spec, tables))
+
+
+def test_every_candidate_is_right(family, context, rng):
+    """What a tuner may try computes the same spectra."""
+    launch = Launch(StftSpec(240, 240), hop=119)
+    tables = tables_of(launch.spec, rng)
+    build(family, context, launch.spec, tables)
+    x = noise(launch, rng)
+    expected = expected_of(launch, tables, x)
+    for params in list(family.candidates(launch.spec, context.device))[:4]:
+        stage = family.build(context, launch.spec, tables, params)
+        assert_right(launch, run(context, stage, launch, x), expected)
