@@ -97,15 +97,25 @@ INLINE real joined(const real state, const real power, const real smoothing) {
 #endif
 }
 
-// What a value has come to after frames begin to end - 1, in their order, from where it was, or
-// from the first of them on.
-INLINE real accumulated(__global const real *was, __global const value *restrict line,
-                              const ulong frame_pitch, ulong begin, const ulong end, const ulong v,
-                              __global const real *restrict weights, const ulong nfft) {
-    real state = was ? was[v] : power_of(line + begin++ * frame_pitch, v, weights, nfft);
-    for (; begin < end; begin++)
-        state = joined(state, power_of(line + begin * frame_pitch, v, weights, nfft), 0);
+// What a value has come to after frames begin to end - 1, in their order, from where it was.
+INLINE real continued(real state, __global const value *restrict line,
+                            const ulong frame_pitch, const ulong begin, const ulong end,
+                            const ulong v, __global const real *restrict weights, const ulong nfft,
+                            const real smoothing) {
+    for (ulong f = begin; f < end; f++)
+        state = joined(state, power_of(line + f * frame_pitch, v, weights, nfft), smoothing);
     return state;
+}
+
+// The same from where was says, or where there is none from the first of the frames on.
+INLINE real accumulated(__global const real *was, __global const value *restrict line,
+                              const ulong frame_pitch, const ulong begin, const ulong end,
+                              const ulong v, __global const real *restrict weights,
+                              const ulong nfft, const real smoothing) {
+    if (was)
+        return continued(was[v], line, frame_pitch, begin, end, v, weights, nfft, smoothing);
+    const real one = power_of(line + begin * frame_pitch, v, weights, nfft);
+    return continued(one, line, frame_pitch, begin + 1, end, v, weights, nfft, smoothing);
 }
 
 // Over rows, n_rows of which are finished, times channels; at least one row. Who makes row 0 makes
@@ -129,11 +139,11 @@ average_rows(__global real *restrict out, const ulong first, const ulong row_pit
         for (size_t v = get_global_id(0); v < n_values; v += get_global_size(0)) {
             if (row < n_rows)
                 out[first + row * row_pitch + channel * n_values + v] = finished(
-                    accumulated(was, line, frame_pitch, begin, end, v, weights, nfft) / share,
+                    accumulated(was, line, frame_pitch, begin, end, v, weights, nfft, 0) / share,
                     floor_db);
             if (row == 0 && unfinished < n_frames)
                 own[v] = accumulated(n_rows ? 0 : was, line, frame_pitch, unfinished, n_frames, v,
-                                     weights, nfft);
+                                     weights, nfft, 0);
         }
     }
 }
@@ -145,23 +155,25 @@ smooth_rows(__global real *restrict out, const ulong first, const ulong row_pitc
             const ulong n_frames, const ulong channels, const ulong nfft,
             __global const real *restrict weights, const real floor_db, __global real *state,
             const ulong state_first, const ulong frames, const ulong done, const ulong primed,
-            const real smoothing) {
-    for (size_t c = get_global_id(1); c < channels; c += get_global_size(1))
+            const ulong n_rows, const real smoothing) {
+    for (size_t c = get_global_id(1); c < channels; c += get_global_size(1)) {
+        __global const value *line = lines + c * pitch;
+        __global real *own = state + state_first + c * n_values;
+        __global real *row = out + first + c * n_values;
+        const ulong first_end = min(frames - done, n_frames);
         for (size_t v = get_global_id(0); v < n_values; v += get_global_size(0)) {
-            __global real *own = state + state_first + c * n_values + v;
-            __global real *row = out + first + c * n_values + v;
-            real average = primed ? *own : 0;
-            ulong count = done;
-            for (size_t f = 0; f < n_frames; f++) {
-                const real power = power_of(lines + (f * channels + c) * pitch, v, weights, nfft);
-                average = f || primed ? joined(average, power, smoothing) : power;
-                if (++count == frames) {
-                    *row = finished(average, floor_db);
-                    row += row_pitch;
-                    count = 0;
-                }
+            real average = accumulated(primed ? own : 0, line, channels * pitch, 0, first_end, v,
+                                       weights, nfft, smoothing);
+            ulong end = first_end;
+            for (ulong r = 0; r < n_rows; r++) {
+                row[r * row_pitch + v] = finished(average, floor_db);
+                const ulong begin = end;
+                end = min(begin + frames, n_frames);
+                average = continued(average, line, channels * pitch, begin, end, v, weights, nfft,
+                                    smoothing);
             }
-            *own = average;
+            own[v] = average;
         }
+    }
 }
 #endif

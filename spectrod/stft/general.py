@@ -270,8 +270,8 @@ class _Products:
             lines, spec.n_values, *target,
             place.n_frames, channels, spec.nfft, self._weights, self._floor_db,
             average.state, place.channel * spec.n_values,
-            average.frames, average.done, int(average.primed),
-            self._smoothing if is_endless else n_rows,
+            average.frames, average.done, int(average.primed), n_rows,
+            *([self._smoothing] if is_endless else []),
         )  # fmt: skip
 
 
