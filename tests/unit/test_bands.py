@@ -1,0 +1,141 @@
+"""Bands: where they lie, and what of each bin is theirs."""
+
+import numpy as np
+import pytest
+
+from spectrod.bands import get_bands
+from spectrod.errors import ConfigError
+
+FS, NFFT = 48000.0, 8192
+
+
+def matrix(bands, nfft):
+    """The shares as a dense (bands, bins) matrix."""
+    dense = np.zeros((len(bands), nfft // 2 + 1))
+    rows = np.split(bands.shares, np.cumsum(bands.count)[:-1])
+    for row, first, shares in zip(dense, bands.first, rows, strict=True):
+        row[first : first + len(shares)] = shares
+    return dense
+
+
+def test_octaves_are_the_standards():
+    """Exact mid-band frequencies are powers of 10^0.3 times 1 kHz, edges half a band away."""
+    bands = get_bands("octave", FS, NFFT)
+    np.testing.assert_allclose(bands.centre, 1000.0 * 10.0 ** (0.3 * np.arange(-6, 5)))
+    np.testing.assert_allclose(bands.upper / bands.lower, 10.0**0.3)
+    np.testing.assert_allclose(bands.lower * bands.upper, bands.centre**2)
+
+
+def test_third_octaves_are_decades_in_ten():
+    """Three of them are an octave, ten a decade, and one is at 1 kHz."""
+    centres = get_bands("third-octave", FS, NFFT).centre
+    exact = 10.0 ** (np.round(10.0 * np.log10(centres)) / 10.0)
+    np.testing.assert_allclose(centres, exact, rtol=1e-12)
+    assert np.isclose(centres, 1000.0).sum() == 1
+    assert centres[-1] == pytest.approx(19952.6, abs=0.1)
+
+
+@pytest.mark.parametrize(("fraction", "offset"), [(1, 0.0), (2, 0.5), (3, 0.0), (12, 0.5)])
+def test_even_fractions_are_half_a_band_off(fraction, offset):
+    """An even number of bands an octave has an edge at 1 kHz, an odd one a centre."""
+    centres = get_bands(f"octave/{fraction}", FS, NFFT).centre
+    steps = fraction * np.log10(centres / 1000.0) / 0.3
+    np.testing.assert_allclose(steps - offset, np.round(steps - offset), atol=1e-9)
+
+
+@pytest.mark.parametrize("nfft", [8192, 8191, 1000, 65536])
+@pytest.mark.parametrize("name", ["octave", "third-octave", "octave/24", "millidecade"])
+def test_neighbours_share_what_an_edge_cuts(name, nfft):
+    """All bins between the first and the last edge belong to bands, wholly and once."""
+    fs = 48000.0 if name != "millidecade" else min(nfft, 48000.0)
+    bands = get_bands(name, fs, nfft)
+    np.testing.assert_allclose(bands.lower[1:], bands.upper[:-1])
+    total = matrix(bands, nfft).sum(axis=0)
+    frequencies = np.arange(nfft // 2 + 1) * fs / nfft
+    half = fs / nfft / 2.0
+    inside = (frequencies - half >= bands.lower[0]) & (frequencies + half <= bands.upper[-1])
+    np.testing.assert_allclose(total[inside], 1.0, atol=1e-9)
+    assert total.max() <= 1.0 + 1e-9
+    assert not total[frequencies + half < bands.lower[0]].any()
+    assert not total[frequencies - half > bands.upper[-1]].any()
+    assert (bands.count >= 1).all()
+    assert bands.shares.min() > 0.0
+
+
+def test_flat_density_gives_the_width():
+    """Of a flat density the sum over a band is its width, also where bins at the ends are halves."""
+    for name, nfft in (("third-octave", NFFT), ("octave/3", 8191), ("millidecade", 48000)):
+        bands = get_bands(name, FS, nfft)
+        extents = np.full(nfft // 2 + 1, FS / nfft)
+        extents[0] /= 2.0
+        if nfft % 2 == 0:
+            extents[-1] /= 2.0
+        np.testing.assert_allclose(matrix(bands, nfft) @ extents, bands.width, rtol=1e-9)
+
+
+def test_bands_above_nyquist_or_below_a_bin_are_left_out():
+    """Half a band has no level, nor has one that no bin is narrower than."""
+    bands = get_bands("octave", 44100.0, 1024)
+    assert bands.upper[-1] <= 22050.0 < bands.upper[-1] * 10.0**0.3
+    assert bands.width[0] >= 44100.0 / 1024 > bands.width[0] / 10.0**0.3
+
+
+def test_millidecades_begin_with_single_hertz():
+    """1 Hz bands to 455 Hz, then a thousand a decade, without a gap (Martin et al. 2021)."""
+    bands = get_bands("millidecade", FS, 48000)
+    np.testing.assert_array_equal(bands.centre[:456], np.arange(456))
+    np.testing.assert_allclose(bands.centre[456:458], [456.037, 457.088], atol=1e-3)
+    np.testing.assert_allclose(bands.width[1:456], 1.0)
+    assert (bands.lower[0], bands.upper[0], bands.upper[455]) == (0.0, 0.5, 455.5)
+    np.testing.assert_array_equal(bands.first[:456], np.arange(456))
+    np.testing.assert_array_equal(bands.count[:456], 1)
+    np.testing.assert_allclose(bands.centre[-1] / bands.centre[-1001], 10.0)
+
+
+def test_mel_centres_are_slaneys():
+    """Linear to 1 kHz, then in steps of ln(6.4) / 27; the values are those of his 40 filters."""
+    centres = get_bands("mel:38", 22050.0, 2048).centre
+    np.testing.assert_allclose(centres[:3], [85.317, 170.635, 255.952], atol=1e-3)
+    np.testing.assert_allclose(centres[10:13], [938.490, 1024.856, 1119.114], atol=1e-3)
+    np.testing.assert_allclose(centres[-1], 10096.408, atol=1e-3)
+
+
+def test_mel_bands_are_triangles():
+    """One at the centre, nothing at the neighbours' centres, and the width is the area."""
+    nfft = 1 << 16
+    bands = get_bands("mel:24", FS, nfft)
+    frequencies = np.arange(nfft // 2 + 1) * FS / nfft
+    for row, lower, centre, upper in zip(
+        matrix(bands, nfft), bands.lower, bands.centre, bands.upper, strict=True
+    ):
+        triangle = np.interp(frequencies, [lower, centre, upper], [0.0, 1.0, 0.0])
+        np.testing.assert_allclose(row, triangle, atol=1e-12)
+    areas = matrix(bands, nfft).sum(axis=1) * FS / nfft
+    np.testing.assert_allclose(areas, bands.width, rtol=1e-4)
+
+
+def test_bands_are_shared_and_read_only():
+    """Nobody can change a table under another's hands."""
+    bands = get_bands("octave", FS, NFFT)
+    assert get_bands("octave", FS, NFFT) is bands
+    with pytest.raises(ValueError, match="read-only"):
+        bands.shares[0] = 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "nfft", "message"),
+    [
+        ("bark", 4096, "bands='bark': must be octave, third-octave, octave/B, mel:N or millidecade"),
+        ("octave/0", 4096, "bands='octave/0': '0' must be a whole number, 1 to 96"),
+        ("octave/3.5", 4096, r"bands='octave/3.5': '3.5' must be a whole number, 1 to 96"),
+        ("mel:", 4096, "bands='mel:': '' must be a whole number, 1 to 1024"),
+        ("mel:2000", 4096, "bands='mel:2000': '2000' must be a whole number, 1 to 1024"),
+        ("mel:128", 256, r"bands='mel:128': band 0, 0 to \S+ Hz, has no bin: must be fewer bands"),
+        ("octave/96", 16, "bands='octave/96': none lies below fs/2=24000 Hz and is as wide as a"),
+        ("millidecade", 32768, "bins are 1.46484 Hz wide, must be 1 Hz or less: nfft=32768 must"),
+    ],
+)
+def test_rules(name, nfft, message):
+    """A broken rule names the value and the rule."""
+    with pytest.raises(ConfigError, match=message):
+        get_bands(name, FS, nfft)
