@@ -1,31 +1,145 @@
-"""A family of stages."""
+"""Spectra with vectors for registers: a work-item computes whole frames. The family for CPUs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from spectrod.errors import ConfigError, DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.stage import StftSpec, StftStage, StftTables
+from spectrod.stft.simd_shapes import SimdShape, complex_length, shapes
+from spectrod.stft.simd_tables import simd_tables
+from spectrod.stft.stage import Average, Samples, StftSpec, StftTables
+
+# Work-items for each core, so that one that is held up keeps the others waiting a little only.
+_ITEMS_PER_UNIT = 4
+# Bytes of scratch in all; on processors of many cores less of them work at very long frames.
+_SCRATCH_BYTES_MAX = 1 << 28
+
+
+class SimdStftStage:
+    """Stage of the family.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+    spec : StftSpec
+        What it computes.
+    tables : StftTables
+        With which numbers.
+    shape : SimdShape
+        How.
+
+    Raises
+    ------
+    ConfigError
+        If the shape is of another length.
+    DeviceError
+        If the device has not got what is needed.
+    KernelBuildError
+        If the kernel does not compile.
+    """
+
+    def __init__(
+        self, context: Context, spec: StftSpec, tables: StftTables, shape: SimdShape
+    ) -> None:
+        if shape.length != complex_length(spec):
+            raise ConfigError(
+                f"{shape}: must make the complex length {complex_length(spec)} of nfft={spec.nfft}"
+            )
+        self.spec = spec
+        self.shape = shape
+        self._context = context
+        self._kernel = context.kernel("stft_simd.cl", "stft_simd", shape.defines(spec))
+        self._tables = [context.table(table) for table in simd_tables(spec, tables, shape)]
+        for index, table in enumerate(self._tables, 2):
+            self._kernel.set_arg(index, table)
+        self._kernel.set_arg(21, np.float32(tables.smoothing))
+        self._kernel.set_arg(22, np.float32(tables.floor_db))
+        self._items_max = self._most_items()
+
+    def scratch_bytes(self, n_frames: int, channels: int) -> int:
+        """Where a frame is too long for private memory: a place for one for each core."""
+        if not self.shape.needs_scratch(self.spec):
+            return 0
+        return min(self._items_max, n_frames * channels) * self.shape.own_bytes(self.spec)
+
+    def launch(  # noqa: PLR0913 - as StftStage says
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        n_frames: int,
+        channels: int,
+        *,
+        average: Average | None = None,
+        scratch: Any = None,
+    ) -> list[Any]:
+        """Queue the computation, as ``StftStage.launch`` says."""
+        tasks = channels * self._tasks(n_frames, average)
+        chunk = -(-tasks // self._items_max)
+        kernel = self._kernel
+        kernel.set_arg(0, out)
+        kernel.set_arg(1, samples.buffer)
+        kernel.set_arg(9, average.state if average else None)
+        kernel.set_arg(10, scratch if self.shape.needs_scratch(self.spec) else None)
+        counts = (
+            n_frames,
+            channels,
+            samples.pitch,
+            samples.first,
+            hop,
+            average.frames if average else 1,
+            average.done if average else 0,
+            int(average.primed) if average else 0,
+            tasks,
+            chunk,
+        )
+        for index, count in enumerate(counts, 11):
+            kernel.set_arg(index, np.uint64(count))
+        return [self._context.launch(kernel, (-(-tasks // chunk),), (1,))]
+
+    def _tasks(self, n_frames: int, average: Average | None) -> int:
+        """Pieces of a channel's work that depend on nothing else."""
+        if self.spec.averaging == "exponential":
+            return 1
+        if average:
+            return -(-(average.done + n_frames) // average.frames)
+        return n_frames if self.shape.columns else -(-n_frames // self.shape.lanes)
+
+    def _most_items(self) -> int:
+        units = self._context.device.compute_units
+        if self.shape.needs_scratch(self.spec):
+            return max(1, min(units, _SCRATCH_BYTES_MAX // self.shape.own_bytes(self.spec)))
+        return _ITEMS_PER_UNIT * units
 
 
 class SimdStft:
-    """None yet."""
+    """Vector kernels: transforms with no prime factor above 13, real ones of even length."""
 
     name = "simd"
 
-    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002
-        """Nothing."""
-        return False
+    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
+        """Whether the device is a CPU and the length is one of those."""
+        return next(iter(self.candidates(spec, device)), None) is not None
 
-    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[Any]:  # noqa: ARG002
-        """None."""
-        return ()
+    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[SimdShape]:
+        """Lanes as columns and as frames, of both widths, with the best cuts of the rows each."""
+        if device.kind == "cpu":
+            yield from shapes(spec)
 
     def build(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: Any = None
-    ) -> StftStage:
-        """Refuse."""
-        raise NotImplementedError
+        self, context: Context, spec: StftSpec, tables: StftTables, params: SimdShape | None = None
+    ) -> SimdStftStage:
+        """Compile the stage, as ``StftFamily.build`` says."""
+        shape = params or next(iter(self.candidates(spec, context.device)), None)
+        if shape is None:
+            raise DeviceError(
+                f"nfft={spec.nfft}: no vector kernel for these frames on {context.device.label}"
+            )
+        return SimdStftStage(context, spec, tables, shape)
 
 
 SIMD = SimdStft()

@@ -1,0 +1,183 @@
+"""Shapes of ``stft_simd.cl``: how the lanes and the passes share the work of a frame."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from spectrod.errors import ConfigError
+from spectrod.fft.radices import RADICES, radix_lists
+from spectrod.fft.simd import PASSES_MAX
+from spectrod.opencl.source import Defines
+from spectrod.stft.stage import StftSpec
+
+LANES = (16, 8)
+"""Of a vector of float32."""
+
+_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
+# Private memory is the stack of a driver's thread (2 or 8 MiB as a rule).
+_PRIVATE_BYTES_MAX = 1 << 20
+_OWN_BYTES_MAX = 1 << 28
+# Shorter frames than this go several at a time.
+_COLUMNS_LENGTH_MIN = 128
+_CUTS_MAX = 3
+# Measured; the radices that are not here took half their number or more.
+_PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
+_FORMATS = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
+_AVERAGES = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class SimdShape:
+    """Shape of ``stft_simd.cl``.
+
+    Attributes
+    ----------
+    lanes : int
+        Of a vector: 8 or 16.
+    radices : tuple of int
+        Of the passes over the rows, 2 to 16, or 1 alone.
+    columns : bool
+        True: the lanes are columns of one frame, whose complex length is lanes times the product of
+        the radices, and at least the square of lanes. False: they are frames, of the product alone,
+        which is at least lanes.
+    staged : bool
+        Whether columns are copied to memory of the work-item first.
+
+    Raises
+    ------
+    ConfigError
+        With the name, the value and the rule, if one is broken.
+    """
+
+    lanes: int
+    radices: tuple[int, ...]
+    columns: bool
+    staged: bool = True
+
+    def __post_init__(self) -> None:
+        if self.lanes not in LANES:
+            raise ConfigError(f"lanes={self.lanes}: must be 8 or 16")
+        if not 1 <= len(self.radices) <= PASSES_MAX or not _RADICES.issuperset(self.radices):
+            raise ConfigError(
+                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(_RADICES)}"
+            )
+        if prod(self.radices) < self.lanes:
+            raise ConfigError(
+                f"radices={self.radices}: must multiply to lanes={self.lanes} or more"
+            )
+
+    @property
+    def length(self) -> int:
+        """Length of the complex transform."""
+        return prod(self.radices) * (self.lanes if self.columns else 1)
+
+    @property
+    def steps(self) -> int:
+        """Butterflies of the last pass."""
+        return prod(self.radices[:-1])
+
+    def own_values(self, spec: StftSpec) -> int:
+        """Pairs of vectors in a work-item's memory."""
+        scalars = (self._column_scalars if self.columns else self._line_scalars)(spec)
+        return -(-scalars // (2 * self.lanes))
+
+    def own_bytes(self, spec: StftSpec) -> int:
+        """Memory of a work-item [bytes]."""
+        return self.own_values(spec) * 8 * self.lanes
+
+    def needs_scratch(self, spec: StftSpec) -> bool:
+        """Whether that is too much for private memory."""
+        return self.own_bytes(spec) > _PRIVATE_BYTES_MAX
+
+    def defines(self, spec: StftSpec) -> Defines:
+        """Names and values for the compiler, in a fixed order."""
+        *others, last = self.radices
+        others += [1] * (PASSES_MAX - 1 - len(others))
+        return (
+            ("N", self.length),
+            ("LANES", self.lanes),
+            ("COLUMNS", int(self.columns)),
+            *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)),
+            ("RADIX_LAST", last),
+            ("STAGED", int(self.staged)),
+            ("SCRATCH", int(self.needs_scratch(spec))),
+            ("OWN_VALUES", self.own_values(spec)),
+            ("PARTS", spec.parts),
+            ("WIN", spec.win_length),
+            ("FORMAT", _FORMATS[spec.sample_format]),
+            ("INTERLEAVED", int(spec.interleaved)),
+            ("COMPLEX_OUT", int(spec.output == "complex")),
+            ("WEIGHTED", int(spec.weighted)),
+            ("DECIBELS", int(spec.decibels)),
+            ("BANDS", spec.n_bands),
+            ("AVERAGE", _AVERAGES[spec.averaging]),
+        )
+
+    def _column_scalars(self, spec: StftSpec) -> int:
+        averaged = spec.averaging != "none"
+        return (
+            2 * self.length * (1 + self.staged)
+            + (self._padded(spec.n_bins) if spec.n_bands or averaged else 0)
+            + (self._padded(spec.n_bands) if spec.n_bands else 0)
+            + (self._padded(spec.n_values) if averaged else 0)
+        )
+
+    def _line_scalars(self, spec: StftSpec) -> int:
+        rows = 2 * self.length + spec.n_bins * (spec.value_bytes // 4) + spec.n_bands
+        averages = self._padded(spec.n_values) if spec.averaging != "none" else 0
+        return rows * self.lanes + averages
+
+    def _padded(self, count: int) -> int:
+        """Scalars of a row of which whole vectors are read from any place on."""
+        return (count + 2 * self.lanes - 1) // self.lanes * self.lanes
+
+
+def complex_length(spec: StftSpec) -> int:
+    """Length of the transform of a frame: every two real samples count as a complex value."""
+    return spec.nfft if spec.iq else spec.nfft // 2
+
+
+def shapes(spec: StftSpec) -> Iterator[SimdShape]:
+    """Shapes worth a try, the untuned choice first; none where nfft has a large prime or is odd."""
+    if spec.nfft % 2 and not spec.iq:
+        return
+    for make in (_columns, _lines):
+        for lanes in LANES:
+            for shape in make(spec, lanes):
+                if shape.own_bytes(spec) <= _OWN_BYTES_MAX:
+                    yield shape
+
+
+def _columns(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
+    length = complex_length(spec)
+    if length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
+        return
+    for cut in _cuts(length // lanes)[:_CUTS_MAX]:
+        if _may_be_direct(spec):
+            yield SimdShape(lanes, cut, columns=True, staged=False)
+        yield SimdShape(lanes, cut, columns=True)
+
+
+def _may_be_direct(spec: StftSpec) -> bool:
+    """Whether the samples of a frame are neighbours, and the window has them all."""
+    return not spec.interleaved and spec.win_length == spec.nfft
+
+
+def _lines(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
+    length = complex_length(spec)
+    if length >= lanes:
+        for cut in _cuts(length)[:_CUTS_MAX]:
+            yield SimdShape(lanes, cut, columns=False)
+
+
+@cache
+def _cuts(rows: int) -> list[tuple[int, ...]]:
+    """Ways to cut the rows, the least work by a rough count first, the largest radix first."""
+    cuts = [cut for cut in radix_lists(rows, passes_max=PASSES_MAX) if _RADICES.issuperset(cut)]
+    return sorted(cuts, key=lambda cut: (sum(map(_pass_work, cut)), cut))
+
+
+def _pass_work(radix: int) -> float:
+    """Rough cost of a pass, on processors with 16 or 32 vector registers, which prefer it small."""
+    return _PASS_WORK.get(radix, radix / 2.0)
