@@ -63,7 +63,7 @@ def test_neighbours_share_what_an_edge_cuts(name, nfft):
 
 
 def test_flat_density_gives_the_width():
-    """Of a flat density the sum over a band is its width, also where bins at the ends are halves."""
+    """Of a flat density the sum over a band is its width, also where the last bins are halves."""
     for name, nfft in (("third-octave", NFFT), ("octave/3", 8191), ("millidecade", 48000)):
         bands = get_bands(name, FS, nfft)
         extents = np.full(nfft // 2 + 1, FS / nfft)
@@ -125,7 +125,11 @@ def test_bands_are_shared_and_read_only():
 @pytest.mark.parametrize(
     ("name", "nfft", "message"),
     [
-        ("bark", 4096, "bands='bark': must be octave, third-octave, octave/B, mel:N or millidecade"),
+        (
+            "bark",
+            4096,
+            "bands='bark': must be octave, third-octave, octave/B, mel:N or millidecade",
+        ),
         ("octave/0", 4096, "bands='octave/0': '0' must be a whole number, 1 to 96"),
         ("octave/3.5", 4096, r"bands='octave/3.5': '3.5' must be a whole number, 1 to 96"),
         ("mel:", 4096, "bands='mel:': '' must be a whole number, 1 to 1024"),
