@@ -38,9 +38,9 @@ INLINE real sum_of_items(__local real *sums, const real own, const int item) {
     sums[item] = own;
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-    for (int half = BAND_ITEMS / 2; half > 0; half /= 2) {
-        if (item < half)
-            sums[item] += sums[item + half];
+    for (int step = BAND_ITEMS / 2; step > 0; step /= 2) {
+        if (item < step)
+            sums[item] += sums[item + step];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const real sum = sums[0];
