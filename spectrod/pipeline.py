@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from spectrod.analysis.engine import Engine, open_engine
-from spectrod.analysis.stft import FrameStream
+from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config
 from spectrod.errors import InputError, InternalError, SpectrodError
 from spectrod.ring import SampleRing
@@ -109,7 +109,7 @@ class Pipeline:
         self.progress = progress or Wakeup()
         capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
         self.ring = SampleRing(spec.fs, spec.channels, capacity)
-        self._stream = FrameStream(spec, engine, on_nonfinite)
+        self._stream = self._make_stream(spec)
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
@@ -151,7 +151,11 @@ class Pipeline:
         ConfigError, DeviceError
             If the engine cannot do it; the old analysis goes on.
         """
-        self._next_stream.append(FrameStream(spec, self.engine, self._on_nonfinite))
+        self._next_stream.append(self._make_stream(spec))
+
+    def _make_stream(self, spec: SpectrumSpec) -> FrameStream:
+        # Frames wait for a batch to fill only while more samples are there to be read.
+        return FrameStream(spec, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -181,7 +185,7 @@ class Pipeline:
         return Stats(
             state=self._state,
             source=self.source.description,
-            engine=self.engine.name,
+            engine=self._stream.engine.name,
             fs=self.source.fs,
             channels=self.source.channels,
             samples=self.ring.written,
@@ -193,6 +197,7 @@ class Pipeline:
             gaps=self._stream.gaps,
             gap_samples=self._stream.gap_samples,
             ring_peak=self.ring.peak_fill,
+            engine_failures=self._stream.engine_failures,
         )
 
     # ---- the analysis thread
@@ -219,18 +224,25 @@ class Pipeline:
         while not (self.ring.exhausted or self._stopping or n_left == 0):
             block = self.ring.read(_READ_SAMPLES if n_left is None else min(_READ_SAMPLES, n_left))
             if block is None:
+                # Nobody knows when more will come: no frame waits for that.
+                self._hand_on(self._stream.flush())
                 self.ring.data.wait()
                 continue
             if n_left is not None:
                 n_left = max(0, n_left - block.lost_samples - block.n_samples)
             self._take_new_stream()
-            for batch in self._stream.push(block):
-                self._frames += batch.n_frames
-                for sink in self._sinks:
-                    sink.submit(batch)
+            self._hand_on(self._stream.push(block))
+        self._hand_on(self._stream.flush())
 
     def _take_new_stream(self) -> None:
         if self._next_stream:
+            self._hand_on(self._stream.flush())
             stream = self._next_stream.pop()
             stream.take_over(self._stream)
             self._stream = stream
+
+    def _hand_on(self, batches: list[SpectrumBatch]) -> None:
+        for batch in batches:
+            self._frames += batch.n_frames
+            for sink in self._sinks:
+                sink.submit(batch)

@@ -41,3 +41,5 @@ class Stats:
     """Samples a channel missing in them, as far as is known."""
     ring_peak: float
     """Highest fill of the ring when it was read, 0 to 1."""
+    engine_failures: int = 0
+    """Times that the engine failed and NumPy went on, with no frame lost."""

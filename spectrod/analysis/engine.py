@@ -1,9 +1,14 @@
 """The interface that every engine implements, and the choice among them."""
 
 import logging
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.rows import RowCount
+from spectrod.analysis.window import Layout, SampleWindow
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
@@ -11,47 +16,135 @@ from spectrod.units import Float32Array
 EngineKind = Literal["auto", "opencl", "numpy"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
 
+IN_FLIGHT_MAX = 2
+"""Batches of a plan that may be computed while others are submitted."""
+
 _log = logging.getLogger(__name__)
 
 
-class PowerPlan(Protocol):
-    """Window, transform and square frames of one shape; made once, executed often, one thread."""
+class Rows(Protocol):
+    """What was submitted, on its way."""
 
-    def execute(self, samples: Float32Array, n_frames: int) -> Float32Array:
-        """Compute the one-sided power of overlapping frames.
+    def collect(self) -> NDArray[Any]:
+        """Wait for the rows, (rows, signals, values) float32 or complex64.
+
+        Memory goes back to the plan with the last array that refers to it: copy what is kept long.
+
+        Raises
+        ------
+        DeviceError
+            If the device failed.
+        """
+        ...
+
+
+class FramePlan(Protocol):
+    """Frames of one spec in one window to rows; made once, used by one thread.
+
+    Attributes
+    ----------
+    count : RowCount
+        Which rows come next; as of all that was submitted.
+    """
+
+    count: RowCount
+
+    def restart(self) -> None:
+        """Begin averages anew with the frames submitted next."""
+        ...
+
+    def submit(self, first: int, n_frames: int, out: NDArray[Any] | None = None) -> Rows:
+        """Begin to compute frames that follow on those before, unless restarted.
 
         Parameters
         ----------
-        samples : (channels, n) float32
-            C-contiguous, n >= (n_frames - 1) * hop + win_length; frame p starts at p * hop [FS].
+        first : int
+            Position in the window of the first frame's first sample; all samples of the frames are
+            there, and stay there until the rows are collected.
         n_frames : int
-            1 to the plan's max_frames.
+            1 to the plan's max_frames; while ``IN_FLIGHT_MAX`` are not collected, none.
+        out : (rows, signals, values) array, optional
+            C-contiguous, where the rows go; by default memory of the plan's.
 
-        Returns
-        -------
-        power : (n_frames, channels, n_bins) float32
-            ``spec.power_scale * |X|^2``, doubled but at DC and Nyquist; linear also where
-            spec.scaling is "dbfs". A new array.
+        Raises
+        ------
+        DeviceError
+            If the device failed.
         """
+        ...
 
 
 class Engine(Protocol):
-    """What computes: an OpenCL device or NumPy in float64."""
+    """What computes: an OpenCL device or NumPy in float64.
 
-    name: str
-    """``"numpy"``, or ``"opencl:PLATFORM/DEVICE"``; it goes into every message."""
+    Attributes
+    ----------
+    name : str
+        ``"numpy"``, or ``"opencl:PLATFORM/DEVICE"``; it goes into every message.
+    fallback : Engine, optional
+        What goes on where this one fails; None where that is an error.
+    batch_bytes : int
+        Bytes of samples or results, whichever are more, that make a good batch.
+    """
 
-    def plan_power(self, spec: SpectrumSpec, max_frames: int) -> PowerPlan:
-        """Prepare for frames as ``spec`` says, up to max_frames in one call.
+    @property
+    def name(self) -> str: ...  # noqa: D102 - above
 
-        May be called while another thread executes an earlier plan.
+    @property
+    def fallback(self) -> "Engine | None": ...  # noqa: D102 - above
+
+    @property
+    def batch_bytes(self) -> int: ...  # noqa: D102 - above
+
+    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+        """Make an empty window, of memory that suits the device.
+
+        Raises
+        ------
+        DeviceError
+            If there is not so much.
         """
+        ...
+
+    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow | None:
+        """Make a window of samples where they are; None if the device cannot read them there."""
+        ...
+
+    def plan(self, spec: SpectrumSpec, window: SampleWindow, max_frames: int) -> FramePlan:
+        """Prepare for frames in a window of this engine's, up to max_frames in one batch.
+
+        May be called while another thread uses an earlier plan. NumPy takes any engine's window.
+
+        Raises
+        ------
+        DeviceError
+            If the device is too small or compiles it not.
+        """
+        ...
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
+        ...
 
     def close(self) -> None:
         """Release the device."""
+        ...
+
+
+def transpose(engine: Engine, matrix: Float32Array) -> Float32Array:
+    """Transpose by an engine, or by its fallback if it fails; see ``Engine.transpose``."""
+    try:
+        return engine.transpose(matrix)
+    except DeviceError as error:
+        return stand_in(engine, error).transpose(matrix)
+
+
+def stand_in(engine: Engine, error: DeviceError) -> Engine:
+    """Return what goes on where an engine failed; raise the error if nothing does."""
+    if engine.fallback is None:
+        raise error
+    _log.warning("%s failed, going on with %s: %s", engine.name, engine.fallback.name, error)
+    return engine.fallback
 
 
 def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
@@ -61,7 +154,7 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
     ----------
     kind : {"auto", "opencl", "numpy"}
         "auto" takes the best OpenCL device that works, and NumPy, with one warning in the log,
-        where there is none and no device was named.
+        where there is none and no device was named, or where the device fails later.
     device : str
         Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"``, or a platform's index
         ``"0"``; "" for any. Not with "numpy".
@@ -84,19 +177,20 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
         if device:
             raise ConfigError(f"device={device!r}: engine 'numpy' uses no OpenCL device")
         return NumpyEngine()
+    fallback = None if device or kind == "opencl" else NumpyEngine()
     try:
-        return _open_opencl(device)
+        return _open_opencl(device, fallback)
     except DeviceError as error:
-        if device or kind == "opencl":
+        if fallback is None:
             raise
         _log.warning("no OpenCL device works, computing with NumPy: %s", error)
-        return NumpyEngine()
+        return fallback
 
 
-def _open_opencl(device: str) -> Engine:
+def _open_opencl(device: str, fallback: NumpyEngine | None) -> Engine:
     try:
         # Late: importing pyopencl loads the drivers, which a NumPy engine must not need.
         from spectrod.analysis.opencl_engine import open_opencl  # noqa: PLC0415
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be loaded: {error}") from error
-    return open_opencl(device)
+    return open_opencl(device, fallback)

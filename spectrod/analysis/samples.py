@@ -1,9 +1,13 @@
-"""Whatever users hold samples in, as (channels, n) float32."""
+"""Whatever users hold samples in, as (channels, n) of one format."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectrod.analysis.window import Layout
 from spectrod.errors import InputError
+from spectrod.stft.stage import SampleFormat
 from spectrod.types import CHANNELS_MAX
 from spectrod.units import Float32Array
 
@@ -14,32 +18,84 @@ _PCM: dict[str, tuple[float, float]] = {
     "int16": (0.0, 2.0**15),
     "int32": (0.0, 2.0**31),
 }
+_NATIVE: dict[str, SampleFormat] = {"int16": "int16", "int32": "int32"}
 
 
-def as_samples(x: ArrayLike, channels: int | None = None) -> Float32Array:
+def native_format(x: NDArray[Any]) -> SampleFormat:
+    """Format in which engines take an array's samples: as they are, or else as float32."""
+    return _NATIVE.get(x.dtype.name, "float32")
+
+
+def memory_of(samples: NDArray[Any]) -> tuple[NDArray[np.uint8], Layout] | None:
+    """Memory in which (channels, n) samples lie without gaps, and how; None if they do not."""
+    layout = Layout(native_format(samples), len(samples), not samples.flags.c_contiguous)
+    ordered = samples.T if layout.interleaved else samples
+    if samples.dtype != layout.dtype or not ordered.flags.c_contiguous:
+        return None
+    return ordered.reshape(-1).view(np.uint8), layout
+
+
+def as_samples(
+    x: ArrayLike | bytes | bytearray | memoryview,
+    channels: int | None = None,
+    sample_format: SampleFormat = "float32",
+) -> NDArray[Any]:
     """Convert to samples.
 
     Parameters
     ----------
-    x : (n,) or (channels, n) array-like
-        Real floats in [-1, 1], or integer PCM: uint8, int8, int16, int32.
+    x : (n,) or (channels, n) array-like, or bytes
+        Real floats in [-1, 1], or integer PCM: uint8, int8, int16, int32. For another format than
+        float32, integers of just that one; int24 as (n, 3) or (channels, n, 3) uint8. Bytes are
+        interleaved samples of the format.
     channels : int, optional
-        Number of channels that there must be.
+        Number of channels that there must be; that of bytes, 1 if not given.
+    sample_format : {"float32", "int16", "int24", "int32"}
+        What is wanted.
 
     Returns
     -------
-    samples : (channels, n) float32
-        Integers divided by their full scale [FS]. May share memory with x.
+    samples : (channels, n) float32, int16 or int32, or (channels, n, 3) uint8
+        Integers as they are, or for float32 divided by their full scale [FS]. May share memory
+        with x.
 
     Raises
     ------
     InputError
         If x is empty, or its shape or dtype is none of these.
     """
+    if isinstance(x, (bytes, bytearray, memoryview)):
+        return _from_bytes(x, Layout(sample_format, channels or 1, interleaved=True))
+    rows = as_rows(x, channels, (3,) if sample_format == "int24" else ())
+    return _to_float32(rows) if sample_format == "float32" else _as_is(rows, sample_format)
+
+
+def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = ()) -> NDArray[Any]:
+    """Check the shape of (n,) or (channels, n) samples; return (channels, n), of any dtype.
+
+    Parameters
+    ----------
+    x : (n,) or (channels, n) array-like
+        Samples.
+    channels : int, optional
+        Number of channels that there must be.
+    ends : tuple of int
+        Shape of a sample.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or empty.
+    """
     array = np.asarray(x)
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise InputError(f"samples of shape {array.shape}: must be (n,) or (channels, n), n >= 1")
-    rows = np.atleast_2d(array)
+    if (
+        array.ndim - len(ends) not in (1, 2)
+        or array.size == 0
+        or array.shape[array.ndim - len(ends) :] != ends
+    ):
+        shapes = "(n, 3) or (channels, n, 3)" if ends else "(n,) or (channels, n)"
+        raise InputError(f"samples of shape {array.shape}: must be {shapes}, n >= 1")
+    rows = array if array.ndim - len(ends) == 2 else array[np.newaxis]
     if len(rows) > CHANNELS_MAX:
         raise InputError(
             f"samples of shape {array.shape}: (channels, n) has at most {CHANNELS_MAX} channels; "
@@ -47,7 +103,28 @@ def as_samples(x: ArrayLike, channels: int | None = None) -> Float32Array:
         )
     if channels is not None and len(rows) != channels:
         raise InputError(f"samples of shape {array.shape}: must have {channels} channels")
-    return _to_float32(rows)
+    return rows
+
+
+def _from_bytes(data: bytes | bytearray | memoryview, layout: Layout) -> NDArray[Any]:
+    memory = np.frombuffer(data, np.uint8)
+    n, rest = divmod(len(memory), layout.step_bytes)
+    if n == 0 or rest:
+        raise InputError(
+            f"{len(memory)} bytes: must be a whole number, 1 or more, of {layout.step_bytes}-byte "
+            f"samples ({layout.channels} channels, {layout.sample_format})"
+        )
+    return layout.arranged(memory, n)
+
+
+def _as_is(array: NDArray[Any], sample_format: SampleFormat) -> NDArray[Any]:
+    dtype = Layout(sample_format).dtype
+    if array.dtype != dtype:
+        raise InputError(
+            f"samples of dtype {array.dtype}: must be {dtype.name} for sample_format "
+            f"{sample_format!r}"
+        )
+    return array
 
 
 def _to_float32(array: NDArray[np.generic]) -> Float32Array:

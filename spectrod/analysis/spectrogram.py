@@ -1,17 +1,31 @@
 """A whole signal's spectrogram in one call."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.engine import open_engine
-from spectrod.analysis.samples import as_samples
-from spectrod.analysis.stft import FrameStream
-from spectrod.errors import InputError
-from spectrod.types import Block, SpectrumSpec
-from spectrod.units import Float32Array, Float64Array, Scaling
+from spectrod.analysis.engine import Engine, open_engine, stand_in
+from spectrod.analysis.samples import (
+    as_rows,
+    as_samples,
+    memory_of,
+    native_format,
+    require_finite,
+)
+from spectrod.analysis.stream import FrameStream
+from spectrod.analysis.window import SampleWindow
+from spectrod.errors import DeviceError, InputError
+from spectrod.types import Averaging, Block, Output, SpectrumSpec
+from spectrod.units import Float64Array, Scaling
+from spectrod.weighting import Weighting
+
+_PIECE_BYTES = 1 << 26
+"""Results of one launch: drivers limit the size of buffers, and need scratch for some spectra."""
+
+_PUSHED_SAMPLES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,14 +34,14 @@ class Spectrogram:
 
     Attributes
     ----------
-    f : (bins,) float64
-        Centre of each bin [Hz].
-    t : (frames,) float64
-        Centre of each frame [s].
-    values : (bins, frames) or (channels, bins, frames) float32
+    f : (values,) float64
+        Frequency of each value, of bins or bands the centre [Hz].
+    t : (rows,) float64
+        Centre of each frame, or of all frames of an average [s].
+    values : (values, rows) or (signals, values, rows) float32 or complex64
         As the input was (n,) or (channels, n), in ``unit``.
     unit : str
-        ``FS^2/Hz``, ``FS^2`` or ``dBFS``.
+        ``FS^2/Hz``, ``FS^2`` or ``dBFS``; of complex spectra ``FS/Hz^0.5`` or ``FS``.
     spec : SpectrumSpec
         What the values mean.
     engine : str
@@ -36,7 +50,7 @@ class Spectrogram:
 
     f: Float64Array
     t: Float64Array
-    values: Float32Array
+    values: NDArray[Any]
     unit: str
     spec: SpectrumSpec
     engine: str
@@ -51,18 +65,26 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     hop: int | None = None,
     nfft: int = 0,
     scaling: Scaling = "density",
+    output: Output = "power",
+    iq: bool = False,
+    weighting: Weighting = "Z",
+    bands: str = "",
+    averaging: Averaging = "none",
+    averaging_frames: int = 1,
+    averaging_s: float = 0.125,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
     device: str = "",
 ) -> Spectrogram:
     """Compute the spectrogram of a signal.
 
     Frames lie wholly within the signal: the first starts at its first sample, and samples behind
-    the last whole frame are left out.
+    the last whole frame are left out, as are frames behind the last whole average.
 
     Parameters
     ----------
     x : (n,) or (channels, n) array-like
-        Floats in [-1, 1] or integer PCM, n >= win_length [FS].
+        Floats in [-1, 1] or integer PCM, n >= win_length [FS]. Devices that share the host's
+        memory read float32, int16 and int32 where they are; ``x.T`` of (n, channels) too.
     fs : float
         Sample rate [Hz].
     window : str
@@ -75,8 +97,10 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         Transform length, see ``SpectrumSpec``.
     scaling : {"density", "spectrum", "dbfs"}
         One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
+    output, iq, weighting, bands, averaging, averaging_frames, averaging_s
+        See ``SpectrumSpec``.
     engine : {"auto", "opencl", "numpy"}
-        What computes.
+        What computes; with "auto", NumPy goes on where a device fails.
     device : str
         OpenCL device, by part of its name or by number.
 
@@ -93,28 +117,106 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     ----------
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
-    samples = as_samples(x)
-    channels, n_samples = samples.shape
-    first_hop = 1 if hop is None else hop
-    spec = SpectrumSpec(fs, channels, window, win_length, first_hop, nfft, scaling)
+    rows = as_rows(x)
+    spec = SpectrumSpec(
+        fs,
+        len(rows),
+        window,
+        win_length,
+        1 if hop is None else hop,
+        nfft,
+        scaling,
+        output=output,
+        iq=iq,
+        weighting=weighting,
+        bands=bands,
+        averaging=averaging,
+        averaging_frames=averaging_frames,
+        averaging_s=averaging_s,
+    )
     if hop is None:
         spec = replace(spec, hop=max(1, spec.win_length // 4))
+    n_samples = rows.shape[1]
     if n_samples < spec.win_length:
         raise InputError(
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}"
         )
     computing = open_engine(engine, device)
     try:
-        batches = FrameStream(spec, computing).push(Block(samples, 0, 0, 0))
+        values, name = _compute(computing, spec, rows)
     finally:
         computing.close()
-    values = np.concatenate([batch.values for batch in batches]).transpose(1, 2, 0)
-    starts = np.concatenate([batch.sample_index for batch in batches])
+    starts = np.arange(len(values), dtype=np.float64) * (spec.hop * spec.averaging_frames)
+    span = (spec.averaging_frames - 1) * spec.hop + spec.win_length
+    by_signal = values.transpose(1, 2, 0)
     return Spectrogram(
         spec.frequencies,
-        (starts + spec.win_length / 2) / spec.fs,
-        values[0] if np.ndim(x) == 1 else values,
+        (starts + span / 2) / spec.fs,
+        by_signal[0] if np.ndim(x) == 1 else by_signal,
         spec.unit,
         spec,
-        computing.name,
+        name,
     )
+
+
+def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """All rows, (rows, signals, values), and the name of what computed them last."""
+    dtype = np.complex64 if spec.output == "complex" else np.float32
+    n_rows = spec.n_frames(rows.shape[1]) // spec.averaging_frames
+    values = np.empty((n_rows, spec.n_signals, spec.n_values), dtype)
+    try:
+        window = _window_over(engine, rows)
+        if window is None:
+            return values, _streamed(engine, spec, rows, values)
+        _in_place(engine, spec, window, values)
+    except DeviceError as error:
+        # A stream would have gone on by itself, so this was in place, or nothing goes on.
+        other = stand_in(engine, error)
+        return values, _streamed(other, spec, rows, values)
+    return values, engine.name
+
+
+def _window_over(engine: Engine, rows: NDArray[Any]) -> SampleWindow | None:
+    found = memory_of(rows)
+    if found is None:
+        return None
+    memory, layout = found
+    if layout.sample_format == "float32":
+        require_finite(rows)
+    return engine.window_over(layout, memory)
+
+
+def _in_place(
+    engine: Engine, spec: SpectrumSpec, window: SampleWindow, values: NDArray[Any]
+) -> None:
+    # Whole rows of 16 values begin at a multiple of what a device needs.
+    step_rows = max(1, _PIECE_BYTES // max(1, values[:1].nbytes) // 16) * 16
+    step = min(step_rows, len(values)) * spec.averaging_frames
+    if step == 0:
+        return
+    plan = engine.plan(spec, window, step)
+    for first in range(0, len(values), step_rows):
+        out = values[first : first + step_rows]
+        frames_before = first * spec.averaging_frames
+        plan.submit(frames_before * spec.hop, len(out) * spec.averaging_frames, out).collect()
+
+
+def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: NDArray[Any]) -> str:
+    format_ = native_format(rows)
+    interleaved = not rows.flags.c_contiguous
+    stream = FrameStream(
+        spec, engine, sample_format=format_, interleaved=interleaved, max_latency_s=np.inf
+    )
+    done = 0
+    for block in _blocks(rows, format_):
+        last = block.sample_index + block.n_samples == rows.shape[1]
+        for batch in [*stream.push(block), *(stream.flush() if last else [])]:
+            values[done : done + batch.n_frames] = batch.values
+            done += batch.n_frames
+    return stream.engine.name
+
+
+def _blocks(rows: NDArray[Any], sample_format: Any) -> Iterator[Block]:
+    for first in range(0, rows.shape[1], _PUSHED_SAMPLES):
+        part = rows[:, first : first + _PUSHED_SAMPLES]
+        yield Block(as_samples(part, sample_format=sample_format), first, 0, 0)

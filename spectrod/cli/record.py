@@ -7,13 +7,14 @@ import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 import spectrod
 from spectrod import config
-from spectrod.analysis.engine import open_engine
+from spectrod.analysis.engine import open_engine, transpose
 from spectrod.cli import options
 from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
@@ -101,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
     spec = _spec(args, settings.analysis, source, max_samples, picture.width)
     engine = open_engine(settings.engine.engine, settings.engine.device)
     software = f"spectrod {spectrod.__version__}"
-    sinks = [PictureSink(path, picture, engine.transpose, spec, software) for path in args.output]
+    turn = partial(transpose, engine)
+    sinks = [PictureSink(path, picture, turn, spec, software) for path in args.output]
     pipeline = Pipeline(source, spec, engine, sinks=sinks, max_samples=max_samples)
     try:
         exit_code = _run_to_the_end(pipeline, max_samples or source.n_samples)

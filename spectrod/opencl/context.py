@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Any, Self
 
@@ -220,6 +220,21 @@ class Context:
         with self._translated(self.device, "cannot copy"):
             return cl.enqueue_copy(self.queue, destination, source)
 
+    def join(self, events: list[Any]) -> None:
+        """Let what is queued next wait for what other queues do."""
+        with self._translated(self.device, "cannot wait"):
+            cl.enqueue_barrier(self.queue, wait_for=events)
+
+    def begin(self) -> None:
+        """Have the device begin with what was queued, while the host does something else."""
+        with self._translated(self.device, "cannot begin"):
+            self.queue.flush()
+
+    def wait(self, event: Any) -> None:
+        """Wait until a command is done."""
+        with self._translated(self.device, "failed"):
+            event.wait()
+
     def finish(self) -> None:
         """Wait until all that was queued is done."""
         with self._translated(self.device, "failed"):
@@ -230,6 +245,10 @@ class Context:
         self.finish()
         self._programs.clear()
         self.workspace.clear()
+
+    def translated(self, what: str) -> AbstractContextManager[None]:
+        """Turn the driver's errors into a DeviceError that says what the device cannot do."""
+        return self._translated(self.device, what)
 
     @staticmethod
     @contextmanager

@@ -1,6 +1,7 @@
 """What every engine must do, run over NumPy and each OpenCL device that is there and compiles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ import scipy.signal
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
-from spectrod.errors import ConfigError, InternalError
+from spectrod.analysis.window import Layout
+from spectrod.errors import InternalError
 from spectrod.types import SpectrumSpec
+from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 
 # Relative L2 of the power against float64. Float32 arithmetic in log2(8192) levels of butterflies
 # with tables that were rounded once stays below 3 ulp of 1.2e-7; a wrong twiddle does not.
@@ -71,9 +74,20 @@ def noise(rng, spec, n_frames, extra=0):
     return rng.standard_normal((spec.channels, n)).astype(np.float32)
 
 
+def filled(engine, samples):
+    """A window of the engine's that holds the samples."""
+    window = engine.window(Layout("float32", len(samples)), samples.shape[1])
+    window.append(samples)
+    return window
+
+
+def compute(engine, spec, samples, n_frames):
+    return engine.plan(spec, filled(engine, samples), n_frames).submit(0, n_frames).collect()
+
+
 def assert_accurate(engine, rng, spec, n_frames):
     samples = noise(rng, spec, n_frames)
-    power = engine.plan_power(spec, n_frames).execute(samples, n_frames)
+    power = compute(engine, spec, samples, n_frames)
     assert power.dtype == np.float32
     assert power.shape == (n_frames, spec.channels, spec.n_bins)
     assert relative_l2(power, reference(spec, samples, n_frames)) <= RELATIVE_L2_MAX
@@ -131,7 +145,7 @@ def test_agrees_with_short_time_fft(engine, rng):
     )
     first = peer.m_num_mid // spec.hop
     expected = peer.spectrogram(samples[0].astype(np.float64), p0=first, p1=first + n_frames)
-    power = engine.plan_power(spec, n_frames).execute(samples, n_frames)[:, 0]
+    power = compute(engine, spec, samples, n_frames)[:, 0]
     assert relative_l2(power, expected.T) <= RELATIVE_L2_MAX
 
 
@@ -144,7 +158,7 @@ def test_dc_and_nyquist_are_not_doubled(engine, nfft):
     spec = SpectrumSpec(FS, 2, win_length=nfft, hop=nfft, scaling="spectrum")
     alternation = np.where(np.arange(nfft) % 2, -0.5, 0.5)
     samples = np.stack([np.full(nfft, 0.5), alternation]).astype(np.float32)
-    power = engine.plan_power(spec, 1).execute(samples, 1)[0]
+    power = compute(engine, spec, samples, 1)[0]
     np.testing.assert_allclose([power[0, 0], power[1, -1]], 0.25, rtol=1e-6)
 
 
@@ -152,16 +166,27 @@ def test_density_integrates_to_the_mean_square(engine, rng):
     """The density's sum times the bin width is the window-weighted mean square (Parseval)."""
     spec = SpectrumSpec(FS, 1, win_length=1001, hop=500, nfft=2048)
     samples = noise(rng, spec, 1)
-    power = engine.plan_power(spec, 1).execute(samples, 1)
+    power = compute(engine, spec, samples, 1)
     weighted = np.sum((samples[0] * spec.taper.samples) ** 2) / spec.taper.s2
     assert np.sum(power, dtype=np.float64) * spec.delta_f == pytest.approx(weighted, rel=1e-6)
 
 
-@pytest.mark.parametrize("scaling", ["density", "spectrum", "dbfs"])
+@pytest.mark.parametrize("scaling", ["density", "spectrum"])
 def test_scalings_are_linear_power(engine, rng, scaling):
-    """Each scaling is its power scale times the same spectrum; levels are taken later."""
+    """Each linear scaling is its power scale times the same spectrum."""
     spec = SpectrumSpec(FS, 1, win_length=256, hop=100, scaling=scaling)
     assert_accurate(engine, rng, spec, 3)
+
+
+def test_levels_are_those_of_the_power(engine, rng):
+    """Levels are within 0.001 dB of those of the exact power, and silence is at the floor."""
+    spec = SpectrumSpec(FS, 1, win_length=256, hop=100, scaling="dbfs")
+    samples = noise(rng, spec, 3)
+    samples[0, 200:] = 0.0
+    levels = compute(engine, spec, samples, 3)
+    expected = 10.0 * np.log10(reference(spec, samples, 2) / FULL_SCALE_SINE_FS2)
+    np.testing.assert_allclose(levels[:2], expected, atol=0.001, rtol=0.0)
+    assert (levels[2] == FLOOR_DBFS).all()
 
 
 @pytest.mark.parametrize("nfft", ALL_NFFT)
@@ -171,7 +196,7 @@ def test_tone_reads_its_level_on_and_between_bins(engine, nfft, offset_bins):
     spec = SpectrumSpec(FS, 1, "flattop", nfft, nfft, scaling="spectrum")
     cycles = (nfft // 4 + offset_bins) / nfft
     tone = 0.1 * np.sin(2.0 * np.pi * cycles * np.arange(nfft) + 0.3)
-    power = engine.plan_power(spec, 1).execute(tone[None].astype(np.float32), 1)[0, 0]
+    power = compute(engine, spec, tone[None].astype(np.float32), 1)[0, 0]
     assert np.argmax(power) in (nfft // 4, nfft // 4 + 1)
     assert 10.0 * np.log10(power.max() / 0.5) == pytest.approx(-20.0, abs=0.05)
 
@@ -179,7 +204,7 @@ def test_tone_reads_its_level_on_and_between_bins(engine, nfft, offset_bins):
 def test_silence_is_zero(engine):
     """Zeros in, zeros out, in every bin."""
     spec = SpectrumSpec(FS, 1, win_length=128, hop=64)
-    power = engine.plan_power(spec, 3).execute(np.zeros((1, 256), np.float32), 3)
+    power = compute(engine, spec, np.zeros((1, 256), np.float32), 3)
     assert not power.any()
 
 
@@ -193,10 +218,9 @@ def test_a_bad_sample_spoils_only_its_frames(engine, rng, poison, nfft):
     spec = SpectrumSpec(FS, 2, "rectangular", nfft - 3, nfft // 2, nfft)
     n_frames, where = 40, 10 * spec.hop + 7
     samples = noise(rng, spec, n_frames)
-    plan = engine.plan_power(spec, n_frames)
-    clean = plan.execute(samples, n_frames)
+    clean = compute(engine, spec, samples, n_frames)
     samples[1, where] = poison
-    power = plan.execute(samples, n_frames)
+    power = compute(engine, spec, samples, n_frames)
     starts = np.arange(n_frames) * spec.hop
     holds = (starts <= where) & (where < starts + spec.win_length)
     assert not np.isfinite(power[holds, 1]).any()
@@ -210,12 +234,11 @@ def test_samples_between_frames_are_never_read(engine, rng, win_length):
     spec = SpectrumSpec(FS, 1, win_length=win_length, hop=150, nfft=256)
     n_frames = 12
     samples = noise(rng, spec, n_frames, extra=9)
-    plan = engine.plan_power(spec, n_frames)
-    clean = plan.execute(samples, n_frames)
+    clean = compute(engine, spec, samples, n_frames)
     position = np.arange(samples.shape[1])
     samples[0, position % spec.hop >= win_length] = np.nan
     samples[0, (n_frames - 1) * spec.hop + win_length :] = np.nan
-    np.testing.assert_array_equal(plan.execute(samples, n_frames), clean)
+    np.testing.assert_array_equal(compute(engine, spec, samples, n_frames), clean)
 
 
 @pytest.mark.parametrize("nfft", [64, 1024])
@@ -224,61 +247,94 @@ def test_batches_may_be_split_anywhere(engine, rng, nfft):
     spec = SpectrumSpec(FS, 2, win_length=nfft - 1, hop=nfft // 4 + 1, nfft=nfft)
     n_frames = 37
     samples = noise(rng, spec, n_frames)
-    whole = engine.plan_power(spec, n_frames).execute(samples, n_frames)
-    plan = engine.plan_power(spec, 16)
+    whole = compute(engine, spec, samples, n_frames)
+    plan = engine.plan(spec, filled(engine, samples), 16)
     first = 0
     for count in (1, 16, 3, 2, 15):
-        part = np.ascontiguousarray(samples[:, first * spec.hop :])
-        np.testing.assert_array_equal(plan.execute(part, count), whole[first : first + count])
+        part = plan.submit(first * spec.hop, count).collect()
+        np.testing.assert_array_equal(part, whole[first : first + count])
         first += count
     assert first == n_frames
 
 
 def test_each_result_is_an_array_of_its_own(engine, rng):
-    """A later call leaves an earlier result alone."""
+    """A later batch leaves alone what anybody refers to, be it a view of a view."""
     spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
-    plan = engine.plan_power(spec, 4)
-    first = plan.execute(noise(rng, spec, 4), 4)
-    kept = first.copy()
-    plan.execute(noise(rng, spec, 4), 4)
-    np.testing.assert_array_equal(first, kept)
+    plan = engine.plan(spec, filled(engine, noise(rng, spec, 40)), 4)
+    row = plan.submit(0, 4).collect()[1:3][0, 0]
+    kept = row.copy()
+    for first in range(0, 36 * 32, 32):
+        plan.submit(first, 4).collect()
+    np.testing.assert_array_equal(row, kept)
 
 
-# ---- Refusals ----------------------------------------------------------------------------------
+def test_results_go_where_they_shall(engine, rng):
+    """Rows go into an array of the caller's, wherever it begins, and nowhere else."""
+    spec = SpectrumSpec(FS, 2, win_length=64, hop=32)
+    samples = noise(rng, spec, 3)
+    plan = engine.plan(spec, filled(engine, samples), 3)
+    expected = plan.submit(0, 3).collect()
+    memory = np.full(expected.size + 16, 7.0, np.float32)
+    for first in (0, 1, 4):
+        out = memory[first : first + expected.size].reshape(expected.shape)
+        assert plan.submit(0, 3, out).collect() is out
+        np.testing.assert_array_equal(out, expected)
+        memory[first : first + expected.size] = 7.0
+        assert (memory == 7.0).all()
 
 
-@pytest.mark.parametrize(
-    ("samples", "n_frames", "message"),
-    [
-        (np.zeros((1, 300), np.float32), 0, r"n_frames=0: the plan is for 1 to 4"),
-        (np.zeros((1, 300), np.float32), 5, r"n_frames=5: the plan is for 1 to 4"),
-        (np.zeros((2, 300), np.float32), 1, r"shape \(2, 300\): must be \(channels=1, n\)"),
-        (np.zeros(300, np.float32), 1, r"shape \(300,\): must be \(channels=1, n\)"),
-        (np.zeros((1, 300)), 1, r"samples of float64: must be C-contiguous float32"),
-        (np.zeros((300, 1), np.float32).T[:, ::2], 1, r"must be C-contiguous float32"),
-        (np.zeros((1, 159), np.float32), 4, r"159 samples a channel: 4 frames need 160"),
-    ],
-)
-def test_misuse_is_an_internal_error(engine, samples, n_frames, message):
-    """Samples that do not fit the plan raise an error that names the value and the rule."""
-    plan = engine.plan_power(SpectrumSpec(FS, 1, win_length=64, hop=32), 4)
-    with pytest.raises(InternalError, match=message):
-        plan.execute(samples, n_frames)
+def test_two_batches_may_be_on_their_way(engine, rng):
+    """Batches come out right whichever is collected first."""
+    spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
+    samples = noise(rng, spec, 8)
+    plan = engine.plan(spec, filled(engine, samples), 4)
+    first, second = plan.submit(0, 4), plan.submit(4 * 32, 4)
+    rows = [second.collect(), first.collect()]
+    np.testing.assert_array_equal(np.concatenate(rows[::-1]), compute(engine, spec, samples, 8))
 
 
-def test_a_plan_is_for_at_least_one_frame(engine):
-    """A plan for no frames is refused."""
-    with pytest.raises(ConfigError, match="max_frames=0: must be at least 1"):
-        engine.plan_power(SpectrumSpec(FS), 0)
+def test_a_window_that_moved_has_the_same_frames(engine, rng):
+    """Frames are the same where samples were moved to the window's front, and new ones follow."""
+    spec = SpectrumSpec(FS, 2, win_length=64, hop=33)
+    samples = noise(rng, spec, 12)
+    whole = compute(engine, spec, samples, 12)
+    window = engine.window(Layout("float32", 2), 200)
+    plan = engine.plan(spec, window, 5)
+    window.append(samples[:, :200])
+    np.testing.assert_array_equal(plan.submit(0, 5).collect(), whole[:5])
+    window.move(5 * 33)
+    window.append(samples[:, 200:365])
+    np.testing.assert_array_equal(plan.submit(5 * 33, 5).collect(), whole[5:10])
+    with pytest.raises(InternalError, match="197 samples do not fit half a window of 200"):
+        window.move(window.end - 197)
 
 
-def test_more_samples_than_the_frames_need_are_ignored(engine, rng):
-    """The result depends on the frames' samples only, however many more are given."""
-    spec = SpectrumSpec(FS, 2, win_length=64, hop=40)
-    samples = noise(rng, spec, 3, extra=1001)
-    plan = engine.plan_power(spec, 3)
-    exact = np.ascontiguousarray(samples[:, :144])
-    np.testing.assert_array_equal(plan.execute(samples, 3), plan.execute(exact, 3))
+def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
+    """Samples where they are give the same bits; an engine that cannot read them says so."""
+    spec = SpectrumSpec(FS, 2, win_length=64, hop=32)
+    samples = noise(rng, spec, 5)
+    expected = compute(engine, spec, samples, 5)
+    memory = samples.reshape(-1).view(np.uint8)
+    window = engine.window_over(Layout("float32", 2), memory)
+    if window is not None:
+        rows = engine.plan(spec, window, 5).submit(0, 5).collect()
+        np.testing.assert_array_equal(rows, expected)
+
+
+def test_averages_go_on_from_batch_to_batch(engine, rng):
+    """Rows of a mean over three frames are the same however frames are submitted."""
+    spec = SpectrumSpec(FS, 2, win_length=64, hop=32, averaging="mean", averaging_frames=3)
+    samples = noise(rng, spec, 9)
+    plan = engine.plan(spec, filled(engine, samples), 9)
+    whole = plan.submit(0, 9).collect()
+    parts = [plan.submit(first * 32, n).collect() for first, n in ((0, 1), (1, 1), (2, 5), (7, 2))]
+    assert [len(part) for part in parts] == [0, 0, 2, 1]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    power = compute(engine, replace(spec, averaging="none", averaging_frames=1), samples, 9)
+    assert relative_l2(whole[1], power[3:6].astype(float).mean(axis=0)) <= RELATIVE_L2_MAX
+    plan.submit(0, 2).collect()
+    plan.restart()
+    np.testing.assert_array_equal(plan.submit(0, 9).collect(), whole)
 
 
 # ---- Transpose ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from spectrod.analysis.numpy_engine import NumpyEngine, NumpyPowerPlan
+from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.cli import main
 from spectrod.errors import UnavailableError
 from spectrod.record.pixelmap import read_levels
@@ -223,13 +223,13 @@ def test_selftest_passes(capsys):
 def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
     """A device that computes wrongly is found out, named and refused."""
 
-    class WrongPlan(NumpyPowerPlan):
-        def execute(self, samples, n_frames):
-            return super().execute(samples, n_frames) * np.float32(1.02)
+    class WrongPlan(NumpyPlan):
+        def submit(self, *args):
+            return Computed(super().submit(*args).collect() * np.float32(1.02))
 
     class Wrong(NumpyEngine):
-        def plan_power(self, spec, max_frames):
-            return WrongPlan(spec, max_frames)
+        def plan(self, spec, window, _):
+            return WrongPlan(spec, window)
 
     monkeypatch.setattr("spectrod.cli.selftest.open_engine", lambda *_: Wrong())
     assert main(["selftest"]) == 69

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from spectrod import config
-from spectrod.analysis.numpy_engine import NumpyPowerPlan
+from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.cli import main, run
 from spectrod.client import subscribe
 from spectrod.config import Config
@@ -102,7 +102,7 @@ def test_a_signal_that_breaks_a_compiler_off_is_no_failure(number, code, monkeyp
 
     def broken_off(_settings):
         os.kill(os.getpid(), number)
-        raise KernelBuildError("stft_power.cl does not compile")
+        raise KernelBuildError("stft_simd.cl does not compile")
 
     monkeypatch.setattr(run, "build_daemon", broken_off)
     assert main(["run", *TONE, "--show", "none"]) == code
@@ -121,11 +121,11 @@ def fail(error):
 
 FAILURES = {
     "analysis": (
-        (NumpyPowerPlan, "execute", DeviceError("GPU: lost")),
+        (NumpyPlan, "submit", DeviceError("GPU: lost")),
         (69, "spectrod: GPU: lost\n"),
     ),
     "analysis, a bug": (
-        (NumpyPowerPlan, "execute", ZeroDivisionError("oops")),
+        (NumpyPlan, "submit", ZeroDivisionError("oops")),
         (70, "spectrod: analysis failed: ZeroDivisionError('oops'); please report this\n"),
     ),
     "source": (

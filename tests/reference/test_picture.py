@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.stream import FrameStream
 from spectrod.record.axes import FrequencyAxis
 from spectrod.record.picture import PictureOptions
 from spectrod.record.pixelmap import read_levels
 from spectrod.record.sink import PictureSink
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.types import Block, SpectrumSpec
 
 FS = 48000.0
 TONE_HZ = 1000.0
@@ -29,10 +30,9 @@ def picture_of_tone(path, nfft, options, f_hz=TONE_HZ, win_length=0):
     amplitude = 10.0 ** (TONE_DBFS / 20.0)
     samples = (amplitude * np.sin(2.0 * np.pi * f_hz / FS * n))[np.newaxis].astype(np.float32)
     engine = NumpyEngine()
-    power = engine.plan_power(spec, n_frames).execute(samples, n_frames)
-    index = np.arange(n_frames, dtype=np.int64) * spec.hop
+    batch = FrameStream(spec, engine).push(Block(samples, 0, 0, 0))[0]
     sink = PictureSink(path, options, engine.transpose, spec)
-    sink.submit(SpectrumBatch(power, index, index, index, spec, engine.name))
+    sink.submit(batch)
     sink.finish()
     return read_levels(path)
 

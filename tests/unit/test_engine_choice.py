@@ -3,10 +3,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from spectrod.analysis import opencl_engine
-from spectrod.analysis.engine import open_engine
+from spectrod.analysis.engine import open_engine, stand_in, transpose
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.opencl.devices import DeviceInfo
@@ -23,7 +24,8 @@ def machine(monkeypatch):
     """Return a function that sets which devices there are and which of them work."""
 
     class FakeEngine:
-        def __init__(self, info):
+        def __init__(self, info, fallback=None):
+            self.fallback = fallback
             if "broken" in info.name:
                 raise DeviceError(f"{info.label}: its compiler refuses every program")
             self.name = f"opencl:{info.label}"
@@ -42,6 +44,37 @@ def test_the_best_device_is_taken(machine, caplog, kind):
     machine("first", "second")
     assert open_engine(kind).name == "opencl:Fake/first"
     assert not caplog.records
+
+
+def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
+    """Only auto without a device's name has an engine that goes on where the device fails."""
+    machine("first")
+    assert open_engine("auto").fallback.name == "numpy"
+    assert open_engine("opencl").fallback is None
+    assert open_engine("auto", "first").fallback is None
+    assert open_engine("numpy").fallback is None
+
+
+def test_a_stand_in_is_said_in_the_log(caplog):
+    """What goes on is logged with the reason; without it, the failure stays one."""
+    engine = NumpyEngine()
+    with pytest.raises(DeviceError, match=r"^GPU: lost$"):
+        stand_in(engine, DeviceError("GPU: lost"))
+    engine.fallback = NumpyEngine()
+    assert stand_in(engine, DeviceError("GPU: lost")) is engine.fallback
+    assert caplog.messages == ["numpy failed, going on with numpy: GPU: lost"]
+
+
+def test_a_transpose_goes_on_where_the_device_fails():
+    """A picture that is drawn at the end does not depend on a device that failed before."""
+
+    class Lost(NumpyEngine):
+        fallback = NumpyEngine()
+
+        def transpose(self, _):
+            raise DeviceError("GPU: lost")
+
+    np.testing.assert_array_equal(transpose(Lost(), np.eye(2, 3, 1)), np.eye(2, 3, 1).T)
 
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from spectrod.analysis.samples import as_samples, is_finite, require_finite
+from spectrod.analysis.samples import as_samples, is_finite, memory_of, require_finite
+from spectrod.analysis.window import Layout
 from spectrod.errors import InputError
 
 
@@ -43,6 +44,55 @@ def test_what_is_no_sample(x, message):
     """Wrong shapes and dtypes say what they are and what they must be."""
     with pytest.raises(InputError, match=re.escape(message)):
         as_samples(x, 3 if np.shape(x) == (2, 5) else None)
+
+
+@pytest.mark.parametrize(
+    ("x", "sample_format", "expected"),
+    [
+        (np.int16([1, 2]), "int16", [[1, 2]]),
+        (np.int32([[1, 2], [3, 4]]), "int32", [[1, 2], [3, 4]]),
+        (np.uint8([[1, 2, 3]]), "int24", [[[1, 2, 3]]]),
+        (b"\1\0\2\0\3\0\4\0", "int16", [[1, 3], [2, 4]]),
+        (bytearray(range(12)), "int24", [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]),
+        (memoryview(np.float32([0.5, -1.0])), "float32", [[0.5], [-1.0]]),
+    ],
+)
+def test_formats_are_taken_as_they_are(x, sample_format, expected):
+    """Integers of a format stay themselves; bytes are the interleaved samples of the channels."""
+    channels = 2 if isinstance(x, (bytes, bytearray, memoryview)) else None
+    samples = as_samples(x, channels, sample_format)
+    assert samples.dtype == Layout(sample_format).dtype
+    np.testing.assert_array_equal(samples, expected)
+
+
+@pytest.mark.parametrize(
+    ("x", "sample_format", "message"),
+    [
+        (np.zeros(3), "int16", "dtype float64: must be int16 for sample_format 'int16'"),
+        (np.zeros(3, np.int16), "int32", "dtype int16: must be int32 for sample_format 'int32'"),
+        (np.zeros((3, 4), np.uint8), "int24", "must be (n, 3) or (channels, n, 3), n >= 1"),
+        (np.zeros((3, 3), np.int8), "int24", "dtype int8: must be uint8 for sample_format 'int24'"),
+        (bytes(7), "int16", "7 bytes: must be a whole number, 1 or more, of 4-byte samples (2 "),
+        (b"", "int16", "0 bytes: must be a whole number, 1 or more, of 4-byte samples (2 channels"),
+    ],
+)
+def test_what_is_not_of_the_format(x, sample_format, message):
+    """Other dtypes than the format's, and bytes that end within a sample, are refused."""
+    channels = 2 if isinstance(x, bytes) else None
+    with pytest.raises(InputError, match=re.escape(message)):
+        as_samples(x, channels, sample_format)
+
+
+def test_memory_without_gaps_is_found():
+    """Both orders of channels are found in place; gaps and other dtypes are not."""
+    x = np.arange(12, dtype=np.int16).reshape(2, 6)
+    for samples, interleaved in ((x, False), (np.ascontiguousarray(x.T).T, True)):
+        memory, layout = memory_of(samples)
+        assert layout == Layout("int16", 2, interleaved)
+        np.testing.assert_array_equal(layout.arranged(memory, 6), x)
+    assert memory_of(x[:, ::2]) is None
+    assert memory_of(x[:, :5]) is None
+    assert memory_of(x.astype(np.float64)) is None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

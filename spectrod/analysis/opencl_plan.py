@@ -1,0 +1,90 @@
+"""Frames to rows on an OpenCL device."""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.analysis.device_memory import DeviceMemory, DeviceWindow, Target
+from spectrod.analysis.rows import RowCount
+from spectrod.analysis.window import SampleWindow
+from spectrod.opencl.context import Context
+from spectrod.stft.select import make_stft_stage
+from spectrod.stft.stage import Average
+from spectrod.stft.tables import kernel_spec
+from spectrod.types import SpectrumSpec
+
+
+class OpenCLPlan:
+    """One fused launch a batch, from a window's samples to the rows.
+
+    Everything on the device is allocated here. Implements ``spectrod.analysis.engine.FramePlan``.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+    memory : DeviceMemory
+        Of the device.
+    spec : SpectrumSpec
+        What to compute.
+    window : SampleWindow
+        Of that memory.
+    max_frames : int
+        Most frames in one batch, >= 1.
+
+    Raises
+    ------
+    DeviceError
+        If the device is too small, saying which limit, or how much memory it lacks.
+    KernelBuildError
+        If a kernel does not compile.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        memory: DeviceMemory,
+        spec: SpectrumSpec,
+        window: SampleWindow,
+        max_frames: int,
+    ) -> None:
+        layout = window.layout
+        shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
+        self.count = RowCount(spec)
+        self._context = context
+        self._hop = spec.hop
+        self._window = cast("DeviceWindow", window)
+        self._stage = make_stft_stage(context, shape, tables)
+        self._row_shape = spec.n_signals, shape.n_values
+        row_bytes = spec.n_signals * shape.n_values * shape.value_bytes
+        dtype = np.dtype(np.complex64 if shape.output == "complex" else np.float32)
+        max_rows = -(-max_frames // self.count.frames)
+        self._results = memory.results(dtype, max_rows * row_bytes)
+        scratch_bytes = self._stage.scratch_bytes(max_frames, spec.n_signals)
+        self._scratch = context.allocate(scratch_bytes) if scratch_bytes else None
+        self._state = context.allocate(row_bytes) if shape.averaging != "none" else None
+
+    def restart(self) -> None:
+        """Begin averages anew with the frames submitted next."""
+        self.count.restart()
+
+    def submit(self, first: int, n_frames: int, out: NDArray[Any] | None = None) -> Target:
+        """Queue frames, the first at a position of the window, and have the device begin."""
+        average = None
+        if self._state is not None:
+            count = self.count
+            average = Average(self._state, count.frames, count.done, count.primed)
+        target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
+        events = self._stage.launch(
+            target.buffer(),
+            self._window.samples(first),
+            self._hop,
+            n_frames,
+            self._row_shape[0],
+            average=average,
+            scratch=self._scratch,
+        )
+        self._context.begin()
+        target.begin(events)
+        return target

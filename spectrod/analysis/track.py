@@ -1,0 +1,200 @@
+"""One spec's frames in a stream: which come next, which are being computed."""
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod.analysis.engine import Engine, FramePlan, Rows
+from spectrod.analysis.numpy_engine import Computed
+from spectrod.analysis.window import SampleWindow
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+
+@dataclass(slots=True, eq=False)
+class Submitted:
+    """Frames on their way.
+
+    Attributes
+    ----------
+    first : int
+        Position in the window of the first frame's first sample.
+    index : int
+        Absolute index of that sample.
+    n_frames : int
+        How many.
+    clock : Block
+        The newest block: says when a sample was taken.
+    gap : int, optional
+        Samples missing directly before; None if nothing is.
+    restart : bool
+        Whether averages begin anew.
+    moves, done, primed, engine, rows
+        How often the window was moved, where averages stood, what computes, and the rows: all as of
+        the launch.
+    """
+
+    first: int
+    index: int
+    n_frames: int
+    clock: Block
+    gap: int | None
+    restart: bool
+    rows: Rows
+    moves: int = 0
+    done: int = 0
+    primed: bool = False
+    engine: str = ""
+
+
+_NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
+"""Of frames that are not launched yet."""
+
+
+class Track:
+    """The frames of one spec in a window: those to come, and up to two batches being computed.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        What to compute.
+    engine : Engine
+        What computes it.
+    window : SampleWindow
+        Where the samples are.
+    batch_frames : int
+        Frames of a full batch.
+
+    Attributes
+    ----------
+    spec, batch_frames
+        As given.
+    next : int
+        Position of the first frame that was not submitted yet.
+    gap, unreported : int, optional
+        Samples missing before that frame, and before the first of the rows delivered next.
+    in_flight : deque of Submitted
+        Not collected, the oldest first.
+    """
+
+    def __init__(
+        self, spec: SpectrumSpec, engine: Engine, window: SampleWindow, batch_frames: int
+    ) -> None:
+        self.spec = spec
+        self.batch_frames = batch_frames
+        self.next = 0
+        self.gap: int | None = None
+        self.unreported: int | None = None
+        self.in_flight: deque[Submitted] = deque()
+        self._window = window
+        self._restart = False
+        self._use(engine)
+
+    @property
+    def needs(self) -> int:
+        """Position of the oldest sample that is still needed, also where the engine fails."""
+        return self.in_flight[0].first if self.in_flight else self.next
+
+    @property
+    def done(self) -> int:
+        """Frames of the unfinished average."""
+        return self._plan.count.done
+
+    def n_complete(self) -> int:
+        """Frames whose samples are all there, not submitted yet."""
+        return max(0, (self._window.end - self.next - self.spec.win_length) // self.spec.hop + 1)
+
+    def waited(self, first: int) -> int:
+        """Count the samples that came after a frame was complete."""
+        return self._window.end - first - self.spec.win_length
+
+    def interrupt(self, lost_samples: int) -> int:
+        """Go on with what follows a gap; return how many frames of an average it cuts off."""
+        cut_frames = self._plan.count.done
+        self._plan.restart()
+        self._restart = True
+        self.next = self._window.end
+        self.gap = (self.gap or 0) + lost_samples
+        return cut_frames
+
+    def submit(self, n_frames: int, index: int, clock: Block) -> None:
+        """Launch the next frames; index is the first's.
+
+        They are in flight also where that raises DeviceError.
+        """
+        batch = Submitted(self.next, index, n_frames, clock, self.gap, self._restart, _NO_ROWS)
+        self.next += n_frames * self.spec.hop
+        self.gap, self._restart = None, False
+        self.in_flight.append(batch)
+        self._launch(batch)
+
+    def settle(self, before: int) -> None:
+        """Wait for batches that begin before a position, or were launched before the last move.
+
+        They stay to be delivered.
+        """
+        for batch in self.in_flight:
+            if batch.moves < self._window.moves or batch.first < before:
+                batch.rows = Computed(batch.rows.collect())
+
+    def deliver(self) -> SpectrumBatch | None:
+        """Wait for the oldest batch and hand it out; None if it finished no row.
+
+        It stays in flight where that raises DeviceError.
+        """
+        values = self.in_flight[0].rows.collect()
+        batch = self.in_flight.popleft()
+        if batch.gap is not None:
+            self.unreported = (self.unreported or 0) + batch.gap
+        if len(values) == 0:
+            return None
+        gap, self.unreported = self.unreported, None
+        row_samples = self.spec.hop * self.spec.averaging_frames
+        begin = batch.index - batch.done * self.spec.hop
+        index = begin + row_samples * np.arange(len(values), dtype=np.int64)
+        clock = batch.clock
+        since = (index - clock.sample_index) * (1e9 / self.spec.fs)
+        since_ns = np.rint(since).astype(np.int64)
+        return SpectrumBatch(
+            values,
+            index,
+            clock.t_mono_ns + since_ns,
+            clock.t_utc_ns + since_ns,
+            self.spec,
+            batch.engine,
+            gap_samples=gap or 0,
+            discontinuity=gap is not None,
+        )
+
+    def replay(self, engine: Engine) -> int:
+        """Compute what is in flight anew, by another engine.
+
+        Averages begin anew with it, and the next batch says that it does not follow on. Returns
+        how many frames of an average are cut off by that.
+        """
+        count = self._plan.count
+        cut_frames, primed = count.done, count.primed
+        self._use(engine)
+        if self.in_flight:
+            oldest = self.in_flight[0]
+            cut_frames, primed = oldest.done, oldest.primed
+            if primed:
+                oldest.gap = oldest.gap or 0
+        elif primed:
+            self.gap = self.gap or 0
+        for batch in self.in_flight:
+            self._launch(batch)
+        return cut_frames
+
+    def _use(self, engine: Engine) -> None:
+        self._plan: FramePlan = engine.plan(self.spec, self._window, self.batch_frames)
+        self._engine_name = engine.name
+
+    def _launch(self, batch: Submitted) -> None:
+        if batch.restart:
+            self._plan.restart()
+        count = self._plan.count
+        batch.done, batch.primed = count.done, count.primed
+        batch.moves = self._window.moves
+        batch.engine = self._engine_name
+        batch.rows = self._plan.submit(batch.first, batch.n_frames)
