@@ -8,7 +8,7 @@ SYSUSERSDIR ?= /etc/sysusers.d
 CONFDIR ?= /etc/spectrod
 # For staging the files of `install` (not the program: a virtual environment cannot be moved).
 DESTDIR ?=
-# Arguments of `spectrod run`, pytest and the benchmarks: make run ARGS="--source signal:pink,-20"
+# Arguments of `spectrod run` and pytest: make run ARGS="--source signal:pink,-20"
 ARGS ?=
 
 # `uninstall` removes PREFIX as a whole, so it must be a folder of our own.
@@ -78,8 +78,10 @@ run: $(VENV)/.installed $(VENV)/.opencl
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	@exec $(BIN)/spectrod run $(ARGS)
 
-bench: $(VENV)/.group-test
-	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script" $(ARGS); done
+bench: $(VENV)/.group-test $(VENV)/.opencl
+	@set -e; for what in fft stft live "live --max-channels" "live --frames 1000000"; do \
+	    echo "spectrod bench $$what"; $(BIN)/spectrod bench $$what; done
+	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script"; done
 
 # --- checking
 

@@ -40,7 +40,7 @@ def median_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def new_report(name: str) -> Report:
     """Start a report: which benchmark, which commit, which machine."""
-    started = report.new_report(name) | {"commit": _commit(), "results": []}
+    started = report.new_report(name) | {"results": []}
     del started["devices"]  # these scripts measure one
     return started
 
@@ -80,13 +80,3 @@ def run_tests(paths: list[str], seconds: float) -> Report:
 def write_report(content: Report, path: str | Path) -> None:
     """Write a report as JSON; safe to call again and again as it grows."""
     Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def _commit() -> str:
-    """Commit of the checkout with ``+`` for local changes; elsewhere ``$SPECTROD_COMMIT`` or ""."""
-    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("SPECTROD_COMMIT", "")
-    return done.stdout.strip()

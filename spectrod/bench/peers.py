@@ -7,7 +7,8 @@ this module, unlike the rest of spectrod, imports it.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -44,6 +45,17 @@ class Run:
     result: Callable[[], NDArray[Any]]
 
 
+def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None) -> Run:
+    """Time a call by the wall's clock; its value is the result, if nothing else is."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    return Run(seconds, result or call)
+
+
 class Peer(Protocol):
     """A library.
 
@@ -78,16 +90,7 @@ class _Host:
     device_kinds: tuple[str, ...] = ("cpu",)
     kinds: tuple[Kind, ...] = _ALL_KINDS
 
-    @staticmethod
-    def run(call: Callable[[], Any], result: Callable[[], Any] | None = None) -> Run:
-        """Time calls by the wall clock."""
-
-        def seconds() -> float:
-            start = time.perf_counter()
-            call()
-            return time.perf_counter() - start
-
-        return Run(seconds, result or call)
+    run = staticmethod(run_on_host)
 
 
 class Scipy(_Host):
@@ -359,11 +362,18 @@ def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
     UnavailableError
         If it does not work here or does not compute this, in its own words.
     """
+    with translated():
+        run = PEERS[name].prepare(work, device)
+        return run, work.error(run.result())
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what a library raises into an UnavailableError of one line."""
     # Else Intel's OpenMP threads spin for 200 ms after a call, and take a core from who is next.
     os.environ.setdefault("KMP_BLOCKTIME", "1")
     try:
-        run = PEERS[name].prepare(work, device)
-        return run, work.error(run.result())
+        yield
     except _FAILURES as failure:
         reason = str(failure).strip().splitlines() or [type(failure).__name__]
         raise UnavailableError(reason[0]) from failure

@@ -1,6 +1,9 @@
 """What a report of measurements says of the machine that they were made on."""
 
+import os
 import platform
+import shutil
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from spectrod.opencl.devices import DeviceInfo
 
 Report = dict[str, Any]
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 
 def new_report(benchmark: str) -> Report:
     """Start a report: which benchmark, when, with what, on what."""
@@ -19,6 +24,7 @@ def new_report(benchmark: str) -> Report:
         "benchmark": benchmark,
         "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "spectrod": spectrod.__version__,
+        "commit": commit(),
         "machine": {
             "processor": _processor(),
             "system": platform.platform(),
@@ -39,6 +45,19 @@ def describe_device(device: DeviceInfo) -> Report:
         "max_work_group_size": device.max_work_group_size,
         "local_mem_bytes": device.local_mem_bytes,
     }
+
+
+def commit() -> str:
+    """Commit of the checkout that this is, ``+`` for local changes; elsewhere "" or what is set.
+
+    ``SPECTROD_COMMIT`` in the environment says it where there is no Git.
+    """
+    git = shutil.which("git")
+    if git is None or not (_ROOT / ".git").exists():
+        return os.environ.get("SPECTROD_COMMIT", "")
+    command = [git, "-C", str(_ROOT), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip()
 
 
 def _processor() -> str:

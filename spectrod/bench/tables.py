@@ -55,6 +55,22 @@ def _percent(value: float) -> str:
     return f"{value:.0%}"
 
 
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f}"
+
+
+def _fine_milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f}"
+
+
+def _fine_percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _mebibytes(n_bytes: float) -> str:
+    return f"{n_bytes / 2**20:.1f}"
+
+
 def _error(value: float) -> str:
     return f"{value:.1e}"
 
@@ -123,3 +139,64 @@ SEEDS = (
     Column("speed", "speed", 8, _fixed(2)),
 )
 """Of ``spectrod.bench.seeds``; speed is relative to the first row of the measure and size."""
+
+_PLACE = (
+    Column("n", "n", 7),
+    Column("hop", "hop", 7),
+    Column("channels", "channels", 8),
+    Column("format", "format", 7),
+    Column("product", "product", 12),
+)
+
+SPECTRA = (
+    *_PLACE,
+    Column("what", "what", 20),
+    Column("way", "way", 13),
+    Column("seconds", "ms", 8, _milliseconds),
+    Column("gs_per_s", "GS/s", 7, _fixed(3)),
+    Column("x_real_time", "x real", 7, _fixed(0)),
+    Column("copy_share", "of copy", 7, _percent),
+    Column("relative_l2", "error", 8, _error),
+    Column("over_numpy", "x NumPy", 7, _fixed(1)),
+    Column("over_shorttimefft", "x STFFT", 7, _fixed(1)),
+    Column("over_torch", "x torch", 7, _fixed(1)),
+)
+"""Of ``spectrod.bench.stft``."""
+
+LATENCY = (
+    Column("what", "what", 10),
+    Column("n", "n", 7),
+    Column("hop", "hop", 7),
+    Column("channels", "channels", 8),
+    Column("frames", "frames", 8),
+    Column("lost", "lost", 6),
+    Column("p50", "p50 ms", 8, _fine_milliseconds),
+    Column("p90", "p90 ms", 8, _fine_milliseconds),
+    Column("p99", "p99 ms", 8, _fine_milliseconds),
+    Column("max", "max ms", 8, _fine_milliseconds),
+    Column("cpu_share", "CPU", 6, _fine_percent),
+    Column("source_share", "source", 6, _fine_percent),
+    Column("rss_bytes", "RSS MiB", 8, _mebibytes),
+    Column("rss_peak_bytes", "peak", 8, _mebibytes),
+)
+"""Of ``spectrod.bench.live.measure_pipeline`` and ``measure_engine``."""
+
+CHANNELS = (
+    Column("channels", "channels", 8),
+    Column("keeps_up", "keeps up", 8, lambda value: "yes" if value else "no"),
+    Column("frames", "frames", 9),
+    Column("lost", "lost", 9),
+    Column("p50", "p50 ms", 9, _fine_milliseconds),
+    Column("p99", "p99 ms", 9, _fine_milliseconds),
+    Column("growth", "growth", 7, _fine_percent),
+    Column("cpu_share", "CPU", 6, _fine_percent),
+    Column("source_share", "source", 6, _fine_percent),
+)
+"""Of ``spectrod.bench.channels``."""
+
+MEMORY = (
+    Column("frames", "frames", 10),
+    Column("elapsed_s", "s", 7, _fixed(1)),
+    Column("rss_bytes", "RSS MiB", 9, lambda value: f"{value / 2**20:.2f}"),
+)
+"""Of ``spectrod.bench.memory``."""

@@ -1,57 +1,49 @@
-"""``spectrod bench``: measure the FFT engine and its peers on this machine's devices."""
+"""``spectrod bench``: measure the engine and its peers on this machine's devices."""
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Protocol
 
-from spectrod.bench import seeds, tables, transforms
-from spectrod.bench.launches import ProfilingContext, profile, work_groups
-from spectrod.bench.peers import PEERS, choose_peers
 from spectrod.bench.report import describe_device, new_report
-from spectrod.bench.tables import Column, heading, line
 from spectrod.bench.transforms import Row
+from spectrod.cli import bench_fft, bench_live, bench_stft
 from spectrod.cli.machine import working_devices
-from spectrod.cli.numbers import count
-from spectrod.errors import DeviceError
-from spectrod.fft.arena import Arena
-from spectrod.fft.stage import Kind, Precision, TransformSpec
-from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.record.files import check_writable, write_whole
 
-_SIZES = (64, 256, 1000, 1024, 4096, 1 << 16)
-_GROUPS_EDGE = 512
+
+class _Benchmark(Protocol):
+    SUMMARY: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add its arguments."""
+
+    def mode(self, args: argparse.Namespace) -> str:
+        """Name what is measured, for the report."""
+        ...
+
+    def measure(self, args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
+        """Measure one device, printing rows as they come."""
+        ...
+
+
+_BENCHMARKS: Mapping[str, _Benchmark] = {"fft": bench_fft, "stft": bench_stft, "live": bench_live}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     subparsers = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    fft = subparsers.add_parser("fft", help="batches of transforms: speed, error, peers")
-    fft.add_argument("--size", nargs="+", type=count, default=_SIZES, metavar="N")
-    fft.add_argument("--kind", nargs="+", choices=get_args(Kind), default=("c2c", "r2c"))
-    fft.add_argument("--inverse", action="store_true", help="of c2c")
-    fft.add_argument("--precision", nargs="+", choices=get_args(Precision), default=("single",))
-    fft.add_argument(
-        "--batch-points",
-        nargs="+",
-        type=count,
-        metavar="N",
-        help="values a batch (2^26 on GPUs, 2^16 and 2^22 on CPUs)",
-    )
-    fft.add_argument("--device", default="", metavar="NAME", help="by default all that work")
-    fft.add_argument(
-        "--peer",
-        nargs="*",
-        metavar="NAME",
-        help=f"what to compare with: {', '.join(PEERS)}; by default what is installed",
-    )
-    group = fft.add_mutually_exclusive_group()
-    for name, (summary, _) in _MODES.items():
-        group.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=summary)
-    fft.add_argument("--json", type=Path, metavar="FILE", help="also write a report")
+    for name, benchmark in _BENCHMARKS.items():
+        subparser = subparsers.add_parser(
+            name, help=benchmark.SUMMARY, description=f"{benchmark.SUMMARY.capitalize()}."
+        )
+        subparser.add_argument(
+            "--device", default="", metavar="NAME", help="by default all that work"
+        )
+        benchmark.add_arguments(subparser)
+        subparser.add_argument("--json", type=Path, metavar="FILE", help="also write a report")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
     Where nothing was measured, what is of the report's name stays.
     """
-    _, measure = _MODES.get(args.mode, ("", _compare))
-    report = new_report("fft")
+    benchmark = _BENCHMARKS[args.what]
+    report = new_report(args.what)
     if args.json:
         check_writable(args.json)
     devices, reasons = working_devices(args.device)
@@ -70,73 +62,12 @@ def run(args: argparse.Namespace) -> int:
         for device in devices:
             rows: list[Row] = []
             report["devices"].append(
-                {"device": describe_device(device), "mode": args.mode or "compare", "rows": rows}
+                {"device": describe_device(device), "mode": benchmark.mode(args), "rows": rows}
             )
             print(f"\n{device.label} (driver {device.driver})")
-            for row in measure(args, device):
+            for row in benchmark.measure(args, device):
                 rows.append(row)  # noqa: PERF402 - what is measured counts if the next is not
     finally:
         if args.json and any(device["rows"] for device in report["devices"]):
             write_whole(args.json, json.dumps(report, indent=1).encode() + b"\n")
     return 0
-
-
-def _print_each(columns: tuple[Column, ...], rows: Iterable[Row]) -> Iterator[Row]:
-    print(heading(columns), flush=True)
-    for row in rows:
-        print(line(columns, row), flush=True)
-        yield row
-
-
-def _compare(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    names = choose_peers(args.peer, device)
-    rows = _each(args, Context(device, profiling=True), partial(transforms.compare, names=names))
-    return _print_each(tables.TRANSFORMS, rows)
-
-
-def _variants(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    rows = _each(args, Context(device, profiling=True), transforms.variants)
-    return _print_each(tables.TRANSFORMS, rows)
-
-
-def _profile(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return _print_each(tables.LAUNCHES, _each(args, ProfilingContext(device), profile))
-
-
-def _work_groups(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return _print_each(tables.GROUPS, work_groups(device, _GROUPS_EDGE))
-
-
-def _seeds(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return _print_each(tables.SEEDS, seeds.measure(Context(device, profiling=True)))
-
-
-_MODES: dict[str, tuple[str, Callable[[argparse.Namespace, DeviceInfo], Iterator[Row]]]] = {
-    "variants": ("every kernel family, and four ways to get twiddle factors", _variants),
-    "profile": ("the time of each kernel of a transform", _profile),
-    "workgroups": ("the time of kernels against the size of their work-groups", _work_groups),
-    "seeds": ("what the five systems that spectrod grows from measured", _seeds),
-}
-
-
-def _each(
-    args: argparse.Namespace,
-    context: Context,
-    measure: Callable[[Arena, TransformSpec], Iterable[Row]],
-) -> Iterator[Row]:
-    """Measure every combination that is asked for."""
-    specs = [
-        TransformSpec(n, kind, kind == "c2r" or (args.inverse and kind == "c2c"), precision)
-        for precision in args.precision
-        for kind in args.kind
-        for n in args.size
-    ]
-    for precision in args.precision:
-        if precision == "double" and not context.device.has_fp64:
-            raise DeviceError(f"{context.device.label} has no double precision")
-        for points in args.batch_points or transforms.default_points(context.device):
-            arena = Arena(context, precision, points, max(args.size))
-            for spec in specs:
-                if spec.precision == precision:
-                    yield from measure(arena, spec)
-    context.close()

@@ -1,13 +1,13 @@
-"""``spectrod bench fft`` as a user runs it, on every device that works."""
+"""``spectrod bench`` as a user runs it, on every device that works."""
 
 import json
 from math import log2
 
 import pytest
 
-from spectrod.bench import launches, seeds
-from spectrod.cli import bench as command
-from spectrod.cli import machine, main
+from spectrod.bench import launches, live, seeds, stft
+from spectrod.cli import bench_fft as command
+from spectrod.cli import bench_live, machine, main
 from spectrod.errors import DeviceError
 
 SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
@@ -27,11 +27,16 @@ def device(opencl_device, monkeypatch):
     return opencl_device
 
 
-def report(tmp_path, *arguments):
+def rows_of(tmp_path, *arguments):
     """Rows of the report of a run that ends well."""
-    assert main(["bench", "fft", *SMALL, *arguments, "--json", str(tmp_path / "r.json")]) == 0
+    assert main(["bench", *arguments, "--json", str(tmp_path / "r.json")]) == 0
     (device,) = json.loads((tmp_path / "r.json").read_text())["devices"]
     return device["rows"]
+
+
+def report(tmp_path, *arguments):
+    """Rows of a run of the FFT engine."""
+    return rows_of(tmp_path, "fft", *SMALL, *arguments)
 
 
 @pytest.mark.slow
@@ -123,16 +128,125 @@ def test_an_interruption_leaves_a_report(tmp_path, monkeypatch):
     assert [row["n"] for row in json.loads(file.read_text())["devices"][0]["rows"]] == [60, 60]
 
 
+SPECTRA = ["stft", "--size", "256", "--samples", "2^15", "--seconds", "0.1"]
+LIVE = ["live", "--size", "512", "--hop", "480"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("product", ["power", "db", "third-octave"])
+def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
+    """Both of ours and each way to use the peer are measured, right, and compared."""
+    arguments = ["--hop-ratio", "2", "4", "--channels", "2", "--peer", "scipy.fft", "ShortTimeFFT"]
+    rows = rows_of(tmp_path, *SPECTRA, *arguments, "--product", product)
+    names = ["spectrod.Stft", "spectrod.spectrogram", *3 * ["scipy.fft"], "ShortTimeFFT"]
+    assert [(row["hop"], row["what"]) for row in rows] == [
+        (hop, name) for hop in (128, 64) for name in names
+    ]
+    for row in rows:
+        assert 0.0 < row["relative_l2"] < (3e-4 if product == "db" else 1e-6)
+        assert row["gs_per_s"] == pytest.approx((1 << 15) / row["seconds"] / 1e9)
+        assert row["x_real_time"] == pytest.approx((1 << 14) / 48_000 / row["seconds"])
+    ours, whole, *framed, last = rows[:6]
+    fastest = min(row["seconds"] for row in framed)
+    for row in (ours, whole):
+        assert row["over_numpy"] == pytest.approx(fastest / row["seconds"])
+        assert row["over_shorttimefft"] == pytest.approx(last["seconds"] / row["seconds"])
+    assert [row["way"] for row in framed] == ["whole", "batches", "threads"]
+    assert capsys.readouterr().out.count("scipy.fft") == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample_format", ["int16", "int32"])
+def test_spectra_of_integers(sample_format, tmp_path):
+    """Samples of other formats go the same way."""
+    ours, whole = rows_of(tmp_path, *SPECTRA, "--format", sample_format, "--hop", "100", "--peer")
+    assert {ours["format"], whole["format"]} == {sample_format}
+    assert max(ours["relative_l2"], whole["relative_l2"]) < 3e-7
+
+
+@pytest.mark.slow
+def test_spectra_on_the_device(tmp_path):
+    """The launch alone has a share of a copy's speed, and no copies of its own."""
+    (row,) = rows_of(tmp_path, *SPECTRA, "--resident", "--peer")
+    assert row["what"] == "spectrod kernel"
+    assert row["copy_share"] > 0.0
+    assert row["relative_l2"] < 3e-7
+
+
+@pytest.mark.slow
+def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
+    """One that is not installed is named with how to get it; one that fails has a row that says so.
+
+    Neither stops the others.
+    """
+    monkeypatch.setattr(stft.stft_peers, "_is_installed", lambda name: name == "ShortTimeFFT")
+    rows = rows_of(tmp_path, *SPECTRA, "--hop", "100")
+    assert "left out: librosa: not installed; pip install librosa" in capsys.readouterr().out
+    failed = rows[-1]
+    assert failed["what"] == "ShortTimeFFT"
+    assert "hop=100 does not divide" in failed["failed"]
+    assert [row["what"] for row in rows[:-1]] == ["spectrod.Stft", "spectrod.spectrogram"]
+
+
+@pytest.mark.slow
+def test_latency_of_the_running_pipeline(tmp_path, monkeypatch, capsys):
+    """Every frame of a short run comes, and each that counts is in the histogram."""
+    monkeypatch.setattr(live, "_ENGINE_PUSHES", 10)
+    engine, pipeline = rows_of(tmp_path, *LIVE, "--seconds", "0.6")
+    assert (engine["what"], pipeline["what"]) == ("engine", "pipeline")
+    assert pipeline["lost"] == pipeline["overruns"] == 0
+    for row in (engine, pipeline):
+        assert 0.0 < row["p50"] <= row["p90"] <= row["p99"] <= row["max"] < 0.6
+        assert sum(row["histogram"]["counts"]) == row["frames"] > 0
+    assert 0.0 < pipeline["source_share"] < pipeline["cpu_share"]
+    assert pipeline["rss_bytes"] > 0
+    assert "ms" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_channels_are_searched(tmp_path, monkeypatch, capsys):
+    """Runs have rows, and the largest number that keeps up is said."""
+    monkeypatch.setattr(bench_live.channels, "CHANNELS_MAX", 2)
+    monkeypatch.setattr(bench_live.channels, "_FIRST", 2)
+    monkeypatch.setattr(bench_live.channels, "keeps_up", lambda run, _: run.row["channels"] < 2)
+    rows = rows_of(tmp_path, *LIVE, "--max-channels", "--seconds", "0.5")
+    assert [(row["channels"], row["keeps_up"]) for row in rows] == [(2, False), (1, True)]
+    assert "\n1 channels keep up\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_memory_over_many_frames(tmp_path, capsys):
+    """All frames come; what was resident is written down up to the last of them."""
+    rows = rows_of(tmp_path, *LIVE, "--frames", "20000")
+    assert rows[-1]["frames"] == 20_000
+    assert len(rows) > 5
+    assert "flat: " in capsys.readouterr().out
+
+
 BAD_ARGUMENTS = [
-    (["--size", "0"], 2, "argument --size: '0': must be at least 1"),
-    (["--size", "2^27"], 2, "n=134217728: must be 1 to 67108864"),
-    (["--batch-points", "1e6"], 2, "'1e6': must be a whole number"),
-    (["--batch-points", "2^62", "--peer"], 69, "cannot hold a buffer of 35184372088832.0 MiB"),
-    (["--peer", "fftw3"], 2, "peer 'fftw3': must be one of scipy.fft, pyFFTW"),
-    (["--device", "Voodoo"], 69, "device='Voodoo': no OpenCL device fits"),
-    (["--variants", "--profile"], 2, "not allowed with argument"),
-    (["--peer", "--json", "/proc/x.json"], 74, "/proc/x.json: "),
-    (["--peer", "--json", "/proc"], 74, "/proc: is a folder"),
+    (["fft", "--size", "0"], 2, "argument --size: '0': must be at least 1"),
+    (["fft", "--size", "2^27"], 2, "n=134217728: must be 1 to 67108864"),
+    (["fft", "--batch-points", "1e6"], 2, "'1e6': must be a whole number"),
+    (
+        ["fft", "--batch-points", "2^62", "--peer"],
+        69,
+        "cannot hold a buffer of 35184372088832.0 MiB",
+    ),
+    (["fft", "--peer", "fftw3"], 2, "peer 'fftw3': must be one of scipy.fft, pyFFTW"),
+    (["fft", "--device", "Voodoo"], 69, "device='Voodoo': no OpenCL device fits"),
+    (["fft", "--variants", "--profile"], 2, "not allowed with argument"),
+    (["fft", "--peer", "--json", "/proc/x.json"], 74, "/proc/x.json: "),
+    (["fft", "--peer", "--json", "/proc"], 74, "/proc: is a folder"),
+    (["stft", "--product", "loudness"], 2, "bands='loudness': must be octave"),
+    (["stft", "--size", "2^21"], 2, "2097152"),
+    (["stft", "--hop", "1", "--hop-ratio", "2"], 2, "not allowed with argument"),
+    (["stft", "--samples", "100", "--peer"], 2, "samples=100: must be at least 256, a frame of 1"),
+    (["stft", "--peer", "fftw3"], 2, "peer 'fftw3': must be one of scipy.fft, pyFFTW"),
+    (["stft", "--format", "int8"], 2, "invalid choice: 'int8'"),
+    (["live", "--seconds", "0.2", "--max-channels"], 2, "seconds=0.2: must be at least 0.5"),
+    (["live", "--channels", "5000"], 2, "channels=5000: must be 1 to 4096"),
+    (["live", "--frames", "5", "--max-channels"], 2, "not allowed with argument"),
+    (["live", "--device", "Voodoo"], 69, "device='Voodoo': no OpenCL device fits"),
 ]
 
 
@@ -140,7 +254,9 @@ BAD_ARGUMENTS = [
 def test_bad_arguments(arguments, exit_code, text, monkeypatch, capsys):
     """One line with the value and the rule, before anything is measured."""
     monkeypatch.delattr(command.transforms, "measure")
-    assert main(["bench", "fft", *arguments]) == exit_code
+    monkeypatch.delattr(stft, "_measure")
+    monkeypatch.delattr(live, "Pipeline")
+    assert main(["bench", *arguments]) == exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert text in line
 

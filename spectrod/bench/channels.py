@@ -1,0 +1,101 @@
+"""How many channels a device keeps up with, found by running them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from spectrod.bench.live import LiveRun, run_pipeline
+from spectrod.bench.transforms import Row
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.types import CHANNELS_MAX, SpectrumSpec
+from spectrod.units import Float64Array
+
+_FIRST = 256
+_RESOLUTION = 16  # the last step is a 16th of what keeps up
+_GROWTH_MAX = 0.01
+
+
+def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[Row]:
+    """Look for the largest number of channels that keeps up.
+
+    Parameters
+    ----------
+    device : DeviceInfo
+        What computes.
+    spec : SpectrumSpec
+        What to compute; its channels do not matter.
+    seconds : float
+        Of each run [s].
+
+    Yields
+    ------
+    row : Row
+        Of each run, see ``spectrod.bench.tables.CHANNELS``.
+    """
+
+    def run(channels: int) -> Row:
+        live = run_pipeline(device, replace(spec, channels=channels), seconds)
+        growth = backlog_growth(live.latencies, spec.hop / spec.fs)
+        return live.row | {"growth": growth, "keeps_up": keeps_up(live, growth)}
+
+    yield from search(run)
+
+
+def search(run: Callable[[int], Row]) -> Iterator[Row]:
+    """Double the channels as long as they keep up, then halve the interval.
+
+    Parameters
+    ----------
+    run : callable
+        From channels to a row with ``keeps_up``.
+    """
+    good, bad, channels = 0, CHANNELS_MAX + 1, _FIRST
+    while good < channels < bad:
+        row = run(channels)
+        yield row
+        if row["keeps_up"]:
+            good = channels
+        else:
+            bad = channels
+        channels = _next(good, bad)
+
+
+def largest(rows: list[Row]) -> int:
+    """Most channels that kept up; 0 for none."""
+    return max((row["channels"] for row in rows if row["keeps_up"]), default=0)
+
+
+def keeps_up(live: LiveRun, growth: float) -> bool:
+    """Whether nothing was lost, nothing overrun, and results came no later and later."""
+    return live.row["lost"] == 0 and live.row["overruns"] == 0 and growth <= _GROWTH_MAX
+
+
+def backlog_growth(latencies: Float64Array, hop_s: float) -> float:
+    """How much later results came in the last quarter than in the first, over the time between.
+
+    Parameters
+    ----------
+    latencies : (frames,) float64
+        In their order [s].
+    hop_s : float
+        From frame to frame [s].
+
+    Returns
+    -------
+    growth : float
+        By their medians; 0 where the analysis is as fast as the source, 1 where it stands still
+        [1]. Infinity for fewer than four frames.
+    """
+    quarter = len(latencies) // 4
+    if quarter == 0:
+        return np.inf
+    later = np.median(latencies[-quarter:]) - np.median(latencies[:quarter])
+    return float(later / ((len(latencies) - quarter) * hop_s))
+
+
+def _next(good: int, bad: int) -> int:
+    if bad > CHANNELS_MAX and 2 * good <= CHANNELS_MAX:
+        return 2 * good
+    step = max(1, good // _RESOLUTION)
+    return good if bad - good <= step else (good + bad) // 2

@@ -1,0 +1,247 @@
+"""Spectra as a careful user of NumPy computes them: frames, a window, somebody's FFT, the square.
+
+Three ways for each FFT library, all of them in arrays that are made once. *whole*: each step over
+all frames of a channel at once, the library's own threads. *batches*: the same in batches that suit
+the caches. *threads*: a thread a core, each with batches and arrays of its own, and the library on
+one thread in each.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.bench.spectra import Spectra
+
+Array = NDArray[Any]
+Transform = Callable[[int], Array]
+"""Transforms the first rows of the frames that it was made for, (m, n); they may be lost."""
+MakeTransform = Callable[[Array, int], Transform]
+"""From room for frames, and a count of threads, to a transform."""
+
+BATCH_KIB = (512, 1024, 2048, 4096)
+"""Sizes of frames of a batch that are tried."""
+
+_N_CORES = os.cpu_count() or 1
+_FLOOR = np.float32(1e-20)  # -200 dB
+
+
+def scipy_transform(frames: Array, threads: int) -> Transform:
+    """``scipy.fft.rfft``: pocketfft."""
+    rfft = import_module("scipy.fft").rfft
+    return lambda m: rfft(frames[:m], workers=threads)
+
+
+def fftw_transform(frames: Array, threads: int) -> Transform:
+    """FFTW through pyFFTW, planned by measurement, with room of its own."""
+    pyfftw = import_module("pyfftw")
+    out = pyfftw.empty_aligned((len(frames), frames.shape[1] // 2 + 1), np.complex64)
+    flags = ("FFTW_MEASURE", "FFTW_DESTROY_INPUT")
+    plan = pyfftw.FFTW(frames, out, axes=(1,), flags=flags, threads=threads)
+
+    def transform(m: int) -> Array:
+        plan.execute()
+        return np.asarray(out)[:m]
+
+    return transform
+
+
+def mkl_transform(frames: Array, threads: int) -> Transform:
+    """MKL through ``mkl_fft``, which has no say in its threads."""
+    del threads
+    rfft = import_module("mkl_fft").rfft
+    out = np.empty((len(frames), frames.shape[1] // 2 + 1), np.complex64)
+
+    def transform(m: int) -> Array:
+        rfft(frames[:m], out=out[:m])
+        return out[:m]
+
+    return transform
+
+
+class NumpyFraming:
+    """Pipelines around a library's FFT of real rows, all into one array that is made once.
+
+    Parameters
+    ----------
+    spectra : Spectra
+        What to compute.
+    make_transform : callable
+        The library.
+    """
+
+    def __init__(self, spectra: Spectra, make_transform: MakeTransform) -> None:
+        self.spectra = spectra
+        self.out = np.empty(spectra.shape, np.float32)
+        self._make_transform = make_transform
+        self._window = scaled_window(spectra)
+        self._finish = Finish(spectra)
+
+    def batches(self, batch_kib: int) -> Callable[[], Array]:
+        """One batch after the other; the library has all cores."""
+        worker = self._worker(batch_kib, _N_CORES)
+
+        def run() -> Array:
+            for part in self._parts(batch_kib):
+                worker(*part)
+            return self.out
+
+        return run
+
+    def threads(self, batch_kib: int) -> Callable[[], Array]:
+        """Run a thread a core, which take the batches in turns."""
+        workers = [self._worker(batch_kib, 1) for _ in range(_N_CORES)]
+        pool = ThreadPoolExecutor(_N_CORES)
+        parts = list(self._parts(batch_kib))
+
+        def work(number: int) -> None:
+            for part in parts[number::_N_CORES]:
+                workers[number](*part)
+
+        def run() -> Array:
+            list(pool.map(work, range(_N_CORES)))
+            return self.out
+
+        return run
+
+    def ways(self) -> Iterator[tuple[str, list[Callable[[], Callable[[], Array]]]]]:
+        """Name each way, and say how to make its pipelines, of which the fastest is to be taken."""
+        yield "whole", [partial(self.batches, self._whole_kib)]
+        for name, make in (("batches", self.batches), ("threads", self.threads)):
+            yield name, [partial(make, kib) for kib in self._batch_sizes()]
+
+    def _batch_sizes(self) -> list[int]:
+        """Leave out those that hold more than the signal has; keep one."""
+        return [kib for kib in BATCH_KIB if kib <= self._whole_kib] or [BATCH_KIB[0]]
+
+    @property
+    def _whole_kib(self) -> int:
+        return -(-self.spectra.n_frames * self._frame_bytes // 1024)
+
+    @property
+    def _frame_bytes(self) -> int:
+        return 4 * self.spectra.spec.nfft
+
+    def _length(self, batch_kib: int) -> int:
+        return max(1, min(self.spectra.n_frames, (batch_kib << 10) // self._frame_bytes))
+
+    def _parts(self, batch_kib: int) -> Iterator[tuple[int, int, int]]:
+        """Channel, first frame, frame behind the last of each batch."""
+        length, n_frames = self._length(batch_kib), self.spectra.n_frames
+        for channel in range(self.spectra.spec.channels):
+            for first in range(0, n_frames, length):
+                yield channel, first, min(first + length, n_frames)
+
+    def _worker(self, batch_kib: int, threads: int) -> Callable[[int, int, int], None]:
+        """Make what computes a batch, with room of its own."""
+        spec, length = self.spectra.spec, self._length(batch_kib)
+        frames = _aligned((length, spec.nfft))
+        transform = self._make_transform(frames, threads)
+        read = _Reader(self.spectra, length)
+        room = _aligned((length, spec.n_bins)) if spec.bands else None
+
+        def compute(channel: int, first: int, stop: int) -> None:
+            m = stop - first
+            np.multiply(read(channel, first, m), self._window, out=frames[:m])
+            parts = transform(m).view(np.float32)
+            np.multiply(parts, parts, out=parts)
+            out = self.out[first:stop, channel]
+            power = out if room is None else room[:m]
+            np.add(parts[:, ::2], parts[:, 1::2], out=power)
+            self._finish(power, out)
+
+        return compute
+
+
+class Finish:
+    """Power of bins to what is asked for.
+
+    Parameters
+    ----------
+    spectra : Spectra
+        What is asked for.
+
+    Attributes
+    ----------
+    weights : (n_bins, n_bands) float32, or None
+        Of bands.
+    """
+
+    def __init__(self, spectra: Spectra) -> None:
+        self._is_db = spectra.is_db
+        self._has_nyquist = spectra.spec.nfft % 2 == 0
+        self.weights = band_matrix(spectra) if spectra.spec.bands else None
+
+    def __call__(self, power: Array, out: Array | None = None) -> Array:
+        """Bring power into the product's form.
+
+        Parameters
+        ----------
+        power : (m, n_bins) float32
+            Changed.
+        out : (m, n_values) float32, optional
+            Where bands go.
+
+        Returns
+        -------
+        values : (m, n_values) float32
+            ``power`` or, of bands, ``out``.
+        """
+        power[:, 0] *= 0.5
+        if self._has_nyquist:
+            power[:, -1] *= 0.5
+        values = power if self.weights is None else np.matmul(power, self.weights, out=out)
+        if self._is_db:
+            np.maximum(values, _FLOOR, out=values)
+            np.log10(values, out=values)
+            np.multiply(values, np.float32(10.0), out=values)
+        return values
+
+
+class _Reader:
+    """Frames of the signal in float32: where they lie, or of integers a copy."""
+
+    def __init__(self, spectra: Spectra, length: int) -> None:
+        self._spectra = spectra
+        spec = spectra.spec
+        is_float = spectra.samples.dtype == np.float32
+        self._room = None if is_float else _aligned(((length - 1) * spec.hop + spec.nfft,))
+
+    def __call__(self, channel: int, first: int, m: int) -> Array:
+        """Take m frames of a channel: (m, n)."""
+        spec = self._spectra.spec
+        start, n = first * spec.hop, (m - 1) * spec.hop + spec.nfft
+        samples = self._spectra.samples[channel, start : start + n]
+        if self._room is not None:
+            self._room[:n] = samples
+            samples = self._room[:n]
+        return np.lib.stride_tricks.sliding_window_view(samples, spec.nfft)[:: spec.hop]
+
+
+def scaled_window(spectra: Spectra) -> Array:
+    """Make a window with the whole scale in it, that of integers too: (n,) float32."""
+    return (spectra.kernel_spec[1].window / spectra.full_scale).astype(np.float32)
+
+
+def band_matrix(spectra: Spectra) -> Array:
+    """Write the sums as one matrix, (n_bins, n_bands) float32, which is how librosa has them."""
+    rows = spectra.kernel_spec[1].bands
+    assert rows is not None
+    matrix = np.zeros((spectra.spec.n_bins, len(rows.first)), np.float32)
+    weights = np.split(rows.weights, np.cumsum(rows.count)[:-1])
+    for band, (first, row) in enumerate(zip(rows.first, weights, strict=True)):
+        matrix[first : first + len(row), band] = row
+    return matrix
+
+
+def _aligned(shape: tuple[int, ...]) -> Array:
+    """Float32 values at a multiple of 64 bytes, as vectors want them."""
+    n = int(np.prod(shape))
+    room = np.zeros(n + 16, np.float32)
+    first = -room.ctypes.data % 64 // 4
+    return room[first : first + n].reshape(shape)

@@ -1,0 +1,81 @@
+"""Whether memory stays flat: many frames as fast as they go, and what is resident meanwhile."""
+
+import time
+
+from spectrod.analysis.engine import open_engine
+from spectrod.bench.pace import FullSpeedSource
+from spectrod.bench.transforms import Row
+from spectrod.bench.usage import resident_bytes
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.pipeline import Pipeline
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+_SAMPLINGS = 20
+_FLAT_BYTES = 1 << 20
+
+
+class MemorySink:
+    """Writes down at equal distances how much is resident.
+
+    Parameters
+    ----------
+    n_frames : int
+        That will come.
+
+    Attributes
+    ----------
+    rows : list of Row
+        See ``spectrod.bench.tables.MEMORY``.
+    """
+
+    def __init__(self, n_frames: int) -> None:
+        self.rows: list[Row] = []
+        self._n_frames, self._frames = n_frames, 0
+        self._start = time.monotonic()
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch."""
+        self._frames += batch.n_frames
+        if self._frames * _SAMPLINGS < (len(self.rows) + 1) * self._n_frames:
+            return
+        elapsed_s = time.monotonic() - self._start
+        self.rows.append(
+            {"frames": self._frames, "elapsed_s": elapsed_s, "rss_bytes": resident_bytes()}
+        )
+
+
+def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
+    """Run so many frames through the pipeline.
+
+    Returns
+    -------
+    rows : list of Row
+        See ``spectrod.bench.tables.MEMORY``.
+
+    Raises
+    ------
+    SpectrodError
+        That ended the pipeline.
+    """
+    n_samples = (n_frames - 1) * spec.hop + spec.win_length
+    source, sink = FullSpeedSource(spec.fs, spec.channels, n_samples), MemorySink(n_frames)
+    pipeline = Pipeline(source, spec, open_engine("opencl", device.number), sinks=[sink])
+    pipeline.start()
+    try:
+        while not pipeline.finished:
+            pipeline.progress.wait()
+    finally:
+        pipeline.stop()
+    pipeline.raise_failure()
+    return sink.rows
+
+
+def growth_bytes(rows: list[Row]) -> int:
+    """Most that was resident after the first tenth, less what was at its end [bytes]."""
+    settled = [row["rss_bytes"] for row in rows[_SAMPLINGS // 10 - 1 :]]
+    return max(settled) - settled[0] if settled else 0
+
+
+def is_flat(rows: list[Row]) -> bool:
+    """Whether it grew by no more than 1 MiB."""
+    return growth_bytes(rows) <= _FLAT_BYTES

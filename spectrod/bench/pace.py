@@ -1,0 +1,123 @@
+"""Sources of noise whose own work is next to nothing: at a sound card's pace, and at full speed."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from spectrod.errors import SpectrodError
+from spectrod.ring import SampleRing
+from spectrod.source.base import PulledSource
+from spectrod.units import Float32Array
+
+_BLOCK_S = 0.01
+_RMS = 0.1
+
+
+class PacedSource:
+    """A ``spectrod.source.Source`` that cannot wait, and writes down when it wrote.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Channels.
+    seconds : float
+        After which it ends [s].
+
+    Attributes
+    ----------
+    block_samples : int
+        Samples of each block: 10 ms.
+    written_ns : (blocks,) int64
+        Monotonic time just before each block was written to the ring [ns]; 0 for none.
+    cpu_s : float
+        Time of a processor that its thread has taken [s].
+    ended : Event
+        Set when it has ended.
+    """
+
+    name = "paced"
+    is_live = True
+    start_utc_ns: int | None = None
+    failure: SpectrodError | None = None
+
+    def __init__(self, fs: float, channels: int, seconds: float) -> None:
+        self.fs, self.channels = fs, channels
+        self.description = f"noise at {fs:g} Hz"
+        self.block_samples = max(1, round(fs * _BLOCK_S))
+        n_blocks = max(1, round(fs * seconds / self.block_samples))
+        self.n_samples: int | None = n_blocks * self.block_samples
+        self.written_ns = np.zeros(n_blocks, np.int64)
+        self.cpu_s = 0.0
+        self.ended = threading.Event()
+        self._samples = _noise(channels, self.block_samples)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, ring: SampleRing) -> None:
+        """Begin to fill the ring."""
+        self._thread = threading.Thread(target=self._run, args=(ring,), name="paced", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, ring: SampleRing) -> None:
+        try:
+            self._fill(ring)
+        finally:
+            ring.close()
+            self.ended.set()
+
+    def _fill(self, ring: SampleRing) -> None:
+        mono_ns, utc_ns = time.monotonic_ns(), time.time_ns()
+        block_ns = self.block_samples * 1e9 / self.fs
+        for number in range(len(self.written_ns)):
+            due_ns = mono_ns + (number + 1) * block_ns
+            if self._stopping.wait(max(0.0, (due_ns - time.monotonic_ns()) * 1e-9)):
+                return
+            since_ns = round(number * block_ns)
+            self.written_ns[number] = time.monotonic_ns()
+            index = number * self.block_samples
+            ring.write(self._samples, index, mono_ns + since_ns, utc_ns + since_ns)
+            self.cpu_s = time.thread_time()
+
+
+class FullSpeedSource(PulledSource):
+    """Noise as fast as the analysis reads.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Channels.
+    n_samples : int
+        Of each channel, after which it ends.
+    """
+
+    name = "full-speed"
+
+    def __init__(self, fs: float, channels: int, n_samples: int) -> None:
+        super().__init__("full")
+        self.fs, self.channels, self.n_samples = fs, channels, n_samples
+        self.description = f"noise at {fs:g} Hz"
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+        """Yield the same block again and again, and the rest of it at the end."""
+        assert self.n_samples is not None
+        samples = _noise(self.channels, n_max)
+        for first in range(0, self.n_samples, n_max):
+            yield samples[:, : self.n_samples - first]
+
+
+def _noise(channels: int, n: int) -> Float32Array:
+    samples = np.random.default_rng(0).standard_normal((channels, n), np.float32)
+    samples *= _RMS
+    return samples

@@ -1,0 +1,319 @@
+"""What else computes spectra, one class each, to be measured beside ours where it is installed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.bench import framing
+from spectrod.bench.framing import Finish, NumpyFraming, scaled_window
+from spectrod.bench.peers import Run, run_on_host, translated
+from spectrod.bench.spectra import PEER_LIMIT, Spectra
+from spectrod.errors import ConfigError, UnavailableError
+
+Array = NDArray[Any]
+Ways = Iterator[tuple[str, Sequence[Callable[[], Run]]]]
+"""Name of a way to use a library, and what makes its runs, of which the fastest counts."""
+
+
+class SpectraPeer(Protocol):
+    """A library.
+
+    Attributes
+    ----------
+    module : str
+        What must be installed.
+    package : str
+        What pip calls it.
+    device_kinds : tuple of str
+        Kinds of OpenCL devices that it is to be compared with.
+    is_framing : bool
+        Whether it is NumPy and an FFT.
+    """
+
+    module: str
+    package: str
+    device_kinds: tuple[str, ...]
+    is_framing: bool
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """Say how it is used.
+
+        Raises
+        ------
+        ImportError
+            If what is installed does not work here.
+        """
+        ...
+
+
+class _Framing:
+    """NumPy around an FFT."""
+
+    device_kinds: tuple[str, ...] = ("cpu",)
+    is_framing = True
+
+    def __init__(self, module: str, package: str, transform: framing.MakeTransform) -> None:
+        self.module, self.package = module, package
+        self._transform = transform
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        pipeline = NumpyFraming(spectra, self._transform)
+        for name, makers in pipeline.ways():
+            yield name, [partial(_made, maker) for maker in makers]
+
+
+class ShortTimeFft:
+    """``scipy.signal.ShortTimeFFT.spectrogram`` over the slices that are our frames."""
+
+    module, package = "scipy.signal", "scipy"
+    device_kinds: tuple[str, ...] = ("cpu",)
+    is_framing = False
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        spec, signal = spectra.spec, import_module("scipy.signal")
+        window = scaled_window(spectra)
+        stft = signal.ShortTimeFFT(
+            window, spec.hop, spec.fs, fft_mode="onesided", mfft=spec.nfft, phase_shift=None
+        )
+        # Its slice p is centred on sample p * hop: ours are those that lie within the signal.
+        first, rest = divmod(stft.m_num_mid, spec.hop)
+        if rest:
+            raise ValueError(f"hop={spec.hop} does not divide n / 2, where its slices are centred")
+        power = partial(stft.spectrogram, p0=first, p1=first + spectra.n_frames)
+        yield "", [lambda: _by_channel(spectra, lambda x: power(x).T)]
+
+
+class Librosa:
+    """``librosa.stft`` and the squared magnitude by ``librosa.util.abs2``."""
+
+    module = package = "librosa"
+    device_kinds: tuple[str, ...] = ("cpu",)
+    is_framing = False
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        librosa, spec, window = import_module("librosa"), spectra.spec, scaled_window(spectra)
+
+        def power(x: Array) -> Array:
+            spectrum = librosa.stft(
+                x, n_fft=spec.nfft, hop_length=spec.hop, window=window, center=False
+            )
+            return np.asarray(librosa.util.abs2(spectrum)).T
+
+        yield "", [lambda: _by_channel(spectra, power)]
+
+
+class TorchCpu:
+    """``torch.stft`` on the processor and the squared magnitude, in the faster of two forms."""
+
+    module = package = "torch"
+    device_kinds: tuple[str, ...] = ("cpu",)
+    is_framing = False
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        torch = import_module("torch")
+        source = torch.from_numpy(spectra.samples)
+
+        def made(square: Callable[[Any], Any]) -> Run:
+            power = _torch_power(torch, spectra, "cpu", square)
+            return run_on_host(lambda: power(source), lambda: _in_order(power(source)))
+
+        yield "", [partial(made, square) for square in _squares(torch)]
+
+
+class TorchCuda:
+    """``torch.stft`` on a CUDA device and the squared magnitude, with the samples there."""
+
+    module = package = "torch"
+    device_kinds: tuple[str, ...] = ("gpu",)
+    is_framing = False
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        torch = import_module("torch")
+        if not torch.cuda.is_available():
+            raise ImportError("torch sees no CUDA device")
+        source = torch.from_numpy(spectra.samples).cuda()
+        yield (
+            "on the device",
+            [partial(self._resident, torch, spectra, source, square) for square in _squares(torch)],
+        )
+        pinned = torch.from_numpy(spectra.samples).pin_memory()
+        yield (
+            "from the host",
+            [partial(self._copied, torch, spectra, pinned, square) for square in _squares(torch)],
+        )
+
+    @staticmethod
+    def _resident(torch: Any, spectra: Spectra, source: Any, square: Callable[[Any], Any]) -> Run:
+        power = _torch_power(torch, spectra, "cuda", square)
+
+        def seconds() -> float:
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            power(source)
+            end.record()
+            end.synchronize()
+            return float(start.elapsed_time(end)) * 1e-3
+
+        return Run(seconds, lambda: _in_order(power(source)))
+
+    @staticmethod
+    def _copied(torch: Any, spectra: Spectra, pinned: Any, square: Callable[[Any], Any]) -> Run:
+        """Copy both ways through pinned memory."""
+        power = _torch_power(torch, spectra, "cuda", square)
+        frames, channels, values = spectra.shape
+        out = torch.empty((channels, values, frames), dtype=torch.float32).pin_memory()
+
+        def call() -> Any:
+            out.copy_(power(pinned.cuda(non_blocking=True)), non_blocking=True)
+            torch.cuda.synchronize()
+            return out
+
+        return run_on_host(call, lambda: _in_order(call()))
+
+
+PEERS: Mapping[str, SpectraPeer] = {
+    "scipy.fft": _Framing("scipy.fft", "scipy", framing.scipy_transform),
+    "pyFFTW": _Framing("pyfftw", "pyfftw", framing.fftw_transform),
+    "mkl_fft": _Framing("mkl_fft", "mkl_fft", framing.mkl_transform),
+    "ShortTimeFFT": ShortTimeFft(),
+    "torch": TorchCpu(),
+    "torch-cuda": TorchCuda(),
+    "librosa": Librosa(),
+}
+"""All that there are classes for, by the names that tables and options call them."""
+
+
+def choose_peers(names: Sequence[str] | None, kind: str) -> tuple[list[str], list[str]]:
+    """Choose the libraries to measure beside ours.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Those that are asked for; None for all that are installed and meant for such a device.
+    kind : str
+        Of the device that ours run on.
+
+    Returns
+    -------
+    chosen : list of str
+        Names.
+    missing : list of str
+        Of those that are not installed, the name and how to install them.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown name.
+    UnavailableError
+        If one that is asked for is not installed.
+    """
+    if names is None:
+        fitting = [name for name, peer in PEERS.items() if kind in peer.device_kinds]
+        chosen = [name for name in fitting if _is_installed(name)]
+        return chosen, [_hint(name) for name in fitting if name not in chosen]
+    for name in names:
+        if name not in PEERS:
+            raise ConfigError(f"peer {name!r}: must be one of {', '.join(PEERS)}")
+        if not _is_installed(name):
+            raise UnavailableError(f"peer {_hint(name)}")
+    return list(names), []
+
+
+def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, Run, float]]:
+    """Make a library ready in each way to use it, and check what it computes.
+
+    Yields
+    ------
+    way : str
+        "" where there is but one.
+    run : Run
+        The fastest of those that there are to this way, warmed up.
+    error : float
+        See ``Spectra.error``.
+
+    Raises
+    ------
+    UnavailableError
+        If it does not work here, in its own words, or computes something else.
+    """
+    with translated():
+        for way, makers in PEERS[name].ways(spectra):
+            run = _fastest(makers)
+            error = spectra.error(run.result())
+            if not error <= max(PEER_LIMIT, spectra.limit):
+                raise UnavailableError(f"{way} is wrong: relative L2 error {error:.1e}".lstrip())
+            yield way, run, error
+
+
+def _fastest(makers: Sequence[Callable[[], Run]]) -> Run:
+    """Make all, and keep the one whose second run takes least."""
+    runs = [make() for make in makers]
+    if len(runs) == 1:
+        return runs[0]
+    return min(runs, key=lambda run: min(run.seconds() for _ in range(3)))
+
+
+def _is_installed(name: str) -> bool:
+    return find_spec(PEERS[name].module.partition(".")[0]) is not None
+
+
+def _hint(name: str) -> str:
+    return f"{name}: not installed; pip install {PEERS[name].package}"
+
+
+def _made(maker: Callable[[], Callable[[], Array]]) -> Run:
+    return run_on_host(maker())
+
+
+def _by_channel(spectra: Spectra, power: Callable[[Array], Array]) -> Run:
+    """Compute the power of each channel, (frames, bins), and bring it into the product's form."""
+    finish = Finish(spectra)
+
+    def call() -> list[Array]:
+        floats = (x if x.dtype == np.float32 else x.astype(np.float32) for x in spectra.samples)
+        return [finish(power(x)) for x in floats]
+
+    return run_on_host(call, lambda: np.stack(call(), axis=1))
+
+
+def _squares(torch: Any) -> list[Callable[[Any], Any]]:
+    """Two ways to the squared magnitude: neither is the faster one everywhere."""
+    return [lambda x: torch.view_as_real(x).square().sum(-1), lambda x: x.abs().square()]
+
+
+def _torch_power(
+    torch: Any, spectra: Spectra, device: str, square: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """Make what computes (channels, values, frames) from samples on the device."""
+    spec, weights = spectra.spec, Finish(spectra).weights
+    window = torch.from_numpy(scaled_window(spectra)).to(device)
+    bands = None if weights is None else torch.from_numpy(weights.T.copy()).to(device)
+
+    def power(source: Any) -> Any:
+        x = source.to(torch.float32)
+        spectrum = torch.stft(
+            x, spec.nfft, spec.hop, window=window, center=False, return_complex=True
+        )
+        values = square(spectrum)
+        values[:, 0] *= 0.5
+        if spec.nfft % 2 == 0:
+            values[:, -1] *= 0.5
+        values = values if bands is None else bands @ values
+        return values.clamp_(min=1e-20).log10_().mul_(10.0) if spectra.is_db else values
+
+    return power
+
+
+def _in_order(values: Any) -> Array:
+    """Bring a tensor, (channels, values, frames), to (frames, channels, values)."""
+    return np.asarray(values.cpu().permute(2, 0, 1).numpy())

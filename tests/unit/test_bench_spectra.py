@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from spectrod.bench.spectra import FORMATS, Spectra, make_spec, require_right
+from spectrod.errors import ConfigError, InternalError
+from spectrod.stft.reference import ReferenceStft
+
+
+def spectra(product="power", sample_format="float32", channels=2, n=64, hop=24):
+    spec = make_spec(n, hop, channels, product)
+    return Spectra.of_noise(spec, product, sample_format, 300 * n)
+
+
+def right_rows(this):
+    return ReferenceStft(*this.kernel_spec).rows(this.samples, 0, this.spec.hop, this.n_frames)
+
+
+@pytest.mark.parametrize("sample_format", FORMATS)
+@pytest.mark.parametrize("product", ["power", "db", "octave"])
+def test_the_error_is_that_of_the_worst_end(product, sample_format):
+    """A fault in the first or in the last frame is seen; NaN and a wrong shape are NaN."""
+    this = spectra(product, sample_format, n=512)
+    right = right_rows(this)
+    assert right.shape == this.shape
+    assert this.error(right) == 0.0
+    for place in (0, -1):
+        wrong = right.copy()
+        wrong[place, 1] += 3.0 if product == "db" else wrong[place, 1]
+        assert this.error(wrong) > this.limit
+        wrong[place, 0, 3] = np.nan
+        assert np.isnan(this.error(wrong))
+    assert np.isnan(this.error(right[:, :1]))
+
+
+@pytest.mark.parametrize("sample_format", FORMATS)
+def test_noise_is_the_same_in_every_format(sample_format):
+    """Integers are the floats, rounded at their full scale."""
+    floats, this = spectra().samples, spectra(sample_format=sample_format)
+    assert this.samples.dtype == FORMATS[sample_format]
+    np.testing.assert_allclose(this.samples / this.full_scale, floats, atol=2.0**-15)
+
+
+def test_decibels_are_held_to_a_thousandth():
+    """An error of 0.0005 dB passes and one of 0.002 dB does not."""
+    this = spectra("db")
+    right = right_rows(this).astype(float)
+    assert this.error(right + 0.0005) <= this.limit < this.error(right + 0.002)
+
+
+def test_wrong_results_are_not_timed():
+    """The error says what was wrong, by how much, and how much would be right; NaN is wrong."""
+    this = spectra()
+    require_right("spectrod.Stft", this, 3e-7)
+    with pytest.raises(
+        InternalError,
+        match=r"spectrod\.Stft, n=64 hop=24 power: relative L2 error 4\.0e-07: must be at most 3\.",
+    ):
+        require_right("spectrod.Stft", this, 4e-7)
+    with pytest.raises(InternalError, match="error nan"):
+        require_right("spectrod.Stft", this, np.nan)
+
+
+def test_a_signal_holds_a_frame():
+    """Fewer samples are an error that says how many there must be."""
+    spec = make_spec(64, 32, 3, "power")
+    with pytest.raises(ConfigError, match=r"samples=191: must be at least 192, a frame of 3 chann"):
+        Spectra.of_noise(spec, "power", "float32", 191)
+    assert Spectra.of_noise(spec, "power", "float32", 192).n_frames == 1
+
+
+def test_an_unknown_product():
+    """What is neither power nor decibels is the name of bands, or an error that lists those."""
+    with pytest.raises(ConfigError, match="bands='loudness': must be octave, third-octave"):
+        make_spec(64, 32, 1, "loudness")

@@ -1,0 +1,88 @@
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from spectrod.bench import framing, stft_peers
+from spectrod.bench.spectra import PEER_LIMIT, Spectra, make_spec
+from spectrod.errors import ConfigError, UnavailableError
+
+ON_HOST = [name for name, peer in stft_peers.PEERS.items() if peer.device_kinds == ("cpu",)]
+INSTALLED = [name for name in ON_HOST if find_spec(stft_peers.PEERS[name].module)]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    """Batches so small that a short signal has several, the last of them incomplete."""
+    monkeypatch.setattr(framing, "BATCH_KIB", (4, 8))
+
+
+def spectra(product="power", sample_format="float32", channels=2, n=256, hop=128):
+    spec = make_spec(n, hop, channels, product)
+    return Spectra.of_noise(spec, product, sample_format, 101 * n)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize("sample_format", ["float32", "int16", "int32"])
+@pytest.mark.parametrize("product", ["power", "db", "octave"])
+def test_a_peer_computes_what_ours_does(name, product, sample_format):
+    """Every library that is installed gives the same spectra, in every way it is used."""
+    this = spectra(product, sample_format)
+    for _, run, error in stft_peers.prepare(name, this):
+        assert error <= max(PEER_LIMIT, this.limit)
+        assert run.seconds() > 0.0
+        assert run.result().shape == this.shape
+
+
+@pytest.mark.parametrize(("n", "hop"), [(255, 100), (256, 300), (64, 1)])
+def test_numpy_frames_of_any_hop(n, hop):
+    """Odd lengths have no bin at half the rate; frames may overlap by much or not at all."""
+    this = spectra(n=n, hop=hop)
+    ways = [way for way, _, _ in stft_peers.prepare("scipy.fft", this)]
+    assert ways == ["whole", "batches", "threads"]
+
+
+def test_a_peer_that_computes_something_else(monkeypatch):
+    """What is wrong is not measured, and says by how much."""
+    monkeypatch.setattr(framing.Finish, "__call__", lambda _self, power, **_: 2 * power)
+    with pytest.raises(UnavailableError, match=r"^is wrong: relative L2 error 1\.0e\+00$"):
+        list(stft_peers.prepare("ShortTimeFFT", spectra()))
+
+
+def test_a_hop_that_shorttimefft_does_not_share():
+    """Its slices are centred on multiples of the hop, so not every hop gives our frames."""
+    with pytest.raises(UnavailableError, match=r"^hop=100 does not divide n / 2"):
+        list(stft_peers.prepare("ShortTimeFFT", spectra(hop=100)))
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    """Without names, what is not installed is listed with how to get it; by name it is an error."""
+    monkeypatch.setattr(stft_peers, "find_spec", lambda _: None)
+    chosen, missing = stft_peers.choose_peers(None, "cpu")
+    assert chosen == []
+    assert "pyFFTW: not installed; pip install pyfftw" in missing
+    assert len(missing) == len([p for p in stft_peers.PEERS.values() if "cpu" in p.device_kinds])
+    with pytest.raises(UnavailableError, match="peer librosa: not installed; pip install librosa"):
+        stft_peers.choose_peers(["librosa"], "cpu")
+
+
+def test_peers_go_with_the_device():
+    """Those for processors are not the usual ones of a GPU, but may be asked for."""
+    assert "scipy.fft" in stft_peers.choose_peers(None, "cpu")[0]
+    assert not set(ON_HOST) & set(stft_peers.choose_peers(None, "gpu")[0])
+    assert stft_peers.choose_peers(["scipy.fft"], "gpu") == (["scipy.fft"], [])
+    assert stft_peers.choose_peers([], "cpu") == ([], [])
+
+
+def test_an_unknown_peer():
+    """The error lists those that there are."""
+    with pytest.raises(ConfigError, match=r"peer 'fftw': must be one of scipy\.fft, pyFFTW, mkl"):
+        stft_peers.choose_peers(["fftw"], "cpu")
+
+
+def test_bands_are_written_as_a_matrix():
+    """Its columns are the bands' rows: power of one in every bin gives the sum of each."""
+    this = spectra("mel:8")
+    rows = this.kernel_spec[1].bands
+    sums = np.add.reduceat(rows.weights, np.cumsum(rows.count) - rows.count)
+    np.testing.assert_allclose(framing.band_matrix(this).sum(axis=0), sums, rtol=1e-6)
