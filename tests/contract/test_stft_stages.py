@@ -1,7 +1,6 @@
 """Every family of stages on every OpenCL device does what the float64 reference does."""
 
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -34,6 +33,9 @@ GUARD = np.float32(-12345.5)
 GUARDS = 64
 
 
+SPEC = StftSpec(256, 250)
+
+
 @dataclass(frozen=True)
 class Launch:
     """What a stage is asked for: a spec, and where the frames of how many channels lie."""
@@ -51,15 +53,6 @@ class Launch:
     @property
     def n_samples(self):
         return self.first + (self.n_frames - 1) * self.hop + self.spec.win_length
-
-
-def name(launch):
-    spec = launch.spec
-    shown = [f"{spec.nfft}", *(["iq"] if spec.iq else [])]
-    shown += [value for value in (spec.sample_format, spec.output) if value != "float32"]
-    shown += ["interleaved"] * spec.interleaved + ["weights"] * spec.weighted
-    shown += [f"{spec.n_bands}bands"] * bool(spec.n_bands) + ["dB"] * spec.decibels
-    return "-".join([*shown, spec.averaging, f"{launch.channels}x{launch.n_frames}"])
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +197,8 @@ def check(family, context, rng, launch):
 
 
 # Every sort of length: the shortest, powers, odd and even products, primes, twice a prime.
-LENGTHS = [16, 17, 64, 90, 256, 509, 1000, 1022, 2048, 4095, 4096]
-LENGTHS_LONG = [8192, 10007, 16384, 48000, 65536, 3 << 16, 1 << 20]
+LENGTHS = [16, 17, 90, 1000, 1022, 2048, 4095]
+LENGTHS_LONG = [8192, 10007, 48000, 65536, 1 << 20]
 
 
 @pytest.mark.parametrize("nfft", LENGTHS)
@@ -220,22 +213,22 @@ def test_long_lengths(family, context, rng, nfft):
     check(family, context, rng, Launch(StftSpec(nfft, nfft - 3), 1, nfft // 2 + 1, n_frames=3))
 
 
-@pytest.mark.parametrize("nfft", [16, 255, 256, 1024, 65536])
-@pytest.mark.parametrize("output", ["power", "complex"])
+@pytest.mark.parametrize(
+    ("nfft", "output"),
+    [(16, "power"), (255, "complex"), (1000, "power"), (65536, "complex")],
+)
 def test_two_sided_spectra(family, context, rng, nfft, output):
     """Of I/Q signals, in ascending order, odd lengths too."""
     spec = StftSpec(nfft, nfft - 5, iq=True, output=output)
     check(family, context, rng, Launch(spec, hop=nfft // 2 + 1, n_frames=5))
 
 
-@pytest.mark.parametrize(
-    ("sample_format", "interleaved", "iq"),
-    [pytest.param(*values, id="-".join(map(str, values)))
-     for values in product(SAMPLE_BYTES, (False, True), (False, True))],
-)  # fmt: skip
-def test_formats_and_layouts(family, context, rng, sample_format, interleaved, iq):
+@pytest.mark.parametrize("iq", [False, True])
+@pytest.mark.parametrize("sample_format", SAMPLE_BYTES)
+def test_formats_and_layouts(family, context, rng, sample_format, iq):
     """Each sample format, planar and interleaved, real and I/Q, at odd and at even places."""
-    spec = StftSpec(256, 201, sample_format, interleaved, iq)
+    interleaved = iq != (sample_format in ("int16", "int32"))
+    spec = replace(SPEC, sample_format=sample_format, interleaved=interleaved, iq=iq)
     tables = tables_of(spec, rng)
     stage = build(family, context, spec, tables)
     for first, hop, gap, channels in ((5, 77, 3, 3), (4, 78, 2, 2)):
@@ -247,16 +240,13 @@ def test_formats_and_layouts(family, context, rng, sample_format, interleaved, i
 PRODUCTS = [
     {"output": "complex"},
     {"decibels": True},
-    {"weighted": True},
     {"weighted": True, "decibels": True},
-    {"n_bands": 9},
     {"n_bands": 40, "weighted": True},
     {"n_bands": 9, "decibels": True},
     {"averaging": "mean"},
     {"averaging": "max"},
     {"averaging": "min", "weighted": True},
     {"averaging": "exponential"},
-    {"averaging": "exponential", "decibels": True},
     {"averaging": "mean", "n_bands": 9, "decibels": True},
     {"averaging": "exponential", "n_bands": 9, "weighted": True},
     {"averaging": "max", "iq": True, "n_bands": 9},
@@ -264,10 +254,14 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize("wanted", PRODUCTS, ids=lambda wanted: "-".join(map(str, wanted)))
-@pytest.mark.parametrize("nfft", [100, 512])
-def test_products(family, context, rng, wanted, nfft):
+@pytest.mark.parametrize(
+    ("index", "wanted"),
+    list(enumerate(PRODUCTS)),
+    ids=["-".join(map(str, wanted.values())) for wanted in PRODUCTS],
+)
+def test_products(family, context, rng, index, wanted):
     """Weights, bands, averages and levels, alone and one after the other; launches may be cut."""
+    nfft = (60, 256)[index % 2]
     launch = Launch(StftSpec(nfft, nfft - 7, **wanted), 3, n_frames=23)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
@@ -281,11 +275,11 @@ def test_products(family, context, rng, wanted, nfft):
 @pytest.mark.parametrize("averaging", ["mean", "exponential"])
 def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averaging):
     """Then none is written, and the state has what came so far."""
-    launch = Launch(StftSpec(64, 64, averaging=averaging), 2, n_frames=5, frames=20)
+    launch = Launch(replace(SPEC, averaging=averaging), 2, n_frames=5, frames=20)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
     x = noise(replace(launch, n_frames=20), rng)
-    assert run(context, stage, launch, x[:, : launch.n_samples], (2,)).shape == (0, 2, 33)
+    assert run(context, stage, launch, x[:, : launch.n_samples], (2,)).shape == (0, 2, 129)
     launch = replace(launch, n_frames=20)
     whole = run(context, stage, launch, x)
     assert_right(launch, whole, expected_of(launch, tables, x))
@@ -295,7 +289,7 @@ def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averagi
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_results_are_those_of_the_frame_alone(family, context, rng, interleaved):
     """Bit for bit: whatever the cuts, the hop, the place, and the number of channels."""
-    spec = StftSpec(256, 250, interleaved=interleaved)
+    spec = replace(SPEC, interleaved=interleaved)
     stage = build(family, context, spec, tables_of(spec, rng))
     launch = Launch(spec, 5, hop=31, n_frames=37, first=3)
     x = noise(launch, rng)
@@ -317,7 +311,7 @@ def test_results_are_those_of_the_frame_alone(family, context, rng, interleaved)
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_numbers_of_channels(family, context, rng, interleaved):
     """From one to many, also none that lanes or groups divide."""
-    spec = StftSpec(128, 100, interleaved=interleaved)
+    spec = replace(SPEC, interleaved=interleaved)
     tables = tables_of(spec, rng)
     stage = build(family, context, spec, tables)
     for channels in (1, 2, 3, 7, 16, 33, 64):
@@ -326,8 +320,7 @@ def test_numbers_of_channels(family, context, rng, interleaved):
         assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
 
 
-@pytest.mark.parametrize("nfft", [16, 60, 1024])
-@pytest.mark.parametrize("win_length", [1, 2, 15, 16])
+@pytest.mark.parametrize(("nfft", "win_length"), [(16, 1), (60, 2), (1024, 15), (512, 16)])
 def test_short_windows_and_far_hops(family, context, rng, nfft, win_length):
     """Padded to many times their length, one sample apart or with gaps between them."""
     spec = StftSpec(nfft, win_length)
@@ -380,15 +373,18 @@ def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
         assert errors.max() <= RELATIVE_L2_MAX * np.abs(expected[:, channel]).max()
 
 
-@pytest.mark.parametrize("wanted", [{}, {"n_bands": 9}, {"averaging": "max"}])
-@pytest.mark.parametrize("nfft", [90, 256])
+@pytest.mark.parametrize(
+    ("nfft", "wanted"),
+    [(256, {}), (60, {"n_bands": 9}), (256, {"averaging": "max"})],
+    ids=["bins", "bands", "max"],
+)
 def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, nfft):
     """NaN in one frame of one channel makes that frame's row NaN, and changes no other."""
-    launch = Launch(StftSpec(nfft, nfft, **wanted), 3, hop=nfft, n_frames=20)
+    launch = Launch(replace(SPEC, nfft=nfft, win_length=50, **wanted), 3, hop=51, n_frames=20)
     stage = build(family, context, launch.spec, tables_of(launch.spec, rng))
     x = noise(launch, rng)
     clean = run(context, stage, launch, x)
-    x[1, launch.first + 7 * nfft + 11] = np.nan
+    x[1, launch.first + 7 * launch.hop + 11] = np.nan
     rows = run(context, stage, launch, x)
     touched = 7 // (launch.frames if "averaging" in wanted else 1)
     assert np.isnan(rows[touched, 1]).all()
@@ -398,7 +394,7 @@ def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, 
 
 def test_levels_of_silence_and_of_no_number(family, context, rng):
     """Silence has the lowest level there is, NaN has none."""
-    launch = Launch(StftSpec(128, 128, decibels=True), 3)
+    launch = Launch(replace(SPEC, decibels=True), 3)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
     x = noise(launch, rng)
@@ -426,6 +422,6 @@ def test_every_candidate_is_right(family, context, rng):
     build(family, context, launch.spec, tables)
     x = noise(launch, rng)
     expected = expected_of(launch, tables, x)
-    for params in list(family.candidates(launch.spec, context.device))[:4]:
+    for params in list(family.candidates(launch.spec, context.device))[1:3]:
         stage = family.build(context, launch.spec, tables, params)
         assert_right(launch, run(context, stage, launch, x), expected)
