@@ -1,4 +1,4 @@
-"""Launches of every FFT kernel, few and short: what is run under a simulator that looks for races.
+"""Launches of every kernel, few and short: what is run under a simulator that looks for races.
 
 Usage: checked_kernels.py NAME, one of ``CASES``. Fails where the result is wrong.
 """
@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from spectrod.analysis.numpy_engine import NumpyPowerPlan
 from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
 from spectrod.fft.inplace import INPLACE
@@ -19,14 +18,16 @@ from spectrod.fft.reference import error_limit
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.simd import SIMD
 from spectrod.fft.stage import Lines, TransformSpec
-from spectrod.fft.stft_plan import StftPowerPlan
 from spectrod.fft.transpose import DeviceTranspose
 from spectrod.image.filtering import PlaneSpectra
 from spectrod.image.radial import RadialFilter, Radius
 from spectrod.opencl import program
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
-from spectrod.types import SpectrumSpec
+from spectrod.stft import general
+from spectrod.stft.general import GENERAL, GeneralParams
+from spectrod.stft.reference import ReferenceStft
+from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 LINES = 5
 C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c", "c2r"))
@@ -58,13 +59,35 @@ def transpose(options, context):
     np.testing.assert_array_equal(found, values.transpose(0, 2, 1))
 
 
-def power(context):
-    """Take the power spectra of overlapping frames."""
-    spec = SpectrumSpec(48e3, 2, "hann", 100, 40, 128)
-    samples = np.random.default_rng(1).standard_normal((2, 400)).astype(np.float32)
-    found = StftPowerPlan(context, spec, 3).execute(samples, 3)
-    expected = NumpyPowerPlan(spec, 3).execute(samples, 3)
+def stft(family, spec, params, context):
+    """Take overlapping frames to rows, and averages from one launch to the next."""
+    rng = np.random.default_rng(1)
+    count = np.array([3, spec.n_bins - 10])
+    bands = BandRows(np.array([0, 9]), count, rng.uniform(size=count.sum()))
+    tables = StftTables(np.hanning(spec.win_length), bands=bands, smoothing=0.5)
+    stage = family.build(context, spec, tables, params)
+    samples = rng.standard_normal((2 * spec.parts, 400)).astype(np.float32)
+    buffer, state = context.table(samples), context.allocate(8 * spec.n_values)
+    scratch_bytes = stage.scratch_bytes(5, 2)
+    scratch = context.allocate(scratch_bytes) if scratch_bytes else None
+    reference, average, found = ReferenceStft(spec, tables), None, []
+    for launch in range(2):
+        if spec.averaging != "none":
+            average = Average(state, 3, 5 * launch % 3, primed=launch > 0)
+        rows = np.empty((average.rows(5) if average else 5, 2, spec.n_values), np.float32)
+        out, place = context.table(rows), Samples(buffer, 400, 200 * launch)
+        stage.launch(out, place, 40, 5, 2, average=average, scratch=scratch)
+        context.download(rows, out)
+        found.append(rows)
+    expected = reference.rows(samples, 0, 40, 10, reference.average(3))
+    found = np.concatenate(found)
     assert np.linalg.norm(found - expected) <= 3e-7 * np.linalg.norm(expected)
+
+
+def bands_of_many(context):
+    """Add up bands as GPUs do, whatever the simulator says it is."""
+    general._band_items = lambda *_: 16
+    stft(GENERAL, StftSpec(20, 20, n_bands=2, averaging="mean"), GeneralParams(1 << 14), context)
 
 
 def picture(context):
@@ -93,7 +116,9 @@ CASES = {
     "transpose": partial(transpose, {"in_registers": False}),
     "transpose-registers": partial(transpose, {"in_registers": True}),
     "transpose-naive": partial(transpose, {"tiled": False}),
-    "stft": power,
+    "stft-general": partial(stft, GENERAL, StftSpec(20, 18), GeneralParams(2000)),
+    "stft-endless": partial(stft, GENERAL, StftSpec(20, 18, averaging="exponential"), None),
+    "stft-bands": bands_of_many,
     "image": picture,
 }
 
