@@ -216,7 +216,7 @@ def test_selftest_passes(capsys):
     """Every proof passes on the reference engine too."""
     assert main(["selftest", "--engine", "numpy"]) == 0
     out = capsys.readouterr().out
-    assert "all 13 checks passed" in out
+    assert "all 16 checks passed" in out
     assert "FAILED" not in out
 
 
@@ -233,7 +233,7 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
 
     monkeypatch.setattr("spectrod.cli.selftest.open_engine", lambda *_: Wrong())
     assert main(["selftest"]) == 69
-    assert "selftest: 12 of 13 failed: power spectra, N = 64" in capsys.readouterr().err
+    assert "selftest: 15 of 16 failed: power spectra, N = 16" in capsys.readouterr().err
 
 
 def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
