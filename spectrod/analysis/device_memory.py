@@ -241,7 +241,7 @@ class MirroredWindow(SampleWindow):
         self._transfers = transfers
         self._twin = context.allocate(n_bytes)
         self._sent = 0
-        # In order, so that the last is done last; older ones must only not be dropped unfinished.
+        # Kept until they are done, or nearly always: pyopencl waits for one that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
 
     def samples(self, first: int) -> Samples:
@@ -253,9 +253,6 @@ class MirroredWindow(SampleWindow):
 
     def move(self, first: int) -> None:
         """Move the host's samples; the twin gets them anew, at their new place."""
-        for event in self._uploads:
-            self._context.wait(event)
-        self._uploads.clear()
         super().move(first)
         self._sent = first
 

@@ -235,27 +235,25 @@ class FrameStream:
     def _room(self, out: list[SpectrumBatch]) -> int:
         """Make room, and return how many samples may be appended.
 
-        The window has two halves. What is needed of a full one fits into the first, and moves
-        there. So nothing writes where frames in flight are being read, but where they have been in
-        flight for half a window: those are waited for, which costs nothing by then.
+        The window has two halves. What is needed of a full one fits into one, and moves to the
+        front; frames in flight are among that, so they all begin in the second half, where they
+        are being read. Before new samples come there, these frames are waited for, which costs
+        nothing by then.
         """
         window = self._window
         half = window.capacity // 2
         if window.fill == window.capacity:
             while window.end - self._needs > half:
                 self._deliver(min(self._tracks, key=lambda track: track.needs), out)
-            needs = min(self._needs, window.end)
-            self._settle(window.start + window.end - needs)
-            window.move(needs)
+            window.move(min(self._needs, window.end))
         if window.fill == half:
-            self._settle(window.start)
+            self._settle()
         return (half if window.fill < half else window.capacity) - window.fill
 
-    def _settle(self, before: int) -> None:
-        """Wait for frames that begin before a position, or were launched before the last move."""
+    def _settle(self) -> None:
         try:
             for track in self._tracks:
-                track.settle(before)
+                track.settle()
         except DeviceError as error:
             self._fall_back(error)
 

@@ -128,13 +128,10 @@ class Track:
         self.in_flight.append(batch)
         self._launch(batch)
 
-    def settle(self, before: int) -> None:
-        """Wait for batches that begin before a position, or were launched before the last move.
-
-        They stay to be delivered.
-        """
+    def settle(self) -> None:
+        """Wait for batches launched before the window was moved; they stay to be delivered."""
         for batch in self.in_flight:
-            if batch.moves < self._window.moves or batch.first < before:
+            if batch.moves < self._window.moves:
                 batch.rows = Computed(batch.rows.collect())
 
     def deliver(self) -> SpectrumBatch | None:

@@ -1,5 +1,6 @@
 """The streaming STFT: framing, gaps, times, any cut of the stream."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectrod
+from spectrod.analysis.leases import Piece, Pool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError, InputError
@@ -203,3 +205,123 @@ def test_bad_arguments(x, kwargs, error, message):
     """Each bad argument is one clear error."""
     with pytest.raises(error, match=message):
         spectrod.spectrogram(x, 48000.0, **kwargs)
+
+
+def test_several_resolutions_at_once():
+    """Sequences are broadcast; each resolution's batches are those of it alone."""
+    with spectrod.Stft(
+        8000, channels=2, win_length=(64, 512), hop=(32, 100), nfft=512, engine="numpy"
+    ) as stft:
+        batches = stft.push(NOISE)
+    assert [(s.win_length, s.hop, s.nfft) for s in stft.specs] == [(64, 32, 512), (512, 100, 512)]
+    assert stft.spec is stft.specs[0]
+    for spec in stft.specs:
+        alone = FrameStream(spec, NumpyEngine()).push(Block(NOISE, 0, 0, 0))
+        mine = [batch for batch in batches if batch.spec is spec]
+        np.testing.assert_array_equal(joined(mine)[0], joined(alone)[0])
+
+
+def test_frames_held_back_come_with_a_flush():
+    """With a latency bound push may return nothing; flush returns it, and the rest is named."""
+    with spectrod.Stft(
+        8000, win_length=64, hop=32, max_latency_s=0.02, batch_frames=50, engine="numpy"
+    ) as stft:
+        assert stft.push(np.zeros(200)) == []
+        assert stft.remainder() == [(200, 0)]
+        assert [batch.n_frames for batch in stft.flush()] == [5]
+        assert stft.remainder() == [(40, 0)]
+        assert stft.flush() == []
+        # The next frame is complete with 24 more; then 160 samples are 0.02 s.
+        assert stft.push(np.zeros(24 + 159)) == []
+        assert [batch.n_frames for batch in stft.push(np.zeros(1))] == [6]
+
+
+def test_averages_leave_frames_over():
+    """Frames of an unfinished average remain, and are counted where a gap cuts them off."""
+    spec = SpectrumSpec(1e6, 2, win_length=128, hop=100, averaging="max", averaging_frames=4)
+    frames = FrameStream(spec, NumpyEngine())
+    batches = frames.push(block(0, 1000))
+    assert [int(batch.sample_index[0]) for batch in batches] == [0]
+    assert frames.remainder() == [(100, 1)]
+    batches = frames.push(block(1500, 2500))
+    assert (batches[0].sample_index[0], batches[0].gap_samples) == (1500, 500)
+    assert frames.cut_frames == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "kwargs"),
+    [
+        (NOISE.T.copy().tobytes(), {"sample_format": "float32"}),
+        (np.ascontiguousarray(NOISE.T).T, {"interleaved": True}),
+        (NOISE.astype(np.float64), {}),
+    ],
+)
+def test_samples_may_come_in_any_order_of_memory(data, kwargs):
+    """Bytes, transposed arrays and doubles give what the plain array gives."""
+    results = []
+    for samples, settings_ in ((NOISE, {}), (data, kwargs)):
+        with spectrod.Stft(
+            8000, channels=2, win_length=64, hop=32, engine="numpy", **settings_
+        ) as stft:
+            results.append(joined(stft.push(samples))[0])
+    np.testing.assert_array_equal(*results)
+
+
+def test_integers_are_taken_as_they_are():
+    """16 and 24 bits are fractions of full scale, whether converted before or not."""
+    wide = np.random.default_rng(3).integers(-(2**23), 2**23, 3000)
+    packed = np.stack([wide & 255, wide >> 8 & 255, wide >> 16 & 255], 1).astype(np.uint8)
+    short = (wide >> 8).astype(np.int16)
+    for data, format_, floats in (
+        (packed.tobytes(), "int24", wide / 2.0**23),
+        (packed, "int24", wide / 2.0**23),
+        (short, "int16", short / 2.0**15),
+    ):
+        with spectrod.Stft(8000, win_length=64, sample_format=format_, engine="numpy") as stft:
+            values, _ = joined(stft.push(data))
+        with spectrod.Stft(8000, win_length=64, engine="numpy") as stft:
+            np.testing.assert_array_equal(values, joined(stft.push(floats))[0])
+
+
+def test_a_pool_lends_what_comes_back():
+    """Memory is lent again when the last view of it is gone, and not before."""
+    made = []
+
+    def make(n_bytes):
+        made.append(n_bytes)
+        return Piece(np.zeros(n_bytes, np.uint8), None)
+
+    pool = Pool(make)
+    array = pool.lend((3, 5), np.dtype(np.float32)).array()
+    view = array[1:][:, ::2].T
+    address = array.ctypes.data
+    del array
+    other = pool.lend((3, 5), np.dtype(np.float32)).array()
+    assert other.ctypes.data != address
+    del view
+    assert pool.lend((16,), np.dtype(np.float32)).array().ctypes.data == address
+    assert made == [64, 64]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"win_length": (64, 128), "hop": (1, 2, 3)}, "win_length has 2, hop has 3; must be equal"),
+        ({"hop": ()}, "hop has 0; must be equally many, at least 1"),
+        ({"max_latency_s": -1.0}, "max_latency_s=-1.0: must be 0 s or more"),
+        ({"max_latency_s": float("nan")}, "max_latency_s=nan: must be 0 s or more"),
+        ({"batch_frames": 0}, "batch_frames=0: must be at least 1"),
+    ],
+)
+def test_bad_settings_of_a_stream(settings_, message):
+    """Each bad setting is one clear error."""
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        spectrod.Stft(8000, engine="numpy", **settings_)
+
+
+def test_specs_of_one_stream_fit_each_other():
+    """Several specs share the source: its rate and its channels."""
+    with pytest.raises(ConfigError, match=r"fs: must be the same for all specs, not \[1.0, 2.0\]"):
+        FrameStream([SpectrumSpec(1.0), SpectrumSpec(2.0)], NumpyEngine())
+    with pytest.raises(ConfigError, match="specs: must be at least one"):
+        FrameStream([], NumpyEngine())

@@ -1,0 +1,251 @@
+"""A device that fails: one clear error, or NumPy goes on and no frame is missing or twice."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import spectrod
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.analysis.opencl_engine import OpenCLEngine
+from spectrod.analysis.stream import FrameStream
+from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.opencl import program
+from spectrod.pipeline import Pipeline
+from spectrod.source.base import PulledSource
+from spectrod.types import Block, SpectrumSpec
+
+pytestmark = pytest.mark.opencl
+
+FS = 48000.0
+NOISE = np.random.default_rng(5).uniform(-1, 1, (2, 60_000)).astype(np.float32)
+SPEC = SpectrumSpec(FS, 2, win_length=256, hop=100)
+AVERAGED = replace(SPEC, hop=128, averaging="mean", averaging_frames=5)
+
+
+@pytest.fixture(params=["shared", "mirrored"])
+def device(request, opencl_device):
+    """A device with the host's memory, and as if it had its own."""
+    shares = request.param == "shared" and opencl_device.shares_host_memory
+    return replace(opencl_device, shares_host_memory=shares)
+
+
+@pytest.fixture
+def engine(device):
+    """What ``open_engine("auto")`` makes of the device."""
+    opened = OpenCLEngine(device, fallback=NumpyEngine())
+    yield opened
+    opened.close()
+
+
+def lose(engine, monkeypatch, where, after=0):
+    """Have the device fail at the driver's boundary, for ever, after so many calls."""
+    context, calls = engine.context, iter(range(after))
+    real = getattr(context, where)
+
+    def failing(*args, **kwargs):
+        if next(calls, None) is not None:
+            return real(*args, **kwargs)
+        with context.translated("is lost"):
+            # The real thing is pyopencl's, whatever it complains of.
+            return cl.Buffer(context.queue.context, cl.mem_flags.READ_ONLY, 0)
+
+    monkeypatch.setattr(context, where, failing)
+
+
+def joined(batches, spec):
+    mine = [batch for batch in batches if batch.spec == spec]
+    return (
+        np.concatenate([b.values for b in mine]),
+        np.concatenate([b.sample_index for b in mine]),
+        [b.engine for b in mine],
+    )
+
+
+def blocks(n=1000):
+    return [Block(NOISE[:, a : a + n], a, 0, 0) for a in range(0, NOISE.shape[1], n)]
+
+
+def run(engine, specs, **kwargs):
+    frames = FrameStream(specs, engine, **kwargs)
+    batches = [batch for b in blocks() for batch in frames.push(b)]
+    return frames, [*batches, *frames.flush()]
+
+
+# ---- in mid-stream
+
+
+@pytest.mark.parametrize("max_latency_s", [0.0, np.inf])
+@pytest.mark.parametrize(
+    ("where", "after"), [("launch", 0), ("launch", 7), ("wait", 0), ("wait", 9)]
+)
+def test_numpy_goes_on_where_a_device_is_lost(
+    engine, monkeypatch, caplog, where, after, max_latency_s
+):
+    """No frame is missing and none comes twice; from the failure on, headers say who computed."""
+    frames = FrameStream(SPEC, engine, max_latency_s=max_latency_s, batch_frames=20)
+    lose(engine, monkeypatch, where, after)
+    batches = [batch for b in blocks() for batch in frames.push(b)]
+    values, index, engines = joined([*batches, *frames.flush()], SPEC)
+    np.testing.assert_array_equal(index, np.arange(0, NOISE.shape[1] - 255, 100))
+    expected, *_ = joined(run(NumpyEngine(), SPEC)[1], SPEC)
+    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-9)
+    assert not any(batch.discontinuity for batch in batches)
+    first = engines.index("numpy")
+    assert engines == [engine.name] * first + ["numpy"] * (len(engines) - first)
+    assert (first > 0) == (after > 0)
+    assert (frames.engine_failures, frames.gaps) == (1, 0)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert f"{engine.name} failed, going on with numpy: " in caplog.text
+
+
+@pytest.mark.parametrize("where", ["launch", "wait"])
+def test_all_resolutions_go_on_together(engine, monkeypatch, where):
+    """What is in flight of every resolution is computed anew, also where hops differ widely."""
+    specs = [SPEC, replace(SPEC, win_length=4096, hop=3000, nfft=4096), replace(SPEC, hop=7000)]
+    expected = run(NumpyEngine(), specs)[1]
+    frames = FrameStream(specs, engine, max_latency_s=0.05, batch_frames=9)
+    lose(engine, monkeypatch, where, 11)
+    batches = [batch for b in blocks() for batch in frames.push(b)]
+    batches += frames.flush()
+    for spec in specs:
+        values, index, engines = joined(batches, spec)
+        wanted, wanted_index, _ = joined(expected, spec)
+        np.testing.assert_array_equal(index, wanted_index)
+        np.testing.assert_allclose(values, wanted, rtol=1e-3, atol=1e-9)
+        assert engines[-1] == "numpy"
+
+
+def test_an_average_begins_anew_with_what_was_not_delivered(engine, monkeypatch):
+    """Rows behind the failure are whole averages, marked as not following on, and counted."""
+    frames = FrameStream(AVERAGED, engine)
+    batches = frames.push(Block(NOISE[:, :1024], 0, 0, 0))  # seven frames: a row, and two
+    lose(engine, monkeypatch, "launch")
+    batches += frames.push(Block(NOISE[:, 1024:3000], 1024, 0, 0))
+    values, index, _ = joined(batches, AVERAGED)
+    np.testing.assert_array_equal(index, [0, 7 * 128, 12 * 128, 17 * 128])
+    assert [batch.discontinuity for batch in batches] == [False, True]
+    assert [batch.gap_samples for batch in batches] == [0, 0]
+    assert (frames.cut_frames, frames.gaps) == (2, 0)
+    single = replace(AVERAGED, averaging="none", averaging_frames=1)
+    power, *_ = joined(run(NumpyEngine(), single)[1], single)
+    np.testing.assert_allclose(values[1], power[7:12].mean(axis=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("where", ["launch", "wait"])
+def test_a_device_that_was_asked_for_is_not_replaced(device, monkeypatch, where):
+    """Without a stand-in the failure is one error that names the device, and closing is clean."""
+    engine = OpenCLEngine(device)
+    frames = FrameStream(SPEC, engine)
+    lose(engine, monkeypatch, where, 1)
+    assert frames.push(blocks()[0])
+    with pytest.raises(DeviceError, match=rf"^{device.label} is lost: create_buffer failed"):
+        frames.push(blocks()[1])
+    lose(engine, monkeypatch, "finish")
+    engine.close()
+
+
+# ---- before the first frame
+
+
+def broken_source(file, defines):
+    return "__kernel void broken( {"
+
+
+def test_a_build_that_fails(device, monkeypatch, caplog):
+    """NumPy computes from the first frame on, or the error says what does not compile."""
+    monkeypatch.setattr(program, "program_source", broken_source)
+    engine = OpenCLEngine(device, fallback=NumpyEngine())
+    frames, batches = run(engine, SPEC)
+    assert {batch.engine for batch in batches} == {"numpy"}
+    assert sum(batch.n_frames for batch in batches) == SPEC.n_frames(NOISE.shape[1])
+    assert (frames.engine.name, frames.engine_failures) == ("numpy", 1)
+    assert "does not compile for" in caplog.text
+    with pytest.raises(KernelBuildError, match="does not compile for"):
+        FrameStream(SPEC, OpenCLEngine(device))
+
+
+def test_a_device_without_the_memory(device):
+    """More than the device can hold is refused, saying how much, or NumPy does it."""
+    small = replace(device, max_alloc_bytes=1 << 18)
+    with pytest.raises(DeviceError, match=r"cannot hold a buffer of [\d.]+ MiB: its limit is 0.2 "):
+        FrameStream(SPEC, OpenCLEngine(small))
+    frames = FrameStream(SPEC, OpenCLEngine(small, fallback=NumpyEngine()))
+    assert frames.engine.name == "numpy"
+
+
+def test_a_spectrogram_goes_on(engine, device, monkeypatch):
+    """A whole signal's spectrogram is NumPy's where the device fails, or one error."""
+    lose(engine, monkeypatch, "launch")
+    monkeypatch.setattr("spectrod.analysis.spectrogram.open_engine", lambda *_: engine)
+    s = spectrod.spectrogram(NOISE, FS, win_length=256, hop=100)
+    assert s.engine == "numpy"
+    engine.fallback = None
+    with pytest.raises(DeviceError, match="is lost"):
+        spectrod.spectrogram(NOISE, FS, win_length=256, hop=100)
+
+
+# ---- in the daemon
+
+
+class NoiseSource(PulledSource):
+    """The noise, as fast as it is taken."""
+
+    name = description = "noise"
+    fs, channels = FS, 2
+
+    def blocks(self, n_max):
+        step = min(n_max, 1000)
+        for first in range(0, NOISE.shape[1], step):
+            yield NOISE[:, first : first + step]
+
+
+class Collect:
+    """A sink that keeps everything."""
+
+    def __init__(self):
+        self.batches = []
+
+    def submit(self, batch):
+        self.batches.append(batch)
+
+
+def run_pipeline(engine):
+    sink = Collect()
+    pipeline = Pipeline(NoiseSource("full"), SPEC, engine, sinks=[sink])
+    pipeline.start()
+    try:
+        while not pipeline.finished:
+            assert pipeline.progress.wait(20.0)
+    finally:
+        pipeline.stop()
+    return pipeline, sink.batches
+
+
+@pytest.mark.parametrize("where", ["launch", "wait"])
+def test_a_pipeline_goes_on(device, monkeypatch, where):
+    """Sinks get every frame once, and the counters say that the engine failed."""
+    engine = OpenCLEngine(device, fallback=NumpyEngine())
+    engine.batch_bytes = 1 << 14  # so that there are many batches
+    lose(engine, monkeypatch, where, 3)
+    pipeline, batches = run_pipeline(engine)
+    pipeline.raise_failure()
+    _, index, engines = joined(batches, SPEC)
+    np.testing.assert_array_equal(index, np.arange(0, NOISE.shape[1] - 255, 100))
+    assert engines[-1] == "numpy"
+    stats = pipeline.stats()
+    assert (stats.state, stats.engine, stats.engine_failures) == ("finished", "numpy", 1)
+    assert (stats.frames, stats.gaps) == (len(index), 0)
+
+
+def test_a_pipeline_whose_device_was_asked_for_fails(device, monkeypatch):
+    """The device's error ends the pipeline and reaches its owner."""
+    engine = OpenCLEngine(device)
+    engine.batch_bytes = 1 << 14
+    lose(engine, monkeypatch, "wait", 3)
+    pipeline, _ = run_pipeline(engine)
+    assert pipeline.stats().state == "failed"
+    with pytest.raises(DeviceError, match="is lost"):
+        pipeline.raise_failure()
