@@ -42,6 +42,7 @@
 #define MIRRORS_FIRST (MIRRORED && KIND == C2R)
 #define MIRRORS_LAST  (MIRRORED && KIND == R2C)
 #define STORES_PAIRS  (KIND == R2C)
+#define TILE_BUFFERS  1
 
 // ---- Between global memory and registers --------------------------------------------------------
 
@@ -206,6 +207,7 @@ INLINE void load_bins(cplx *v, __global const cplx *line, const ulong in_step,
     }
 }
 #else
+#if SPLIT_EXCHANGE
 INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, const int t,
                             const int part) {
 #pragma unroll
@@ -217,8 +219,20 @@ INLINE void put_pairs(__local scalar *tile, const cplx *low, const cplx *high, c
         }
     }
 }
+#else
+INLINE void put_pairs(__local cplx *tile, const cplx *low, const cplx *high, const int t) {
+#pragma unroll
+    for (int p = 0; p < ITEM_PAIRS; p++) {
+        if (IS_PAIR(t, p)) {
+            if (p > 0 || t > 0)
+                tile[high_place(t, p)] = high[p];
+            tile[LOW_PLACE(t, p)] = low[p];
+        }
+    }
+}
+#endif
 
-INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
+INLINE void load_bins(cplx *v, __local exchanged *tile, __global const cplx *line,
                             const ulong in_step, __global const cplx *turns, const int t,
                             const bool exists) {
     cplx low[ITEM_PAIRS], high[ITEM_PAIRS];
@@ -227,20 +241,19 @@ INLINE void load_bins(cplx *v, __local scalar *tile, __global const cplx *line,
         if (IS_PAIR(t, p))
             load_pair(low + p, high + p, line, in_step, t + p * ITEMS, turns, exists);
     }
-    put_pairs(tile, low, high, t, 0);
 #if SPLIT_EXCHANGE
+    put_pairs(tile, low, high, t, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     get(v, tile, t, RADIX_1, false, 0, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     put_pairs(tile, low, high, t, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
-#else
-    put_pairs(tile + PLANE, low, high, t, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    get(v, tile, t, RADIX_1, false, 0, 0);
-    tile += PLANE;
-#endif
     get(v, tile, t, RADIX_1, false, 1, 0);
+#else
+    put_pairs(tile, low, high, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    get_whole(v, tile, t, RADIX_1, false);
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 #endif
@@ -254,8 +267,8 @@ fft_local(__global out_value *out, __global const in_value *source,
           const ulong out_first, const ulong4 out_steps, const ulong in_first,
           const ulong4 in_steps, const uint slice_lines, const uint outer, const uint middle,
           const uint inner, const scalar scale) {
-    __local scalar tiles[TILES];
-    __local scalar *tile = tiles + TILE_START;
+    __local exchanged tiles[TILES];
+    buffers tile = {tiles + TILE_START, 0};
     const int t = ITEM();
     const uint line = get_group_id(0) * LINES + LINE();
 #if RANKS == 1
@@ -277,13 +290,13 @@ fft_local(__global out_value *out, __global const in_value *source,
 #if KIND == C2R && MIRRORED
     load_bins(v, source, in_steps.w, turns, t, exists, RADIX_1);
 #elif KIND == C2R
-    load_bins(v, tile, source, in_steps.w, turns, t, exists);
+    load_bins(v, tile.now, source, in_steps.w, turns, t, exists);
 #else
     load_line(v, source, in_steps.w, t, exists);
 #endif
-    transform(v, tile, twiddles, t);
+    transform(v, &tile, twiddles, t);
 #if KIND == R2C
-    store_bins((sink){out, out_steps.w, turns, scale}, v, tile, t, exists);
+    store_bins((sink){out, out_steps.w, turns, scale}, v, &tile, t, exists);
 #else
     if (exists)
         store_line(out, out_steps.w, v, turns, t, index.z, scale, LAST_RADIX);

@@ -1,31 +1,308 @@
-"""A family of stages."""
+"""Frames in the registers of a work-group's items, exchanged through local memory: for GPUs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+import numpy as np
+
+from spectrod.errors import DeviceError
+from spectrod.fft.local import LOCAL as TRANSFORMS
+from spectrod.fft.local import LocalParams
+from spectrod.fft.stage import TransformSpec
+from spectrod.fft.twiddles import pass_twiddles, real_turns
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.stage import StftSpec, StftStage, StftTables
+from spectrod.opencl.source import Defines
+from spectrod.stft.stage import (
+    FULL_SCALE,
+    Average,
+    BandRows,
+    Samples,
+    StftSpec,
+    StftTables,
+)
+from spectrod.units import Float64Array
+
+_RUN = 4
+# Slots for each compute unit: with fewer, frames are not worth keeping together.
+_UNIT_SLOTS = 64
+# An odd number of values, so that neighbouring items read from different banks.
+_PIECE_BINS = 17
+_AVERAGING = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
 
 
-class LocalStft:
-    """None yet."""
+@dataclass(frozen=True, slots=True)
+class StftLocalParams:
+    """Shape of ``stft_local.cl``.
+
+    Attributes
+    ----------
+    passes : LocalParams
+        Of the complex transform, of half the frame's length or, for I/Q, of all of it.
+    held : bool
+        Whether the window's factors stay in registers from frame to frame.
+    ahead : bool
+        Whether a frame's samples are loaded while the one before is transformed; of those that both
+        have, many then stay in registers.
+    buffers : {1, 2}
+        Of local memory for exchanges of whole values: two halve the barriers.
+    run : int
+        Frames that an item computes one after the other, where there is no average.
+    """
+
+    passes: LocalParams
+    held: bool = False
+    ahead: bool = False
+    buffers: int = 1
+    run: int = 1
+
+
+class StftLocalStage:
+    """Stage of the family: one launch.
+
+    Samples that do not lie in pairs at even places have a kernel of their own, compiled when first
+    needed.
+    """
+
+    def __init__(
+        self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalParams
+    ) -> None:
+        self.spec = spec
+        self.params = params
+        self._context = context
+        self._tables = tables
+        pieces = _Pieces(tables.bands) if tables.bands else None
+        self._n_pieces = pieces.count if pieces else 0
+        if not _fits(spec, params, context.device, self._n_pieces):
+            raise DeviceError(
+                f"nfft={spec.nfft}: {context.device.label} has not got the local memory or the "
+                f"work-group size for {params}"
+            )
+        self._buffers = [context.table(t) for t in _kernel_tables(spec, tables, params, pieces)]
+        self._kernels: dict[tuple[bool, int], Any] = {}
+
+    def scratch_bytes(self, n_frames: int, channels: int) -> int:  # noqa: ARG002 - of the interface
+        """None."""
+        return 0
+
+    def launch(  # noqa: PLR0913 - of the interface
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        n_frames: int,
+        channels: int,
+        *,
+        average: Average | None = None,
+        scratch: Any = None,  # noqa: ARG002 - of the interface
+    ) -> list[Any]:
+        """Queue the computation, as ``StftStage.launch`` says."""
+        kernel = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
+        run, slots = self._divide(n_frames, channels, average)
+        values = (
+            (0, out),
+            (1, average.state if average else None),
+            (2, samples.buffer),
+            (10, np.uint64(samples.first)),
+            (11, np.uint64(samples.pitch)),
+            (12, np.uint64(hop)),
+            (13, np.uint32(n_frames)),
+            (14, np.uint32(run)),
+            (15, np.uint32(average.done if average else 0)),
+            (16, np.uint32(average.frames if average else 1)),
+            (17, np.uint32(bool(average and average.primed))),
+        )
+        for index, value in values:
+            kernel.set_arg(index, value)
+        size = self.params.passes.group_items
+        groups = -(-slots // self.params.passes.lines)
+        return [self._context.launch(kernel, (groups * size, channels), (size, 1))]
+
+    def _divide(self, n_frames: int, channels: int, average: Average | None) -> tuple[int, int]:
+        """Frames a slot, and slots."""
+        if average is None:
+            enough = _UNIT_SLOTS * self._context.device.compute_units
+            run = max(1, min(self.params.run, n_frames * channels // enough))
+            return run, -(-n_frames // run)
+        if self.spec.averaging == "exponential":
+            return n_frames, 1
+        return average.frames, -(-(average.done + n_frames) // average.frames)
+
+    def _shift(self, hop: int) -> int:
+        """Count steps of a butterfly from a frame to the next; 0 if not whole or too many."""
+        radix = self.params.passes.radices[0]
+        step = self.spec.nfft // radix
+        is_whole = hop % step == 0 and self.spec.win_length == self.spec.nfft
+        return hop // step if self.params.ahead and is_whole and hop < self.spec.nfft else 0
+
+    def _kernel_for(self, aligned: bool, shift: int) -> Any:  # noqa: FBT001 - a key
+        key = aligned, shift
+        if key not in self._kernels:
+            defines = (
+                *self.params.passes.defines(),
+                *_defines(self.spec, self.params),
+                ("ALIGNED", int(aligned)),
+                ("SHIFT", shift),
+                ("N_PIECES", self._n_pieces),
+            )
+            kernel = self._context.kernel("stft_local.cl", "stft_local", defines)
+            for index, table in enumerate(self._buffers, 3):
+                kernel.set_arg(index, table)
+            kernel.set_arg(18, np.float32(self._tables.smoothing))
+            kernel.set_arg(19, np.float32(self._tables.floor_db))
+            self._kernels[key] = kernel
+        return self._kernels[key]
+
+
+class StftLocalFamily:
+    """Local-memory kernels: frames whose complex transform fits into a work-group."""
 
     name = "local"
 
-    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002
-        """Nothing."""
-        return False
+    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
+        """Whether it fits; real frames must be of even length."""
+        return next(iter(self.candidates(spec, device)), None) is not None
 
-    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[Any]:  # noqa: ARG002
-        """None."""
-        return ()
+    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[StftLocalParams]:
+        """Yield what was measured, then the shapes of the transform."""
+        if not spec.iq and spec.nfft % 2:
+            return
+        measured = () if spec.iq else filter(None, [_MEASURED.get(spec.nfft)])
+        shapes = TRANSFORMS.candidates(_transform_spec(spec), device)
+        others = (StftLocalParams(passes, run=_RUN) for passes in shapes if passes.sections == 1)
+        for params in chain(measured, others):
+            if _fits(spec, params, device, _pieces_max(spec)):
+                yield params
 
     def build(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: Any = None
-    ) -> StftStage:
-        """Refuse."""
-        raise NotImplementedError
+        self,
+        context: Context,
+        spec: StftSpec,
+        tables: StftTables,
+        params: StftLocalParams | None = None,
+    ) -> StftLocalStage:
+        """Compile the stage."""
+        params = params or next(self.candidates(spec, context.device), None)
+        if params is None:
+            raise DeviceError(f"nfft={spec.nfft}: {context.device.label} has no room for a frame")
+        return StftLocalStage(context, spec, tables, params)
 
 
-LOCAL = LocalStft()
+LOCAL = StftLocalFamily()
+
+
+def _measured(radices: tuple[int, ...], items: int, lines: int, **others: Any) -> StftLocalParams:
+    passes = LocalParams(
+        radices, items, lines, local_pad=radices[0], paired_twiddles=True, mirrored=True
+    )
+    return StftLocalParams(passes, **others)
+
+
+# Choices for frame lengths that were measured on an NVIDIA H200, see kernels/README.md.
+_MEASURED = {
+    256: _measured((16, 8), 8, 4, held=True, ahead=True, run=4),
+    512: _measured((8, 8, 4), 32, 1, ahead=True, buffers=2, run=8),
+    1024: _measured((32, 16), 16, 2, held=True, ahead=True, run=4),
+    2048: _measured((16, 8, 8), 64, 1, held=True, run=4),
+    4096: _measured((16, 16, 8), 128, 1, buffers=2, run=4),
+    8192: _measured((16, 16, 16), 128, 1, run=2),
+}
+
+
+def _transform_spec(spec: StftSpec) -> TransformSpec:
+    return TransformSpec(spec.nfft, "c2c" if spec.iq else "r2c")
+
+
+def _pieces_max(spec: StftSpec) -> int:
+    """Pieces of as many bands, where each bin belongs to two at most."""
+    return 2 * spec.n_bins // _PIECE_BINS + 2 * spec.n_bands if spec.n_bands else 0
+
+
+def _fits(spec: StftSpec, params: StftLocalParams, device: DeviceInfo, n_pieces: int) -> bool:
+    passes = params.passes
+    band_bytes = 4 * passes.lines * (spec.n_bins + n_pieces) if spec.n_bands else 0
+    limit = (device.local_mem_bytes - band_bytes) // params.buffers
+    return passes.fits(replace(device, local_mem_bytes=limit), 4)
+
+
+def _is_aligned(spec: StftSpec, samples: Samples, hop: int) -> bool:
+    """Whether pairs of samples start at multiples of their size."""
+    if spec.interleaved:
+        return spec.iq and samples.pitch % 2 == 0
+    return not spec.iq and samples.first % 2 == samples.pitch % 2 == hop % 2 == 0
+
+
+def _defines(spec: StftSpec, params: StftLocalParams) -> Defines:
+    return (
+        ("WIN_LENGTH", spec.win_length),
+        ("FORMAT", {"int16": 16, "int24": 24, "int32": 32, "float32": 0}[spec.sample_format]),
+        ("INTERLEAVED", int(spec.interleaved)),
+        ("IQ", int(spec.iq)),
+        ("HELD", int(params.held)),
+        ("AHEAD", int(params.ahead)),
+        ("TILE_BUFFERS", params.buffers),
+        ("COMPLEX", int(spec.output == "complex")),
+        ("WEIGHTED", int(spec.weighted)),
+        ("N_BANDS", spec.n_bands),
+        ("AVERAGING", _AVERAGING[spec.averaging]),
+        ("DECIBELS", int(spec.decibels)),
+    )
+
+
+class _Pieces:
+    """Bands cut into pieces of a few bins.
+
+    Attributes
+    ----------
+    pieces : (count, 4) uint32
+        First bin, bins, first weight, 0.
+    bands : (n_bands, 2) uint32
+        First piece, pieces.
+    """
+
+    def __init__(self, rows: BandRows) -> None:
+        per_band = -(-rows.count // _PIECE_BINS)
+        self.count = int(per_band.sum())
+        band = np.repeat(np.arange(len(per_band)), per_band)
+        first_piece = np.cumsum(per_band) - per_band
+        start = (np.arange(self.count) - first_piece[band]) * _PIECE_BINS
+        first_weight = np.cumsum(rows.count) - rows.count
+        self.pieces = np.stack(
+            [
+                rows.first[band] + start,
+                np.minimum(rows.count[band] - start, _PIECE_BINS),
+                first_weight[band] + start,
+                np.zeros_like(start),
+            ],
+            axis=1,
+        ).astype(np.uint32)
+        self.bands = np.stack([first_piece, per_band], axis=1).astype(np.uint32)
+
+
+def _kernel_tables(
+    spec: StftSpec, tables: StftTables, params: StftLocalParams, pieces: _Pieces | None
+) -> Iterable[Any]:
+    """Tables in the order of the kernel's arguments; one number for those not read."""
+    none = np.zeros(4, np.uint32)
+    length = params.passes.length
+    twiddles = pass_twiddles(params.passes.radices)
+    yield _window(spec, tables.window)
+    yield (twiddles if len(twiddles) else np.ones(1)).astype(np.complex64)
+    yield none if spec.iq else real_turns(length).astype(np.complex64)
+    yield none if tables.weights is None else tables.weights.astype(np.float32)
+    yield pieces.pieces if pieces else none
+    yield tables.bands.weights.astype(np.float32) if tables.bands else none
+    yield pieces.bands if pieces else none
+
+
+def _window(spec: StftSpec, window: Float64Array) -> Any:
+    """Factors of a value's two parts, in which are an integer's full scale and the twice of a pair.
+
+    24 bits are read as the upper ones of 32.
+    """
+    full_scale = FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
+    factors = np.zeros(spec.nfft, np.float32)
+    factors[: spec.win_length] = window / (full_scale if spec.iq else 2.0 * full_scale)
+    return np.repeat(factors, 2) if spec.iq else factors
