@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 
 import spectrod
-from spectrod.analysis.engine import open_engine
-from spectrod.bench.pace import PacedSource
+from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.stream import FrameStream
+from spectrod.bench.pace import BLOCK_S, PacedSource, noise
 from spectrod.bench.transforms import Row
 from spectrod.bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 from spectrod.errors import ConfigError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
-from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float64Array
 
 SECONDS_MIN = 0.5
 """Shortest run that says anything [s]."""
 
-_SETTLE_S = 1.0
+# Once around the pipeline's ring, whose pages are new to the process until then.
+_SETTLE_S = 5.0
 _DRAIN_S = 0.5
 _ENGINE_PUSHES = 2000
 
@@ -81,7 +83,8 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
     spec : SpectrumSpec
         What to compute, from noise of its rate and channels.
     seconds : float
-        At least ``SECONDS_MIN``, and two frames. The first second, or quarter, does not count.
+        At least ``SECONDS_MIN``, and two frames. The first five seconds, at most half of it, do not
+        count.
 
     Raises
     ------
@@ -97,6 +100,7 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
         raise ConfigError(f"seconds={seconds:g}: must be at least {_seconds_min(spec):g}")
     sink = LatencySink(n_expected)
     engine = open_engine("opencl", device.number)
+    _warm_up(engine, spec)
     pipeline = Pipeline(source, spec, engine, sinks=[sink])
     pipeline.start()
     try:
@@ -111,7 +115,7 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
 
 def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
     """Time the engine alone: from the samples of one more hop to its result, again and again."""
-    samples = np.random.default_rng(0).standard_normal((spec.channels, spec.hop), np.float32)
+    samples = noise(spec.channels, spec.hop)
     times: list[float] = []
     with spectrod.Stft(
         spec.fs,
@@ -131,11 +135,24 @@ def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
     return LiveRun(latencies, _place("engine", spec) | _quantiles(latencies))
 
 
+def _warm_up(engine: Engine, spec: SpectrumSpec) -> None:
+    """Compute a second of noise: drivers compile at first launches, of few frames and of many."""
+    stream = FrameStream(spec, engine, max_latency_s=np.inf)
+    n = max(1, round(spec.fs * BLOCK_S))
+    samples = noise(spec.channels, n)
+    n_blocks = spec.win_length // n + round(1.0 / BLOCK_S)
+    for number in range(n_blocks):
+        stream.push(Block(samples, number * n, 0, 0))
+        if number < n_blocks // 2:
+            stream.flush()
+    stream.flush()
+
+
 def _observe(
     pipeline: Pipeline, source: PacedSource, sink: LatencySink, seconds: float
 ) -> dict[str, Any]:
     """Watch a pipeline from when it has settled to when its source has ended."""
-    source.ended.wait(min(_SETTLE_S, seconds / 4))
+    source.ended.wait(min(_SETTLE_S, seconds / 2))
     cpu, source_cpu_s, start = CpuMeter(), source.cpu_s, time.monotonic()
     first, rss_start = sink.n_frames, resident_bytes()
     source.ended.wait()

@@ -11,7 +11,9 @@ from spectrod.ring import SampleRing
 from spectrod.source.base import PulledSource
 from spectrod.units import Float32Array
 
-_BLOCK_S = 0.01
+BLOCK_S = 0.01
+"""Time of a block that a sound card would deliver [s]."""
+
 _RMS = 0.1
 
 
@@ -47,13 +49,13 @@ class PacedSource:
     def __init__(self, fs: float, channels: int, seconds: float) -> None:
         self.fs, self.channels = fs, channels
         self.description = f"noise at {fs:g} Hz"
-        self.block_samples = max(1, round(fs * _BLOCK_S))
+        self.block_samples = max(1, round(fs * BLOCK_S))
         n_blocks = max(1, round(fs * seconds / self.block_samples))
         self.n_samples: int | None = n_blocks * self.block_samples
         self.written_ns = np.zeros(n_blocks, np.int64)
         self.cpu_s = 0.0
         self.ended = threading.Event()
-        self._samples = _noise(channels, self.block_samples)
+        self._samples = noise(channels, self.block_samples)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -112,12 +114,13 @@ class FullSpeedSource(PulledSource):
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the same block again and again, and the rest of it at the end."""
         assert self.n_samples is not None
-        samples = _noise(self.channels, n_max)
+        samples = noise(self.channels, n_max)
         for first in range(0, self.n_samples, n_max):
             yield samples[:, : self.n_samples - first]
 
 
-def _noise(channels: int, n: int) -> Float32Array:
+def noise(channels: int, n: int) -> Float32Array:
+    """Make (channels, n) samples, the same every time [FS]."""
     samples = np.random.default_rng(0).standard_normal((channels, n), np.float32)
     samples *= _RMS
     return samples

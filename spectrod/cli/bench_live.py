@@ -15,7 +15,7 @@ from spectrod.types import SpectrumSpec
 
 SUMMARY = "the running pipeline: latency, load, channels, memory"
 
-_SECONDS = {"latency": 10.0, "channels": 4.0}
+_SECONDS = {"latency": 20.0, "channels": 10.0}
 _SIZE = {"channels": 2048}
 _SIZE_ELSE = 4096
 
