@@ -11,7 +11,7 @@ from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 FRAMES, CHANNELS, HOP = 21, 3, 37
 
-pytestmark = pytest.mark.opencl
+pytestmark = [pytest.mark.opencl, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
