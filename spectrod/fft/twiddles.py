@@ -5,9 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import Float32Array, Float64Array
-
-Complex64Array = NDArray[np.complex64]
 Complex128Array = NDArray[np.complex128]
 Int64Array = NDArray[np.int64]
 
@@ -109,27 +106,3 @@ def turn_tables(n: int, low: int) -> Complex128Array:
         Root k is entry ``k % low`` times entry ``low + k // low``.
     """
     return unit_roots(np.concatenate([np.arange(low), np.arange(0, n, low)]), n)
-
-
-def stft_twiddles(radices: Sequence[int]) -> Complex64Array:
-    """Tables of a real transform that runs as a half-length complex one.
-
-    Parameters
-    ----------
-    radices : sequence of int
-        Of the passes, in their order; their product is ``half = nfft / 2``.
-
-    Returns
-    -------
-    table : (half - 1 + half // 2 + 1,) complex64
-        ``pass_twiddles``, then ``real_turns``.
-    """
-    half = int(np.prod(radices))
-    return np.concatenate([pass_twiddles(radices), real_turns(half)]).astype(np.complex64)
-
-
-def padded_window(samples: Float64Array, nfft: int) -> Float32Array:
-    """Window with zeros up to nfft: (win_length,) float64 to (nfft,) float32 [1]."""
-    table = np.zeros(nfft, np.float32)
-    table[: len(samples)] = samples
-    return table

@@ -44,7 +44,7 @@ def program_source(file: str, defines: Defines) -> str:
     Parameters
     ----------
     file : str
-        Name of a file in the kernel folder, for example ``"stft_power.cl"``. A line
+        Name of a file in the kernel folder, for example ``"fft_simd.cl"``. A line
         ``#include "NAME"`` in it stands for another file of the folder.
     defines : Defines
         What shapes the code.

@@ -40,7 +40,7 @@ def test_an_installation_without_kernels_is_an_internal_error(tmp_path):
 
 def test_this_checkout_is_found():
     """Without an argument the folder is that of the imported package."""
-    assert (kernel_dir() / "stft_power.cl").is_file()
+    assert (kernel_dir() / "stft_frames.cl").is_file()
 
 
 def test_a_program_is_defines_then_header_then_file():
@@ -97,4 +97,4 @@ def test_a_built_wheel_finds_its_kernels(tmp_path):
         text=True,
     ).stdout.strip()
     assert Path(found) == tmp_path / "site" / "spectrod" / "kernels"
-    assert {p.name for p in Path(found).glob("*.cl*")} >= {"common.clh", "stft_power.cl"}
+    assert {p.name for p in Path(found).glob("*.cl*")} >= {"common.clh", "stft_frames.cl"}
