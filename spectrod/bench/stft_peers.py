@@ -33,12 +33,15 @@ class SpectraPeer(Protocol):
         Kinds of OpenCL devices that it is to be compared with.
     is_framing : bool
         Whether it is NumPy and an FFT.
+    is_resident : bool
+        Whether its data are in the memory of a device that is not the host.
     """
 
     module: str
     package: str
     device_kinds: tuple[str, ...]
     is_framing: bool
+    is_resident: bool
 
     def ways(self, spectra: Spectra) -> Ways:
         """Say how it is used.
@@ -55,7 +58,7 @@ class _Framing:
     """NumPy around an FFT."""
 
     device_kinds: tuple[str, ...] = ("cpu",)
-    is_framing = True
+    is_framing, is_resident = True, False
 
     def __init__(self, module: str, package: str, transform: framing.MakeTransform) -> None:
         self.module, self.package = module, package
@@ -73,7 +76,7 @@ class ShortTimeFft:
 
     module, package = "scipy.signal", "scipy"
     device_kinds: tuple[str, ...] = ("cpu",)
-    is_framing = False
+    is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
         """As ``SpectraPeer``."""
@@ -95,7 +98,7 @@ class Librosa:
 
     module = package = "librosa"
     device_kinds: tuple[str, ...] = ("cpu",)
-    is_framing = False
+    is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
         """As ``SpectraPeer``."""
@@ -115,7 +118,7 @@ class TorchCpu:
 
     module = package = "torch"
     device_kinds: tuple[str, ...] = ("cpu",)
-    is_framing = False
+    is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
         """As ``SpectraPeer``."""
@@ -134,51 +137,57 @@ class TorchCuda:
 
     module = package = "torch"
     device_kinds: tuple[str, ...] = ("gpu",)
-    is_framing = False
+    is_framing, is_resident = False, True
 
     def ways(self, spectra: Spectra) -> Ways:
         """As ``SpectraPeer``."""
-        torch = import_module("torch")
-        if not torch.cuda.is_available():
-            raise ImportError("torch sees no CUDA device")
+        torch = _torch_with_cuda()
         source = torch.from_numpy(spectra.samples).cuda()
-        yield (
-            "on the device",
-            [partial(self._resident, torch, spectra, source, square) for square in _squares(torch)],
-        )
-        pinned = torch.from_numpy(spectra.samples).pin_memory()
-        yield (
-            "from the host",
-            [partial(self._copied, torch, spectra, pinned, square) for square in _squares(torch)],
-        )
 
-    @staticmethod
-    def _resident(torch: Any, spectra: Spectra, source: Any, square: Callable[[Any], Any]) -> Run:
-        power = _torch_power(torch, spectra, "cuda", square)
+        def made(square: Callable[[Any], Any]) -> Run:
+            power = _torch_power(torch, spectra, "cuda", square)
 
-        def seconds() -> float:
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            power(source)
-            end.record()
-            end.synchronize()
-            return float(start.elapsed_time(end)) * 1e-3
+            def seconds() -> float:
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                power(source)
+                end.record()
+                end.synchronize()
+                return float(start.elapsed_time(end)) * 1e-3
 
-        return Run(seconds, lambda: _in_order(power(source)))
+            return Run(seconds, lambda: _in_order(power(source)))
 
-    @staticmethod
-    def _copied(torch: Any, spectra: Spectra, pinned: Any, square: Callable[[Any], Any]) -> Run:
-        """Copy both ways through pinned memory."""
-        power = _torch_power(torch, spectra, "cuda", square)
+        yield "", [partial(made, square) for square in _squares(torch)]
+
+
+class TorchCudaFromHost:
+    """The same from the host's memory and back, both pinned."""
+
+    module = package = "torch"
+    device_kinds: tuple[str, ...] = ("gpu",)
+    is_framing, is_resident = False, False
+
+    def ways(self, spectra: Spectra) -> Ways:
+        """As ``SpectraPeer``."""
+        torch = _torch_with_cuda()
+        source = torch.from_numpy(spectra.samples).pin_memory()
         frames, channels, values = spectra.shape
         out = torch.empty((channels, values, frames), dtype=torch.float32).pin_memory()
 
-        def call() -> Any:
-            out.copy_(power(pinned.cuda(non_blocking=True)), non_blocking=True)
-            torch.cuda.synchronize()
-            return out
+        def made(square: Callable[[Any], Any]) -> Run:
+            power = _torch_power(torch, spectra, "cuda", square)
 
-        return run_on_host(call, lambda: _in_order(call()))
+            def call() -> None:
+                out.copy_(power(source.cuda(non_blocking=True)), non_blocking=True)
+                torch.cuda.synchronize()
+
+            def result() -> Array:
+                call()
+                return _in_order(out)
+
+            return run_on_host(call, result)
+
+        yield "", [partial(made, square) for square in _squares(torch)]
 
 
 PEERS: Mapping[str, SpectraPeer] = {
@@ -188,12 +197,15 @@ PEERS: Mapping[str, SpectraPeer] = {
     "ShortTimeFFT": ShortTimeFft(),
     "torch": TorchCpu(),
     "torch-cuda": TorchCuda(),
+    "torch-cuda-host": TorchCudaFromHost(),
     "librosa": Librosa(),
 }
 """All that there are classes for, by the names that tables and options call them."""
 
 
-def choose_peers(names: Sequence[str] | None, kind: str) -> tuple[list[str], list[str]]:
+def choose_peers(
+    names: Sequence[str] | None, kind: str, *, is_resident: bool = False
+) -> tuple[list[str], list[str]]:
     """Choose the libraries to measure beside ours.
 
     Parameters
@@ -202,6 +214,8 @@ def choose_peers(names: Sequence[str] | None, kind: str) -> tuple[list[str], lis
         Those that are asked for; None for all that are installed and meant for such a device.
     kind : str
         Of the device that ours run on.
+    is_resident : bool
+        Whether our data are in its memory.
 
     Returns
     -------
@@ -218,7 +232,12 @@ def choose_peers(names: Sequence[str] | None, kind: str) -> tuple[list[str], lis
         If one that is asked for is not installed.
     """
     if names is None:
-        fitting = [name for name, peer in PEERS.items() if kind in peer.device_kinds]
+        on_device = is_resident and kind != "cpu"
+        fitting = [
+            name
+            for name, peer in PEERS.items()
+            if kind in peer.device_kinds and peer.is_resident == on_device
+        ]
         chosen = [name for name in fitting if _is_installed(name)]
         return chosen, [_hint(name) for name in fitting if name not in chosen]
     for name in names:
@@ -284,6 +303,13 @@ def _by_channel(spectra: Spectra, power: Callable[[Array], Array]) -> Run:
         return [finish(power(x)) for x in floats]
 
     return run_on_host(call, lambda: np.stack(call(), axis=1))
+
+
+def _torch_with_cuda() -> Any:
+    torch = import_module("torch")
+    if not torch.cuda.is_available():
+        raise ImportError("torch sees no CUDA device")
+    return torch
 
 
 def _squares(torch: Any) -> list[Callable[[Any], Any]]:

@@ -65,7 +65,7 @@ def mode(args: argparse.Namespace) -> str:
 
 def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
     """Measure one device, printing rows as they come; first, what is not installed is named."""
-    names, missing = stft_peers.choose_peers(args.peer, device.kind)
+    names, missing = stft_peers.choose_peers(args.peer, device.kind, is_resident=args.resident)
     specs = list(_specs(args))
     for hint in missing:
         print(f"left out: {hint}")

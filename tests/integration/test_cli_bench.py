@@ -1,11 +1,13 @@
 """``spectrod bench`` as a user runs it, on every device that works."""
 
 import json
+from contextlib import ExitStack
 from math import log2
 
 import pytest
 
 from spectrod.bench import launches, live, seeds, stft
+from spectrod.bench.spectra import Spectra, make_spec
 from spectrod.cli import bench_fft as command
 from spectrod.cli import bench_live, machine, main
 from spectrod.errors import DeviceError
@@ -171,6 +173,16 @@ def test_spectra_on_the_device(tmp_path):
     assert row["what"] == "spectrod kernel"
     assert row["copy_share"] > 0.0
     assert row["relative_l2"] < 3e-7
+
+
+@pytest.mark.slow
+def test_transfers_are_measured(device):
+    """To the device and back from it, whatever it is; a GPU's are what its speed is a share of."""
+    spec = make_spec(64, 32, 1, "power")
+    with ExitStack() as stack:
+        timers = stft._transfers(Spectra.of_noise(spec, "power", "int16", 1 << 12), device, stack)
+        assert len(timers) == 2
+        assert all(timer() > 0.0 for timer in timers)
 
 
 @pytest.mark.slow

@@ -74,6 +74,16 @@ def test_peers_go_with_the_device():
     assert stft_peers.choose_peers([], "cpu") == ([], [])
 
 
+@pytest.mark.parametrize("is_resident", [False, True])
+def test_peers_have_their_data_where_ours_are(is_resident, monkeypatch):
+    """On a GPU, torch's data are in its memory where ours are; processors have but one memory."""
+    monkeypatch.setattr(stft_peers, "find_spec", lambda _: True)
+    names, _ = stft_peers.choose_peers(None, "gpu", is_resident=is_resident)
+    assert names == ["torch-cuda" if is_resident else "torch-cuda-host"]
+    names, _ = stft_peers.choose_peers(None, "cpu", is_resident=is_resident)
+    assert names == ON_HOST
+
+
 def test_an_unknown_peer():
     """The error lists those that there are."""
     with pytest.raises(ConfigError, match=r"peer 'fftw': must be one of scipy\.fft, pyFFTW, mkl"):
