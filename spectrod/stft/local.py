@@ -60,7 +60,7 @@ class StftLocalParams:
 
 
 class StftLocalStage:
-    """Stage of the family: one launch.
+    """Stage of the family: one launch, or two for some averages.
 
     Samples that do not lie in pairs at even places have a kernel of their own, compiled when first
     needed.
@@ -99,6 +99,22 @@ class StftLocalStage:
         scratch: Any = None,  # noqa: ARG002 - of the interface
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
+        if average is None or self.spec.averaging == "exponential":
+            return [self._launch(out, samples, hop, n_frames, channels, average)]
+        return [
+            self._launch(out, replace(samples, first=samples.first + p * hop), hop, n, channels, a)
+            for p, n, a in average.parts(n_frames)
+        ]
+
+    def _launch(
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        n_frames: int,
+        channels: int,
+        average: Average | None,
+    ) -> Any:
         kernel = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
         run, slots = self._divide(n_frames, channels, average)
         values = (
@@ -118,12 +134,12 @@ class StftLocalStage:
             kernel.set_arg(index, value)
         size = self.params.passes.group_items
         groups = -(-slots // self.params.passes.lines)
-        return [self._context.launch(kernel, (groups * size, channels), (size, 1))]
+        return self._context.launch(kernel, (groups * size, channels), (size, 1))
 
     def _divide(self, n_frames: int, channels: int, average: Average | None) -> tuple[int, int]:
         """Frames a slot, and slots."""
         if average is None:
-            enough = _UNIT_SLOTS * self._context.device.compute_units
+            enough = max(1, _UNIT_SLOTS * self._context.device.compute_units)
             run = max(1, min(self.params.run, n_frames * channels // enough))
             return run, -(-n_frames // run)
         if self.spec.averaging == "exponential":

@@ -6,8 +6,8 @@ writes nothing but what is asked for.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,6 +224,23 @@ class Average:
     def rows(self, n_frames: int) -> int:
         """Rows that so many more frames finish."""
         return (self.done + n_frames) // self.frames
+
+    def parts(self, n_frames: int) -> list[tuple[int, int, Self]]:
+        """Divide the frames of a mean, maximum or minimum into launches.
+
+        Rows are computed side by side, and of those in one launch the first may read the state or
+        the last one write it, not both.
+
+        Returns
+        -------
+        parts : list of (first, count, average)
+            One or two; the second finishes no row.
+        """
+        rest = (self.done + n_frames) % self.frames
+        if rest == 0 or not self.primed or self.rows(n_frames) == 0:
+            return [(0, n_frames, self)]
+        whole = n_frames - rest
+        return [(0, whole, self), (whole, rest, replace(self, done=0, primed=False))]
 
 
 class StftStage(Protocol):

@@ -26,12 +26,22 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
 from spectrod.stft import general
 from spectrod.stft.general import GENERAL, GeneralParams
+from spectrod.stft.local import LOCAL as LOCAL_STFT
+from spectrod.stft.local import StftLocalParams
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 LINES = 5
 C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c", "c2r"))
+WALK = StftLocalParams(
+    LocalParams((4, 4), 2, 2, local_pad=4, mirrored=True), held=True, ahead=True, buffers=2, run=2
+)
 SECTIONS = LocalParams((4, 8, 4), 16, 3, split_exchange=True, local_pad=8, sections=2)
+
+
+def replace_passes(params):
+    """Pairs of bins through local memory."""
+    return replace(params, passes=replace(params.passes, mirrored=False))
 
 
 def two_passes(context, spec):
@@ -119,6 +129,13 @@ CASES = {
     "stft-general": partial(stft, GENERAL, StftSpec(20, 18), GeneralParams(2000)),
     "stft-endless": partial(stft, GENERAL, StftSpec(20, 18, averaging="exponential"), None),
     "stft-bands": bands_of_many,
+    "stft-local": partial(stft, LOCAL_STFT, StftSpec(32, 32), WALK),
+    "stft-local-bands": partial(
+        stft, LOCAL_STFT, StftSpec(32, 30, n_bands=2, averaging="exponential"), WALK
+    ),
+    "stft-local-whole": partial(
+        stft, LOCAL_STFT, StftSpec(32, 30, averaging="mean"), replace_passes(WALK)
+    ),
     "image": picture,
 }
 

@@ -14,6 +14,7 @@ NAMES = [
     *("local", "local-passes", "local-sections", "local-r2c", "local-c2r", "multipass", "real"),
     *("bluestein", "simd", "simd-r2c", "radix2", "inplace"),
     *("stft-general", "stft-endless", "stft-bands"),
+    *("stft-local", "stft-local-bands", "stft-local-whole"),
     *("transpose", "transpose-registers", "transpose-naive", "image"),
 ]
 # Its compiler counts its warnings there, which are no findings of the simulator.

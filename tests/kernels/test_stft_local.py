@@ -1,0 +1,113 @@
+"""Every form of the local-memory kernel computes the same frames, bit for bit where it may."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from spectrod.errors import DeviceError
+from spectrod.fft.local import LocalParams
+from spectrod.stft.local import LOCAL, StftLocalParams
+from spectrod.stft.reference import ReferenceStft
+from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
+
+MIRRORED = LocalParams((8, 4, 4), 16, 2, local_pad=8, paired_twiddles=True, mirrored=True)
+SPLIT = LocalParams((8, 16), 16, 1, split_exchange=True, local_pad=8)
+SHAPES = [MIRRORED, replace(MIRRORED, mirrored=False), SPLIT]
+POWER_L2 = 3e-7
+N_FRAMES, CHANNELS = 11, 2
+
+
+def rows(context, spec, params, hop, average=None):
+    """Rows of a launch over seeded noise, and those of the reference."""
+    tables = StftTables(np.hanning(spec.win_length), bands=bands(spec), smoothing=0.3)
+    n = 3 + (N_FRAMES - 1) * hop + spec.win_length
+    samples = np.random.default_rng(3).uniform(-1, 1, (CHANNELS * spec.parts, n))
+    samples = samples.astype(np.float32)
+    n_rows = average.rows(N_FRAMES) if average else N_FRAMES
+    out = np.zeros((n_rows, CHANNELS, spec.n_values), np.float32)
+    buffer = context.table(out)
+    stage = LOCAL.build(context, spec, tables, params)
+    place = Samples(context.table(samples), n, 2)
+    stage.launch(buffer, place, hop, N_FRAMES, CHANNELS, average=average)
+    context.download(out, buffer)
+    reference = ReferenceStft(spec, tables)
+    average = reference.average(average.frames) if average else None
+    return out, reference.rows(samples, 2, hop, N_FRAMES, average)
+
+
+def bands(spec):
+    """Bands that overlap, one of them longer than a piece."""
+    if not spec.n_bands:
+        return None
+    count = np.array([1, 40, 7])
+    return BandRows(np.array([0, 1, 39]), count, np.linspace(0.1, 1.0, count.sum()))
+
+
+def assert_near(found, expected):
+    assert np.linalg.norm(found - expected) <= POWER_L2 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("hop", [64, 128, 96, 37])
+@pytest.mark.parametrize("passes", SHAPES, ids=["mirrored", "whole", "split"])
+def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
+    """Whatever stays in registers from frame to frame, results are those of single frames."""
+    monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", 0)
+    spec = StftSpec(256, 256)
+    alone, expected = rows(context, spec, StftLocalParams(passes), hop)
+    assert_near(alone, expected)
+    buffers = 1 if passes.split_exchange else 2
+    forms = [{"held": True}, {"ahead": True}, {"held": True, "ahead": True, "buffers": buffers}]
+    for form in forms:
+        walked, _ = rows(context, spec, StftLocalParams(passes, run=4, **form), hop)
+        np.testing.assert_array_equal(walked, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("averaging", ["mean", "exponential"])
+@pytest.mark.parametrize("n_bands", [0, 3])
+def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
+    """No exchange overwrites what another item has yet to read, whatever follows it."""
+    spec = StftSpec(256, 200, n_bands=n_bands, averaging=averaging)
+    for passes in SHAPES[:2]:
+        state = context.allocate(4 * CHANNELS * spec.n_values)
+        params = StftLocalParams(passes, ahead=True, buffers=2)
+        found, expected = rows(context, spec, params, 100, Average(state, 3))
+        assert_near(found, expected)
+
+
+def test_two_sided_frames_may_walk(context, monkeypatch):
+    """I/Q frames share samples in registers too."""
+    monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", 0)
+    spec = StftSpec(128, 128, iq=True)
+    passes = replace(MIRRORED, mirrored=False)
+    for params in (
+        StftLocalParams(passes),
+        StftLocalParams(passes, held=True, ahead=True, buffers=2, run=4),
+    ):
+        assert_near(*rows(context, spec, params, 32))
+
+
+@pytest.mark.slow
+def test_every_choice_fits_the_device(context):
+    """Whatever is offered is compiled and right."""
+    for nfft in (16, 60, 512):
+        spec = StftSpec(nfft, nfft)
+        for params in islice(LOCAL.candidates(spec, context.device), 2):
+            assert_near(*rows(context, spec, params, nfft // 2))
+
+
+def test_a_frame_that_is_too_long_is_refused(context):
+    """The limit is named before anything is compiled."""
+    small = replace(context.device, local_mem_bytes=1024)
+    spec = StftSpec(1024, 1024)
+    assert not LOCAL.supports(spec, small)
+    passes = LocalParams((8, 8, 8), 64, 4096, local_pad=8)
+    with pytest.raises(DeviceError, match=r"nfft=1024: .* has not got the local memory or the"):
+        LOCAL.build(context, spec, StftTables(np.ones(1024)), StftLocalParams(passes))
+
+
+def test_odd_frames_are_not_for_this_family(context):
+    """Frames of odd length have no half."""
+    assert not LOCAL.supports(StftSpec(255, 255), context.device)
