@@ -18,8 +18,8 @@ _RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
 # Private memory is the stack of a driver's thread (2 or 8 MiB as a rule).
 _PRIVATE_BYTES_MAX = 1 << 20
 _OWN_BYTES_MAX = 1 << 28
-# Shorter frames than this go several at a time.
-_COLUMNS_LENGTH_MIN = 128
+# Longer frames are staged: their columns are too many pages for the processor to follow at once.
+_DIRECT_LENGTH_MAX = 1 << 13
 _CUTS_MAX = 3
 # Measured; the radices that are not here took half their number or more.
 _PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
@@ -151,12 +151,13 @@ def shapes(spec: StftSpec) -> Iterator[SimdShape]:
 
 def _columns(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
     length = complex_length(spec)
-    if length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
+    if length % lanes or length < lanes * lanes:
         return
+    ways = (False, True) if length <= _DIRECT_LENGTH_MAX else (True, False)
     for cut in _cuts(length // lanes)[:_CUTS_MAX]:
-        if _may_be_direct(spec):
-            yield SimdShape(lanes, cut, columns=True, staged=False)
-        yield SimdShape(lanes, cut, columns=True)
+        for staged in ways:
+            if staged or _may_be_direct(spec):
+                yield SimdShape(lanes, cut, columns=True, staged=staged)
 
 
 def _may_be_direct(spec: StftSpec) -> bool:
@@ -173,9 +174,9 @@ def _lines(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
 
 @cache
 def _cuts(rows: int) -> list[tuple[int, ...]]:
-    """Ways to cut the rows, the least work by a rough count first, the largest radix first."""
+    """Ways to cut the rows, largest radix first: one pass, then the least work by a rough count."""
     cuts = [cut for cut in radix_lists(rows, passes_max=PASSES_MAX) if _RADICES.issuperset(cut)]
-    return sorted(cuts, key=lambda cut: (sum(map(_pass_work, cut)), cut))
+    return sorted(cuts, key=lambda cut: (len(cut) > 1, sum(map(_pass_work, cut)), cut))
 
 
 def _pass_work(radix: int) -> float:

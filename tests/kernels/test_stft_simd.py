@@ -180,9 +180,11 @@ def test_long_frames_are_right(context, nfft):
     assert_power(run(context, recording), powers(spec, make_tables(spec), recording.frames()))
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("sample_format", ["int16", "int24", "int32", "float32"])
-@pytest.mark.parametrize(("nfft", "win_length"), [(60, 60), (256, 255), (1024, 700)])
+@pytest.mark.parametrize(
+    ("nfft", "win_length", "interleaved"),
+    [(60, 60, False), (60, 59, True), (256, 256, False), (1024, 700, True)],
+)
 @pytest.mark.slow
 def test_samples_of_every_format_are_right(context, nfft, win_length, sample_format, interleaved):
     """Bytes are put together and scaled; what the window does not cover is not read."""
@@ -201,9 +203,17 @@ def test_any_number_of_interleaved_channels_is_right(context, channels, pitch_ga
     assert_power(run(context, recording), powers(spec, make_tables(spec), recording.frames()))
 
 
-@pytest.mark.parametrize("output", ["power", "complex"])
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize(("nfft", "win_length"), [(30, 29), (45, 45), (336, 336), (1024, 1000)])
+@pytest.mark.parametrize(
+    ("nfft", "win_length", "interleaved", "output"),
+    [
+        (30, 29, False, "power"),
+        (45, 45, True, "power"),
+        (45, 45, False, "complex"),
+        (336, 336, False, "power"),
+        (336, 336, True, "complex"),
+        (1024, 1000, True, "power"),
+    ],
+)
 @pytest.mark.slow
 def test_iq_is_right(context, nfft, win_length, interleaved, output):
     """Two-sided spectra come in ascending order, of even and odd lengths."""
@@ -251,7 +261,7 @@ def averaged(spec, tables, power, frames):
 
 
 @pytest.mark.parametrize("averaging", ["mean", "max", "min", "exponential"])
-@pytest.mark.parametrize(("nfft", "n_bands"), [(64, 0), (64, 5), (256, 0), (256, 5)])
+@pytest.mark.parametrize(("nfft", "n_bands"), [(64, 5), (256, 0)])
 @pytest.mark.slow
 def test_averages_do_not_depend_on_launches(context, nfft, n_bands, averaging):
     """Rows of seven frames are right, and the same bit for bit if a stream comes in pieces."""

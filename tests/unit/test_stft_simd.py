@@ -1,0 +1,117 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, DeviceError
+from spectrod.stft.simd import SIMD, SimdStftStage
+from spectrod.stft.simd_shapes import SimdShape, complex_length
+from spectrod.stft.simd_tables import band_weights, simd_tables, window_table
+from spectrod.stft.stage import NFFT_MAX, BandRows, StftSpec, StftTables
+
+GOOD = SimdShape(8, (4, 8), columns=True)
+LINES = SimdShape(8, (3, 3), columns=False)
+ODD = SimdShape(8, (5, 5), columns=False)
+CPU = SimpleNamespace(kind="cpu", label="P/D")
+GPU = SimpleNamespace(kind="gpu", label="P/D")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lanes": 4}, "lanes=4: must be 8 or 16"),
+        ({"radices": ()}, r"radices=\(\): must be 1 to 6 of \[1, 2, 3"),
+        ({"radices": (2,) * 7}, "must be 1 to 6 of"),
+        ({"radices": (17,)}, r"radices=\(17,\): must be 1 to 6 of"),
+        ({"radices": (7,)}, r"radices=\(7,\): must multiply to lanes=8 or more"),
+    ],
+)
+def test_a_broken_rule_is_named(change, message):
+    """Each rule of a shape is checked before anything is compiled."""
+    with pytest.raises(ConfigError, match=message):
+        replace(GOOD, **change)
+
+
+def test_a_shape_of_another_length_is_refused():
+    """A stage says which length its shape misses."""
+    spec = StftSpec(256, 256)
+    with pytest.raises(ConfigError, match="must make the complex length 128 of nfft=256"):
+        SimdStftStage(None, spec, StftTables(np.ones(256)), GOOD)
+
+
+@pytest.mark.parametrize("iq", [False, True])
+@pytest.mark.parametrize("nfft", [16, 18, 60, 128, 250, 1000, 1024, 65536, 2 * 3**11, NFFT_MAX])
+def test_candidates_are_of_the_length(nfft, iq):
+    """A few different shapes, each of the right length and of memory that can be had."""
+    spec = StftSpec(nfft, nfft, iq=iq, decibels=True)
+    shapes = list(SIMD.candidates(spec, CPU))
+    assert SIMD.supports(spec, CPU)
+    assert len(set(shapes)) == len(shapes) <= 18
+    assert {shape.length for shape in shapes} == {complex_length(spec)}
+    assert max(shape.own_bytes(spec) for shape in shapes) <= 1 << 28
+
+
+@pytest.mark.parametrize("spec", [StftSpec(256, 255), StftSpec(256, 256, interleaved=True)])
+def test_what_is_not_a_row_of_neighbours_is_staged(spec):
+    """Columns load samples directly only where a full window has them side by side."""
+    assert all(shape.staged for shape in SIMD.candidates(spec, CPU))
+
+
+@pytest.mark.parametrize(
+    ("spec", "device"),
+    [
+        (StftSpec(64, 64), GPU),
+        (StftSpec(34, 34), CPU),
+        (StftSpec(27, 27), CPU),
+        (StftSpec(17, 17, iq=True), CPU),
+    ],
+)
+def test_what_it_cannot_compute_has_no_choice(spec, device):
+    """GPUs, large primes and odd real frames are not supported."""
+    assert not SIMD.supports(spec, device)
+    context = SimpleNamespace(device=device)
+    with pytest.raises(DeviceError, match=f"nfft={spec.nfft}: no vector kernel .* on P/D"):
+        SIMD.build(context, spec, StftTables(np.ones(spec.nfft)))
+
+
+def test_a_window_lies_as_it_is_loaded():
+    """Even samples' factors before odd ones', halved; the last vector begins earlier."""
+    window = np.arange(1.0, 18.0)
+    table = window_table(StftSpec(18, 17, "int16"), window, LINES)
+    assert table.shape == (2, 2, 8)
+    expected = np.array([3, 5, 7, 9, 11, 13, 15, 17]) / 2.0 / 2.0**15
+    np.testing.assert_array_equal(table[1, 0], expected)
+    np.testing.assert_array_equal(table[1, 1, -2:], [16 / 2.0**16, 0.0])
+
+
+def test_a_window_of_columns_lies_column_by_column():
+    """Of 32 rows the second vector is of the column that begins 32 complex values on."""
+    spec = StftSpec(512, 512)
+    table = window_table(spec, np.arange(512.0), replace(GOOD, staged=False))
+    assert table.shape == (32, 2, 8)
+    np.testing.assert_array_equal(table[1, 1], (64 + 2 * np.arange(8) + 1) / 2.0)
+    np.testing.assert_array_equal(table[8, 0], 2 * np.arange(8, 16) / 2.0)
+
+
+def test_a_window_of_iq_moves_the_spectrum_by_half():
+    """Signs alternate where a two-sided spectrum has a middle, both parts alike."""
+    table = window_table(StftSpec(256, 256, "int24", iq=True), np.ones(256), GOOD)
+    np.testing.assert_array_equal(table[0, 0, :3] * 2.0**31, [1, -1, 1])
+    np.testing.assert_array_equal(table[:, 0], table[:, 1])
+    odd = window_table(StftSpec(25, 25, iq=True), np.ones(25), ODD)
+    assert (odd == 1.0).all()
+
+
+def test_weights_of_bands_fill_whole_vectors():
+    """Of columns each band's begin at a vector; of lines they follow one another."""
+    bands = BandRows(np.array([3, 0]), np.array([9, 2]), np.arange(1.0, 12.0))
+    table = band_weights(bands, GOOD)
+    np.testing.assert_array_equal(table, [*range(1, 10), *[0] * 7, 10, 11, *[0] * 6])
+    assert band_weights(bands, LINES) is bands.weights
+
+
+def test_tables_that_are_not_read_are_one_number():
+    """The kernel gets seven tables in any case: no argument may be missing."""
+    tables = simd_tables(StftSpec(25, 25, iq=True), StftTables(np.ones(25)), ODD)
+    assert [table.size for table in tables] == [2 * 5 * 4, 1, 1, 4 * 2 * 8, 1, 2, 1]
