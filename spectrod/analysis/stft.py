@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
-from spectrod.analysis.engine import open_engine
+from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.samples import as_samples
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
@@ -106,18 +106,18 @@ class Stft:
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )
-        self._engine = open_engine(engine, device)
+        self._opened = open_engine(engine, device)
         try:
             self._stream = FrameStream(
                 self.specs,
-                self._engine,
+                self._opened,
                 sample_format=sample_format,
                 interleaved=interleaved,
                 max_latency_s=max_latency_s,
                 batch_frames=batch_frames,
             )
         except BaseException:
-            self._engine.close()
+            self._opened.close()
             raise
 
     @property
@@ -126,8 +126,13 @@ class Stft:
         return self.specs[0]
 
     @property
+    def engine(self) -> Engine:
+        """What computes now."""
+        return self._stream.engine
+
+    @property
     def stream(self) -> FrameStream:
-        """Counts gaps and failures, and says what computes."""
+        """Counts gaps and failures."""
         return self._stream
 
     def push(
@@ -173,7 +178,7 @@ class Stft:
 
     def close(self) -> None:
         """Release the device."""
-        self._engine.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self

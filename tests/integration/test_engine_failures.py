@@ -1,6 +1,7 @@
 """A device that fails: one clear error, or NumPy goes on and no frame is missing or twice."""
 
 import logging
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_a_device_that_was_asked_for_is_not_replaced(device, monkeypatch, where)
     frames = FrameStream(SPEC, engine)
     lose(engine, monkeypatch, where, 1)
     assert frames.push(blocks()[0])
-    with pytest.raises(DeviceError, match=rf"^{device.label} is lost: create_buffer failed"):
+    with pytest.raises(DeviceError, match=f"^{re.escape(device.label)} is lost: create_"):
         frames.push(blocks()[1])
     lose(engine, monkeypatch, "finish")
     engine.close()
