@@ -95,7 +95,8 @@ typedef struct {
 } sink;
 
 // Bins k and N - k of a real line, from values k and N - k of the complex one.
-INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b) {
+INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
+                             const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
     const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cscale(cadd(even, odd), to.scale);

@@ -120,7 +120,8 @@ INLINE void store_bin(const sink to, const int k, const cplx a) {
 #else
 // Bins k and N - k of a real frame, from values k and N - k of the complex transform: twice those
 // of the spectrum, which the window makes up for. Bins 0 and N have no twin to count for.
-INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b) {
+INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
+                             const bool may_be_first) {
     const cplx even = {a.re + b.re, a.im - b.im};
     const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cadd(even, odd), difference = csub(even, odd);
@@ -128,9 +129,9 @@ INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b) {
     to.row[k] = sum;
     to.row[N - k] = (cplx){difference.re, -difference.im};
 #else
-    const float twin = k == 0 ? 0.5f : 1.0f;
+    const float twin = may_be_first && k == 0 ? 0.5f : 1.0f;
     store_power(to, k, twin * squared_magnitude(sum));
-    if (k != N - k) // averages count a bin once
+    if (!AVERAGING || k != N - k) // an average counts a bin once
         store_power(to, N - k, twin * squared_magnitude(difference));
 #endif
 }

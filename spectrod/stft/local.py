@@ -22,6 +22,7 @@ from spectrod.stft.stage import (
     Samples,
     StftSpec,
     StftTables,
+    side_by_side,
 )
 from spectrod.units import Float64Array
 
@@ -99,11 +100,9 @@ class StftLocalStage:
         scratch: Any = None,  # noqa: ARG002 - of the interface
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
-        if average is None or self.spec.averaging == "exponential":
-            return [self._launch(out, samples, hop, n_frames, channels, average)]
         return [
-            self._launch(out, replace(samples, first=samples.first + p * hop), hop, n, channels, a)
-            for p, n, a in average.parts(n_frames)
+            self._launch(out, place, hop, n, channels, so_far)
+            for place, n, so_far in side_by_side(self.spec, samples, hop, n_frames, average)
         ]
 
     def _launch(
@@ -221,7 +220,7 @@ _MEASURED = {
     256: _measured((16, 8), 8, 4, held=True, ahead=True, run=4),
     512: _measured((8, 8, 4), 32, 1, ahead=True, buffers=2, run=8),
     1024: _measured((32, 16), 16, 2, held=True, ahead=True, run=4),
-    2048: _measured((16, 8, 8), 64, 1, held=True, run=4),
+    2048: _measured((16, 8, 8), 64, 1, held=True, buffers=2, run=4),
     4096: _measured((16, 16, 8), 128, 1, buffers=2, run=4),
     8192: _measured((16, 16, 16), 128, 1, run=2),
 }

@@ -10,7 +10,7 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.simd_shapes import SimdShape, complex_length, shapes
 from spectrod.stft.simd_tables import simd_tables
-from spectrod.stft.stage import Average, Samples, StftSpec, StftTables
+from spectrod.stft.stage import Average, Samples, StftSpec, StftTables, side_by_side
 
 # Work-items for each core, so that one that is held up keeps the others waiting a little only.
 _ITEMS_PER_UNIT = 4
@@ -78,6 +78,21 @@ class SimdStftStage:
         scratch: Any = None,
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
+        return [
+            self._launch(out, place, hop, n, channels, so_far, scratch)
+            for place, n, so_far in side_by_side(self.spec, samples, hop, n_frames, average)
+        ]
+
+    def _launch(  # noqa: PLR0913, PLR0917 - as ``launch``
+        self,
+        out: Any,
+        samples: Samples,
+        hop: int,
+        n_frames: int,
+        channels: int,
+        average: Average | None,
+        scratch: Any,
+    ) -> Any:
         tasks = channels * self._tasks(n_frames, average)
         chunk = -(-tasks // self._items_max)
         kernel = self._kernel
@@ -99,7 +114,7 @@ class SimdStftStage:
         )
         for index, count in enumerate(counts, 11):
             kernel.set_arg(index, np.uint64(count))
-        return [self._context.launch(kernel, (-(-tasks // chunk),), (1,))]
+        return self._context.launch(kernel, (-(-tasks // chunk),), (1,))
 
     def _tasks(self, n_frames: int, average: Average | None) -> int:
         """Pieces of a channel's work that depend on nothing else."""

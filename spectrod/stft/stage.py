@@ -7,15 +7,17 @@ writes nothing but what is asked for.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.opencl.context import Context
-from spectrod.opencl.devices import DeviceInfo
 from spectrod.units import FLOOR_DBFS, Float64Array
+
+if TYPE_CHECKING:  # NumPy computes without OpenCL
+    from spectrod.opencl.context import Context
+    from spectrod.opencl.devices import DeviceInfo
 
 SampleFormat = Literal["int16", "int24", "int32", "float32"]
 """Little-endian integers of full scale 2^15, 2^23 (three bytes each) and 2^31; float32 [FS]."""
@@ -225,22 +227,29 @@ class Average:
         """Rows that so many more frames finish."""
         return (self.done + n_frames) // self.frames
 
-    def parts(self, n_frames: int) -> list[tuple[int, int, Self]]:
-        """Divide the frames of a mean, maximum or minimum into launches.
 
-        Rows are computed side by side, and of those in one launch the first may read the state or
-        the last one write it, not both.
+def side_by_side(
+    spec: StftSpec, samples: Samples, hop: int, n_frames: int, average: Average | None
+) -> list[tuple[Samples, int, Average | None]]:
+    """Divide frames into launches whose rows may be computed side by side.
 
-        Returns
-        -------
-        parts : list of (first, count, average)
-            One or two; the second finishes no row.
-        """
-        rest = (self.done + n_frames) % self.frames
-        if rest == 0 or not self.primed or self.rows(n_frames) == 0:
-            return [(0, n_frames, self)]
-        whole = n_frames - rest
-        return [(0, whole, self), (whole, rest, replace(self, done=0, primed=False))]
+    Of the rows of one launch the first may read an average's state or the last one write it, not
+    both.
+
+    Returns
+    -------
+    launches : list of (samples, n_frames, average)
+        One or two; the second finishes no row.
+    """
+    whole = [(samples, n_frames, average)]
+    if average is None or spec.averaging == "exponential" or not average.primed:
+        return whole
+    rest = (average.done + n_frames) % average.frames
+    if rest == 0 or average.rows(n_frames) == 0:
+        return whole
+    first = n_frames - rest
+    later = replace(samples, first=samples.first + first * hop)
+    return [(samples, first, average), (later, rest, replace(average, done=0, primed=False))]
 
 
 class StftStage(Protocol):
@@ -304,16 +313,16 @@ class StftFamily(Protocol):
 
     name: str
 
-    def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
+    def supports(self, spec: StftSpec, device: "DeviceInfo") -> bool:
         """Whether the family computes this on this device, within the device's limits."""
         ...
 
-    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterable[Any]:
+    def candidates(self, spec: StftSpec, device: "DeviceInfo") -> Iterable[Any]:
         """Parameters worth a try, the untuned choice first; empty where unsupported."""
         ...
 
     def build(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: Any = None
+        self, context: "Context", spec: StftSpec, tables: StftTables, params: Any = None
     ) -> StftStage:
         """Compile, by default the untuned choice.
 
