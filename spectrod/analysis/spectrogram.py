@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.engine import Engine, open_engine, stand_in
+from spectrod.analysis.borrowing import ENGINES
+from spectrod.analysis.engine import Engine, stand_in
 from spectrod.analysis.samples import (
     as_rows,
     as_samples,
@@ -78,7 +79,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     """Compute the spectrogram of a signal.
 
     Frames lie wholly within the signal: the first starts at its first sample, and samples behind
-    the last whole frame are left out, as are frames behind the last whole average.
+    the last whole frame are left out, as are frames behind the last whole average. The device stays
+    open for the next call; threads take turns at it.
 
     Parameters
     ----------
@@ -141,11 +143,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         raise InputError(
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}"
         )
-    computing = open_engine(engine, device)
-    try:
+    with ENGINES.borrow(engine, device) as computing:
         values, name = _compute(computing, spec, rows)
-    finally:
-        computing.close()
     starts = np.arange(len(values), dtype=np.float64) * (spec.hop * spec.averaging_frames)
     span = (spec.averaging_frames - 1) * spec.hop + spec.win_length
     by_signal = values.transpose(1, 2, 0)
@@ -172,6 +171,7 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     except DeviceError as error:
         # A stream would have gone on by itself, so this was in place, or nothing goes on.
         other = stand_in(engine, error)
+        ENGINES.discard(engine)
         return values, _streamed(other, spec, rows, values)
     return values, engine.name
 
@@ -213,6 +213,8 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
         for batch in [*stream.push(block), *(stream.flush() if last else [])]:
             values[done : done + batch.n_frames] = batch.values
             done += batch.n_frames
+    if stream.engine is not engine:
+        ENGINES.discard(engine)
     return stream.engine.name
 
 

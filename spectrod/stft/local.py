@@ -12,6 +12,7 @@ from spectrod.fft.local import LOCAL as TRANSFORMS
 from spectrod.fft.local import LocalParams
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, real_turns
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
@@ -82,7 +83,7 @@ class StftLocalStage:
                 f"work-group size for {params}"
             )
         self._buffers = [context.table(t) for t in _kernel_tables(spec, tables, params, pieces)]
-        self._kernels: dict[tuple[bool, int], Any] = {}
+        self._kernels: dict[tuple[bool, int], Arguments] = {}
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:  # noqa: ARG002 - of the interface
         """None."""
@@ -114,26 +115,23 @@ class StftLocalStage:
         channels: int,
         average: Average | None,
     ) -> Any:
-        kernel = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
+        arguments = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
         run, slots = self._divide(n_frames, channels, average)
-        values = (
-            (0, out),
-            (1, average.state if average else None),
-            (2, samples.buffer),
-            (10, np.uint64(samples.first)),
-            (11, np.uint64(samples.pitch)),
-            (12, np.uint64(hop)),
-            (13, np.uint32(n_frames)),
-            (14, np.uint32(run)),
-            (15, np.uint32(average.done if average else 0)),
-            (16, np.uint32(average.frames if average else 1)),
-            (17, np.uint32(bool(average and average.primed))),
+        arguments.set_buffers(
+            ((0, out), (1, average.state if average else None), (2, samples.buffer))
         )
-        for index, value in values:
-            kernel.set_arg(index, value)
+        arguments.set_scalars(10, map(np.uint64, (samples.first, samples.pitch, hop)))
+        counts = (
+            n_frames,
+            run,
+            average.done if average else 0,
+            average.frames if average else 1,
+            int(average.primed) if average else 0,
+        )
+        arguments.set_scalars(13, map(np.uint32, counts))
         size = self.params.passes.group_items
         groups = -(-slots // self.params.passes.lines)
-        return self._context.launch(kernel, (groups * size, channels), (size, 1))
+        return self._context.launch(arguments.kernel, (groups * size, channels), (size, 1))
 
     def _divide(self, n_frames: int, channels: int, average: Average | None) -> tuple[int, int]:
         """Frames a slot, and slots."""
@@ -152,7 +150,7 @@ class StftLocalStage:
         is_whole = hop % step == 0 and self.spec.win_length == self.spec.nfft
         return hop // step if self.params.ahead and is_whole and hop < self.spec.nfft else 0
 
-    def _kernel_for(self, aligned: bool, shift: int) -> Any:  # noqa: FBT001 - a key
+    def _kernel_for(self, aligned: bool, shift: int) -> Arguments:  # noqa: FBT001 - a key
         key = aligned, shift
         if key not in self._kernels:
             defines = (
@@ -167,7 +165,7 @@ class StftLocalStage:
                 kernel.set_arg(index, table)
             kernel.set_arg(18, np.float32(self._tables.smoothing))
             kernel.set_arg(19, np.float32(self._tables.floor_db))
-            self._kernels[key] = kernel
+            self._kernels[key] = Arguments(kernel)
         return self._kernels[key]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.simd_shapes import SimdShape, complex_length, shapes
@@ -58,6 +59,7 @@ class SimdStftStage:
             self._kernel.set_arg(index, table)
         self._kernel.set_arg(21, np.float32(tables.smoothing))
         self._kernel.set_arg(22, np.float32(tables.floor_db))
+        self._arguments = Arguments(self._kernel)
         self._items_max = self._most_items()
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:
@@ -95,11 +97,14 @@ class SimdStftStage:
     ) -> Any:
         tasks = channels * self._tasks(n_frames, average)
         chunk = -(-tasks // self._items_max)
-        kernel = self._kernel
-        kernel.set_arg(0, out)
-        kernel.set_arg(1, samples.buffer)
-        kernel.set_arg(9, average.state if average else None)
-        kernel.set_arg(10, scratch if self.shape.needs_scratch(self.spec) else None)
+        self._arguments.set_buffers(
+            (
+                (0, out),
+                (1, samples.buffer),
+                (9, average.state if average else None),
+                (10, scratch if self.shape.needs_scratch(self.spec) else None),
+            )
+        )
         counts = (
             n_frames,
             channels,
@@ -112,9 +117,8 @@ class SimdStftStage:
             tasks,
             chunk,
         )
-        for index, count in enumerate(counts, 11):
-            kernel.set_arg(index, np.uint64(count))
-        return self._context.launch(kernel, (-(-tasks // chunk),), (1,))
+        self._arguments.set_scalars(11, map(np.uint64, counts))
+        return self._context.launch(self._kernel, (-(-tasks // chunk),), (1,))
 
     def _tasks(self, n_frames: int, average: Average | None) -> int:
         """Pieces of a channel's work that depend on nothing else."""

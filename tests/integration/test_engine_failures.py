@@ -9,6 +9,7 @@ import pyopencl as cl
 import pytest
 
 import spectrod
+from spectrod.analysis.borrowing import Engines
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
@@ -180,7 +181,8 @@ def test_a_device_without_the_memory(device):
 def test_a_spectrogram_goes_on(engine, device, monkeypatch):
     """A whole signal's spectrogram is NumPy's where the device fails, or one error."""
     lose(engine, monkeypatch, "launch")
-    monkeypatch.setattr("spectrod.analysis.spectrogram.open_engine", lambda *_: engine)
+    monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINES", Engines())
+    monkeypatch.setattr("spectrod.analysis.borrowing.open_engine", lambda *_: engine)
     s = spectrod.spectrogram(NOISE, FS, win_length=256, hop=100)
     assert s.engine == "numpy"
     engine.fallback = None

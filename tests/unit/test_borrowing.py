@@ -1,0 +1,73 @@
+"""Engines stay open between calls, one borrower at a time."""
+
+import os
+from threading import Thread
+
+import pytest
+
+from spectrod.analysis import borrowing
+from spectrod.analysis.borrowing import Engines
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.errors import DeviceError
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Count what is opened."""
+    engines = []
+
+    def open_engine(*_):
+        engines.append(NumpyEngine())
+        return engines[-1]
+
+    monkeypatch.setattr(borrowing, "open_engine", open_engine)
+    return engines
+
+
+def test_an_engine_is_opened_once_for_each_device(opened):
+    """Who asks for the same gets the same."""
+    engines = Engines()
+    with engines.borrow("auto", "") as first:
+        pass
+    with engines.borrow("auto", "") as again, engines.borrow("auto", "other") as other:
+        assert again is first
+        assert other is not first
+    assert len(opened) == 2
+
+
+def test_one_that_failed_is_not_lent_again(opened):
+    """The next call opens the device anew."""
+    engines = Engines()
+    with (
+        pytest.raises(DeviceError, match="is lost"),
+        engines.borrow("auto", "") as first,
+    ):
+        raise DeviceError("the device is lost")
+    with engines.borrow("auto", "") as second:
+        assert second is not first
+
+
+def test_borrowers_take_turns(opened):
+    """While one has an engine, another thread waits for it."""
+    engines, order = Engines(), []
+
+    def later():
+        with engines.borrow("auto", ""):
+            order.append("later")
+
+    thread = Thread(target=later)
+    with engines.borrow("auto", ""):
+        thread.start()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "later"]
+
+
+def test_a_fork_opens_its_own(opened, monkeypatch):
+    """Another process leaves the engine alone."""
+    engines = Engines()
+    with engines.borrow("auto", "") as first:
+        pass
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with engines.borrow("auto", "") as second:
+        assert second is not first
