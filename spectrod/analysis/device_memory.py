@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.copying import copy
 from spectrod.analysis.leases import Piece, Pool
 from spectrod.analysis.window import Layout, SampleWindow, aligned_memory
 from spectrod.errors import DeviceError
@@ -243,6 +244,12 @@ class MirroredWindow(SampleWindow):
         self._sent = 0
         # Kept until they are done, or nearly always: pyopencl waits for one that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
+
+    def append(self, samples: NDArray[Any]) -> None:
+        """Copy samples to its end, as ``SampleWindow.append``."""
+        fill, n = self.fill, samples.shape[1]
+        copy(self.data[:, fill : fill + n], samples, axis=1)
+        self.end += n
 
     def samples(self, first: int) -> Samples:
         """Where frames from a position on are; what is new is sent, and waited for by kernels."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.borrowing import ENGINES
+from spectrod.analysis.copying import copy
 from spectrod.analysis.engine import Engine, stand_in
 from spectrod.analysis.samples import (
     as_rows,
@@ -211,7 +212,7 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
     for block in _blocks(rows, format_):
         last = block.sample_index + block.n_samples == rows.shape[1]
         for batch in [*stream.push(block), *(stream.flush() if last else [])]:
-            values[done : done + batch.n_frames] = batch.values
+            copy(values[done : done + batch.n_frames], batch.values, axis=0)
             done += batch.n_frames
     if stream.engine is not engine:
         ENGINES.discard(engine)

@@ -1,0 +1,16 @@
+"""Copies in parts are copies."""
+
+import numpy as np
+import pytest
+
+from spectrod.analysis.copying import copy
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((2, 1_500_001), 1), ((3001, 2, 257), 0), ((1, 5), 1)])
+def test_a_copy_is_whole(shape, axis):
+    """Every value arrives, whatever the number of parts, also where rows have gaps."""
+    source = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    out = np.zeros((*shape[:-1], shape[-1] + 3), np.float32)
+    copy(out[..., : shape[-1]], source, axis)
+    np.testing.assert_array_equal(out[..., : shape[-1]], source)
+    assert not out[..., shape[-1] :].any()
