@@ -28,8 +28,8 @@ _UPLOADS_KEPT = 8
 class DeviceWindow(Protocol):
     """What a plan needs of a window: the part of it that the device sees."""
 
-    def samples(self, first: int) -> Samples:
-        """Where frames from a position on are; all samples up to the window's end are there."""
+    def samples(self, place: int) -> Samples:
+        """Where frames from a place on are; all samples up to the window's end are there."""
         ...
 
 
@@ -129,9 +129,9 @@ class SharedWindow(SampleWindow):
         super().__init__(layout, capacity, memory, filled=filled)
         self._buffer = context.wrap(memory, writable=False)
 
-    def samples(self, first: int) -> Samples:
-        """Where frames from a position on are."""
-        return Samples(self._buffer, self.layout.pitch(self.capacity), self.place(first))
+    def samples(self, place: int) -> Samples:
+        """Where frames from a place on are."""
+        return Samples(self._buffer, self.layout.pitch(self.capacity), place)
 
 
 class SharedResults:
@@ -251,12 +251,12 @@ class MirroredWindow(SampleWindow):
         copy(self.data[:, fill : fill + n], samples, axis=1)
         self.end += n
 
-    def samples(self, first: int) -> Samples:
-        """Where frames from a position on are; what is new is sent, and waited for by kernels."""
+    def samples(self, place: int) -> Samples:
+        """Where frames from a place on are; what is new is sent, and waited for by kernels."""
         if self._sent < self.end:
             self._send(self.place(self._sent), self.end - self._sent)
             self._sent = self.end
-        return Samples(self._twin, self.layout.pitch(self.capacity), self.place(first))
+        return Samples(self._twin, self.layout.pitch(self.capacity), place)
 
     def move(self, first: int) -> None:
         """Move the host's samples; the twin gets them anew, at their new place."""

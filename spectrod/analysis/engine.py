@@ -53,14 +53,14 @@ class FramePlan(Protocol):
         """Begin averages anew with the frames submitted next."""
         ...
 
-    def submit(self, first: int, n_frames: int, out: NDArray[Any] | None = None) -> Rows:
+    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> Rows:
         """Begin to compute frames that follow on those before, unless restarted.
 
         Parameters
         ----------
-        first : int
-            Position in the window of the first frame's first sample; all samples of the frames are
-            there, and stay there until the rows are collected.
+        place : int
+            Index in the window's data of the first frame's first sample; all samples of the frames
+            are there, and stay there until the rows are collected.
         n_frames : int
             1 to the plan's max_frames; while ``IN_FLIGHT_MAX`` are not collected, none.
         out : (rows, signals, values) array, optional

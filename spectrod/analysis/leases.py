@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SPARE_MAX = 4
+_SPARE_MAX = 8
 """Pieces of a size that are kept while nobody has them: more would be a burst's."""
 
 

@@ -61,9 +61,8 @@ class NumpyPlan:
         if self._average is not None:
             self._average.clear()
 
-    def submit(self, first: int, n_frames: int, out: NDArray[Any] | None = None) -> "Computed":
-        """Compute frames, the first at a position of the window."""
-        place = self._window.place(first)
+    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> "Computed":
+        """Compute frames, the first at a place of the window."""
         self.count.take(n_frames)
         rows = self._reference.rows(self._window.data, place, self._hop, n_frames, self._average)
         if out is None:

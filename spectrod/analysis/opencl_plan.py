@@ -69,8 +69,8 @@ class OpenCLPlan:
         """Begin averages anew with the frames submitted next."""
         self.count.restart()
 
-    def submit(self, first: int, n_frames: int, out: NDArray[Any] | None = None) -> Target:
-        """Queue frames, the first at a position of the window, and have the device begin."""
+    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> Target:
+        """Queue frames, the first at a place of the window, and have the device begin."""
         average = None
         if self._state is not None:
             count = self.count
@@ -78,7 +78,7 @@ class OpenCLPlan:
         target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
         events = self._stage.launch(
             target.buffer(),
-            self._window.samples(first),
+            self._window.samples(place),
             self._hop,
             n_frames,
             self._row_shape[0],

@@ -13,7 +13,7 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.stft.stage import SampleFormat
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
-_BATCH_FRAMES_MAX = 4096
+_BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16
 _FOREVER = float("inf")
 
@@ -235,17 +235,16 @@ class FrameStream:
     def _room(self, out: list[SpectrumBatch]) -> int:
         """Make room, and return how many samples may be appended.
 
-        The window has two halves. What is needed of a full one fits into one, and moves to the
-        front; frames in flight are among that, so they all begin in the second half, where they
-        are being read. Before new samples come there, these frames are waited for, which costs
-        nothing by then.
+        The window has two halves. Frames in flight and those to come all begin in the second one
+        when it is full. What the latter need moves to the front; the others go on reading where
+        they are, and are waited for before new samples come there, which costs nothing by then.
         """
         window = self._window
         half = window.capacity // 2
         if window.fill == window.capacity:
             while window.end - self._needs > half:
                 self._deliver(min(self._tracks, key=lambda track: track.needs), out)
-            window.move(min(self._needs, window.end))
+            window.move(min(window.end, *(track.next for track in self._tracks)))
         if window.fill == half:
             self._settle()
         return (half if window.fill < half else window.capacity) - window.fill

@@ -17,8 +17,9 @@ class Submitted:
 
     Attributes
     ----------
-    first : int
-        Position in the window of the first frame's first sample.
+    first, place : int
+        Position in the window of the first frame's first sample, and its index in the data. The
+        samples stay at that place also when the window is moved, until ``Track.settle``.
     index : int
         Absolute index of that sample.
     n_frames : int
@@ -32,9 +33,12 @@ class Submitted:
     moves, done, primed, engine, rows
         How often the window was moved, where averages stood, what computes, and the rows: all as of
         the launch.
+    is_settled : bool
+        Whether the rows are there, and the samples perhaps not any more.
     """
 
     first: int
+    place: int
     index: int
     n_frames: int
     clock: Block
@@ -45,6 +49,7 @@ class Submitted:
     done: int = 0
     primed: bool = False
     engine: str = ""
+    is_settled: bool = False
 
 
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
@@ -122,7 +127,10 @@ class Track:
 
         They are in flight also where that raises DeviceError.
         """
-        batch = Submitted(self.next, index, n_frames, clock, self.gap, self._restart, _NO_ROWS)
+        place = self._window.place(self.next)
+        batch = Submitted(
+            self.next, place, index, n_frames, clock, self.gap, self._restart, _NO_ROWS
+        )
         self.next += n_frames * self.spec.hop
         self.gap, self._restart = None, False
         self.in_flight.append(batch)
@@ -133,6 +141,7 @@ class Track:
         for batch in self.in_flight:
             if batch.moves < self._window.moves:
                 batch.rows = Computed(batch.rows.collect())
+                batch.is_settled = True
 
     def deliver(self) -> SpectrumBatch | None:
         """Wait for the oldest batch and hand it out; None if it finished no row.
@@ -164,7 +173,7 @@ class Track:
         )
 
     def replay(self, engine: Engine) -> int:
-        """Compute what is in flight anew, by another engine.
+        """Compute what is in flight and not settled anew, by another engine.
 
         Averages begin anew with it, and the next batch says that it does not follow on. Returns
         how many frames of an average are cut off by that.
@@ -172,14 +181,15 @@ class Track:
         count = self._plan.count
         cut_frames, primed = count.done, count.primed
         self._use(engine)
-        if self.in_flight:
-            oldest = self.in_flight[0]
+        pending = [batch for batch in self.in_flight if not batch.is_settled]
+        if pending:
+            oldest = pending[0]
             cut_frames, primed = oldest.done, oldest.primed
             if primed:
                 oldest.gap = oldest.gap or 0
         elif primed:
             self.gap = self.gap or 0
-        for batch in self.in_flight:
+        for batch in pending:
             self._launch(batch)
         return cut_frames
 
@@ -194,4 +204,4 @@ class Track:
         batch.done, batch.primed = count.done, count.primed
         batch.moves = self._window.moves
         batch.engine = self._engine_name
-        batch.rows = self._plan.submit(batch.first, batch.n_frames)
+        batch.rows = self._plan.submit(batch.place, batch.n_frames)

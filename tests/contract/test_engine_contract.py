@@ -304,7 +304,7 @@ def test_a_window_that_moved_has_the_same_frames(engine, rng):
     np.testing.assert_array_equal(plan.submit(0, 5).collect(), whole[:5])
     window.move(5 * 33)
     window.append(samples[:, 200:365])
-    np.testing.assert_array_equal(plan.submit(5 * 33, 5).collect(), whole[5:10])
+    np.testing.assert_array_equal(plan.submit(window.place(5 * 33), 5).collect(), whole[5:10])
     with pytest.raises(InternalError, match="197 samples do not fit half a window of 200"):
         window.move(window.end - 197)
 
