@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 # Results that stay in a processor's cache until they are used; enough work for a GPU to hide what
 # a launch costs.
 _SHARED_BATCH_BYTES = 1 << 21
-_MIRRORED_BATCH_BYTES = 1 << 24
+_MIRRORED_BATCH_BYTES = 1 << 25
 
 
 class OpenCLEngine:

@@ -30,6 +30,7 @@ STREAM, WHOLE, KERNEL = "spectrod.Stft", "spectrod.spectrogram", "spectrod kerne
 
 _ROUNDS = 25
 _BLOCK_SAMPLES = 1 << 20
+_GPU_BLOCK_SAMPLES = 1 << 22
 _N_CORES = os.cpu_count() or 1
 
 
