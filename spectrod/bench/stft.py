@@ -177,14 +177,16 @@ def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[En
         **settings,
     )
     stft = stack.enter_context(open_stft())
+    block_samples = _BLOCK_SAMPLES if device.kind == "cpu" else _GPU_BLOCK_SAMPLES
+    batches = partial(_batches, samples=spectra.samples, block_samples=block_samples)
 
     def consume() -> None:
-        for _ in _batches(stft, spectra.samples):
+        for _ in batches(stft):
             pass
 
     def result() -> NDArray[Any]:
         with open_stft() as fresh:
-            return np.concatenate([batch.values for batch in _batches(fresh, spectra.samples)])
+            return np.concatenate([batch.values for batch in batches(fresh)])
 
     yield _checked(STREAM, run_on_host(consume, result), spectra)
     whole = partial(spectrod.spectrogram, spectra.samples, FS, **settings)
@@ -192,9 +194,11 @@ def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[En
     yield _checked(WHOLE, run, spectra)
 
 
-def _batches(stft: spectrod.Stft, samples: NDArray[Any]) -> Iterator[SpectrumBatch]:
+def _batches(
+    stft: spectrod.Stft, samples: NDArray[Any], block_samples: int
+) -> Iterator[SpectrumBatch]:
     """Push a signal in blocks, and let the batches of each go before the next one."""
-    length = max(1, _BLOCK_SAMPLES // len(samples))
+    length = max(1, block_samples // len(samples))
     for first in range(0, samples.shape[1], length):
         yield from stft.push(samples[:, first : first + length])
     yield from stft.flush()
