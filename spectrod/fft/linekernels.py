@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.fft.stage import Precision, TransformSpec
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import REGION_ALIGN, Context
 from spectrod.opencl.source import Defines
 
@@ -43,15 +44,14 @@ class LineKernel:
         # A GPU hides memory's latency by many items, a CPU saves the cost of starting them.
         item_values = _CPU_ITEM_VALUES if context.device.kind == "cpu" else 1
         self._group_values = _GROUP_ITEMS * item_values
-        self._kernel = context.kernel(file, name, double + defines)
+        self._arguments = Arguments(context.kernel(file, name, double + defines))
 
     def launch(self, lines: int, values: int, *arguments: Any) -> Any:
         """Queue it over lines of so many values, with integers as ulong; return the event."""
-        self._kernel.set_args(*(np.uint64(a) if isinstance(a, int) else a for a in arguments))
+        self._arguments.set(0, (np.uint64(a) if isinstance(a, int) else a for a in arguments))
         across = -(-values // self._group_values) * _GROUP_ITEMS
-        return self._context.launch(
-            self._kernel, (across, min(lines, _GROUPS_MAX)), (_GROUP_ITEMS, 1)
-        )
+        size = across, min(lines, _GROUPS_MAX)
+        return self._context.launch(self._arguments.kernel, size, (_GROUP_ITEMS, 1))
 
 
 def move_kernel(

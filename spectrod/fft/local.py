@@ -13,6 +13,7 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import pass_twiddles, real_turns, turn_tables
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
@@ -224,10 +225,9 @@ class LocalKernel:
             ("OUT_SLICE", int(out_slice)),
             ("TURN_LOW", turn_low),
         )
-        self._kernel = context.kernel("fft_local.cl", "fft_local", defines)
+        self._arguments = Arguments(context.kernel("fft_local.cl", "fft_local", defines))
         self._tables = [context.table(t) for t in self._make_tables(spec, turn_length, turn_low)]
-        for index, table in enumerate(self._tables, 2):
-            self._kernel.set_arg(index, table)
+        self._arguments.set(2, self._tables)
 
     def bind(
         self,
@@ -241,27 +241,18 @@ class LocalKernel:
         outer, middle, inner = counts
         slice_lines = slice_outer * middle * inner
         assert max(slice_lines, outer) <= _LINES_MAX
-        values = (
-            (0, out[0]),
-            (1, source[0]),
-            (4, np.uint64(out[1].first)),
-            (5, out[1].vector()),
-            (6, np.uint64(source[1].first)),
-            (7, source[1].vector()),
-            (8, np.uint32(slice_lines)),
-            (9, np.uint32(outer)),
-            (10, np.uint32(middle)),
-            (11, np.uint32(inner)),
-            (12, self._real(scale / 2 if self._halves_scale else scale)),
-        )
-        for index, value in values:
-            self._kernel.set_arg(index, value)
+        self._arguments.set(0, (out[0], source[0]))
+        self._arguments.set(4, (np.uint64(out[1].first), out[1].vector()))
+        self._arguments.set(6, (np.uint64(source[1].first), source[1].vector()))
+        self._arguments.set(8, map(np.uint32, (slice_lines, outer, middle, inner)))
+        self._arguments.set(12, (self._real(scale / 2 if self._halves_scale else scale),))
         self._groups = -(-slice_lines // self.params.lines)
 
     def launch(self, first_outer: int = 0) -> Any:
         """Queue the transform of a slice from first_outer on; return its event."""
         size = self.params.group_items
-        return self._context.launch(self._kernel, (self._groups * size,), (size,), (first_outer,))
+        groups = (self._groups * size,)
+        return self._context.launch(self._arguments.kernel, groups, (size,), (first_outer,))
 
     def _make_tables(self, spec: TransformSpec, turn_length: int, turn_low: int) -> Iterator[Any]:
         complex_type = np.complex64 if spec.precision == "single" else np.complex128

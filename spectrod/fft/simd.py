@@ -14,6 +14,7 @@ from spectrod.fft.radices import RADICES, radix_lists
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import real_turns
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
@@ -132,10 +133,10 @@ class SimdKernel:
         self._own_bytes = params.own_bytes(spec) if params.needs_scratch(spec) else 0
         self._out_scalars = spec.out_value_bytes // spec.real_bytes
         self._source_scalars = spec.in_value_bytes // spec.real_bytes
-        self._kernel = context.kernel("fft_simd.cl", "fft_simd", _defines(spec, params))
+        kernel = context.kernel("fft_simd.cl", "fft_simd", _defines(spec, params))
+        self._arguments = Arguments(kernel)
         self._tables = [context.table(t.astype(self._real)) for t in _tables(spec, params)]
-        for index, table in enumerate(self._tables, 2):
-            self._kernel.set_arg(index, table)
+        self._arguments.set(2, self._tables)
 
     def scratch_bytes(self, n_lines: int) -> int:
         """Device memory that a launch needs besides [bytes]."""
@@ -154,9 +155,6 @@ class SimdKernel:
         """Queue the transform of outer x inner lines; return its event."""
         n_lines = outer * inner
         items, chunk = self._divide(n_lines)
-        kernel = self._kernel
-        kernel.set_arg(0, out.buffer)
-        kernel.set_arg(1, source.buffer)
         counts = (
             n_lines,
             inner,
@@ -166,11 +164,10 @@ class SimdKernel:
             source.pitch * self._source_scalars,
             chunk,
         )
-        for index, count in enumerate(counts, 5):
-            kernel.set_arg(index, np.uint64(count))
-        kernel.set_arg(12, self._real(scale))
-        kernel.set_arg(13, scratch if self._own_bytes else None)
-        return self._context.launch(kernel, (items,), (1,))
+        self._arguments.set(0, (out.buffer, source.buffer))
+        self._arguments.set(5, map(np.uint64, counts))
+        self._arguments.set(12, (self._real(scale), scratch if self._own_bytes else None))
+        return self._context.launch(self._arguments.kernel, (items,), (1,))
 
     def _divide(self, n_lines: int) -> tuple[int, int]:
         """Work-items, and the lines or groups of lines that each computes."""

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-Scalar = np.uint64 | np.uint32 | np.float32
-
 
 class Arguments:
-    """Arguments of one kernel object that nobody else sets.
+    """Arguments of a kernel object that nobody else sets; one thread at a time.
 
-    Parameters
+    Attributes
     ----------
     kernel : pyopencl.Kernel
         From ``Context.kernel``.
@@ -19,16 +17,18 @@ class Arguments:
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
-        self._scalars: dict[int, Scalar] = {}
+        self._numbers: dict[int, bytes] = {}
 
-    def set_buffers(self, buffers: Iterable[tuple[int, Any]]) -> None:
-        """Set buffers, or None, by index; they are not kept alive."""
-        for index, buffer in buffers:
-            self.kernel.set_arg(index, buffer)
+    def set(self, first: int, values: Iterable[Any]) -> None:
+        """Set arguments from an index on.
 
-    def set_scalars(self, first: int, scalars: Iterable[Scalar]) -> None:
-        """Set scalars from an index on."""
-        for index, scalar in enumerate(scalars, first):
-            if self._scalars.get(index) != scalar:
-                self.kernel.set_arg(index, scalar)
-                self._scalars[index] = scalar
+        NumPy's scalars and vectors are compared with what was set before. Buffers, which may be
+        new ones at an old address, are not: they are set, and not kept alive.
+        """
+        for index, value in enumerate(values, first):
+            if isinstance(value, (np.generic, np.ndarray)):
+                number = value.tobytes()
+                if self._numbers.get(index) == number:
+                    continue
+                self._numbers[index] = number
+            self.kernel.set_arg(index, value)

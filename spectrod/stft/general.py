@@ -28,7 +28,7 @@ from spectrod.stft.stage import (
     StftTables,
 )
 
-_SLICE_BYTES = 1 << 26
+_SLICE_BYTES = 1 << 28
 _CPU_SLICE_BYTES = 1 << 22  # less costs launches, more costs memory
 _LINE_ALIGN = 16  # complex values: 128 bytes, the longest that memory takes at once
 

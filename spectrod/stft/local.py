@@ -117,10 +117,8 @@ class StftLocalStage:
     ) -> Any:
         arguments = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
         run, slots = self._divide(n_frames, channels, average)
-        arguments.set_buffers(
-            ((0, out), (1, average.state if average else None), (2, samples.buffer))
-        )
-        arguments.set_scalars(10, map(np.uint64, (samples.first, samples.pitch, hop)))
+        arguments.set(0, (out, average.state if average else None, samples.buffer))
+        arguments.set(10, map(np.uint64, (samples.first, samples.pitch, hop)))
         counts = (
             n_frames,
             run,
@@ -128,7 +126,7 @@ class StftLocalStage:
             average.frames if average else 1,
             int(average.primed) if average else 0,
         )
-        arguments.set_scalars(13, map(np.uint32, counts))
+        arguments.set(13, map(np.uint32, counts))
         size = self.params.passes.group_items
         groups = -(-slots // self.params.passes.lines)
         return self._context.launch(arguments.kernel, (groups * size, channels), (size, 1))

@@ -97,14 +97,9 @@ class SimdStftStage:
     ) -> Any:
         tasks = channels * self._tasks(n_frames, average)
         chunk = -(-tasks // self._items_max)
-        self._arguments.set_buffers(
-            (
-                (0, out),
-                (1, samples.buffer),
-                (9, average.state if average else None),
-                (10, scratch if self.shape.needs_scratch(self.spec) else None),
-            )
-        )
+        self._arguments.set(0, (out, samples.buffer))
+        state = average.state if average else None
+        self._arguments.set(9, (state, scratch if self.shape.needs_scratch(self.spec) else None))
         counts = (
             n_frames,
             channels,
@@ -117,7 +112,7 @@ class SimdStftStage:
             tasks,
             chunk,
         )
-        self._arguments.set_scalars(11, map(np.uint64, counts))
+        self._arguments.set(11, map(np.uint64, counts))
         return self._context.launch(self._kernel, (-(-tasks // chunk),), (1,))
 
     def _tasks(self, n_frames: int, average: Average | None) -> int:
