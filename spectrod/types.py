@@ -11,7 +11,7 @@ from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
 from spectrod.units import REFERENCES, SCALINGS, UNITS, Float32Array, Float64Array, Scaling
 from spectrod.weighting import WEIGHTINGS, Weighting
-from spectrod.windows import Window, get_window
+from spectrod.windows import WINDOW_NAMES, Window, get_window
 
 Int64Array = NDArray[np.int64]
 
@@ -152,6 +152,12 @@ class SpectrumSpec:
             raise ConfigError(f"win_length={self.win_length}: must not exceed nfft={self.nfft}")
 
     def _check_choices(self) -> None:
+        if not isinstance(self.window, str):  # for example SciPy's ("kaiser", 8.6)
+            raise ConfigError(
+                f"window={self.window!r}: must be a name, one of {', '.join(WINDOW_NAMES)}"
+            )
+        if not isinstance(self.bands, str):
+            raise ConfigError(f"bands={self.bands!r}: must be a name, or '' for bins")
         _one_of("scaling", self.scaling, SCALINGS)
         _one_of("output", self.output, get_args(Output))
         _one_of("weighting", self.weighting, WEIGHTINGS)

@@ -167,12 +167,14 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
     Raises
     ------
     ConfigError
-        If kind is unknown, or a device is named for "numpy".
+        If kind is unknown, device is no text, or one is named for "numpy".
     DeviceError
         If no OpenCL device fits or works, and one was named or kind is "opencl".
     """
     if kind not in ENGINE_KINDS:
         raise ConfigError(f"engine={kind!r}: must be one of {', '.join(ENGINE_KINDS)}")
+    if not isinstance(device, str):
+        raise ConfigError(f"device={device!r}: must be text, also where it is a number")
     if kind == "numpy":
         if device:
             raise ConfigError(f"device={device!r}: engine 'numpy' uses no OpenCL device")

@@ -47,7 +47,7 @@ def as_samples(
     x : (n,) or (channels, n) array-like, or bytes
         Real floats in [-1, 1], or integer PCM: uint8, int8, int16, int32. For another format than
         float32, integers of just that one; int24 as (n, 3) or (channels, n, 3) uint8. Bytes are
-        interleaved samples of the format.
+        interleaved samples of the format, and so is a memoryview of one dimension.
     channels : int, optional
         Number of channels that there must be; that of bytes, 1 if not given.
     sample_format : {"float32", "int16", "int24", "int32"}
@@ -62,9 +62,9 @@ def as_samples(
     Raises
     ------
     InputError
-        If x is empty, or its shape or dtype is none of these.
+        If x is empty or masked, or its shape or dtype is none of these.
     """
-    if isinstance(x, (bytes, bytearray, memoryview)):
+    if isinstance(x, (bytes, bytearray)) or (isinstance(x, memoryview) and x.ndim == 1):
         return _from_bytes(x, Layout(sample_format, channels or 1, interleaved=True))
     rows = as_rows(x, channels, (3,) if sample_format == "int24" else ())
     return _to_float32(rows) if sample_format == "float32" else _as_is(rows, sample_format)
@@ -85,9 +85,9 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     Raises
     ------
     InputError
-        If it is none of these, or empty.
+        If it is none of these, or empty or masked.
     """
-    array = np.asarray(x)
+    array = _as_array(x)
     if (
         array.ndim - len(ends) not in (1, 2)
         or array.size == 0
@@ -106,8 +106,22 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     return rows
 
 
+def _as_array(x: ArrayLike) -> NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):  # the mask would be lost
+        raise InputError(f"{np.sum(x.mask)} samples are masked: there must be none")
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise InputError(
+            "samples: must be (n,) or (channels, n) numbers, of all channels equally many"
+        ) from error
+
+
 def _from_bytes(data: bytes | bytearray | memoryview, layout: Layout) -> NDArray[Any]:
-    memory = np.frombuffer(data, np.uint8)
+    values = np.ascontiguousarray(memoryview(data))
+    if values.dtype.itemsize > 1:
+        values = _as_is(values, layout.sample_format)
+    memory = values.view(np.uint8)
     n, rest = divmod(len(memory), layout.step_bytes)
     if n == 0 or rest:
         raise InputError(
@@ -119,12 +133,12 @@ def _from_bytes(data: bytes | bytearray | memoryview, layout: Layout) -> NDArray
 
 def _as_is(array: NDArray[Any], sample_format: SampleFormat) -> NDArray[Any]:
     dtype = Layout(sample_format).dtype
-    if array.dtype != dtype:
+    if array.dtype.newbyteorder("<") != dtype:
         raise InputError(
             f"samples of dtype {array.dtype}: must be {dtype.name} for sample_format "
             f"{sample_format!r}"
         )
-    return array
+    return array.astype(dtype, copy=False)
 
 
 def _to_float32(array: NDArray[np.generic]) -> Float32Array:

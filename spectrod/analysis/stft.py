@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from spectrod.analysis.engine import Engine, open_engine
@@ -106,6 +107,7 @@ class Stft:
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )
+        self._is_closed = False
         self._opened = open_engine(engine, device)
         try:
             self._stream = FrameStream(
@@ -158,7 +160,10 @@ class Stft:
             For a wrong shape or dtype, and for samples that are not finite.
         DeviceError
             If the device fails and was asked for.
+        ConfigError
+            After ``close``.
         """
+        self._require_open()
         layout = self._stream.layout
         if isinstance(block, Block):
             samples = as_samples(block.samples, layout.channels, layout.sample_format)
@@ -170,6 +175,7 @@ class Stft:
 
     def flush(self) -> list[SpectrumBatch]:
         """Return all complete frames that are held back; more may be pushed afterwards."""
+        self._require_open()
         return self._stream.flush()
 
     def remainder(self) -> list[tuple[int, int]]:
@@ -177,8 +183,13 @@ class Stft:
         return self._stream.remainder()
 
     def close(self) -> None:
-        """Release the device."""
+        """Release the device; results stay, frames that are held back are lost."""
+        self._is_closed = True
         self._opened.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ConfigError("Stft: it is closed; make a new one")
 
     def __enter__(self) -> Self:
         return self
@@ -189,7 +200,11 @@ class Stft:
 
 def _broadcast(**settings: int | Sequence[int]) -> Iterator[dict[str, Any]]:
     """One dictionary for each resolution: single numbers are the same in all of them."""
-    several = {name: value for name, value in settings.items() if isinstance(value, Sequence)}
+    several = {
+        name: list(value)
+        for name, value in settings.items()
+        if not isinstance(value, int) and np.ndim(value)
+    }
     if len({len(value) for value in several.values()} - {0}) > 1 or not all(several.values()):
         lengths = ", ".join(f"{name} has {len(value)}" for name, value in several.items())
         raise ConfigError(f"several resolutions: {lengths}; must be equally many, at least 1")

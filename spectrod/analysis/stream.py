@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, stand_in
@@ -85,10 +86,7 @@ class FrameStream:
         batch_frames: int | None = None,
     ) -> None:
         self.specs = _checked_specs(specs)
-        if not max_latency_s >= 0.0:
-            raise ConfigError(f"max_latency_s={max_latency_s}: must be 0 s or more")
-        if batch_frames is not None and batch_frames < 1:
-            raise ConfigError(f"batch_frames={batch_frames}: must be at least 1")
+        _check_batching(max_latency_s, batch_frames)
         self.engine = engine
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
         self._raises = on_nonfinite == "raise"
@@ -311,6 +309,14 @@ def _checked_specs(specs: SpectrumSpec | Sequence[SpectrumSpec]) -> tuple[Spectr
         if len(values) > 1:
             raise ConfigError(f"{name}: must be the same for all specs, not {sorted(values)}")
     return several
+
+
+def _check_batching(max_latency_s: Any, batch_frames: Any) -> None:
+    if not (isinstance(max_latency_s, (int, float, np.floating)) and max_latency_s >= 0.0):
+        raise ConfigError(f"max_latency_s={max_latency_s!r}: must be 0 s or more")
+    whole = isinstance(batch_frames, (int, np.integer))
+    if batch_frames is not None and not (whole and batch_frames >= 1):
+        raise ConfigError(f"batch_frames={batch_frames!r}: must be at least 1, a whole number")
 
 
 def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:

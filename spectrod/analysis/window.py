@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import InternalError
+from spectrod.errors import ConfigError, DeviceError, InternalError
 from spectrod.stft.stage import SAMPLE_BYTES, SampleFormat
 
 PAGE_BYTES = 4096
@@ -32,11 +32,22 @@ class Layout:
         Of the source.
     interleaved : bool
         Whether the samples of all channels at one time are neighbours; if not, those of a channel.
+
+    Raises
+    ------
+    ConfigError
+        If the format is not known.
     """
 
     sample_format: SampleFormat = "float32"
     channels: int = 1
     interleaved: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sample_format not in SAMPLE_BYTES:
+            raise ConfigError(
+                f"sample_format={self.sample_format!r}: must be one of {', '.join(SAMPLE_BYTES)}"
+            )
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -62,8 +73,17 @@ class Layout:
 
 
 def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
-    """Memory of the host, uninitialised, from a multiple of ``PAGE_BYTES`` on."""
-    memory = np.empty(n_bytes + PAGE_BYTES, np.uint8)
+    """Memory of the host, uninitialised, from a multiple of ``PAGE_BYTES`` on.
+
+    Raises
+    ------
+    DeviceError
+        If there is not so much.
+    """
+    try:
+        memory = np.empty(n_bytes + PAGE_BYTES, np.uint8)
+    except MemoryError as error:
+        raise DeviceError(f"the host has no {n_bytes / 2**20:.1f} MiB of memory left") from error
     first = -memory.ctypes.data % PAGE_BYTES
     return memory[first : first + n_bytes]
 

@@ -38,12 +38,15 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
         (np.zeros(3, np.int64), "samples of dtype int64: must be real floats or one of uint8"),
         (np.zeros(3, bool), "samples of dtype bool: must be real floats or one of uint8"),
         (np.zeros((2, 5)), "samples of shape (2, 5): must have 3 channels"),
+        ([[1.0, 2.0], [1.0]], "samples: must be (n,) or (channels, n) numbers, of all channels"),
+        (np.ma.masked_greater([0.0, 0.5, 1.0], 0.4), "2 samples are masked: there must be none"),
+        (memoryview(np.zeros(3)), "samples of dtype float64: must be float32 for sample_format"),
     ],
 )
 def test_what_is_no_sample(x, message):
     """Wrong shapes and dtypes say what they are and what they must be."""
     with pytest.raises(InputError, match=re.escape(message)):
-        as_samples(x, 3 if np.shape(x) == (2, 5) else None)
+        as_samples(x, 3 if getattr(x, "shape", ()) == (2, 5) else None)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,10 @@ def test_what_is_no_sample(x, message):
         (b"\1\0\2\0\3\0\4\0", "int16", [[1, 3], [2, 4]]),
         (bytearray(range(12)), "int24", [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]),
         (memoryview(np.float32([0.5, -1.0])), "float32", [[0.5], [-1.0]]),
+        (memoryview(np.float32([[0.5, 1.0], [-1.0, 0.0]])), "float32", [[0.5, 1.0], [-1.0, 0.0]]),
+        (memoryview(b"\1\0\2\0\3\0\4\0")[::-1], "int16", [[4 << 8, 2 << 8], [3 << 8, 1 << 8]]),
+        (np.array([[1], [2]], ">i2"), "int16", [[1], [2]]),
+        (np.array([[1], [2]], ">i4"), "int32", [[1], [2]]),
     ],
 )
 def test_formats_are_taken_as_they_are(x, sample_format, expected):

@@ -12,7 +12,7 @@ import spectrod
 from spectrod.analysis.leases import Piece, Pool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError, DeviceError, InputError
 from spectrod.types import HOP_MAX, Block, SpectrumSpec
 
 RNG = np.random.default_rng(11)
@@ -221,6 +221,23 @@ def test_several_resolutions_at_once():
         np.testing.assert_array_equal(joined(mine)[0], joined(alone)[0])
 
 
+def test_a_closed_stream_computes_nothing():
+    """Its device may be gone; results that were delivered stay."""
+    stft = spectrod.Stft(8000, win_length=np.array([64, 128]), hop=32, engine="numpy")
+    batches = stft.push(np.ones(128))
+    stft.close()
+    for call in (stft.flush, lambda: stft.push(np.ones(128))):
+        with pytest.raises(ConfigError, match="Stft: it is closed"):
+            call()
+    assert [batch.n_frames for batch in batches] == [3, 1]
+
+
+def test_memory_that_there_is_not_is_a_failure_of_the_device():
+    """A window beyond all memory is one clear error."""
+    with pytest.raises(DeviceError, match=r"the host has no [\d.]+ MiB of memory left"):
+        spectrod.Stft(8000, batch_frames=1 << 40, engine="numpy")
+
+
 def test_frames_held_back_come_with_a_flush():
     """With a latency bound push may return nothing; flush returns it, and the rest is named."""
     with spectrod.Stft(
@@ -310,7 +327,14 @@ def test_a_pool_lends_what_comes_back():
         ({"hop": ()}, "hop has 0; must be equally many, at least 1"),
         ({"max_latency_s": -1.0}, "max_latency_s=-1.0: must be 0 s or more"),
         ({"max_latency_s": float("nan")}, "max_latency_s=nan: must be 0 s or more"),
+        ({"max_latency_s": "1"}, "max_latency_s='1': must be 0 s or more"),
         ({"batch_frames": 0}, "batch_frames=0: must be at least 1"),
+        ({"batch_frames": 1.5}, "batch_frames=1.5: must be at least 1, a whole number"),
+        ({"sample_format": "int8"}, "sample_format='int8': must be one of int16, int24, int32, "),
+        ({"bands": 3}, "bands=3: must be a name, or '' for bins"),
+        ({"window": ["hann"]}, "window=['hann']: must be a name, one of rectangular, "),
+        ({"win_length": "64"}, "win_length='64': must be a whole number"),
+        ({"device": 0}, "device=0: must be text, also where it is a number"),
     ],
 )
 def test_bad_settings_of_a_stream(settings_, message):
