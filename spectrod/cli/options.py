@@ -28,7 +28,9 @@ def add_analysis(
     group.add_argument("--window", metavar="NAME", help="hann, flattop, blackmanharris, ...")
     group.add_argument("--win-length", metavar="N", help=f"samples under the window ({win_length})")
     group.add_argument("--hop", metavar="N", help=f"samples from frame to frame ({hop})")
-    group.add_argument("--nfft", metavar="N", help="transform length, a power of two 64 to 8192")
+    group.add_argument(
+        "--nfft", metavar="N", help="16 to 1048576, from the window on; powers of two are fastest"
+    )
     group.add_argument("--scaling", metavar="KIND", help="dbfs, spectrum or density")
 
 
