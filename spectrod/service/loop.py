@@ -203,7 +203,8 @@ class _Loop:
         poll.register(self._pipeline.progress, select.POLLIN)
         while True:
             poll.poll(self._wait_ms())
-            for number in signals.read():
+            # Of each once: one reload does for all that were asked for meanwhile.
+            for number in dict.fromkeys(signals.read()):
                 if number in _EXIT_CODES:
                     _log.info("%s: stopping", number.name)
                     return _EXIT_CODES[number]

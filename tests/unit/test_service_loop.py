@@ -120,6 +120,24 @@ def test_signals_before_the_loop_are_obeyed_in_their_order():
     assert (code, reloads) == (130, ["now"])
 
 
+def test_reloads_asked_for_meanwhile_are_one():
+    """Reloads that wait are made as one, so that an end behind them need not wait for each."""
+    reloads = []
+
+    def reload():
+        reloads.append("now")
+        if len(reloads) == 1:
+            for _ in range(9):
+                os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return []
+
+    with caught_signals() as signals:
+        os.kill(os.getpid(), signal.SIGHUP)
+        code = serve(FakePipeline(), signals=signals, reload=reload, notifier=Notifier({}))
+    assert (code, reloads) == (0, ["now", "now"])
+
+
 def test_a_failure_between_two_looks_is_not_taken_for_the_end():
     """A part that fails while the loop looks ends with its error, not as a source that is over."""
 
