@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config
-from spectrod.errors import InputError, InternalError, SpectrodError
+from spectrod.errors import InputError, InternalError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import Source, open_source
 from spectrod.stats import State, Stats
@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 _RING_SECONDS = 4.0
 _RING_MIN_SAMPLES = 1 << 17
 _READ_SAMPLES = 1 << 16
+# Of many channels a backlog would else be read in one piece that takes longer than it was behind.
+_READ_BYTES = 1 << 22
 
 
 def build_daemon(config: Config) -> "Pipeline":
@@ -109,6 +111,7 @@ class Pipeline:
         self.progress = progress or Wakeup()
         capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
         self.ring = SampleRing(spec.fs, spec.channels, capacity)
+        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * spec.channels))
         self._stream = self._make_stream(spec)
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
@@ -148,14 +151,17 @@ class Pipeline:
 
         Raises
         ------
-        ConfigError, DeviceError
-            If the engine cannot do it; the old analysis goes on.
+        ConfigError, UnavailableError
+            If the engine cannot do it, or there is no memory for it; the old analysis goes on.
         """
         self._next_stream.append(self._make_stream(spec))
 
     def _make_stream(self, spec: SpectrumSpec) -> FrameStream:
         # Frames wait for a batch to fill only while more samples are there to be read.
-        return FrameStream(spec, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
+        try:
+            return FrameStream(spec, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
+        except MemoryError as error:
+            raise _no_memory(spec, error) from error
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -210,6 +216,8 @@ class Pipeline:
             self._failure = InputError(f"{self.source.description}: {error}")
         except SpectrodError as error:
             self._failure = error
+        except MemoryError as error:
+            self._failure = _no_memory(self.spec, error)
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must reach the main thread, not be lost here.
             _log.exception("analysis failed")
@@ -220,9 +228,9 @@ class Pipeline:
         self.progress.set()
 
     def _analyse(self) -> None:
-        n_left = self._max_samples
+        n_left, n_max = self._max_samples, self._read_samples
         while not (self.ring.exhausted or self._stopping or n_left == 0):
-            block = self.ring.read(_READ_SAMPLES if n_left is None else min(_READ_SAMPLES, n_left))
+            block = self.ring.read(n_max if n_left is None else min(n_max, n_left))
             if block is None:
                 # Nobody knows when more will come: no frame waits for that.
                 self._hand_on(self._stream.flush())
@@ -246,3 +254,9 @@ class Pipeline:
             self._frames += batch.n_frames
             for sink in self._sinks:
                 sink.submit(batch)
+
+
+def _no_memory(spec: SpectrumSpec, error: MemoryError) -> UnavailableError:
+    return UnavailableError(
+        f"channels={spec.channels}, nfft={spec.nfft}: no memory for the analysis: {error}"
+    )

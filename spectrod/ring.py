@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.errors import InternalError
+from spectrod.errors import ConfigError, InternalError
 from spectrod.types import Block
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
@@ -85,6 +85,11 @@ class SampleRing:
     capacity : int
         Samples held in each channel; memory is ``4 * channels * capacity`` bytes, taken once.
 
+    Raises
+    ------
+    ConfigError
+        If there is not so much memory.
+
     Notes
     -----
     Why no lock is needed. The producer raises ``_claimed`` before it touches a sample and
@@ -99,7 +104,7 @@ class SampleRing:
     def __init__(self, fs: float, channels: int, capacity: int) -> None:
         self.fs, self.channels, self.capacity = fs, channels, capacity
         self.data, self._room = Wakeup(), Wakeup()
-        self._samples: Float32Array = np.zeros((channels, capacity), np.float32)
+        self._samples = _memory(channels, capacity)
         self._gaps = np.zeros((_MAX_UNREAD_GAPS, 2), np.int64)
         self._anchor = _Anchor(0, 0, 0)
         # The producer's:
@@ -259,3 +264,14 @@ class SampleRing:
         """Give the wake-ups' descriptors back; call when neither side runs any more."""
         self.data.close()
         self._room.close()
+
+
+def _memory(channels: int, capacity: int) -> Float32Array:
+    """Take memory, and have its pages: a live source must not wait for the system to find them."""
+    try:
+        return np.full((channels, capacity), 0.0, np.float32)
+    except MemoryError:
+        raise ConfigError(
+            f"channels={channels}: no memory for a ring of {capacity} samples each "
+            f"({4 * channels * capacity / 2**30:.1f} GiB)"
+        ) from None

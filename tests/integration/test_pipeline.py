@@ -8,7 +8,14 @@ import pytest
 from spectrod import client
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.config import Config, PublishConfig, SourceConfig
-from spectrod.errors import BusyError, ConfigError, InputError, InternalError, StorageError
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    InputError,
+    InternalError,
+    StorageError,
+    UnavailableError,
+)
 from spectrod.pipeline import Pipeline, build_daemon
 from spectrod.source.base import PulledSource
 from spectrod.types import SpectrumSpec
@@ -73,6 +80,32 @@ def test_every_frame_reaches_the_sink_once(channels):
     assert 0.0 < stats.ring_peak <= 1.0
 
 
+def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
+    """However many channels wait in the ring, no read copies more than 4 MiB at once."""
+    samples = np.zeros((64, 40_000), np.float32)
+    sizes = []
+
+    class Backlog(ArraySource):
+        def start(self, ring):
+            ring.write(samples, 0, 0, 0)
+            ring.close()
+
+    source = Backlog(samples)
+    spec = SpectrumSpec(source.fs, 64, "hann", 256, 4000, scaling="spectrum")
+    pipeline = Pipeline(source, spec, NumpyEngine())
+    read = pipeline.ring.read
+
+    def watched(n_max):
+        if block := read(n_max):
+            sizes.append(block.samples.nbytes)
+        return block
+
+    monkeypatch.setattr(pipeline.ring, "read", watched)
+    assert run(pipeline).stats().frames == 10
+    assert sum(sizes) == samples.nbytes
+    assert max(sizes) <= 1 << 22
+
+
 def test_max_samples_ends_the_source():
     """With a limit, exactly so many samples are analysed."""
     sink = Collect()
@@ -95,6 +128,11 @@ def test_failure_of_the_source_is_raised_after_its_samples():
     ("error", "expected", "message"),
     [
         (StorageError("disk full"), StorageError, r"^disk full$"),
+        (
+            MemoryError("Unable to allocate 9 TiB"),
+            UnavailableError,
+            r"^channels=1, nfft=256: no memory for the analysis: Unable to allocate 9 TiB$",
+        ),
         (ZeroDivisionError("oops"), InternalError, r"analysis failed: ZeroDivisionError\('oops'\)"),
     ],
 )
@@ -152,6 +190,19 @@ def test_a_changed_analysis_starts_with_the_next_block():
         pipeline.raise_failure()
     finally:
         pipeline.stop()
+
+
+def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
+    """Its error names what is too large, and the old analysis goes on."""
+    pipeline = make(np.zeros((1, 1000), np.float32), sink=Collect())
+
+    def full(*_):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(pipeline.engine, "window", full)
+    with pytest.raises(UnavailableError, match=r"^channels=1, nfft=1048576: no memory for the "):
+        pipeline.reconfigure(SpectrumSpec(48000.0, nfft=1 << 20))
+    assert run(pipeline).stats().frames == 8
 
 
 def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path):

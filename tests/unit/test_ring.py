@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from spectrod.errors import InternalError
+from spectrod.errors import ConfigError, InternalError
 from spectrod.ring import SampleRing
 
 
@@ -34,6 +34,12 @@ def test_samples_come_out_in_order_and_across_the_wrap(ring):
         np.testing.assert_array_equal(block.samples, ramp(start, 70, 2))
         assert not block.discontinuity
     assert ring.read(1000) is None
+
+
+def test_a_ring_larger_than_the_memory_is_refused():
+    """What the system has no memory for is an error that names the channels and the size."""
+    with pytest.raises(ConfigError, match=r"^channels=4096: no memory for a ring of .* GiB\)$"):
+        SampleRing(1e6, 4096, 1 << 44)
 
 
 def test_reads_are_limited(ring):
