@@ -9,14 +9,16 @@
 //           in ascending order of frequency.
 // Out     : rows; channel c of row r begins at value first + r * row_pitch + c * n_values of out.
 //           state [channels][n_values] real, from value state_first on: read where primed, written
-//           where a row is unfinished, or the average exponential.
+//           where a row is unfinished, or the average exponential; of averages that add up
+//           [channels][2][n_values], second what rounding lost.
 // Scalars : nfft, floor_db [dB], frames (a row), done (frames that row 0 has in state).
 // NDRange : global (64 * any, any), local (64, 1): dimension 0 runs over values, 1 over the lines,
 //           rows or channels named with the kernel.
 // Bounds  : nothing but the values named is read or written. What is not a number stays so, through
 //           maxima and levels too.
-// Source  : Heinzel et al. 2002 for bins without a twin.
-// Error   : that of the transform, one rounding of each factor, and one of each frame's sum.
+// Source  : Heinzel et al. 2002 for bins without a twin; Kahan 1965 for sums over frames.
+// Error   : that of the transform, one rounding of each factor, and an ulp for any number of
+// frames.
 
 #include "decibels.clh"
 #include "stft_order.clh"
@@ -85,36 +87,56 @@ write_power(__global real *restrict out, const ulong first, const ulong row_pitc
 // ---- Averages over frames -----------------------------------------------------------------------
 
 #if AVERAGING
-INLINE real joined(const real state, const real power, const real smoothing) {
-#if AVERAGING == 1
-    return state + power;
+#define ADDS (AVERAGING == 1 || AVERAGING == 4)
+
+typedef struct {
+    real value;
+    real lost; // by the rounding of sums, to be made up for by the next frame
+} average;
+
+INLINE average joined(const average state, const real power, const real smoothing) {
+    const real value = state.value;
+#if ADDS
+    const real term = (AVERAGING == 1 ? power : smoothing * (power - value)) - state.lost;
+    const real sum = value + term;
+    return (average){sum, (sum - value) - term};
 #elif AVERAGING == 2
-    return power > state || isnan(power) ? power : state;
-#elif AVERAGING == 3
-    return power < state || isnan(power) ? power : state;
+    return (average){power > value || isnan(power) ? power : value, 0};
 #else
-    return state + smoothing * (power - state);
+    return (average){power < value || isnan(power) ? power : value, 0};
 #endif
 }
 
+INLINE average restored(__global const real *state, const ulong v, const ulong n_values) {
+    return (average){state[v], ADDS ? state[n_values + v] : 0};
+}
+
+INLINE void save(__global real *state, const ulong v, const ulong n_values,
+                       const average own) {
+    state[v] = own.value;
+    if (ADDS)
+        state[n_values + v] = own.lost;
+}
+
 // What a value has come to after frames begin to end - 1, in their order, from where it was.
-INLINE real continued(real state, __global const value *restrict line,
-                            const ulong frame_pitch, const ulong begin, const ulong end,
-                            const ulong v, __global const real *restrict weights, const ulong nfft,
-                            const real smoothing) {
+INLINE average continued(average state, __global const value *restrict line,
+                               const ulong frame_pitch, const ulong begin, const ulong end,
+                               const ulong v, __global const real *restrict weights,
+                               const ulong nfft, const real smoothing) {
     for (ulong f = begin; f < end; f++)
         state = joined(state, power_of(line + f * frame_pitch, v, weights, nfft), smoothing);
     return state;
 }
 
 // The same from where was says, or where there is none from the first of the frames on.
-INLINE real accumulated(__global const real *was, __global const value *restrict line,
-                              const ulong frame_pitch, const ulong begin, const ulong end,
-                              const ulong v, __global const real *restrict weights,
-                              const ulong nfft, const real smoothing) {
+INLINE average
+accumulated(__global const real *was, const ulong n_values, __global const value *restrict line,
+            const ulong frame_pitch, const ulong begin, const ulong end, const ulong v,
+            __global const real *restrict weights, const ulong nfft, const real smoothing) {
     if (was)
-        return continued(was[v], line, frame_pitch, begin, end, v, weights, nfft, smoothing);
-    const real one = power_of(line + begin * frame_pitch, v, weights, nfft);
+        return continued(restored(was, v, n_values), line, frame_pitch, begin, end, v, weights,
+                         nfft, smoothing);
+    const average one = {power_of(line + begin * frame_pitch, v, weights, nfft), 0};
     return continued(one, line, frame_pitch, begin + 1, end, v, weights, nfft, smoothing);
 }
 
@@ -133,17 +155,20 @@ average_rows(__global real *restrict out, const ulong first, const ulong row_pit
          l += get_global_size(1)) {
         const ulong row = l / channels, channel = l - row * channels;
         __global const value *line = lines + channel * pitch;
-        __global real *own = state + state_first + channel * n_values;
+        __global real *own = state + state_first + channel * n_values * (1 + ADDS);
         __global const real *was = row == 0 && primed ? own : 0;
         const ulong begin = row ? row * frames - done : 0, end = (row + 1) * frames - done;
         for (size_t v = get_global_id(0); v < n_values; v += get_global_size(0)) {
             if (row < n_rows)
                 out[first + row * row_pitch + channel * n_values + v] = finished(
-                    accumulated(was, line, frame_pitch, begin, end, v, weights, nfft, 0) / share,
+                    accumulated(was, n_values, line, frame_pitch, begin, end, v, weights, nfft, 0)
+                            .value /
+                        share,
                     floor_db);
             if (row == 0 && unfinished < n_frames)
-                own[v] = accumulated(n_rows ? 0 : was, line, frame_pitch, unfinished, n_frames, v,
-                                     weights, nfft, 0);
+                save(own, v, n_values,
+                     accumulated(n_rows ? 0 : was, n_values, line, frame_pitch, unfinished,
+                                 n_frames, v, weights, nfft, 0));
         }
     }
 }
@@ -158,21 +183,21 @@ smooth_rows(__global real *restrict out, const ulong first, const ulong row_pitc
             const ulong n_rows, const real smoothing) {
     for (size_t c = get_global_id(1); c < channels; c += get_global_size(1)) {
         __global const value *line = lines + c * pitch;
-        __global real *own = state + state_first + c * n_values;
+        __global real *own = state + state_first + c * n_values * (1 + ADDS);
         __global real *row = out + first + c * n_values;
         const ulong first_end = min(frames - done, n_frames);
         for (size_t v = get_global_id(0); v < n_values; v += get_global_size(0)) {
-            real average = accumulated(primed ? own : 0, line, channels * pitch, 0, first_end, v,
-                                       weights, nfft, smoothing);
+            average so_far = accumulated(primed ? own : 0, n_values, line, channels * pitch, 0,
+                                         first_end, v, weights, nfft, smoothing);
             ulong end = first_end;
             for (ulong r = 0; r < n_rows; r++) {
-                row[r * row_pitch + v] = finished(average, floor_db);
+                row[r * row_pitch + v] = finished(so_far.value, floor_db);
                 const ulong begin = end;
                 end = min(begin + frames, n_frames);
-                average = continued(average, line, channels * pitch, begin, end, v, weights, nfft,
-                                    smoothing);
+                so_far = continued(so_far, line, channels * pitch, begin, end, v, weights, nfft,
+                                   smoothing);
             }
-            own[v] = average;
+            save(own, v, n_values, so_far);
         }
     }
 }

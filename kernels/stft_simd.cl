@@ -18,7 +18,8 @@
 //           bands      [BANDS][2] int: a band's first bin, and how many it has.
 //           band_weights [] scalar, one band's after the other's, each filled up to whole vectors
 //                      if COLUMNS.
-//           state      [channels][values] scalar, if AVERAGE: linear, a mean's the sum. Read if
+//           state      [channels][values] scalar, if AVERAGE: linear, a mean's the sum; of those
+//                      that add up [channels][2][values], second what rounding lost. Read if
 //                      primed.
 //           scratch    OWN_VALUES cplx of LANES a work-item, if SCRATCH; else not read.
 // Out     : out        [rows][channels][values] scalar, or two of them if COMPLEX_OUT; values are

@@ -63,7 +63,8 @@ class OpenCLPlan:
         self._results = memory.results(dtype, max_rows * row_bytes)
         scratch_bytes = self._stage.scratch_bytes(max_frames, spec.n_signals)
         self._scratch = context.allocate(scratch_bytes) if scratch_bytes else None
-        self._state = context.allocate(row_bytes) if shape.averaging != "none" else None
+        state_bytes = 4 * spec.n_signals * shape.state_values
+        self._state = context.allocate(state_bytes) if state_bytes else None
 
     def restart(self) -> None:
         """Begin averages anew with the frames submitted next."""

@@ -269,7 +269,7 @@ class _Products:
         return self._kernel.launch(
             lines, spec.n_values, *target,
             place.n_frames, channels, spec.nfft, self._weights, self._floor_db,
-            average.state, place.channel * spec.n_values,
+            average.state, place.channel * spec.state_values,
             average.frames, average.done, int(average.primed), n_rows,
             *([self._smoothing] if is_endless else []),
         )  # fmt: skip

@@ -120,13 +120,15 @@ class SimdShape:
             2 * self.length * (1 + self.staged)
             + (self._padded(spec.n_bins) if spec.n_bands or averaged else 0)
             + (self._padded(spec.n_bands) if spec.n_bands else 0)
-            + (self._padded(spec.n_values) if averaged else 0)
+            + self._state_scalars(spec)
         )
 
     def _line_scalars(self, spec: StftSpec) -> int:
         rows = 2 * self.length + spec.n_bins * (spec.value_bytes // 4) + spec.n_bands
-        averages = self._padded(spec.n_values) if spec.averaging != "none" else 0
-        return rows * self.lanes + averages
+        return rows * self.lanes + self._state_scalars(spec)
+
+    def _state_scalars(self, spec: StftSpec) -> int:
+        return self._padded(spec.n_values) * (spec.state_values // spec.n_values)
 
     def _padded(self, count: int) -> int:
         """Scalars of a row of which whole vectors are read from any place on."""

@@ -7,8 +7,10 @@ import pytest
 
 from spectrod.fft.lengths import is_smooth
 from spectrod.opencl.context import Context
+from spectrod.stft.general import GENERAL
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.select import FAMILIES, families, make_stft_stage
+from spectrod.stft.simd import SIMD
 from spectrod.stft.stage import (
     SAMPLE_BYTES,
     Average,
@@ -140,14 +142,14 @@ def run(context, stage, launch, x, cuts=()):
     memory = poisoned(launch, x)
     buffer, pitch = context.table(memory), memory.shape[1]
     dtype = np.complex64 if spec.output == "complex" else np.float32
-    blank = np.zeros((launch.channels, spec.n_values), np.float32)
+    blank = np.zeros((launch.channels, spec.state_values), np.float32)
     average = None
     if spec.averaging != "none":
         average = Average(guarded(context, blank), launch.frames)
     rows, frame = [], 0
     for n_frames in (*cuts, launch.n_frames - sum(cuts)):
         n_rows = n_frames if average is None else average.rows(n_frames)
-        empty = np.zeros((n_rows, *blank.shape), dtype)
+        empty = np.zeros((n_rows, launch.channels, spec.n_values), dtype)
         out = guarded(context, empty)
         scratch_bytes = stage.scratch_bytes(n_frames, launch.channels)
         stage.launch(
@@ -284,6 +286,20 @@ def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averagi
     whole = run(context, stage, launch, x)
     assert_right(launch, whole, expected_of(launch, tables, x))
     np.testing.assert_array_equal(run(context, stage, launch, x, (5, 3)), whole)
+
+
+# The family for GPUs adds up without what rounding lost.
+@pytest.mark.parametrize("family", [SIMD, GENERAL], ids=lambda family: family.name)
+@pytest.mark.parametrize(("averaging", "nfft"), [("mean", 16), ("exponential", 256)])
+def test_what_rounding_takes_does_not_add_up(family, context, rng, averaging, nfft):
+    """An average over 30000 frames of a tone that grows slowly is as right as a frame."""
+    spec = StftSpec(nfft, nfft, averaging=averaging)
+    launch = Launch(spec, 1, hop=1, n_frames=30000, frames=30000)
+    tables = replace(tables_of(spec, rng), smoothing=1e-5)
+    stage = build(family, context, spec, tables)
+    n = np.arange(launch.n_samples)
+    x = (np.sin(0.7 * n) * np.exp(n / 40000 - 1)).astype(np.float32)[np.newaxis]
+    assert_right(launch, run(context, stage, launch, x), expected_of(launch, tables, x))
 
 
 @pytest.mark.parametrize("interleaved", [False, True])

@@ -74,7 +74,7 @@ def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
     """No exchange overwrites what another item has yet to read, whatever follows it."""
     spec = StftSpec(256, 200, n_bands=n_bands, averaging=averaging)
     for passes in SHAPES[:2]:
-        state = context.allocate(4 * CHANNELS * spec.n_values)
+        state = context.allocate(4 * CHANNELS * spec.state_values)
         params = StftLocalParams(passes, ahead=True, buffers=2)
         found, expected = rows(context, spec, params, 100, Average(state, 3))
         assert_near(found, expected)

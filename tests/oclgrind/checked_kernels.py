@@ -77,7 +77,7 @@ def stft(family, spec, params, context):
     tables = StftTables(np.hanning(spec.win_length), bands=bands, smoothing=0.5)
     stage = family.build(context, spec, tables, params)
     samples = rng.standard_normal((2 * spec.parts, 400)).astype(np.float32)
-    buffer, state = context.table(samples), context.allocate(8 * spec.n_values)
+    buffer, state = context.table(samples), context.allocate(8 * max(1, spec.state_values))
     scratch_bytes = stage.scratch_bytes(5, 2)
     scratch = context.allocate(scratch_bytes) if scratch_bytes else None
     reference, average, found = ReferenceStft(spec, tables), None, []

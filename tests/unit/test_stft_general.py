@@ -31,7 +31,9 @@ def rows_of(context, spec, params, rng):
     stage = GENERAL.build(context, spec, tables_of(spec, rng), params)
     x = rng.standard_normal((CHANNELS * spec.parts, FRAMES * HOP + spec.nfft)).astype(np.float32)
     is_averaged = spec.averaging != "none"
-    average = Average(context.allocate(4 * CHANNELS * spec.n_values), 4) if is_averaged else None
+    average = (
+        Average(context.allocate(4 * CHANNELS * spec.state_values), 4) if is_averaged else None
+    )
     n_rows = FRAMES // 4 if is_averaged else FRAMES
     dtype = np.complex64 if spec.output == "complex" else np.float32
     out = np.empty((n_rows, CHANNELS, spec.n_values), dtype)
@@ -88,7 +90,7 @@ def test_gpus_take_larger_slices(context):
     first = [
         next(iter(GENERAL.candidates(spec, replace(cpu, kind=kind)))) for kind in ("cpu", "gpu")
     ]
-    assert first[0].slice_bytes < first[1].slice_bytes == 1 << 26
+    assert first[0].slice_bytes < first[1].slice_bytes
     assert GENERAL.build(context, spec, StftTables(np.ones(64))).params in first
 
 
