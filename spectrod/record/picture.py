@@ -16,7 +16,7 @@ from spectrod.record.pixelmap import METADATA_KEY, PixelMap, Recording
 from spectrod.record.pooling import ColumnPool
 from spectrod.record.raster import bin_spans, column_spans, max_of_bins, power_to_level
 from spectrod.record.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
-from spectrod.types import SpectrumSpec
+from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import FLOOR_DBFS, Float32Array, Float64Array
 
 __all__ = ["PictureOptions", "Recording", "automatic_range", "render"]
@@ -28,6 +28,7 @@ UNIT_LABELS = {"spectrum": "dBFS", "density": "dB re FS^2/Hz"}
 _RANGE_STEP_DB = 5.0
 _RANGE_MIN_DB, _RANGE_MAX_DB = 30.0, 90.0
 _SILENT_RANGE_DB = (-100.0, -20.0)
+_BINS_AT_ONCE = 1 << 13
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 2
 _LINE_SPACING = 6.0
 """Least room between labels above each other [px]."""
@@ -55,11 +56,27 @@ def _levels(
     edges = _time_edges(pool, spec, options.width)
     lo, hi = column_spans(edges, pool.n_slots, pool.frames_per_column)
     f_edges = options.frequency_axis(spec).edges(options.height_for(spec.channels))
-    bins = bin_spans(f_edges, spec.delta_f, spec.n_bins)
-    rows = [
-        max_of_bins(transpose(pool.mean(channel, lo, hi)), bins) for channel in range(spec.channels)
+    spans = bin_spans(f_edges, spec.delta_f, spec.n_bins)
+
+    def rows(channel: int, part: Int64Array) -> Float32Array:
+        first, stop = int(part[0, 0]), int(part[1, -1])
+        power = transpose(pool.mean(channel, lo, hi, slice(first, stop)))
+        return max_of_bins(power, part - first)
+
+    parts = [spans[:, part] for part in _few_bins_each(spans)]
+    channels = [
+        np.concatenate([rows(channel, part) for part in parts]) for channel in range(spec.channels)
     ]
-    return power_to_level(np.stack(rows), spec.scaling)
+    return power_to_level(np.stack(channels), spec.scaling)
+
+
+def _few_bins_each(spans: Int64Array) -> Iterator[slice]:
+    """Divide the rows of a picture so that long transforms need no copies of whole spectra."""
+    n_rows, begin = spans.shape[1], 0
+    for row in range(1, n_rows + 1):
+        if row == n_rows or spans[1, row] - spans[0, begin] > _BINS_AT_ONCE:
+            yield slice(begin, row)
+            begin = row
 
 
 def automatic_range(levels: Float32Array) -> tuple[float, float]:

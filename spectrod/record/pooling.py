@@ -97,7 +97,9 @@ class ColumnPool:
                 _merge_neighbours(table)
             self.frames_per_column *= 2
 
-    def mean(self, channel: int, lo: Float64Array, hi: Float64Array) -> Float32Array:
+    def mean(
+        self, channel: int, lo: Float64Array, hi: Float64Array, bins: slice = slice(None)
+    ) -> Float32Array:
         """Mean power of the frames in each span of columns.
 
         Parameters
@@ -107,6 +109,8 @@ class ColumnPool:
         lo, hi : (spans,) float64
             Span limits in columns, 0 <= lo < hi <= n_columns. Where a limit cuts a column, its
             frames count by the part that is inside.
+        bins : slice
+            Which of them; by default all.
 
         Returns
         -------
@@ -114,13 +118,14 @@ class ColumnPool:
             Weighted by frames; NaN where a span holds none.
         """
         first = lo.astype(np.int64)
-        total = np.zeros((len(lo), self._sums.shape[2]))
+        sums = self._sums[:, channel, bins]
+        total = np.zeros((len(lo), sums.shape[1]))
         weight = np.zeros(len(lo))
         for offset in range(int(np.max(np.ceil(hi) - first))):
             column = np.minimum(first + offset, self.n_columns - 1)
             inside = np.minimum(hi, first + offset + 1) - np.maximum(lo, first + offset)
             share = np.maximum(inside, 0.0)
-            total += share[:, np.newaxis] * self._sums[column, channel]
+            total += share[:, np.newaxis] * sums[column]
             weight += share * self._counts[column]
         empty = weight == 0.0
         total /= np.where(empty, 1.0, weight)[:, np.newaxis]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -49,6 +51,31 @@ def test_nothing_appears_before_the_end(tmp_path):
     assert sink.n_frames == 30
     sink.finish()
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log"])
+def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
+    """No matrix is wider than 8192 bins, and the picture is that of all bins at once."""
+    spec = spec_of(win_length=1 << 16, hop=1 << 14, nfft=1 << 16, channels=2)
+    power = np.random.default_rng(3).uniform(1e-6, 1e-3, (5, 2, spec.n_bins))
+    widths = []
+
+    def watched(matrix):
+        widths.append(matrix.shape[1])
+        return transpose(matrix)
+
+    def drawn(name):
+        options = replace(SMALL, f_scale=f_scale, height=300)
+        sink = PictureSink(tmp_path / name, options, watched, spec)
+        sink.submit(batch_of(power, spec))
+        sink.finish()
+        return (tmp_path / name).read_bytes()
+
+    in_pieces, n_pieces = drawn("x.png"), len(widths)
+    assert max(widths) <= 1 << 13
+    monkeypatch.setattr("spectrod.record.picture._BINS_AT_ONCE", 1 << 20)
+    assert in_pieces == drawn("y.png")
+    assert len(widths) - n_pieces == 2 < n_pieces
 
 
 def test_abort_leaves_nothing(tmp_path):
