@@ -408,6 +408,18 @@ def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, 
     np.testing.assert_array_equal(rows, clean)
 
 
+@pytest.mark.parametrize("nfft", [90, 256])
+def test_an_infinite_bin_is_in_its_own_band_alone(family, context, nfft):
+    """Bands that end directly before a power beyond float32 stay as finite as they are."""
+    spec = StftSpec(nfft, nfft, n_bands=2)
+    bands = BandRows(np.array([0, 37]), np.array([37, 6]), np.full(43, 0.5))
+    stage = build(family, context, spec, StftTables(np.ones(nfft), bands=bands))
+    launch = Launch(spec, 1)
+    n = np.arange(launch.n_samples)
+    x = (1e19 * np.sin(2 * np.pi * 37 / nfft * n)).astype(np.float32)[np.newaxis]
+    assert (np.isfinite(run(context, stage, launch, x)) == [True, False]).all()
+
+
 def test_levels_of_silence_and_of_no_number(family, context, rng):
     """Silence has the lowest level there is, NaN has none."""
     launch = Launch(replace(SPEC, decibels=True), 3)
