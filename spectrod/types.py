@@ -21,6 +21,7 @@ Averaging = Literal["none", "mean", "max", "min", "exponential"]
 NFFT_MIN, NFFT_MAX = 16, 1 << 20
 CHANNELS_MAX = 4096
 HOP_MAX = (1 << 31) - 1
+AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
 _NFFT_CHOSEN_MIN = 64
 
@@ -95,7 +96,7 @@ class SpectrumSpec:
     averaging : {"none", "mean", "max", "min", "exponential"}
         Over frames, of power; mean, max and min are of the frames of one row.
     averaging_frames : int
-        Frames a row, >= 1; 1 without averaging.
+        Frames a row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging.
     averaging_s : float
         Time constant of the exponential average, > 0 [s]; by default that of a sound level meter's
         F (IEC 61672-1).
@@ -176,6 +177,10 @@ class SpectrumSpec:
     def _check_averaging(self) -> None:
         if self.averaging_frames < 1:
             raise ConfigError(f"averaging_frames={self.averaging_frames}: must be at least 1")
+        if self.averaging_frames > AVERAGING_FRAMES_MAX:
+            raise ConfigError(
+                f"averaging_frames={self.averaging_frames}: must be at most {AVERAGING_FRAMES_MAX}"
+            )
         if self.averaging == "none" and self.averaging_frames > 1:
             raise ConfigError(
                 f"averaging_frames={self.averaging_frames}: must be 1 without averaging"

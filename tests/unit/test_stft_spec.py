@@ -248,6 +248,10 @@ def test_specs_keep_numbers_plain_and_compare():
         ({"weighting": "B"}, "weighting='B': must be one of Z, A, C"),
         ({"averaging": "median"}, "averaging='median': must be one of none, mean, max, min, exp"),
         ({"averaging_frames": 0}, "averaging_frames=0: must be at least 1"),
+        (
+            {"averaging": "mean", "averaging_frames": 1 << 31},
+            "averaging_frames=2147483648: must be at ",
+        ),
         ({"averaging_frames": 2}, "averaging_frames=2: must be 1 without averaging"),
         ({"averaging_frames": 1.5}, "averaging_frames=1.5: must be a whole number"),
         ({"averaging_s": 0.0}, "averaging_s=0.0: must be a positive number of s"),
