@@ -7,10 +7,8 @@ import pytest
 
 from spectrod.fft.lengths import is_smooth
 from spectrod.opencl.context import Context
-from spectrod.stft.general import GENERAL
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.select import FAMILIES, families, make_stft_stage
-from spectrod.stft.simd import SIMD
 from spectrod.stft.stage import (
     SAMPLE_BYTES,
     Average,
@@ -27,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 # A transform in float32 errs by 1.2e-7 to 2e-7 of relative L2 to 2^20 points, power by as much:
 # most of a frame's error is where most of its power is. Bluestein's lengths take three transforms.
+# Levels are so right in noise; far below a loud tone they are not, see docs/stft.md.
 RELATIVE_L2_MAX = 3e-7
 BLUESTEIN_FACTOR = 2.0
 LEVEL_ERROR_MAX_DB = 1e-3
@@ -288,8 +287,6 @@ def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averagi
     np.testing.assert_array_equal(run(context, stage, launch, x, (5, 3)), whole)
 
 
-# The family for GPUs adds up without what rounding lost.
-@pytest.mark.parametrize("family", [SIMD, GENERAL], ids=lambda family: family.name)
 @pytest.mark.parametrize(("averaging", "nfft"), [("mean", 16), ("exponential", 256)])
 def test_what_rounding_takes_does_not_add_up(family, context, rng, averaging, nfft):
     """An average over 30000 frames of a tone that grows slowly is as right as a frame."""
