@@ -48,7 +48,8 @@ def status_line(stats: Stats) -> str:
     return (
         f"{stats.state}: {stats.source}, {stats.fs:g} Hz x {stats.channels}, {stats.engine}; "
         f"{stats.frames} frames, {stats.messages} messages; {stats.overflows} overflows, "
-        f"{stats.overruns} overruns, {stats.dropped} dropped, {stats.gaps} gaps"
+        f"{stats.overruns} overruns, {stats.dropped} dropped, {stats.gaps} gaps, "
+        f"{stats.engine_failures} engine failures"
     )
 
 

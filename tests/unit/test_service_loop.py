@@ -220,11 +220,13 @@ def test_a_reload_before_ready_does_not_claim_readiness(manager):
 
 
 def test_status_line_names_every_loss():
-    """The line has source, rate, counts and all four kinds of loss."""
-    stats = dataclasses.replace(make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4)
+    """The line has source, rate, counts, all four kinds of loss, and failures of the engine."""
+    stats = dataclasses.replace(
+        make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4, engine_failures=5
+    )
     assert status_line(stats) == (
         "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; "
-        "1 overflows, 2 overruns, 3 dropped, 4 gaps"
+        "1 overflows, 2 overruns, 3 dropped, 4 gaps, 5 engine failures"
     )
 
 
