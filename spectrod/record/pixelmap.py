@@ -26,7 +26,7 @@ class Recording:
     spec : SpectrumSpec
         Of all frames.
     engine : str
-        What computed them.
+        What computed them; where one failed, also what went on after it.
     begin_utc_ns : int
         UTC of the first frame's first sample [ns].
     gaps : int

@@ -67,7 +67,7 @@ class PictureSink:
         self._spec = spec
         self._software = software
         self._pool = ColumnPool(spec.hop, _COLUMNS_PER_PIXEL * options.width)
-        self._engine = ""
+        self._engines: list[str] = []
         self._begin_utc_ns = 0
         self._gaps = 0
         self._gap_samples = 0
@@ -89,8 +89,9 @@ class PictureSink:
             raise ConfigError(f"{self.path}: the analysis has changed; a picture holds one kind")
         if batch.n_frames == 0:
             return
+        if batch.engine not in self._engines:
+            self._engines.append(batch.engine)
         if self.n_frames == 0:
-            self._engine = batch.engine
             self._begin_utc_ns = int(batch.t_utc_ns[0])
         elif batch.discontinuity:
             self._gaps += 1
@@ -112,7 +113,7 @@ class PictureSink:
             raise InputError(f"{self.path}: nothing to draw: fewer than {need} samples in a row")
         about = Recording(
             self._spec,
-            self._engine,
+            ", ".join(self._engines),
             self._begin_utc_ns,
             self._gaps,
             self._gap_samples,

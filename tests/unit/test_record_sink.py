@@ -78,6 +78,17 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
     assert len(widths) - n_pieces == 2 < n_pieces
 
 
+def test_every_engine_is_named(tmp_path):
+    """A picture that a second engine went on with names both, in their order."""
+    sink = sink_of(tmp_path / "x.png")
+    first = batch_of(flat(3, spec_of()), spec_of())
+    sink.submit(replace(first, engine="opencl:a/b"))
+    for frame in (3, 6):
+        sink.submit(batch_of(flat(3, spec_of()), spec_of(), first_frame=frame))
+    sink.finish()
+    assert read_levels(tmp_path / "x.png").pixels.engine == "opencl:a/b, numpy"
+
+
 def test_abort_leaves_nothing(tmp_path):
     """An aborted recording makes no file, even if finish follows."""
     sink = sink_of(tmp_path / "x.png")
