@@ -19,15 +19,16 @@
 //           pieces   [N_PIECES] {first bin, bins, first weight, 0}; band_weights; bands [N_BANDS]
 //                    {first piece, pieces}: a band is the sum of its pieces, if N_BANDS.
 // Out     : out      [rows][channels][values] of float, or of cplx if COMPLEX.
-//           state    [channels][values], see `Average` there, if AVERAGING.
+//           state    [channels][values], see `Average` there, if AVERAGING; of a mean and an
+//                    exponential average [channels][2][values], second what rounding lost.
 // Scalars : first, pitch, hop [samples]; n_frames; run: frames that a slot computes, one after the
 //           other; done, row_frames, primed, see `Average`; smoothing, floor_db.
 // NDRange : global (ITEMS * LINES * groups, channels), local (ITEMS * LINES, 1); a slot is ITEMS of
 //           a group's items.
 // Bounds  : slots and frames past the last load zeros and store nothing; no item leaves before a
 //           barrier. A frame reads its own WIN_LENGTH samples and nothing else.
-// Source  : as fft_local.cl; one-sided power from a half-length transform, Sorensen et al. 1987.
-// Error   : relative L2 of the power: see README.md.
+// Source  : as fft_local.cl; sums over frames, Kahan 1965; one-sided power from a half-length
+// transform, Sorensen et al. 1987. Error   : relative L2 of the power: see README.md.
 
 #include "decibels.clh"
 #include "dft.clh"
@@ -38,6 +39,10 @@
 #define STORES_PAIRS  (!IQ)
 #define BINS          (IQ ? N : N + 1)
 #define VALUES_OUT    (N_BANDS ? N_BANDS : BINS)
+
+// Averages that add up keep what their rounding lost, for the next frame.
+#define ADDS         (AVERAGING == 1 || AVERAGING == 4)
+#define STATE_VALUES (VALUES_OUT * (1 + ADDS))
 
 #if COMPLEX
 typedef cplx result;
@@ -56,6 +61,7 @@ typedef struct {
 #if AVERAGING
     __global const float *before; // the average so far, or null
     __global float *after;        // where it is kept, or null
+    __local float *lost;          // by the rounding of sums, to be made up for by the next frame
     bool is_last;                 // whether the row is finished by this frame
     float share;                  // of a frame in a mean
     float smoothing;
@@ -76,15 +82,18 @@ INLINE void store_value(const sink to, const int i, float value) {
 #if AVERAGING
     if (to.before) {
         const float before = to.before[i];
-#if AVERAGING == 1
-        value += before;
+#if ADDS
+        const float fresh = AVERAGING == 1 ? value : to.smoothing * (value - before);
+        const float term = fresh - to.lost[i];
+        value = before + term;
+        to.lost[i] = (value - before) - term;
 #elif AVERAGING == 2
         value = value > before || value != value ? value : before;
-#elif AVERAGING == 3
-        value = value < before || value != value ? value : before;
 #else
-        value = before + to.smoothing * (value - before);
+        value = value < before || value != value ? value : before;
 #endif
+    } else if (ADDS) {
+        to.lost[i] = 0;
     }
     if (to.after)
         to.after[i] = value;
@@ -307,8 +316,14 @@ stft_local(__global result *out, __global float *state, __global const sample *r
 #if AVERAGING
     to.share = 1.0f / row_frames;
     to.smoothing = smoothing;
-    __global float *kept = state + channel * VALUES_OUT;
+    __global float *kept = state + channel * STATE_VALUES;
     to.before = slot == 0 && primed ? kept : 0;
+    __local float lost[LINES][VALUES_OUT];
+    to.lost = lost[LINE()];
+    if (ADDS && to.before)
+        for (int i = t; i < VALUES_OUT; i += ITEMS)
+            to.lost[i] = kept[VALUES_OUT + i];
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     cplx held[VALUES];
     if (HELD)
@@ -344,9 +359,16 @@ stft_local(__global result *out, __global float *state, __global const sample *r
         store_bands(to, sums[LINE()], pieces, band_weights, bands, t, exists);
 #endif
 #if AVERAGING
-        to.before = AVERAGING != 4 && to.is_last ? 0 : to.after;
+        if (exists)
+            to.before = AVERAGING != 4 && to.is_last ? 0 : to.after;
 #endif
         if (STORES_PAIRS && !MIRRORS_LAST)
             leave(&tile);
     }
+#if ADDS
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (to.before) // the row is unfinished, or has no end
+        for (int i = t; i < VALUES_OUT; i += ITEMS)
+            kept[VALUES_OUT + i] = to.lost[i];
+#endif
 }

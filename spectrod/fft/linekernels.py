@@ -11,7 +11,10 @@ from spectrod.opencl.context import REGION_ALIGN, Context
 from spectrod.opencl.source import Defines
 
 _GROUP_ITEMS = 64
+# A CPU saves the cost of starting items; a GPU hides memory's latency by many, but what a line needs
+# once, a division of 64 bits for one, should serve several values.
 _CPU_ITEM_VALUES = 16
+_GPU_ITEM_VALUES = 4
 # Groups along any dimension but the first: what NVIDIA's drivers take.
 _GROUPS_MAX = 65535
 
@@ -41,8 +44,7 @@ class LineKernel:
     ) -> None:
         double = (("DOUBLE", 1),) if precision == "double" else ()
         self._context = context
-        # A GPU hides memory's latency by many items, a CPU saves the cost of starting them.
-        item_values = _CPU_ITEM_VALUES if context.device.kind == "cpu" else 1
+        item_values = _CPU_ITEM_VALUES if context.device.kind == "cpu" else _GPU_ITEM_VALUES
         self._group_values = _GROUP_ITEMS * item_values
         self._arguments = Arguments(context.kernel(file, name, double + defines))
 

@@ -233,8 +233,9 @@ def _pieces_max(spec: StftSpec) -> int:
 
 def _fits(spec: StftSpec, params: StftLocalParams, device: DeviceInfo, n_pieces: int) -> bool:
     passes = params.passes
-    band_bytes = 4 * passes.lines * (spec.n_bins + n_pieces) if spec.n_bands else 0
-    limit = (device.local_mem_bytes - band_bytes) // params.buffers
+    values = spec.n_bins + n_pieces if spec.n_bands else 0
+    values += spec.n_values if spec.averaging != "none" else 0
+    limit = (device.local_mem_bytes - 4 * passes.lines * values) // params.buffers
     return passes.fits(replace(device, local_mem_bytes=limit), 4)
 
 
