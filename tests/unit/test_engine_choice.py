@@ -55,6 +55,16 @@ def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
     assert open_engine("numpy").fallback is None
 
 
+def test_drivers_are_not_used_behind_a_fork(machine, monkeypatch, caplog):
+    """Some would wait for ever there: it is an error, and NumPy computes where it may."""
+    machine("first")
+    monkeypatch.setattr(opencl_engine, "_PROCESS", os.getpid() - 1)
+    with pytest.raises(DeviceError, match="OpenCL was loaded before this process was forked"):
+        open_engine("opencl")
+    assert open_engine("auto").name == "numpy"
+    assert "processes must be spawned" in caplog.text
+
+
 def test_a_stand_in_is_said_in_the_log(caplog):
     """What goes on is logged with the reason; without it, the failure stays one."""
     engine = NumpyEngine()
