@@ -26,7 +26,7 @@ _COMMANDS = {
     "devices": "list audio inputs and OpenCL devices, and which would be used",
     "config": "print, merge or check configuration",
     "tune": "search this machine's device for the fastest FFT kernels, save the result",
-    "bench": "measure the FFT engine and its peers",
+    "bench": "measure transforms, spectra and the running pipeline, and their peers",
     "image": "filter pictures in the frequency domain, and draw their spectra",
     "selftest": "prove the numbers on this machine's device",
 }
