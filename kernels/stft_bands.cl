@@ -10,9 +10,8 @@
 //           runs over the items of all bands, 1 over lines.
 // Bounds  : items past the last band add nothing; no item leaves before a barrier.
 // Source  : Kahan 1965.
-// Error   : an ulp for each weight and power, one for every doubling of BAND_ITEMS. What is
-// infinite
-//           becomes NaN.
+// Error   : an ulp for each weight and power, one for every doubling of BAND_ITEMS. A sum of
+//           infinite powers is NaN.
 
 #include "stft_order.clh"
 
