@@ -11,8 +11,8 @@ from spectrod.opencl.context import REGION_ALIGN, Context
 from spectrod.opencl.source import Defines
 
 _GROUP_ITEMS = 64
-# A CPU saves the cost of starting items; a GPU hides memory's latency by many, but what a line needs
-# once, a division of 64 bits for one, should serve several values.
+# A CPU saves the cost of starting items; a GPU hides memory's latency by many, but what a line
+# needs once, a division of 64 bits for one, should serve several values.
 _CPU_ITEM_VALUES = 16
 _GPU_ITEM_VALUES = 4
 # Groups along any dimension but the first: what NVIDIA's drivers take.
