@@ -1,7 +1,6 @@
 """The engine on an OpenCL device."""
 
 import logging
-import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,6 @@ from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
-
-_PROCESS = os.getpid()
-"""The one that loaded the drivers; forked from it, another has them without their threads."""
 
 # Results that stay in a processor's cache until they are used; enough work for a GPU to hide what
 # a launch costs.
@@ -126,14 +122,8 @@ def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngin
     Raises
     ------
     DeviceError
-        If none fits or none works, or the drivers are those of a process that this was forked from:
-        some would wait for ever.
+        If none fits or none works.
     """
-    if os.getpid() != _PROCESS:
-        raise DeviceError(
-            "OpenCL was loaded before this process was forked, which drivers do not survive: "
-            "processes must be spawned"
-        )
     reasons = []
     for candidate in matching(device, list_devices()):
         try:

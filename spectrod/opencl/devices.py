@@ -1,7 +1,9 @@
 """OpenCL devices: what is there, which fits a name, which is best."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import pyopencl as cl
@@ -67,14 +69,26 @@ def list_devices() -> list[DeviceInfo]:
     """Every device of every platform, best first.
 
     GPUs come before accelerators and those before CPUs; within a kind the one with more compute
-    units comes first, then the one with the lower index. Empty where there is no platform.
+    units comes first, then the one with the lower index. Empty where there is no platform. Drivers
+    do not survive a fork, and some wait for ever behind one.
 
     Raises
     ------
     DeviceError
-        If the OpenCL loader fails for another reason than having no platform.
+        If the OpenCL loader fails for another reason than having no platform, or behind a fork.
     """
+    if os.getpid() != _loading_process():
+        raise DeviceError(
+            "OpenCL was loaded before this process was forked, which drivers do not survive: "
+            "processes must be spawned"
+        )
     return sorted(_enumerate(), key=_rank)
+
+
+@cache
+def _loading_process() -> int:
+    """Process that asked for devices first, of this one and those that it was forked from."""
+    return os.getpid()
 
 
 def matching(name: str, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:

@@ -10,6 +10,7 @@ from spectrod.analysis import opencl_engine
 from spectrod.analysis.engine import open_engine, stand_in, transpose
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.opencl import devices
 from spectrod.opencl.devices import DeviceInfo
 
 
@@ -55,10 +56,9 @@ def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
     assert open_engine("numpy").fallback is None
 
 
-def test_drivers_are_not_used_behind_a_fork(machine, monkeypatch, caplog):
+def test_drivers_are_not_used_behind_a_fork(monkeypatch, caplog):
     """Some would wait for ever there: it is an error, and NumPy computes where it may."""
-    machine("first")
-    monkeypatch.setattr(opencl_engine, "_PROCESS", os.getpid() - 1)
+    monkeypatch.setattr(devices, "_loading_process", lambda: os.getpid() - 1)
     with pytest.raises(DeviceError, match="OpenCL was loaded before this process was forked"):
         open_engine("opencl")
     assert open_engine("auto").name == "numpy"
