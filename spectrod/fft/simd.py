@@ -23,7 +23,9 @@ PASSES_MAX = 6
 """Most passes over the rows that ``fft_simd.cl`` has."""
 
 _LANES = (2, 4, 8, 16)
-_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
+ROW_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
+"""What the rows of vectors can be cut into."""
+
 # What a work-item may hold of its lines: in private memory, which is the stack of a driver's thread
 # (2 or 8 MiB as a rule), and in all; and how much of it the nearest cache has room for.
 _PRIVATE_BYTES_MAX = 1 << 20
@@ -68,9 +70,9 @@ class SimdParams:
     def __post_init__(self) -> None:
         if self.lanes not in _LANES:
             raise ConfigError(f"lanes={self.lanes}: must be 2, 4, 8 or 16")
-        if not 1 <= len(self.radices) <= PASSES_MAX or not _RADICES.issuperset(self.radices):
+        if not 1 <= len(self.radices) <= PASSES_MAX or not ROW_RADICES.issuperset(self.radices):
             raise ConfigError(
-                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(_RADICES)}"
+                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}"
             )
         if self.columns and prod(self.radices) < self.lanes:
             raise ConfigError(
@@ -303,12 +305,12 @@ def _cuts(rows: int) -> list[tuple[int, ...]]:
     cuts = [
         tuple(reversed(radices))
         for radices in radix_lists(rows, passes_max=PASSES_MAX)
-        if _RADICES.issuperset(radices)
+        if ROW_RADICES.issuperset(radices)
     ]
-    return sorted(cuts, key=lambda cut: (sum(map(_pass_work, cut)), cut))
+    return sorted(cuts, key=lambda cut: (sum(map(pass_work, cut)), cut))
 
 
-def _pass_work(radix: int) -> float:
+def pass_work(radix: int) -> float:
     """Rough cost of a pass, on processors with 16 or 32 vector registers, which prefer it small."""
     return _PASS_WORK.get(radix, radix / 2.0)
 

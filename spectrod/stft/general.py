@@ -19,10 +19,10 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.reference import bin_factors
 from spectrod.stft.stage import (
+    AVERAGING_NUMBERS,
+    FORMAT_NUMBERS,
     FULL_SCALE,
     Average,
-    Averaging,
-    SampleFormat,
     Samples,
     StftSpec,
     StftTables,
@@ -31,9 +31,6 @@ from spectrod.stft.stage import (
 _SLICE_BYTES = 1 << 28
 _CPU_SLICE_BYTES = 1 << 22  # less costs launches, more costs memory
 _LINE_ALIGN = 16  # complex values: 128 bytes, the longest that memory takes at once
-
-_FORMATS: dict[SampleFormat, int] = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
-_AVERAGING: dict[Averaging, int] = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +175,7 @@ class _Gather:
     """Samples to windowed lines."""
 
     def __init__(self, context: Context, spec: StftSpec, tables: StftTables, pitch: int) -> None:
-        defines = ("FORMAT", _FORMATS[spec.sample_format]), ("IQ", int(spec.iq))
+        defines = ("FORMAT", FORMAT_NUMBERS[spec.sample_format]), ("IQ", int(spec.iq))
         self._kernel = LineKernel(context, "stft_frames.cl", "gather_frames", "single", defines)
         # The kernel takes 24 bits for the upper ones of 32.
         full_scale = FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
@@ -239,7 +236,7 @@ class _Products:
             ("WEIGHTED", int(weighted)),
             ("BANDS", int(spec.n_bands > 0)),
             ("DECIBELS", int(spec.decibels)),
-            ("AVERAGING", _AVERAGING[spec.averaging]),
+            ("AVERAGING", AVERAGING_NUMBERS[spec.averaging]),
         )
         self._kernel = LineKernel(context, "stft_products.cl", _kernel_of(spec), "single", defines)
         factors = bin_factors(spec, tables) if weighted else np.ones(1)

@@ -17,6 +17,8 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import Defines
 from spectrod.stft.stage import (
+    AVERAGING_NUMBERS,
+    FORMAT_NUMBERS,
     FULL_SCALE,
     Average,
     BandRows,
@@ -32,7 +34,6 @@ _RUN = 4
 _UNIT_SLOTS = 64
 # An odd number of values, so that neighbouring items read from different banks.
 _PIECE_BINS = 17
-_AVERAGING = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ def _is_aligned(spec: StftSpec, samples: Samples, hop: int) -> bool:
 def _defines(spec: StftSpec, params: StftLocalParams) -> Defines:
     return (
         ("WIN_LENGTH", spec.win_length),
-        ("FORMAT", {"int16": 16, "int24": 24, "int32": 32, "float32": 0}[spec.sample_format]),
+        ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
         ("INTERLEAVED", int(spec.interleaved)),
         ("IQ", int(spec.iq)),
         ("HELD", int(params.held)),
@@ -258,7 +259,7 @@ def _defines(spec: StftSpec, params: StftLocalParams) -> Defines:
         ("COMPLEX", int(spec.output == "complex")),
         ("WEIGHTED", int(spec.weighted)),
         ("N_BANDS", spec.n_bands),
-        ("AVERAGING", _AVERAGING[spec.averaging]),
+        ("AVERAGING", AVERAGING_NUMBERS[spec.averaging]),
         ("DECIBELS", int(spec.decibels)),
     )
 

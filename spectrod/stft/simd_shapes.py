@@ -6,25 +6,20 @@ from functools import cache
 from math import prod
 
 from spectrod.errors import ConfigError
-from spectrod.fft.radices import RADICES, radix_lists
-from spectrod.fft.simd import PASSES_MAX
+from spectrod.fft.radices import radix_lists
+from spectrod.fft.simd import PASSES_MAX, ROW_RADICES, pass_work
 from spectrod.opencl.source import Defines
-from spectrod.stft.stage import StftSpec
+from spectrod.stft.stage import AVERAGING_NUMBERS, FORMAT_NUMBERS, StftSpec
 
 LANES = (16, 8)
 """Of a vector of float32."""
 
-_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
 # Private memory is the stack of a driver's thread (2 or 8 MiB as a rule).
 _PRIVATE_BYTES_MAX = 1 << 20
 _OWN_BYTES_MAX = 1 << 28
 # Longer frames are staged: their columns are too many pages for the processor to follow at once.
 _DIRECT_LENGTH_MAX = 1 << 13
 _CUTS_MAX = 3
-# Measured; the radices that are not here took half their number or more.
-_PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
-_FORMATS = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
-_AVERAGES = {"none": 0, "mean": 1, "max": 2, "min": 3, "exponential": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +53,9 @@ class SimdShape:
     def __post_init__(self) -> None:
         if self.lanes not in LANES:
             raise ConfigError(f"lanes={self.lanes}: must be 8 or 16")
-        if not 1 <= len(self.radices) <= PASSES_MAX or not _RADICES.issuperset(self.radices):
+        if not 1 <= len(self.radices) <= PASSES_MAX or not ROW_RADICES.issuperset(self.radices):
             raise ConfigError(
-                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(_RADICES)}"
+                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}"
             )
         if prod(self.radices) < self.lanes:
             raise ConfigError(
@@ -105,13 +100,13 @@ class SimdShape:
             ("OWN_VALUES", self.own_values(spec)),
             ("PARTS", spec.parts),
             ("WIN", spec.win_length),
-            ("FORMAT", _FORMATS[spec.sample_format]),
+            ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
             ("INTERLEAVED", int(spec.interleaved)),
             ("COMPLEX_OUT", int(spec.output == "complex")),
             ("WEIGHTED", int(spec.weighted)),
             ("DECIBELS", int(spec.decibels)),
             ("BANDS", spec.n_bands),
-            ("AVERAGE", _AVERAGES[spec.averaging]),
+            ("AVERAGE", AVERAGING_NUMBERS[spec.averaging]),
         )
 
     def _column_scalars(self, spec: StftSpec) -> int:
@@ -177,10 +172,5 @@ def _lines(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
 @cache
 def _cuts(rows: int) -> list[tuple[int, ...]]:
     """Ways to cut the rows, largest radix first: one pass, then the least work by a rough count."""
-    cuts = [cut for cut in radix_lists(rows, passes_max=PASSES_MAX) if _RADICES.issuperset(cut)]
-    return sorted(cuts, key=lambda cut: (len(cut) > 1, sum(map(_pass_work, cut)), cut))
-
-
-def _pass_work(radix: int) -> float:
-    """Rough cost of a pass, on processors with 16 or 32 vector registers, which prefer it small."""
-    return _PASS_WORK.get(radix, radix / 2.0)
+    cuts = [cut for cut in radix_lists(rows, passes_max=PASSES_MAX) if ROW_RADICES.issuperset(cut)]
+    return sorted(cuts, key=lambda cut: (len(cut) > 1, sum(map(pass_work, cut)), cut))
