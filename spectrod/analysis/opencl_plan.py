@@ -1,5 +1,6 @@
 """Frames to rows on an OpenCL device."""
 
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.device_memory import DeviceMemory, DeviceWindow, Target
 from spectrod.analysis.rows import RowCount
 from spectrod.analysis.window import SampleWindow
+from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.stft.select import make_stft_stage
 from spectrod.stft.stage import Average
@@ -70,7 +72,7 @@ class OpenCLPlan:
         """Begin averages anew with the frames submitted next."""
         self.count.restart()
 
-    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> Target:
+    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> "InFlight":
         """Queue frames, the first at a place of the window, and have the device begin."""
         average = None
         if self._state is not None:
@@ -86,6 +88,31 @@ class OpenCLPlan:
             average=average,
             scratch=self._scratch,
         )
+        in_flight = InFlight(self._context, target, events[-1], self._window)
         self._context.begin()
         target.begin(events)
-        return target
+        return in_flight
+
+
+class InFlight:
+    """Rows that are being computed; implements ``spectrod.analysis.engine.Rows``.
+
+    The window and the rows' memory stay as they are until the kernels are done, also where nobody
+    collects the rows: kernels know nothing of who refers to the host's memory.
+    """
+
+    def __init__(
+        self, context: Context, target: Target, last_event: Any, window: DeviceWindow
+    ) -> None:
+        self._context = context
+        self._target = target
+        self._last_event = last_event
+        self._window = window
+
+    def collect(self) -> NDArray[Any]:
+        """Wait for the rows."""
+        return self._target.collect()
+
+    def __del__(self) -> None:
+        with suppress(DeviceError):  # whoever collected has heard of it
+            self._context.wait(self._last_event)

@@ -293,6 +293,20 @@ def test_two_batches_may_be_on_their_way(engine, rng):
     np.testing.assert_array_equal(np.concatenate(rows[::-1]), compute(engine, spec, samples, 8))
 
 
+def test_what_is_in_flight_keeps_its_memory(engine, rng):
+    """Samples and rows are left alone until they are computed, though nobody refers to them."""
+    spec = SpectrumSpec(FS, 2, win_length=4096, hop=64)
+    samples = noise(rng, spec, 400)
+    window = filled(engine, samples)
+    expected = engine.plan(spec, window, 400).submit(0, 400).collect()
+    for _ in range(20):
+        rows = engine.plan(spec, filled(engine, samples), 400).submit(0, 400)
+        litter = [np.full(samples.shape, np.nan, np.float32) for _ in range(3)]
+        np.testing.assert_array_equal(rows.collect(), expected)
+        engine.plan(spec, filled(engine, samples), 400).submit(0, 400)
+        del litter
+
+
 def test_a_window_that_moved_has_the_same_frames(engine, rng):
     """Frames are the same where samples were moved to the window's front, and new ones follow."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=33)
