@@ -65,8 +65,8 @@ class StftLocalParams:
 class StftLocalStage:
     """Stage of the family: one launch, or two for some averages.
 
-    Samples that do not lie in pairs at even places have a kernel of their own, compiled when first
-    needed.
+    Samples that do not lie in pairs at even places, and those that frames share in registers, have
+    kernels of their own, compiled when first needed.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class StftLocalStage:
             )
         self._buffers = [context.table(t) for t in _kernel_tables(spec, tables, params, pieces)]
         self._kernels: dict[tuple[bool, int], Arguments] = {}
+        self._kernel_for(aligned=True, shift=0)  # what does not compile is to be found out here
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:  # noqa: ARG002 - of the interface
         """None."""

@@ -6,8 +6,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from spectrod.errors import DeviceError
+from spectrod.errors import DeviceError, KernelBuildError
 from spectrod.fft.local import LocalParams
+from spectrod.opencl import program
 from spectrod.stft.local import LOCAL, StftLocalParams
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
@@ -109,6 +110,14 @@ def test_a_frame_that_is_too_long_is_refused(context):
     passes = LocalParams((8, 8, 8), 64, 4096, local_pad=8)
     with pytest.raises(DeviceError, match=r"nfft=1024: .* has not got the local memory or the"):
         LOCAL.build(context, spec, StftTables(np.ones(1024)), StftLocalParams(passes))
+
+
+def test_a_kernel_that_does_not_compile_makes_no_stage(context, monkeypatch):
+    """It is found out when the stage is made, not when frames are on their way."""
+    monkeypatch.setattr(program, "program_source", lambda *_: "__kernel void broken( {")
+    spec = StftSpec(96, 96)
+    with pytest.raises(KernelBuildError, match=r"stft_local\.cl does not compile for"):
+        LOCAL.build(context, spec, StftTables(np.ones(96)))
 
 
 def test_odd_frames_are_not_for_this_family(context):
