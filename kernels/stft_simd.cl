@@ -58,7 +58,7 @@ INLINE __global const sample *frame_of(const launch *l, const ulong channel,
                                              const ulong frame) {
     const ulong place = l->first + frame * l->hop, part = channel * PARTS;
     const ulong number = INTERLEAVED ? place * l->pitch + part : part * l->pitch + place;
-    return l->source + number * SAMPLE_UNITS;
+    return l->source + number * SAMPLE_STEP;
 }
 
 #if COLUMNS

@@ -9,7 +9,7 @@ import numpy as np
 from spectrod import client
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.analysis.stft import FrameStream
+from spectrod.analysis.stream import FrameStream
 from spectrod.errors import DeviceError
 from spectrod.pipeline import Pipeline
 from spectrod.source.signal import SignalSource

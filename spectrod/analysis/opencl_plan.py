@@ -114,5 +114,6 @@ class InFlight:
         return self._target.collect()
 
     def __del__(self) -> None:
-        with suppress(DeviceError):  # whoever collected has heard of it
+        # Whoever collects hears of a failure there; here nobody is left to hear of it.
+        with suppress(DeviceError):
             self._context.wait(self._last_event)

@@ -17,8 +17,6 @@ from spectrod.types import Averaging, Block, Output, SpectrumBatch, SpectrumSpec
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 
-__all__ = ["FrameStream", "Stft"]
-
 
 class Stft:
     """Short-time Fourier transform of a stream: ``push`` blocks of any size, get all frames.

@@ -40,6 +40,19 @@ _PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
 _ITEMS_PER_UNIT = 4
 
 
+def require_row_radices(radices: tuple[int, ...]) -> None:
+    """Raise ConfigError if the kernels do not know these passes over the rows."""
+    if not 1 <= len(radices) <= PASSES_MAX or not ROW_RADICES.issuperset(radices):
+        raise ConfigError(f"radices={radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}")
+
+
+def row_defines(radices: tuple[int, ...]) -> Defines:
+    """Tell the compiler the passes over the rows; those that there are not have radix 1."""
+    *others, last = radices
+    others += [1] * (PASSES_MAX - 1 - len(others))
+    return *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)), ("RADIX_LAST", last)
+
+
 @dataclass(frozen=True, slots=True)
 class SimdParams:
     """Shape of ``fft_simd.cl`` for lines whose values are neighbours.
@@ -70,10 +83,7 @@ class SimdParams:
     def __post_init__(self) -> None:
         if self.lanes not in _LANES:
             raise ConfigError(f"lanes={self.lanes}: must be 2, 4, 8 or 16")
-        if not 1 <= len(self.radices) <= PASSES_MAX or not ROW_RADICES.issuperset(self.radices):
-            raise ConfigError(
-                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}"
-            )
+        require_row_radices(self.radices)
         if self.columns and prod(self.radices) < self.lanes:
             raise ConfigError(
                 f"radices={self.radices}: must multiply to lanes={self.lanes} or more for columns"
@@ -97,14 +107,11 @@ class SimdParams:
 
     def defines(self) -> Defines:
         """Names and values for the compiler, in a fixed order."""
-        *others, last = self.radices
-        others += [1] * (PASSES_MAX - 1 - len(others))
         return (
             ("N", self.length),
             ("LANES", self.lanes),
             ("COLUMNS", int(self.columns)),
-            *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)),
-            ("RADIX_LAST", last),
+            *row_defines(self.radices),
         )
 
 

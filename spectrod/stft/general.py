@@ -15,13 +15,13 @@ from spectrod.fft.linekernels import LineKernel, aligned, rest_of
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import halved, steps
+from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.reference import bin_factors
 from spectrod.stft.stage import (
     AVERAGING_NUMBERS,
     FORMAT_NUMBERS,
-    FULL_SCALE,
     Average,
     Samples,
     StftSpec,
@@ -177,9 +177,8 @@ class _Gather:
     def __init__(self, context: Context, spec: StftSpec, tables: StftTables, pitch: int) -> None:
         defines = ("FORMAT", FORMAT_NUMBERS[spec.sample_format]), ("IQ", int(spec.iq))
         self._kernel = LineKernel(context, "stft_frames.cl", "gather_frames", "single", defines)
-        # The kernel takes 24 bits for the upper ones of 32.
-        full_scale = FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
-        self._window = context.table((tables.window / full_scale).astype(np.float32))
+        factors = tables.window / spec.loaded_full_scale
+        self._window = context.table(factors.astype(np.float32))
         self._spec = spec
         self._pitch = pitch if spec.iq else 2 * pitch
 
@@ -212,18 +211,17 @@ class _Bands:
         self._items = _band_items(context.device, int(bands.count.mean()))
         self._group = max(64, self._items)
         defines = ("IQ", int(spec.iq)), ("BAND_ITEMS", self._items)
-        self._kernel = context.kernel("stft_bands.cl", "sum_bands", defines)
+        self._arguments = Arguments(context.kernel("stft_bands.cl", "sum_bands", defines))
 
     def launch(self, sums: Lines, spectra: Lines, lines: int) -> Any:
         """Queue it; return the event."""
         spec = self._spec
-        self._kernel.set_args(
-            sums.buffer, spectra.buffer, np.uint64(spectra.pitch), self._rows, self._weights,
-            np.uint64(lines), np.uint64(spec.n_bands), np.uint64(spec.nfft),
-        )  # fmt: skip
+        self._arguments.set(0, (sums.buffer, spectra.buffer, np.uint64(spectra.pitch)))
+        self._arguments.set(3, (self._rows, self._weights))
+        self._arguments.set(5, map(np.uint64, (lines, spec.n_bands, spec.nfft)))
         groups = -(-spec.n_bands * self._items // self._group)
         size = groups * self._group, min(lines, 65535)
-        return self._context.launch(self._kernel, size, (self._group, 1))
+        return self._context.launch(self._arguments.kernel, size, (self._group, 1))
 
 
 class _Products:

@@ -19,7 +19,6 @@ from spectrod.opencl.source import Defines
 from spectrod.stft.stage import (
     AVERAGING_NUMBERS,
     FORMAT_NUMBERS,
-    FULL_SCALE,
     Average,
     BandRows,
     Samples,
@@ -316,7 +315,7 @@ def _window(spec: StftSpec, window: Float64Array) -> Any:
 
     24 bits are read as the upper ones of 32.
     """
-    full_scale = FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
+    full_scale = spec.loaded_full_scale
     factors = np.zeros(spec.nfft, np.float32)
     factors[: spec.win_length] = window / (full_scale if spec.iq else 2.0 * full_scale)
     return np.repeat(factors, 2) if spec.iq else factors

@@ -7,7 +7,13 @@ from math import prod
 
 from spectrod.errors import ConfigError
 from spectrod.fft.radices import radix_lists
-from spectrod.fft.simd import PASSES_MAX, ROW_RADICES, pass_work
+from spectrod.fft.simd import (
+    PASSES_MAX,
+    ROW_RADICES,
+    pass_work,
+    require_row_radices,
+    row_defines,
+)
 from spectrod.opencl.source import Defines
 from spectrod.stft.stage import AVERAGING_NUMBERS, FORMAT_NUMBERS, StftSpec
 
@@ -53,10 +59,7 @@ class SimdShape:
     def __post_init__(self) -> None:
         if self.lanes not in LANES:
             raise ConfigError(f"lanes={self.lanes}: must be 8 or 16")
-        if not 1 <= len(self.radices) <= PASSES_MAX or not ROW_RADICES.issuperset(self.radices):
-            raise ConfigError(
-                f"radices={self.radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}"
-            )
+        require_row_radices(self.radices)
         if prod(self.radices) < self.lanes:
             raise ConfigError(
                 f"radices={self.radices}: must multiply to lanes={self.lanes} or more"
@@ -87,14 +90,11 @@ class SimdShape:
 
     def defines(self, spec: StftSpec) -> Defines:
         """Names and values for the compiler, in a fixed order."""
-        *others, last = self.radices
-        others += [1] * (PASSES_MAX - 1 - len(others))
         return (
             ("N", self.length),
             ("LANES", self.lanes),
             ("COLUMNS", int(self.columns)),
-            *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)),
-            ("RADIX_LAST", last),
+            *row_defines(self.radices),
             ("STAGED", int(self.staged)),
             ("SCRATCH", int(self.needs_scratch(spec))),
             ("OWN_VALUES", self.own_values(spec)),

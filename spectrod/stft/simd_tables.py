@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spectrod.fft.simd_tables import column_turns, row_turns
 from spectrod.fft.twiddles import Complex128Array, unit_roots
 from spectrod.stft.simd_shapes import SimdShape
-from spectrod.stft.stage import FULL_SCALE, BandRows, StftSpec, StftTables
+from spectrod.stft.stage import BandRows, StftSpec, StftTables
 from spectrod.units import Float64Array
 
 
@@ -46,7 +46,7 @@ def window_table(spec: StftSpec, window: Float64Array, shape: SimdShape) -> Floa
         two-sided spectrum where it belongs, are in them.
     """
     padded = np.zeros(spec.nfft)
-    padded[: spec.win_length] = window / _full_scale(spec)
+    padded[: spec.win_length] = window / spec.loaded_full_scale
     if spec.iq:
         if spec.nfft % 2 == 0:
             padded[1::2] *= -1.0
@@ -55,11 +55,6 @@ def window_table(spec: StftSpec, window: Float64Array, shape: SimdShape) -> Floa
         values = padded.reshape(-1, 2).T / 2.0
     places = _loads(shape)[:, None] + np.arange(shape.lanes)
     return np.moveaxis(values[:, places], 0, 1)
-
-
-def _full_scale(spec: StftSpec) -> float:
-    # The kernel takes three bytes for the upper ones of four.
-    return FULL_SCALE["int32" if spec.sample_format == "int24" else spec.sample_format]
 
 
 def _loads(shape: SimdShape) -> NDArray[np.int64]:

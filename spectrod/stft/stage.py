@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
+from spectrod.types import NFFT_MAX, NFFT_MIN, Averaging, Output
 from spectrod.units import FLOOR_DBFS, Float64Array
 
 if TYPE_CHECKING:  # NumPy computes without OpenCL
@@ -22,8 +23,6 @@ if TYPE_CHECKING:  # NumPy computes without OpenCL
 SampleFormat = Literal["int16", "int24", "int32", "float32"]
 """Little-endian integers of full scale 2^15, 2^23 (three bytes each) and 2^31; float32 [FS]."""
 
-Output = Literal["power", "complex"]
-Averaging = Literal["none", "mean", "max", "min", "exponential"]
 
 SAMPLE_BYTES: dict[SampleFormat, int] = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
 FULL_SCALE: dict[SampleFormat, float] = {
@@ -42,8 +41,6 @@ AVERAGING_NUMBERS: dict[Averaging, int] = {
     "min": 3,
     "exponential": 4,
 }
-
-NFFT_MIN, NFFT_MAX = 16, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +114,11 @@ class StftSpec:
         of_power = self.weighted or self.n_bands or self.averaging != "none" or self.decibels
         if self.output == "complex" and of_power:
             raise ConfigError("output='complex': has no weights, bands, averages or decibels")
+
+    @property
+    def loaded_full_scale(self) -> float:
+        """Full scale of samples as kernels load them: 24 bits are the upper ones of 32."""
+        return FULL_SCALE["int32" if self.sample_format == "int24" else self.sample_format]
 
     @property
     def n_bins(self) -> int:

@@ -8,7 +8,8 @@ from spectrod.errors import ConfigError, DeviceError
 from spectrod.stft.simd import SIMD, SimdStftStage
 from spectrod.stft.simd_shapes import SimdShape, complex_length
 from spectrod.stft.simd_tables import band_weights, simd_tables, window_table
-from spectrod.stft.stage import NFFT_MAX, BandRows, StftSpec, StftTables
+from spectrod.stft.stage import BandRows, StftSpec, StftTables
+from spectrod.types import NFFT_MAX
 
 GOOD = SimdShape(8, (4, 8), columns=True)
 LINES = SimdShape(8, (3, 3), columns=False)
