@@ -25,6 +25,8 @@ ENV_PREFIX = "SPECTROD_"
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
+Pace = Literal["realtime", "full"]
+"""As fast as the samples were taken, or as fast as the analysis reads."""
 
 
 class SourceConfig(Struct, frozen=True):
@@ -34,7 +36,15 @@ class SourceConfig(Struct, frozen=True):
     name: str = ""
     samplerate: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
-    format: PcmFormat = "s16le"
+    select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
+    channel_names: tuple[str, ...] = ()
+    iq: bool = False
+    format: PcmFormat | Literal[""] = ""
+    block_ms: Annotated[float, Meta(gt=0, le=1000)] = 10.0
+    latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
+    exclusive: bool = False
+    pace: Pace = "realtime"
+    loop: bool = False
 
 
 class AnalysisConfig(Struct, frozen=True):

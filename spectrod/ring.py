@@ -10,7 +10,6 @@ from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
 _MAX_UNREAD_GAPS = 64
-_CLOCK_GAIN = 1.0 / 64.0
 _NS = 1e9
 
 
@@ -33,37 +32,6 @@ class _Span:
     gaps_read: int
     overrun: bool
     discontinuity: bool
-
-
-class _SampleClock:
-    """Sample index to time: the anchors' jitter averaged away, their drift followed.
-
-    A first-order loop on the offset between the monotonic clock and index / fs. UTC is monotonic
-    time plus the newest difference between the two, so that a step of the wall clock shows at once
-    and never bends the sample clock.
-    """
-
-    def __init__(self, fs: float) -> None:
-        self._ns_per_sample = _NS / fs
-        self._offset_ns: float | None = None
-        self._utc_minus_mono_ns = 0
-
-    def restart(self) -> None:
-        """Forget the offset: the next anchor sets it."""
-        self._offset_ns = None
-
-    def update(self, anchor: _Anchor) -> None:
-        """Take a new anchor in."""
-        offset = anchor.t_mono_ns - anchor.sample_index * self._ns_per_sample
-        if self._offset_ns is None:
-            self._offset_ns = offset
-        self._offset_ns += _CLOCK_GAIN * (offset - self._offset_ns)
-        self._utc_minus_mono_ns = anchor.t_utc_ns - anchor.t_mono_ns
-
-    def times_ns(self, sample_index: int) -> tuple[int, int]:
-        """Monotonic time and UTC of a sample [ns]."""
-        mono_ns = round((self._offset_ns or 0.0) + sample_index * self._ns_per_sample)
-        return mono_ns, mono_ns + self._utc_minus_mono_ns
 
 
 class SampleRing:
@@ -113,7 +81,6 @@ class SampleRing:
         self.overflows = 0
         # The consumer's:
         self._read = self._gaps_read = 0
-        self._clock = _SampleClock(fs)
         self.overruns = 0
         self.peak_fill = 0.0
 
@@ -142,7 +109,8 @@ class SampleRing:
         sample_index : int
             Absolute index of the first; more than ``written`` says that samples were lost.
         t_mono_ns, t_utc_ns : int
-            Monotonic clock and UTC at the first sample [ns].
+            Monotonic clock and UTC at the first sample [ns], smoothed by the source: the newest are
+            what all times are reckoned from.
         overflow : bool
             The sound system flagged a loss of unknown size before this block: the block is marked
             as a discontinuity even where its index follows on.
@@ -246,10 +214,9 @@ class SampleRing:
         self.peak_fill = max(self.peak_fill, (self._written - span.start) / self.capacity)
         self._read, self._gaps_read = span.start + span.n, span.gaps_read
         self._room.set()
-        if span.discontinuity:
-            self._clock.restart()
-        self._clock.update(self._anchor)
-        t_mono_ns, t_utc_ns = self._clock.times_ns(span.start)
+        anchor = self._anchor
+        since_ns = round((span.start - anchor.sample_index) * _NS / self.fs)
+        t_mono_ns, t_utc_ns = anchor.t_mono_ns + since_ns, anchor.t_utc_ns + since_ns
         return Block(samples, span.start, t_mono_ns, t_utc_ns, span.discontinuity, lost_samples)
 
     def _copy(self, start: int, n: int) -> Float32Array:

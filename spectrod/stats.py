@@ -3,7 +3,28 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["starting", "running", "finished", "failed", "stopped"]
+State = Literal["starting", "running", "waiting", "finished", "failed", "stopped"]
+"""``waiting``: the source delivers nothing at the moment and is being sought again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureStats:
+    """What a source says of how its samples arrive, all since its start."""
+
+    waiting_for: str = ""
+    """Why no samples come, for a person; empty while they do."""
+    restarts: int = 0
+    """Times that the capture broke off and was begun again."""
+    suspected: int = 0
+    """Losses that no flag told of, found by counting samples against the clock."""
+    suspected_samples: int = 0
+    """Samples a channel missing in them."""
+    rate_error_ppm: float | None = None
+    """Measured over nominal sample rate, less one, by this machine's monotonic clock [1e-6]."""
+    rate_uncertainty_ppm: float | None = None
+    """Half width of its 95 % interval [1e-6]."""
+    jitter_s: float | None = None
+    """How far deliveries lie behind the soonest ones, at the median [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +64,8 @@ class Stats:
     """Highest fill of the ring when it was read, 0 to 1."""
     engine_failures: int = 0
     """Times that the engine failed and NumPy went on, with no frame lost."""
+    capture: CaptureStats = CaptureStats()
+    checks: tuple[str, ...] = ()
+    """What is odd about the samples now, such as ``silent: 0``; see ``spectrod.source.checks``."""
+    clipped_samples: int = 0
+    """Samples at full scale, over all channels."""

@@ -9,6 +9,7 @@ import numpy as np
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.source.base import PulledSource
+from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
 
 BLOCK_S = 0.01
@@ -69,6 +70,10 @@ class PacedSource:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
+
+    def capture(self) -> CaptureStats:
+        """Say nothing: this source measures others."""
+        return CaptureStats()
 
     def _run(self, ring: SampleRing) -> None:
         try:

@@ -2,9 +2,9 @@
 
 import logging
 
-from spectrod.config import SourceConfig
+from spectrod.config import Pace, SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source.base import Pace, Source
+from spectrod.source.base import Source
 from spectrod.source.naming import topic_name
 
 __all__ = ["Pace", "Source", "open_source"]
@@ -91,7 +91,9 @@ def _open_pcm(settings: SourceConfig) -> Source:
     from spectrod.source.pcm import PcmSource  # noqa: PLC0415
 
     return PcmSource(
-        float(settings.samplerate or _DEFAULT_FS), settings.channels or 1, settings.format
+        float(settings.samplerate or _DEFAULT_FS),
+        settings.channels or 1,
+        settings.format or "s16le",
     )
 
 

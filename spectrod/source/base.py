@@ -5,16 +5,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import Protocol
 
+from spectrod.config import Pace
 from spectrod.errors import InternalError, SpectrodError
 from spectrod.ring import SampleRing
+from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
-
-Pace = Literal["realtime", "full"]
-"""As fast as the samples were taken, or as fast as the analysis reads."""
 
 _BLOCK_SECONDS = 0.01
 _FULL_SPEED_BLOCK = 1 << 15
@@ -44,6 +43,9 @@ class Source(Protocol):
 
     def stop(self) -> None:
         """End; returns when nothing writes to the ring any more. May be called twice."""
+
+    def capture(self) -> CaptureStats:
+        """Take a snapshot of how samples arrive; any thread may call it."""
 
 
 class PulledSource(ABC):
@@ -94,6 +96,10 @@ class PulledSource(ABC):
         self.interrupt()
         if self._thread is not None:
             self._thread.join()
+
+    def capture(self) -> CaptureStats:
+        """Say that nothing is ever lost here."""
+        return CaptureStats()
 
     def _run(self, ring: SampleRing) -> None:
         try:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from spectrod.config import Pace
 from spectrod.errors import ConfigError
-from spectrod.source.base import Pace, PulledSource
+from spectrod.source.base import PulledSource
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, dbfs_to_amplitude
 
 Generator = Callable[[int, int], Float64Array]

@@ -10,6 +10,7 @@ from typing import Any
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source.naming import topic_name
+from spectrod.stats import CaptureStats
 
 PORTAUDIO_PACKAGE = "libportaudio2"
 _BLOCK_SECONDS = 0.01
@@ -167,6 +168,10 @@ class SoundCardSource:
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
+
+    def capture(self) -> CaptureStats:
+        """Take a snapshot of how samples arrive."""
+        return CaptureStats()
 
     def _settings(self) -> dict[str, Any]:
         return {

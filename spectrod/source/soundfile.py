@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from spectrod.config import Pace
 from spectrod.errors import InputError
-from spectrod.source.base import Pace, PulledSource
+from spectrod.source.base import PulledSource
 from spectrod.source.naming import topic_name
 from spectrod.units import Float32Array
 
