@@ -1,0 +1,263 @@
+"""When samples were taken: a clock fitted to their arrivals, and UTC beside it."""
+
+import itertools
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from spectrod.source.clock_rate import RateFit
+from spectrod.source.clock_steps import BUCKET_NS, Bucket, StepFinder
+from spectrod.source.clock_times import Line, Timeline
+
+RATE_OFF_PPM = 200.0
+"""Beyond this, a sample rate is off: crystals are within 100."""
+
+_DELAYS = 256
+
+
+class SampleClock:
+    """Absolute sample index to monotonic time, rate error, and losses that no flag told of.
+
+    A callback arrives when its last sample is there or later, hardly ever earlier:
+    t = T(index) + delay, delay >= 0. So the *soonest* arrivals draw T, up to a constant latency
+    that cannot be seen from here. Of each 0.25 s the soonest is kept; ``RateFit`` draws the line
+    through them, ``StepFinder`` finds where they step up for good (samples were lost: those that
+    come later seem late for their index) or down (the latency fell: times follow, none is lost),
+    and ``Timeline`` keeps times continuous whatever happens.
+
+    One thread calls ``place``, ``add``, ``mono_ns`` and ``index_at``; the figures may be read by
+    any. Memory is constant.
+
+    Parameters
+    ----------
+    fs : float
+        Nominal sample rate [Hz].
+    block_samples : int
+        Samples of a callback, the largest usual one.
+
+    Notes
+    -----
+    False alarms: none as long as in each window (1 s, or the longest recent pause between callbacks
+    and 0.25 s, whichever is longer) one callback comes within a block of the soonest possible; see
+    ``StepFinder`` for the proof and ``benchmarks/clock_accuracy.py`` for what was measured. If
+    delays are independent with P(delay > limit) = q, a window of m callbacks alarms with
+    probability q^m at most.
+
+    Not found: losses up to 1.25 blocks or 5 ms, those in the first 2 s of a stream or of the next
+    one, and those so frequent that a second is never free of them: they show as a rate that is off.
+    """
+
+    def __init__(self, fs: float, block_samples: int) -> None:
+        self.rate_error_ppm: float | None = None
+        """Measured over nominal rate, less one [1e-6]; None until known, after 8 s."""
+        self.rate_uncertainty_ppm: float | None = None
+        """Half width of its 95 % interval [1e-6]."""
+        self.jitter_s: float | None = None
+        """How far callbacks lie behind the soonest ones, at the median of the last 256 [s]."""
+        self._block_ns = block_samples * 1e9 / fs
+        self._bucket_ns = max(BUCKET_NS, round(2 * self._block_ns))
+        self._steps = StepFinder(self._block_ns)
+        self._fit = RateFit(fs)
+        self._line = Line(0, 0, 1e9 / fs)
+        self._timeline: Timeline | None = None
+        self._delays: deque[float] = deque(maxlen=_DELAYS)
+        self._index = 0
+        self._soonest: tuple[int, int] | None = None
+        self._soonest_delay = 0.0
+        self._bucket_start = self._last_t = 0
+        self._pause = 0
+
+    @property
+    def is_rate_off(self) -> bool:
+        """True if the rate is over 200 ppm from the nominal one, beyond its uncertainty."""
+        error, uncertainty = self.rate_error_ppm, self.rate_uncertainty_ppm
+        if error is None or uncertainty is None:
+            return False
+        return abs(error) - uncertainty > RATE_OFF_PPM
+
+    def place(self, arrivals: Sequence[tuple[int, int]]) -> int:
+        """Find the index of the first sample of a stream that has just begun, or begun again.
+
+        To be called before the first ``add`` of each stream.
+
+        Parameters
+        ----------
+        arrivals : sequence of (int, int)
+            Of its first callbacks, one at least: samples delivered with it and before it since the
+            stream began, monotonic time [ns]. The soonest counts, so the more the better; they may
+            be handed to ``add`` as well.
+
+        Returns
+        -------
+        index : int
+            0 for the very first stream; else what the time that passed says, not below the index
+            after the last sample of the stream before.
+        """
+        period_ns = self._line.period_ns
+        start = min(t_ns - round(delivered * period_ns) for delivered, t_ns in arrivals)
+        self._soonest = None
+        if self._timeline is None:
+            self._line = self._line._replace(t_ns=start)
+            self._timeline = Timeline(self._line)
+            return 0
+        self._steps.clear()
+        self._fit.break_run()
+        self._index = max(self._index, self._timeline.index_at(start))
+        return self._index
+
+    def add(self, index_end: int, t_mono_ns: int) -> int:
+        """Take the arrival of a callback.
+
+        Parameters
+        ----------
+        index_end : int
+            Absolute index after its last sample.
+        t_mono_ns : int
+            Monotonic time of its arrival [ns].
+
+        Returns
+        -------
+        lost : int
+            Samples that must have been lost without a flag since a second or two ago, nearly always
+            0: the indices of this callback's samples, and of all that follow, are higher by so many
+            than was thought.
+        """
+        line = self._line
+        delay = (t_mono_ns - line.t_ns) - (index_end - line.sample) * line.period_ns
+        pause = t_mono_ns - self._last_t
+        self._last_t = t_mono_ns
+        self._index = index_end
+        self._delays.append(delay)
+        if self._soonest is None:
+            self._open_bucket(index_end, t_mono_ns, delay)
+            return 0
+        self._pause = max(self._pause, pause)
+        if t_mono_ns - self._bucket_start >= self._bucket_ns:
+            return self._turn(self._soonest, index_end, t_mono_ns, pause)
+        if delay < self._soonest_delay:
+            self._soonest, self._soonest_delay = (index_end, t_mono_ns), delay
+        return 0
+
+    def mono_ns(self, sample_index: int) -> int:
+        """Monotonic time of a sample [ns]: rises with the index, whatever came between two calls.
+
+        Of indices not yet added it is a forecast, and may change. Includes the constant latency
+        from the microphone to the soonest callback.
+        """
+        return self._placed().mono_ns(sample_index)
+
+    def index_at(self, t_mono_ns: int) -> int:
+        """Index of the sample nearest to a monotonic time."""
+        return self._placed().index_at(t_mono_ns)
+
+    def _placed(self) -> Timeline:
+        assert self._timeline is not None, "place comes first"
+        return self._timeline
+
+    def _open_bucket(self, index: int, t_ns: int, delay: float) -> None:
+        self._soonest, self._soonest_delay = (index, t_ns), delay
+        self._bucket_start, self._pause = t_ns, 0
+
+    def _turn(self, soonest: tuple[int, int], index: int, t_ns: int, pause: int) -> int:
+        """Close a bucket and open the next with this callback."""
+        # The pause that ended now counts already: it may hide a level that is still there.
+        end = t_ns - pause
+        bucket = Bucket(*soonest, self._bucket_start, end, self._pause)
+        step_ns = self._steps.add(bucket, self._line.period_ns)
+        lost = self._take_step(step_ns) if step_ns else 0
+        self._index = index + lost
+        if settled := self._steps.settled(self._line.period_ns):
+            self._take_line(self._fit.add(settled.sample, settled.t_ns, self._unseen_ns()))
+        self._open_bucket(self._index, t_ns, self._line.delay_ns(self._index, t_ns))
+        return lost
+
+    def _take_step(self, step_ns: float) -> int:
+        lost = max(0, round(step_ns / self._line.period_ns))
+        self._steps.restart(lost)
+        self._fit.break_run()
+        return lost
+
+    def _take_line(self, line: Line) -> None:
+        self._line = line
+        self._placed().follow(line, self._index)
+        self.jitter_s = max(0.0, statistics.median(self._delays) * 1e-9)
+        if self._fit.rate:
+            self.rate_error_ppm = self._fit.rate.error_ppm
+            self.rate_uncertainty_ppm = self._fit.rate.uncertainty_ppm
+
+    def _unseen_ns(self) -> float:
+        """How far the soonest arrivals may all lie behind the soonest possible ones.
+
+        Blocks that come whenever they are ready have delays of any phase within a block; where a
+        timer fetches them, all have the same, which drifts unseen. So it is the widest range of
+        phases that does not occur.
+        """
+        phases = sorted(delay % self._block_ns for delay in self._delays)
+        phases.append(phases[0] + self._block_ns)
+        return max(later - sooner for sooner, later in itertools.pairwise(phases))
+
+
+class WallClock:
+    """UTC as monotonic time plus an offset, which only ``look`` changes.
+
+    Both clocks are slewed alike by the system (``clock_gettime(2)``), so their difference changes
+    only when the wall clock is stepped, or the machine slept: the monotonic clock does not count
+    that. Neither touches a sample index or a monotonic time.
+
+    Parameters
+    ----------
+    monotonic_ns, time_ns : callable
+        The clocks [ns].
+    """
+
+    STEP_NS = 1_000_000
+    """Smallest change that is called a step [ns]."""
+    SLEW_PPM = 500.0
+    """By which the two clocks may part without a step where a system slews but one of them."""
+
+    _READS = 5
+
+    def __init__(
+        self,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        time_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._monotonic_ns, self._time_ns = monotonic_ns, time_ns
+        self._looked_ns = monotonic_ns()
+        self._offset_ns, _ = self._read()
+
+    def utc_ns(self, mono_ns: int) -> int:
+        """UTC of a monotonic time [ns]."""
+        return mono_ns + self._offset_ns
+
+    def look(self) -> float | None:
+        """Read the clocks and follow the wall clock; call it every second or so.
+
+        Returns
+        -------
+        step_s : float or None
+            By how much it was stepped since the last look [s], if by more than 1 ms and what
+            slewing explains; forward is positive.
+        """
+        offset_ns, error_ns = self._read()
+        now = self._monotonic_ns()
+        allowed = self.STEP_NS + error_ns + (now - self._looked_ns) * self.SLEW_PPM * 1e-6
+        change = offset_ns - self._offset_ns
+        self._offset_ns, self._looked_ns = offset_ns, now
+        return change * 1e-9 if abs(change) > allowed else None
+
+    def _read(self) -> tuple[int, int]:
+        """Offset, and how far it may be wrong, of the quickest of some reads of both clocks [ns].
+
+        The wall clock is read between two reads of the other, so that a thread that is put off
+        between them shows, and that read is not taken.
+        """
+        offset_ns, least = 0, -1
+        for _ in range(self._READS):
+            before = self._monotonic_ns()
+            utc = self._time_ns()
+            took = self._monotonic_ns() - before
+            if least < 0 or took < least:
+                offset_ns, least = utc - before - took // 2, took
+        return offset_ns, least

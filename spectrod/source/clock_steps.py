@@ -1,0 +1,144 @@
+"""Steps in the soonest arrivals: what distinguishes lost samples from late ones."""
+
+import math
+import statistics
+from collections import deque
+from typing import NamedTuple
+
+BUCKET_NS = 250_000_000
+_WINDOW_NS = 1_000_000_000
+_WINDOW_BUCKETS = (4, 32)
+_FLOOR_NS = 5e6
+_FLOOR_BLOCKS = 1.25
+_SIGMAS = 10.0
+_FLAT = 0.25
+_LEVELS = 8
+_SPREADS = 64
+_MAD_TO_SIGMA = 1.4826
+
+
+class Bucket(NamedTuple):
+    """The callback of a short time that came soonest for its index."""
+
+    sample: int
+    """Index after its last sample."""
+    t_ns: int
+    start_ns: int
+    """First arrival of the bucket."""
+    end_ns: int
+    """Last arrival of the bucket."""
+    pause_ns: int
+    """Longest time between two arrivals."""
+
+
+class StepFinder:
+    """Finds when the soonest arrivals step to another level and stay there.
+
+    The buckets' delays are reduced to *levels*, the minima of half windows. A window has at least
+    four buckets, 1 s, and the longest recent pause between callbacks and 0.25 s more. There is a
+    step where the last two levels agree, two earlier ones agree, and their means differ by more
+    than the limit: 1.25 blocks, 5 ms, 10 sigma of one level to the next, whichever is largest. Two
+    levels agree if they differ by less than a quarter of the limit.
+
+    No false alarm as long as one callback in each window comes within a block of the soonest
+    possible: one of the last two levels is then within a block of the line, the other agrees with
+    it or nothing is said, and their mean is at most 0.8 + 0.125 of the limit above. So neither
+    stalls after which late samples come at once, nor bursts, raise one. A slope is none either: all
+    levels of a ramp differ by the same, so where two agree the next ones are not over the limit;
+    and levels further back are compared only where no slope explains half of the difference.
+
+    What is told apart from a loss by nothing: a delay that begins, stays flat within 0.5 % for the
+    whole window and is made up for later, or never.
+
+    Parameters
+    ----------
+    block_ns : float
+        Time that a block takes [ns].
+    """
+
+    def __init__(self, block_ns: float) -> None:
+        self._floor = max(_FLOOR_BLOCKS * block_ns, _FLOOR_NS)
+        self._buckets: deque[Bucket] = deque(maxlen=_LEVELS * _WINDOW_BUCKETS[1] // 2)
+        self._spreads: deque[float] = deque(maxlen=_SPREADS)
+        self._half = _WINDOW_BUCKETS[0] // 2
+        self._unsettled = 0
+
+    @property
+    def limit_ns(self) -> float:
+        """Smallest step that is taken for one at the moment [ns]."""
+        if not self._spreads:
+            return self._floor
+        sigma = _MAD_TO_SIGMA * statistics.median(self._spreads) / math.sqrt(2)
+        return max(self._floor, _SIGMAS * sigma)
+
+    def add(self, bucket: Bucket, period_ns: float) -> float:
+        """Take the next bucket; returns the step to the present level [ns], 0.0 for none."""
+        self._buckets.append(bucket)
+        self._unsettled += 1
+        self._half = self._half_window()
+        levels = self._levels(period_ns)
+        if len(levels) < 4:
+            return 0.0
+        self._spreads.append(abs(levels[0] - levels[1]))
+        return _step(levels, self.limit_ns)
+
+    def restart(self, shift: int) -> None:
+        """Forget what was before the present level; its indices rise by ``shift``."""
+        recent = list(self._buckets)[-2 * self._half :]
+        self._buckets.clear()
+        self._buckets.extend(bucket._replace(sample=bucket.sample + shift) for bucket in recent)
+        self._unsettled = len(recent)
+
+    def clear(self) -> None:
+        """Forget all buckets: another stream has begun."""
+        self._buckets.clear()
+        self._unsettled = 0
+
+    def settled(self, period_ns: float) -> Bucket | None:
+        """Take the soonest of the next half window that no step can begin before any more."""
+        if self._unsettled < 3 * self._half:
+            return None
+        first = len(self._buckets) - self._unsettled
+        self._unsettled -= self._half
+        return min(
+            (self._buckets[first + i] for i in range(self._half)),
+            key=lambda bucket: self._delay(bucket, period_ns),
+        )
+
+    def _half_window(self) -> int:
+        """Buckets of half a window."""
+        needed_ns = max(_WINDOW_NS, BUCKET_NS + max(bucket.pause_ns for bucket in self._buckets))
+        least, most = _WINDOW_BUCKETS
+        count = 0
+        end_ns = self._buckets[-1].end_ns
+        for bucket in reversed(self._buckets):
+            count += 1
+            if count >= most or (count >= least and end_ns - bucket.start_ns >= needed_ns):
+                break
+        return (max(count, least) + 1) // 2
+
+    def _levels(self, period_ns: float) -> list[float]:
+        """Minima of half windows, the newest first [ns]."""
+        delays = [self._delay(bucket, period_ns) for bucket in self._buckets]
+        ends = range(len(delays), self._half - 1, -self._half)
+        return [min(delays[end - self._half : end]) for end in ends[:_LEVELS]]
+
+    def _delay(self, bucket: Bucket, period_ns: float) -> float:
+        newest = self._buckets[-1]
+        return (bucket.t_ns - newest.t_ns) - (bucket.sample - newest.sample) * period_ns
+
+
+def _step(levels: list[float], limit: float) -> float:
+    flat = _FLAT * limit
+    if abs(levels[0] - levels[1]) > flat:
+        return 0.0
+    for i in range(2, len(levels) - 1):
+        if abs(levels[i] - levels[i + 1]) <= flat:
+            break
+    else:
+        return 0.0
+    step = (levels[0] + levels[1] - levels[i] - levels[i + 1]) / 2
+    slope = statistics.median(levels[k] - levels[k + 1] for k in range(i + 1))
+    if abs(step) <= limit or abs(slope) * (i + 1) > abs(step) / 2:
+        return 0.0
+    return step
