@@ -66,7 +66,7 @@ class RateFit:
     def add(self, index: int, t_ns: int, unseen_ns: float) -> Line:
         """Take the soonest arrival of a half window; returns the line as it is now.
 
-        The soonest possible arrival may lie as far below it as ``unseen_ns``, for all that is known.
+        The soonest possible arrival may lie ``unseen_ns`` below it, for all that is known.
         """
         self._level.append((index, t_ns))
         self._merging.append((index, t_ns))

@@ -6,7 +6,6 @@ from collections import deque
 from typing import NamedTuple
 
 BUCKET_NS = 250_000_000
-_WINDOW_NS = 1_000_000_000
 _WINDOW_BUCKETS = (4, 32)
 _FLOOR_NS = 5e6
 _FLOOR_BLOCKS = 1.25
@@ -35,10 +34,10 @@ class StepFinder:
     """Finds when the soonest arrivals step to another level and stay there.
 
     The buckets' delays are reduced to *levels*, the minima of half windows. A window has at least
-    four buckets, 1 s, and the longest recent pause between callbacks and 0.25 s more. There is a
-    step where the last two levels agree, two earlier ones agree, and their means differ by more
-    than the limit: 1.25 blocks, 5 ms, 10 sigma of one level to the next, whichever is largest. Two
-    levels agree if they differ by less than a quarter of the limit.
+    four buckets, so 1 s, and spans the longest recent pause between callbacks and 0.25 s more.
+    There is a step where the last two levels agree, two earlier ones agree, and their means differ
+    by more than the limit: 1.25 blocks, 5 ms, 10 sigma of one level to the next, whichever is
+    largest. Two levels agree if they differ by less than a quarter of the limit.
 
     No false alarm as long as one callback in each window comes within a block of the soonest
     possible: one of the last two levels is then within a block of the line, the other agrees with
@@ -107,7 +106,7 @@ class StepFinder:
 
     def _half_window(self) -> int:
         """Buckets of half a window."""
-        needed_ns = max(_WINDOW_NS, BUCKET_NS + max(bucket.pause_ns for bucket in self._buckets))
+        needed_ns = BUCKET_NS + max(bucket.pause_ns for bucket in self._buckets)
         least, most = _WINDOW_BUCKETS
         count = 0
         end_ns = self._buckets[-1].end_ns

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-_SLEW_NS = 4e9
+_SLEW_NS = 2e9
 _SLEW_MAX = 0.5
 _PIECES = 64
 
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 class Timeline:
     """Sample index to monotonic time and back, without steps however the clock is corrected.
 
-    A new line is approached over 4 s, by changing the pace by half at most: time runs on, and is
+    A new line is approached over 2 s, by changing the pace by half at most: time runs on, and is
     fixed for every sample that was there when the line came. The last ``_PIECES`` pieces are kept;
     what is older is reckoned by the oldest of them.
     """
