@@ -1,0 +1,97 @@
+"""A ring that holds all that is written to it against the numbers that the signal says."""
+
+import math
+import time
+
+import numpy as np
+
+from spectrod.bench.numbered import NumberCheck
+from spectrod.ring import SampleRing
+from spectrod.types import Int64Array
+from spectrod.units import Float32Array, Float64Array
+
+_PARTS = 5
+_PASSES = 3
+
+
+class WatchedRing(SampleRing):
+    """Checks each block before it is in the ring, and notes how late it comes.
+
+    Attributes
+    ----------
+    check : NumberCheck
+        What was found.
+    """
+
+    def __init__(self, fs: float, channels: int, capacity: int) -> None:
+        super().__init__(fs, channels, capacity)
+        self.check = NumberCheck()
+        # Of each second of samples, the index and the time of the block that came soonest.
+        self._soonest: list[tuple[int, int]] = []
+        self._until = 0.0
+        self._least_s = np.inf
+
+    def write(
+        self,
+        samples: Float32Array,
+        sample_index: int,
+        t_mono_ns: int,
+        t_utc_ns: int,
+        *,
+        overflow: bool = False,
+    ) -> None:
+        """Check samples, then write them."""
+        self._note(sample_index + samples.shape[1], time.monotonic_ns())
+        self.check.look(samples, sample_index)
+        super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
+
+    def _note(self, index: int, t_ns: int) -> None:
+        late_s = t_ns * 1e-9 - index / self.fs
+        if index > self._until:
+            self._until = math.ceil(index / self.fs) * self.fs
+            self._soonest.append((index, t_ns))
+            self._least_s = late_s
+        elif late_s < self._least_s:
+            self._soonest[-1] = (index, t_ns)
+            self._least_s = late_s
+
+    @property
+    def arrivals(self) -> Int64Array:
+        """Index after, and monotonic time of, each second's soonest block, shape (n, 2) [ns]."""
+        return np.array(self._soonest, np.int64).reshape(-1, 2)
+
+
+def rate_error_ppm(arrivals: Int64Array, fs: float) -> tuple[float, float]:
+    """Find the sample rate from when samples came, without any fit.
+
+    The straight line from the soonest block of the first fifth of the time to that of the last: a
+    block can come late but not early.
+
+    Parameters
+    ----------
+    arrivals : (n, 2) int64
+        As ``WatchedRing.arrivals`` has them, n >= 2.
+    fs : float
+        Nominal sample rate [Hz].
+
+    Returns
+    -------
+    error, uncertainty : float
+        Measured over nominal rate, less one, by the monotonic clock; and by how much it may be
+        wrong: the median lateness of each end's seconds over the time between [1e-6].
+    """
+    index, t_ns = arrivals.T
+    nominal_s, t_s = (index - index[0]) / fs, (t_ns - t_ns[0]) * 1e-9
+    n = max(1, len(arrivals) // _PARTS)
+    period = 1.0
+    for _ in range(_PASSES):  # lateness is known when the rate is
+        late_s = t_s - nominal_s * period
+        first, last = int(np.argmin(late_s[:n])), len(late_s) - n + int(np.argmin(late_s[-n:]))
+        period = (t_s[last] - t_s[first]) / (nominal_s[last] - nominal_s[first])
+    spread_s = _spread(late_s[:n]) + _spread(late_s[-n:])
+    span_s = t_s[last] - t_s[first]
+    return float(1.0 / period - 1.0) * 1e6, float(spread_s / span_s) * 1e6
+
+
+def _spread(late_s: Float64Array) -> float:
+    return float(np.median(late_s) - np.min(late_s))

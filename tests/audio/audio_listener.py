@@ -1,0 +1,112 @@
+"""Listens to a sound card source, and holds every sample and every count against the truth."""
+
+import threading
+import time
+
+import numpy as np
+
+from spectrod.bench.numbered import NumberCheck
+from spectrod.config import SourceConfig
+from spectrod.ring import SampleRing
+from spectrod.source.soundcard import SoundCardSource
+
+BLOCK = 480
+FS = 48000
+RING_S = 4
+
+
+class WatchedRing(SampleRing):
+    """Compares what is written with the numbers that it says, and notes when it came."""
+
+    def __init__(self, fs, channels, on_write):
+        super().__init__(fs, channels, RING_S * round(fs))
+        self.check = NumberCheck()
+        self.arrivals = []
+        self.gaps = []
+        self._on_write = on_write
+
+    def write(self, samples, sample_index, t_mono_ns, t_utc_ns, *, overflow=False):
+        now_ns = time.monotonic_ns()
+        if sample_index != self.written:
+            self.gaps.append((self.written, sample_index))
+        self.check.look(samples, sample_index)
+        super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
+        self.arrivals.append((self.written, now_ns, sample_index, t_mono_ns, t_utc_ns))
+        self._on_write()
+
+
+class Listener:
+    """A running source whose every change can be waited for; a context manager."""
+
+    def __init__(self, wanted="pulse", **settings):
+        settings = {"samplerate": FS, "channels": 2, "format": "s16le"} | settings
+        self._news = threading.Condition()
+        self.changes = []
+        self.source = SoundCardSource(wanted, SourceConfig(**settings))
+        self.ring = WatchedRing(self.source.fs, self.source.channels, self._notify)
+        self.source.on_change = self._note_change
+
+    def __enter__(self):
+        self.source.start(self.ring)
+        return self
+
+    def __exit__(self, *_):
+        self.source.stop()
+        self.ring.release()
+
+    def _notify(self):
+        with self._news:
+            self._news.notify_all()
+
+    def _note_change(self):
+        self.changes.append((time.monotonic(), self.source.capture()))
+        self._notify()
+
+    def wait(self, is_so, limit_s, what):
+        """Wait until something is so; returns when it was found to be [monotonic s]."""
+        with self._news:
+            assert self._news.wait_for(is_so, limit_s), (
+                f"not {what} within {limit_s:g} s: {self.source.capture()}"
+            )
+        return time.monotonic()
+
+    @property
+    def is_waiting(self):
+        return bool(self.source.capture().waiting_for)
+
+    def hear(self, seconds, limit_s=None):
+        """Wait until so many more seconds of samples have come, gaps not counted."""
+        heard = len(self.ring.arrivals)
+
+        def enough():
+            come = self.ring.arrivals[heard:]
+            return sum(end - start for end, _, start, _, _ in come) >= seconds * self.source.fs
+
+        return self.wait(enough, limit_s or seconds + 3.0, f"{seconds:g} s more of samples")
+
+    def wait_until_waiting(self, since, limit_s=1.0):
+        """Wait until the source says that no samples come; returns how long that took [s]."""
+        return (
+            self.wait(lambda: self.is_waiting, since + limit_s - time.monotonic(), "waiting")
+            - since
+        )
+
+    def wait_until_back(self, since, limit_s=3.0):
+        """Wait until samples come again; returns how long that took [s]."""
+        written = self.ring.written
+
+        def is_back():
+            return not self.is_waiting and self.ring.written > written
+
+        return self.wait(is_back, since + limit_s - time.monotonic(), "back") - since
+
+    def lateness_s(self, first=0, stop=None):
+        """How late the soonest samples of a range of indices came, by those indices [s]."""
+        stop = self.ring.written if stop is None else stop
+        late = [t * 1e-9 - end / FS for end, t, *_ in self.ring.arrivals if first < end <= stop]
+        return min(late)
+
+    def time_errors_s(self):
+        """Each block's monotonic time against its index and the first block's [s]."""
+        _, _, index, t_mono_ns, _ = np.array(self.ring.arrivals, dtype=np.int64).T
+        return (t_mono_ns - t_mono_ns[0]) * 1e-9 - (index - index[0]) / FS
