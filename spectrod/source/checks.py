@@ -1,0 +1,232 @@
+"""What is odd about samples: silence, a stuck value, clipping, an offset. Only reports."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+
+FULL_SCALE = 1.0 - 2.0**-15
+"""At full scale is what reaches the largest value of 16-bit samples."""
+
+_HOLD_S = 1.0
+_CLIP_RUN = 3
+_CLIP_REPORT_S = 60.0
+_DC_S = 10.0
+_DC_ON_DBFS = -40.0
+_DC_OFF_DBFS = -43.0
+
+BoolArray = NDArray[np.bool_]
+
+
+class ContentChecks:
+    """Looks at all samples of a live source, block by block, and says what is odd.
+
+    Of each channel: *silent* (exact zeros), *missing* (silent while another channel is not),
+    *stuck* (the same value other than zero), each for more than 1 s and until it was not for 1 s;
+    *dc* (a mean of over -40 dBFS for 10 s, until below -43 dBFS); *clipping* (three or more samples
+    in a row at full scale, until a minute without). Stretches are counted in whole blocks, so a
+    block should be well below a second. One thread.
+
+    Parameters
+    ----------
+    channels : int
+        Channels of every block.
+    fs : float
+        Sample rate [Hz].
+    """
+
+    def __init__(self, channels: int, fs: float) -> None:
+        self.active: tuple[str, ...] = ()
+        """What is odd now, such as ``silent: 0``, ``stuck: 1``, ``dc: 0 (-23.1 dBFS)``."""
+        self._silent = _Held(channels, fs)
+        self._stuck = _Held(channels, fs)
+        self._offset = _Offset(channels, fs)
+        self._clipping = _Clipping(channels, fs)
+        self._value = np.full(channels, np.nan, np.float32)
+
+    @property
+    def clipped_samples(self) -> int:
+        """Samples at full scale in runs of three or more, over all channels, since the start."""
+        return self._clipping.total
+
+    def look(self, samples: Float32Array) -> list[str]:
+        """Take the next samples.
+
+        Parameters
+        ----------
+        samples : (channels, n) float32
+            n >= 1 [FS].
+
+        Returns
+        -------
+        lines : list of str
+            For a log: what began, what ended, and once a minute how much was clipped.
+        """
+        n = samples.shape[1]
+        low, high = samples.min(axis=1), samples.max(axis=1)
+        with np.errstate(invalid="ignore"):  # what is not finite is others' business
+            same = (low == high) & ((low == self._value) | np.isnan(self._value))
+            self._value = samples[:, -1].copy()
+            zero = (low == 0.0) & (high == 0.0)
+            peak = np.maximum(high, -low)
+            changed = self._silent.update(zero, n) | self._stuck.update(same & ~zero, n)
+            changed |= self._offset.update(samples, ~self._stuck.on)
+        clipped = self._clipping.update(samples, peak >= FULL_SCALE)
+        if not changed and clipped is None:
+            return []
+        return [*(clipped or ()), *self._compare()]
+
+    def _compare(self) -> list[str]:
+        before, self.active = self.active, self._active()
+        now, then = {_what(text) for text in self.active}, {_what(text) for text in before}
+        quiet = {channel for kind, channel in now if kind in _QUIET}
+        began = [_BEGAN[kind].format(channel) for kind, channel in sorted(now - then)]
+        return began + [
+            _ENDED[kind].format(channel)
+            for kind, channel in sorted(then - now)
+            if not (kind in _QUIET and channel in quiet)  # it only has another name
+        ]
+
+    def _active(self) -> tuple[str, ...]:
+        silent = self._silent.on
+        kind = "silent" if silent.all() else "missing"
+        return (
+            *(f"{kind}: {channel}" for channel in np.flatnonzero(silent)),
+            *(f"stuck: {channel}" for channel in np.flatnonzero(self._stuck.on)),
+            *(
+                f"dc: {channel} ({self._offset.level_dbfs[channel]:.1f} dBFS)"
+                for channel in np.flatnonzero(self._offset.on)
+            ),
+            *(f"clipping: {channel}" for channel in np.flatnonzero(self._clipping.on)),
+        )
+
+
+_QUIET = ("silent", "missing")
+_BEGAN = {
+    "silent": "channel {}: digital silence for over a second",
+    "missing": "channel {}: missing: digital silence while other channels have a signal",
+    "stuck": "channel {}: stuck at one value for over a second",
+    "dc": "channel {}: DC offset of over -40 dBFS",
+    "clipping": "channel {}: clips",
+}
+_ENDED = {
+    "silent": "channel {}: no longer silent",
+    "missing": "channel {}: no longer missing",
+    "stuck": "channel {}: no longer stuck",
+    "dc": "channel {}: DC offset gone",
+    "clipping": "channel {}: no longer clips, for a minute",
+}
+
+
+def _what(text: str) -> tuple[str, int]:
+    """Kind and channel of an active text, which may go on to say how much."""
+    kind, _, rest = text.partition(": ")
+    return kind, int(rest.split()[0])
+
+
+class _Held:
+    """A condition of each channel that counts once it has held for a second, on or off."""
+
+    def __init__(self, channels: int, fs: float) -> None:
+        self.on = np.zeros(channels, bool)
+        self._since = np.zeros(channels, np.int64)
+        self._hold = _HOLD_S * fs
+        self._settled = True
+
+    def update(self, now: BoolArray, n: int) -> bool:
+        """Take the condition of the next n samples; True if ``on`` changed."""
+        differs = now != self.on
+        if self._settled and not differs.any():
+            return False
+        self._since = np.where(differs, self._since + n, 0)
+        turned = self._since > self._hold
+        self.on ^= turned
+        self._since[turned] = 0
+        self._settled = not self._since.any()
+        return bool(turned.any())
+
+
+class _Offset:
+    """Mean of each channel over successive 10 s; its level as of a sine of that mean square."""
+
+    def __init__(self, channels: int, fs: float) -> None:
+        self.on = np.zeros(channels, bool)
+        self.level_dbfs: Float64Array = np.full(channels, -np.inf)
+        self._sum = np.zeros(channels)
+        self._n = 0
+        self._window = round(_DC_S * fs)
+
+    def update(self, samples: Float32Array, allowed: BoolArray) -> bool:
+        """Take samples; True if ``on`` or the level of what is on changed."""
+        self._sum += samples.sum(axis=1)
+        self._n += samples.shape[1]
+        if self._n < self._window:
+            return False
+        power = np.maximum((self._sum / self._n) ** 2, 1e-20)
+        self.level_dbfs = 10.0 * np.log10(power / FULL_SCALE_SINE_FS2)
+        limit = np.where(self.on, _DC_OFF_DBFS, _DC_ON_DBFS)
+        was = self.on
+        self.on = (self.level_dbfs > limit) & allowed
+        self._sum[:] = 0.0
+        self._n = 0
+        return bool((was | self.on).any())
+
+
+@dataclass(slots=True)
+class _Run:
+    """The last two samples of a channel: at full scale or not, and already counted or not."""
+
+    full: BoolArray
+    counted: bool
+
+
+class _Clipping:
+    """Samples in runs of three or more at full scale, told at once and then once a minute."""
+
+    def __init__(self, channels: int, fs: float) -> None:
+        self.on = np.zeros(channels, bool)
+        self.total = 0
+        self._counts = np.zeros(channels, np.int64)
+        self._runs = [_Run(np.zeros(_CLIP_RUN - 1, bool), counted=False) for _ in range(channels)]
+        self._open = np.zeros(channels, bool)
+        self._period = _CLIP_REPORT_S * fs
+        self._since_report = math.inf
+
+    def update(self, samples: Float32Array, suspects: BoolArray) -> list[str] | None:
+        """Take samples, of which only suspect channels reach full scale; None if all is as was."""
+        self._since_report += samples.shape[1]
+        looked_at = suspects | self._open
+        if looked_at.any():
+            for channel in np.flatnonzero(looked_at):
+                self._count(int(channel), samples[channel])
+        return self._report() if self._since_report >= self._period else None
+
+    def _count(self, channel: int, samples: Float32Array) -> None:
+        run = self._runs[channel]
+        full = np.concatenate([run.full, np.abs(samples) >= FULL_SCALE])
+        whole = full[:-2] & full[1:-1] & full[2:]  # runs of _CLIP_RUN end two samples later
+        begun = whole & ~np.concatenate([[run.counted], whole[:-1]])
+        n = int(whole.sum()) + (_CLIP_RUN - 1) * int(begun.sum())
+        self._runs[channel] = _Run(full[-2:], counted=bool(whole[-1]))
+        self._open[channel] = full[-2:].any()
+        self._counts[channel] += n
+        self.total += n
+
+    def _report(self) -> list[str] | None:
+        """Say what was clipped since the last report, if anything was or had been."""
+        clipped = self._counts > 0
+        if not (clipped.any() or self.on.any()):
+            return None
+        self.on = clipped
+        lines = [
+            f"channel {channel}: {self._counts[channel]} samples at full scale "
+            "since the last such line"
+            for channel in np.flatnonzero(clipped)
+        ]
+        self._counts[:] = 0
+        # What ended may begin again, and is then told at once.
+        self._since_report = 0.0 if lines else math.inf
+        return lines

@@ -1,0 +1,158 @@
+"""Content checks: what is odd is told when it begins and when it ends, and nothing else is."""
+
+import numpy as np
+import pytest
+
+from spectrod.source.checks import FULL_SCALE, ContentChecks
+
+FS = 48_000.0
+N = 480
+
+
+def noise(seconds, channels=2, seed=1, level=0.1):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-level, level, (channels, round(seconds * FS))).astype(np.float32)
+
+
+def lines_of(checks, samples, n=N):
+    """Look at samples in blocks; what was said."""
+    said = []
+    for start in range(0, samples.shape[1], n):
+        said += checks.look(samples[:, start : start + n])
+    return said
+
+
+@pytest.mark.parametrize("n", [1, 480, 481, 48_000])
+def test_ordinary_samples_are_not_odd(n):
+    """Noise says nothing, in blocks of any size."""
+    checks = ContentChecks(2, FS)
+    assert lines_of(checks, noise(0.1 if n == 1 else 25), n) == []
+    assert checks.active == ()
+    assert checks.clipped_samples == 0
+
+
+def test_silence_begins_and_ends_after_a_second():
+    """Exact zeros for over a second are silence; it ends when a second had none."""
+    checks = ContentChecks(1, FS)
+    assert lines_of(checks, np.zeros((1, 48_000), np.float32)) == []
+    assert checks.look(np.zeros((1, N), np.float32)) == [
+        "channel 0: digital silence for over a second"
+    ]
+    assert checks.active == ("silent: 0",)
+    assert lines_of(checks, noise(1.0, 1)) == []
+    assert lines_of(checks, noise(0.01, 1)) == ["channel 0: no longer silent"]
+    assert checks.active == ()
+
+
+def test_flickering_silence_is_not_told_each_time():
+    """Zeros and samples in turns of half a second begin and end nothing."""
+    checks = ContentChecks(1, FS)
+    x = noise(20, 1)
+    x[0] *= (np.arange(x.shape[1]) // 24_000) % 2
+    assert lines_of(checks, x) == []
+
+
+def test_channel_is_missing_while_others_are_not():
+    """One silent channel of two is missing; if both are, they are silent; each is told once."""
+    checks = ContentChecks(2, FS)
+    one = noise(2.0)
+    one[1] = 0.0
+    assert lines_of(checks, one) == [
+        "channel 1: missing: digital silence while other channels have a signal"
+    ]
+    assert checks.active == ("missing: 1",)
+    assert lines_of(checks, 0 * one) == [
+        "channel 0: digital silence for over a second",
+        "channel 1: digital silence for over a second",
+    ]
+    assert checks.active == ("silent: 0", "silent: 1")
+    assert lines_of(checks, noise(2.0)) == [
+        "channel 0: no longer silent",
+        "channel 1: no longer silent",
+    ]
+
+
+def test_stuck_value_is_neither_silence_nor_offset():
+    """A constant other than zero is stuck; a constant that changes between blocks is not."""
+    checks = ContentChecks(2, FS)
+    x = noise(15.0)
+    x[1] = 0.25
+    assert lines_of(checks, x) == ["channel 1: stuck at one value for over a second"]
+    assert checks.active == ("stuck: 1",)
+    steps = np.repeat(np.linspace(-0.004, 0.004, 200, dtype=np.float32), N)[np.newaxis]
+    assert lines_of(ContentChecks(1, FS), steps) == []
+
+
+@pytest.mark.parametrize(("mean", "level"), [(0.05, -23.0), (-0.05, -23.0), (0.008, -38.9)])
+def test_offset_over_ten_seconds(mean, level):
+    """A mean over -40 dBFS (a sine's level, so 3 dB above the mean's own) is told once."""
+    checks = ContentChecks(2, FS)
+    x = noise(30.0)
+    x[0] += np.float32(mean)
+    assert lines_of(checks, x) == ["channel 0: DC offset of over -40 dBFS"]
+    (text,) = checks.active
+    assert text.startswith("dc: 0 (")
+    assert float(text.removeprefix("dc: 0 (").removesuffix(" dBFS)")) == pytest.approx(
+        level, abs=0.15
+    )
+    assert lines_of(checks, noise(10.0)) == ["channel 0: DC offset gone"]
+
+
+def test_offset_between_the_limits_changes_nothing():
+    """Between -40 and -43 dBFS an offset neither begins nor ends."""
+    between = noise(10.0, 1) + np.float32(10 ** ((-41.5 - 3.01) / 20))
+    checks = ContentChecks(1, FS)
+    assert lines_of(checks, between) == []
+    lines_of(checks, noise(10.0, 1) + np.float32(0.1))
+    assert lines_of(checks, between) == []
+    assert checks.active[0] in ("dc: 0 (-41.5 dBFS)", "dc: 0 (-41.6 dBFS)")  # noise has a mean
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 480])
+def test_clipped_samples_are_those_in_runs_of_three(n):
+    """Runs count whole, wherever blocks divide them; peaks of one or two samples do not."""
+    rng = np.random.default_rng(n)
+    full = rng.random(5000) < 0.6
+    x = np.where(full, np.where(rng.random(5000) < 0.5, 1.0, -FULL_SCALE), 0.3).astype(np.float32)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], full.astype(int), [0]])))
+    lengths = edges[1::2] - edges[::2]
+    checks = ContentChecks(2, FS)
+    for start in range(0, 5000, n):
+        checks.look(np.stack([x, 0.1 * x])[:, start : start + n])
+    assert checks.clipped_samples == lengths[lengths >= 3].sum()
+
+
+@pytest.mark.slow
+def test_clipping_is_told_once_a_minute():
+    """At once, then a count each minute, then its end after a minute without."""
+    checks = ContentChecks(1, FS)
+    quiet, loud = noise(0.01, 1), np.ones((1, N), np.float32)
+    loud[0, 3:] = 0.5
+    said = []
+    for second in range(200):
+        for block in (loud if second < 100 else quiet, *[quiet] * 99):
+            said += [(second, line) for line in checks.look(block)]
+    assert said == [
+        (0, "channel 0: 3 samples at full scale since the last such line"),
+        (0, "channel 0: clips"),
+        (60, "channel 0: 180 samples at full scale since the last such line"),
+        (120, "channel 0: 117 samples at full scale since the last such line"),
+        (180, "channel 0: no longer clips, for a minute"),
+    ]
+    assert checks.clipped_samples == 300
+    assert checks.look(loud) == [
+        "channel 0: 3 samples at full scale since the last such line",
+        "channel 0: clips",
+    ]
+    assert checks.active == ("clipping: 0",)
+
+
+def test_samples_that_are_not_finite_are_others_business():
+    """NaN and infinities say nothing by themselves and end no check."""
+    checks = ContentChecks(2, FS)
+    x = noise(12.0)
+    x[:, 1000] = np.nan
+    x[0, 2000] = np.inf
+    x[0, 2001] = -np.inf
+    assert lines_of(checks, x) == []
+    assert lines_of(checks, np.zeros((2, 96_000), np.float32)) != []
