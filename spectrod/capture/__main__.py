@@ -1,0 +1,6 @@
+"""``python -m spectrod.capture`` is the capture process; nobody but spectrod starts it."""
+
+from spectrod.capture.child import main
+
+if __name__ == "__main__":
+    main()

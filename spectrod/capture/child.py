@@ -1,0 +1,254 @@
+"""The capture process: PortAudio's calls on request, and one stream at most.
+
+Requests and replies are lines of JSON. A request is ``{"op": NAME, ...}`` on standard input; its
+reply ``{"result": ...}`` or ``{"error": {"kind", "text"}}`` goes to standard output. A stream that
+ends by itself says ``{"event": "finished"}`` there at any time. Requests are answered in their
+order; one that hangs hangs all, and the parent then kills this process.
+"""
+
+import ctypes
+import errno
+import gc
+import json
+import mmap
+import os
+import select
+import signal
+import sys
+import threading
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from spectrod.capture.layout import Layout, RingWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROBED_RATES = (
+    8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400, 192_000,
+    250_000, 256_000, 352_800, 384_000, 500_000, 705_600, 768_000,
+)  # fmt: skip
+PROBED_DTYPES = ("int16", "int24", "int32", "float32")
+
+_PR_SET_PDEATHSIG = 1
+
+# portaudio.h, enum PaErrorCode
+_UNANTICIPATED_HOST_ERROR = -9999
+_KINDS = {
+    -9998: "channels",  # paInvalidChannelCount
+    -9997: "samplerate",  # paInvalidSampleRate
+    -9996: "absent",  # paInvalidDevice
+    -9994: "format",  # paSampleFormatNotSupported
+    -9993: "absent",  # paBadIODeviceCombination: how a device that has gone is refused
+    -9991: "block_ms",  # paBufferTooBig
+    -9990: "block_ms",  # paBufferTooSmall
+    -9985: "busy",  # paDeviceUnavailable
+}
+
+# What ALSA says through PortAudio is an error number of the system, negative.
+_HOST_KINDS = {-errno.EBUSY: "busy", -errno.ENODEV: "absent", -errno.ENOENT: "absent"}
+_MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # pages are there before the first callback
+
+
+def main() -> None:
+    """Answer requests until standard input ends; ``argv`` holds parent, memory and bell."""
+    parent, memory, bell = map(int, sys.argv[1:])
+    _die_with(parent)
+    # A service manager sends it to all processes of a service; the parent says when to end.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = Child(memory, bell, _take_standard_output())
+    for line in sys.stdin:
+        child.answer(json.loads(line))
+    os._exit(0)  # PortAudio may hang when it is closed
+
+
+def _take_standard_output() -> int:
+    """Keep replies apart from what libraries print: they print to standard error from now on."""
+    replies = os.dup(1)
+    os.dup2(2, 1)
+    return replies
+
+
+def _die_with(parent: int) -> None:
+    """End when the parent does, also while a call of PortAudio hangs or this process is stopped."""
+    if sys.platform == "linux":
+        # NB: sent when the thread ends that started this process, so a lasting one has to.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it had ended before the call
+            os._exit(0)
+    threading.Thread(target=_watch_standard_input, daemon=True).start()
+
+
+def _watch_standard_input() -> None:
+    poll = select.poll()
+    poll.register(0, 0)  # hanging up is reported always
+    poll.poll()
+    os._exit(0)
+
+
+class Child:
+    """Answers requests.
+
+    Parameters
+    ----------
+    memory, bell : int
+        Descriptors of the shared ring.
+    replies : int
+        Descriptor that replies are written to.
+    """
+
+    def __init__(self, memory: int, bell: int, replies: int) -> None:
+        self._memory, self._bell, self._replies = memory, bell, replies
+        self._reply_lock = threading.Lock()
+        self._sounddevice: ModuleType | None = None
+        self._stream: Any = None
+        self._operations: dict[str, Callable[..., Any]] = {
+            "scan": self.scan,
+            "probe": self.probe,
+            "check": self.check,
+            "open": self.open,
+        }
+
+    def answer(self, request: dict[str, Any]) -> None:
+        """Do what a request asks and reply."""
+        operation = self._operations[request.pop("op")]
+        try:
+            reply = {"result": operation(**request)}
+        except _MissingLibraryError as error:
+            reply = {"error": {"kind": "library", "text": str(error)}}
+        except self._portaudio_errors as error:
+            reply = {"error": {"kind": _kind(error), "text": " ".join(str(error).split())}}
+        self._say(reply)
+
+    def scan(self) -> list[dict[str, Any]]:
+        """List the inputs that there are now; PortAudio's own list is of when it was started."""
+        if self._sounddevice is not None:
+            self._sounddevice._terminate()  # noqa: SLF001 - there is no public way
+            self._sounddevice._initialize()  # noqa: SLF001
+        portaudio = self._portaudio
+        host_apis = portaudio.query_hostapis()
+        default = portaudio.default.device[0]
+        return [
+            {
+                "index": index,
+                "name": device["name"],
+                "host_api": host_apis[device["hostapi"]]["name"],
+                "channels": device["max_input_channels"],
+                "samplerate": device["default_samplerate"],
+                "is_default": index == default,
+            }
+            for index, device in enumerate(portaudio.query_devices())
+            if device["max_input_channels"] > 0
+        ]
+
+    def probe(self, device: int) -> dict[str, Any]:
+        """Ask which rates and formats a device takes, and what the first refusal said."""
+        info = self._portaudio.query_devices(device)
+        settings = {"device": device, "channels": min(2, info["max_input_channels"])}
+        rates = {rate: {"samplerate": rate} for rate in PROBED_RATES}
+        formats = {name: {"dtype": name} for name in PROBED_DTYPES}
+        errors = {key: self._refusal(settings | own) for key, own in (rates | formats).items()}
+        return {
+            "rates": [rate for rate in rates if not errors[rate]],
+            "formats": [name for name in formats if not errors[name]],
+            "error": next(filter(None, errors.values()), ""),
+        }
+
+    def _refusal(self, settings: dict[str, Any]) -> str:
+        try:
+            self._portaudio.check_input_settings(**settings)
+        except self._portaudio_errors as error:
+            return " ".join(str(error).split())
+        return ""
+
+    def check(self, *, host_api: str, exclusive: bool, **settings: Any) -> None:
+        """Ask whether a device takes settings; no stream is opened."""
+        self._portaudio.check_input_settings(
+            extra_settings=_extra_settings(self._portaudio, host_api, exclusive), **settings
+        )
+
+    def open(
+        self,
+        *,
+        host_api: str,
+        exclusive: bool,
+        blocksize: int,
+        latency_s: float,
+        layout: list[int],
+        **settings: Any,
+    ) -> float:
+        """Open a stream, start it, and say what latency it has [s]."""
+        shared = Layout(*layout)
+        memory = mmap.mmap(self._memory, shared.size, flags=mmap.MAP_SHARED | _MAP_POPULATE)
+        write = RingWriter(shared, memory, self._bell).write
+
+        def callback(data: Any, n_frames: int, _time: Any, status: Any) -> None:
+            write(data, n_frames, flagged=bool(status))
+
+        # A collection would hold up callbacks, which leave nothing to collect.
+        gc.freeze()
+        gc.disable()
+        stream = self._portaudio.RawInputStream(
+            blocksize=blocksize,
+            latency=latency_s or "low",
+            extra_settings=_extra_settings(self._portaudio, host_api, exclusive),
+            callback=callback,
+            finished_callback=lambda: self._say({"event": "finished"}),
+            **settings,
+        )
+        try:
+            stream.start()
+        except self._portaudio_errors:
+            stream.close()
+            raise
+        self._stream = stream  # which ends when it is collected
+        return float(stream.latency)
+
+    @property
+    def _portaudio(self) -> Any:
+        if self._sounddevice is None:
+            self._sounddevice = _load()
+        return self._sounddevice
+
+    @property
+    def _portaudio_errors(self) -> tuple[type[Exception], ...]:
+        return (self._sounddevice.PortAudioError,) if self._sounddevice else ()
+
+    def _say(self, line: dict[str, Any]) -> None:
+        data = json.dumps(line).encode() + b"\n"
+        with self._reply_lock:  # the end of a stream is said by PortAudio's thread
+            while data:
+                data = data[os.write(self._replies, data) :]
+
+
+class _MissingLibraryError(Exception):
+    """There is no PortAudio on this machine."""
+
+
+def _load() -> ModuleType:
+    try:
+        import sounddevice  # noqa: PLC0415 - starts PortAudio, which may hang: not before a request
+    except OSError as error:
+        raise _MissingLibraryError(str(error)) from error
+    return sounddevice  # type: ignore[no-any-return]
+
+
+def _extra_settings(sounddevice: Any, host_api: str, exclusive: bool) -> Any:  # noqa: FBT001
+    """Ask for a device of one's own where a host API has a word for it; ALSA's hw has no other."""
+    if exclusive and host_api == "Windows WASAPI":
+        return sounddevice.WasapiSettings(exclusive=True)
+    if exclusive and host_api == "Core Audio":
+        return sounddevice.CoreAudioSettings(
+            change_device_parameters=True, fail_if_conversion_required=True
+        )
+    return None
+
+
+def _kind(error: Exception) -> str:
+    """Sort what PortAudio says by what can be done about it."""
+    code, host_error = (*error.args[1:], None, None)[:2]
+    if code is None:  # sounddevice's own: an index that is no more
+        return "absent"
+    if code == _UNANTICIPATED_HOST_ERROR and host_error:
+        return _HOST_KINDS.get(host_error[1], "failed")
+    return _KINDS.get(code, "failed")
