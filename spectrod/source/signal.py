@@ -1,6 +1,7 @@
 """Test signals of exact frequency and level, the same every time."""
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, dbfs
 Generator = Callable[[int, int], Float64Array]
 """(index of the first sample, n) -> (n,) float64 samples."""
 
-_PINK_PERIOD = 1 << 20
+_NOISE_PERIOD = 1 << 20
 _SEED = 20260101
+_DAY_S = 86400.0
 
 USAGE: dict[str, str] = {
     "sine": "signal:sine,FREQ_HZ,LEVEL_DBFS",
@@ -21,6 +23,7 @@ USAGE: dict[str, str] = {
     "pink": "signal:pink,LEVEL_DBFS",
     "sweep": "signal:sweep,FROM_HZ,TO_HZ,SECONDS,LEVEL_DBFS",
     "multitone": "signal:multitone,LEVEL_DBFS,FREQ_HZ,...",
+    "impulses": "signal:impulses,PERIOD_S,LEVEL_DBFS",
 }
 
 
@@ -31,7 +34,8 @@ class SignalSource(PulledSource):
     ----------
     text : str
         What follows ``signal:``, as ``USAGE`` says. A level is the whole signal's RMS in dBFS
-        (0 dBFS = full-scale sine), but of each tone for ``multitone``.
+        (0 dBFS = full-scale sine), but of each tone for ``multitone``, and of ``impulses`` the
+        peak (0 dBFS = full scale).
     fs : float
         Sample rate [Hz].
     channels : int
@@ -43,6 +47,13 @@ class SignalSource(PulledSource):
     ------
     ConfigError
         If the text is not as ``USAGE`` says or a frequency is not below fs / 2.
+
+    Notes
+    -----
+    Every sample is a function of its index alone: blocks of any size join exactly, for ever.
+    Noise repeats after 2^20 samples and has its level over each such period; its bins over a whole
+    period follow the law exactly, only their phases are random. The sweep begins again, at phase 0,
+    after each whole number of samples nearest to its time.
     """
 
     def __init__(self, text: str, fs: float, channels: int, pace: Pace) -> None:
@@ -88,15 +99,20 @@ def _sine(fs: float, frequency_hz: float, level_dbfs: float) -> Generator:
     _check_frequency(frequency_hz, fs)
     _check_level(level_dbfs)
     amplitude = dbfs_to_amplitude(level_dbfs)
+    cycles_a_sample = _exactly(frequency_hz) / _exactly(fs)
+    step = float(cycles_a_sample)
 
     def generate(index: int, n: int) -> Float64Array:
-        # Cycles modulo 1 at the block's start: phase-exact to the rounding of one float64 product
-        # for years, where sin(2 pi f n / fs) loses digits as n grows.
-        start = index * frequency_hz / fs % 1.0
-        cycles = start + np.arange(n) * (frequency_hz / fs)
+        # The block's first phase is exact at any index: sin(2 pi f n / fs) loses digits as n grows.
+        cycles = float(index * cycles_a_sample % 1) + np.arange(n) * step
         return np.asarray(amplitude * np.sin(2.0 * np.pi * cycles))
 
     return generate
+
+
+def _exactly(number: float) -> Fraction:
+    """Take a number as it is written in decimal: 0.1 is a tenth."""
+    return Fraction(repr(float(number)))
 
 
 def _multitone(fs: float, level_dbfs: float, *frequencies_hz: float) -> Generator:
@@ -111,7 +127,7 @@ def _sweep(fs: float, from_hz: float, to_hz: float, seconds: float, level_dbfs: 
     _check_frequency(from_hz, fs)
     _check_frequency(to_hz, fs)
     _check_level(level_dbfs)
-    if not 0.0 < seconds <= 86400.0 or from_hz == to_hz:
+    if not 0.0 < seconds <= _DAY_S or from_hz == to_hz:
         raise ValueError
     period = max(1, round(seconds * fs))
     rate = np.log(to_hz / from_hz) / period
@@ -130,20 +146,49 @@ def _rms(level_dbfs: float) -> float:
     return float(np.sqrt(FULL_SCALE_SINE_FS2) * dbfs_to_amplitude(level_dbfs))
 
 
+def _noise(level_dbfs: float, exponent: float) -> Generator:
+    """Make one period whose density follows f^exponent exactly, of random phase, and repeat it."""
+    n_bins = _NOISE_PERIOD // 2 + 1
+    phases = np.random.default_rng(_SEED).uniform(0.0, 2.0 * np.pi, n_bins)
+    magnitudes = np.zeros(n_bins)
+    magnitudes[1:-1] = np.arange(1.0, n_bins - 1) ** (exponent / 2.0)
+    period = np.fft.irfft(magnitudes * np.exp(1j * phases))
+    period *= _rms(level_dbfs) / np.sqrt(np.mean(np.square(period)))
+    return lambda index, n: period[(index + np.arange(n)) % _NOISE_PERIOD]
+
+
 def _white(_fs: float, level_dbfs: float) -> Generator:
-    rms = _rms(level_dbfs)
-    generator = np.random.default_rng(_SEED)
-    return lambda _index, n: generator.standard_normal(n) * rms
+    return _noise(level_dbfs, 0.0)
 
 
 def _pink(_fs: float, level_dbfs: float) -> Generator:
-    """Make one period whose density falls with 1/f exactly, of random phase, and repeat it."""
-    phases = np.random.default_rng(_SEED).uniform(0.0, 2.0 * np.pi, _PINK_PERIOD // 2 + 1)
-    magnitudes = np.zeros(_PINK_PERIOD // 2 + 1)
-    magnitudes[1:-1] = 1.0 / np.sqrt(np.arange(1, _PINK_PERIOD // 2))
-    period = np.fft.irfft(magnitudes * np.exp(1j * phases))
-    period *= _rms(level_dbfs) / np.sqrt(np.mean(np.square(period)))
-    return lambda index, n: period[(index + np.arange(n)) % _PINK_PERIOD]
+    return _noise(level_dbfs, -1.0)
+
+
+def _impulses(fs: float, period_s: float, level_dbfs: float) -> Generator:
+    """Make impulses of one sample: the k-th at the sample nearest to k periods, halves up."""
+    _check_level(level_dbfs)
+    period = _exactly(period_s) * _exactly(fs)
+    if not 1 <= period <= _exactly(fs * _DAY_S):
+        raise ConfigError(
+            f"signal: period of {period_s:g} s: must be a sample ({1 / fs:g} s) to a day"
+        )
+    amplitude = dbfs_to_amplitude(level_dbfs)
+
+    def generate(index: int, n: int) -> Float64Array:
+        samples = np.zeros(n)
+        samples[[position - index for position in _multiples(period, index, index + n)]] = amplitude
+        return samples
+
+    return generate
+
+
+def _multiples(period: Fraction, start: int, stop: int) -> list[int]:
+    """Round the multiples of a period to whole numbers, halves up: those in [start, stop)."""
+    # With period = a / b, floor(k a / b + 1 / 2) >= n just where 2 k a >= (2 n - 1) b.
+    a, b = period.numerator, period.denominator
+    k_first, k_stop = (-(-(2 * n - 1) * b // (2 * a)) for n in (start, stop))
+    return [(2 * k * a + b) // (2 * b) for k in range(max(0, k_first), k_stop)]
 
 
 _MAKERS: dict[str, Callable[..., Generator]] = {
@@ -152,4 +197,5 @@ _MAKERS: dict[str, Callable[..., Generator]] = {
     "pink": _pink,
     "sweep": _sweep,
     "multitone": _multitone,
+    "impulses": _impulses,
 }

@@ -1,0 +1,39 @@
+"""What tests of several sources share."""
+
+import numpy as np
+import pytest
+
+from spectrod.ring import SampleRing
+
+
+@pytest.fixture
+def collect():
+    """Run a source to its end, or to so many samples, through a ring: its blocks, joined by gap.
+
+    Returns a list of (sample index, (channels, n) samples, monotonic ns, UTC ns): one for each
+    stretch without a gap.
+    """
+
+    def run(source, n_samples=None, capacity=1 << 17):
+        ring = SampleRing(source.fs, source.channels, capacity)
+        source.start(ring)
+        stretches = []
+        n_left = float("inf") if n_samples is None else n_samples
+        while not ring.exhausted and n_left > 0:
+            block = ring.read(int(min(capacity, n_left)))
+            if block is None:
+                assert ring.data.wait(10.0), "the source delivers nothing"
+                continue
+            if block.discontinuity or not stretches:
+                stretches.append((block.sample_index, [], block.t_mono_ns, block.t_utc_ns))
+            stretches[-1][1].append(block.samples)
+            n_left -= block.n_samples
+        source.stop()
+        ring.release()
+        if source.failure:
+            raise source.failure
+        return [
+            (index, np.concatenate(parts, axis=1), *times) for index, parts, *times in stretches
+        ]
+
+    return run
