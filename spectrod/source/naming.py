@@ -1,8 +1,14 @@
-"""Names that are safe in topics."""
+"""Names that are safe in topics, and names that messages can carry."""
 
+import os
 import re
 
 
 def topic_name(text: str) -> str:
     """Make a topic part of any text: letters, digits, ``. _ -``; never empty."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-") or "source"
+
+
+def readable(path: str) -> str:
+    """Make UTF-8 of a path, whose bytes need not be; for messages and logs."""
+    return os.fsencode(path).decode("utf-8", "replace")

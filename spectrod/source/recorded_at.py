@@ -1,0 +1,220 @@
+"""When a recording began, from its header or its name.
+
+What recorders write, in the order in which it is believed:
+
+- AudioMoth's comment, ``Recorded at 04:30:00 01/05/2026 (UTC+2)``;
+- GUANO's ``Timestamp``, ISO 8601 (bat recorders);
+- BWF's ``bext`` chunk: date and time of day, and the samples since midnight where they agree;
+- the name: date and time in this order with or without separators, AudioMoth's older eight
+  hexadecimal digits, SoundTrap's twelve digits after a dot.
+
+What states its time zone is believed before what does not; the latter is taken as UTC. Nothing is
+guessed: dates of six digits may begin with the year or the day, so they count only where SoundTrap
+writes them; two different times in a name, or a month 13, are none.
+"""
+
+import datetime as dt
+import logging
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from spectrod.source.naming import readable
+from spectrod.source.riff import read_chunks
+
+_log = logging.getLogger(__name__)
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_SECOND = dt.timedelta(seconds=1)
+_DAY_S = 86400
+_YEAR_FIRST, _YEAR_LAST = 1900, 2199
+_TIMECODE_TOLERANCE_S = 2.0
+
+_DATE_AND_TIME = re.compile(
+    r"""(?<!\d)
+    (?P<year>(?:19|20|21)\d\d) (?P<ds>[-_.]?) (?P<month>\d\d) (?P=ds) (?P<day>\d\d)
+    (?P<between>[T_$.\ -]?)
+    (?P<hour>\d\d) (?P<ts>[-_:.]?) (?P<minute>\d\d) (?P=ts) (?P<second>\d\d)
+    (?P<fraction>\.\d{1,9})? (?!\d)
+    (?P<zone>Z(?![A-Za-z]) | [-_ ]?UTC | [+-](?:0\d|1[0-4]):?(?:00|15|30|45)(?!\d))?""",
+    re.VERBOSE,
+)
+_SOUNDTRAP = re.compile(r"\.(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?![0-9])")
+_AUDIOMOTH_NAME = re.compile(r"[0-9A-F]{8}")
+_AUDIOMOTH_FIRST, _AUDIOMOTH_LAST = 0x54A48E00, 0x7FFFFFFF
+"""From 2015, before the first of them, to the end of its 31 bits in 2038."""
+_AUDIOMOTH_COMMENT = re.compile(
+    r"Recorded at (\d\d):(\d\d):(\d\d)(\.\d{1,6})? (\d\d)/(\d\d)/(\d{4})"
+    r"(?: \(UTC(?:([+-])(\d{1,2})(?::(\d\d))?)?\))?"
+)
+_GUANO_TIMESTAMP = re.compile(r"^Timestamp:\s*(\S+[T ]\d\d:\S+)\s*$", re.MULTILINE)
+_BEXT_DATE = re.compile(rb"(\d{4})\D(\d\d)\D(\d\d)(\d\d)\D(\d\d)\D(\d\d)")
+_BEXT_DATE_AT = 320
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAt:
+    """When a recording began.
+
+    Attributes
+    ----------
+    utc_ns : int
+        UTC of sample 0 [ns].
+    says : str
+        What says so, for a person.
+    has_zone : bool
+        False if it names no time zone and UTC was assumed.
+    """
+
+    utc_ns: int
+    says: str
+    has_zone: bool
+
+
+def find_start(path: str, fs: float = 0.0, comment: str = "") -> int | None:
+    """Return the UTC of a recording's sample 0 [ns], and log what says it; see ``recorded_at``."""
+    found = recorded_at(path, fs, comment)
+    if found is None:
+        return None
+    when = _EPOCH + dt.timedelta(microseconds=found.utc_ns // 1000)
+    zone = "" if found.has_zone else ", which names no time zone: taken as UTC"
+    _log.info("%s begins at %s, says %s%s", readable(path), when.isoformat(), found.says, zone)
+    return found.utc_ns
+
+
+def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | None:
+    """Find out when a recording began.
+
+    Parameters
+    ----------
+    path : str
+        The file; its name counts, and of a WAV file its ``bext`` and ``guan`` chunks.
+    fs : float
+        Sample rate, for ``bext``'s count of samples since midnight [Hz]; 0 if it is not known.
+    comment : str
+        The comment in its header, as libsndfile reads it.
+
+    Returns
+    -------
+    found : RecordedAt or None
+        None if nothing says it, or only something that makes no sense.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    chunks = read_chunks(path, (b"bext", b"guan"))
+    candidates = [
+        _from_comment(comment),
+        _from_guano(chunks.get(b"guan", b"").decode("utf-8", "replace")),
+        _from_bext(chunks.get(b"bext", b""), fs),
+        recorded_at_name(Path(path).name),
+    ]
+    found = [candidate for candidate in candidates if candidate is not None]
+    return next((candidate for candidate in found if candidate.has_zone), next(iter(found), None))
+
+
+def recorded_at_name(name: str) -> RecordedAt | None:
+    """Read the time in a file's name, suffix and all; None if there is none, or several."""
+    matches = {_from_match(match) for match in _DATE_AND_TIME.finditer(name)}
+    if not matches:
+        matches = {_from_soundtrap(match) for match in _SOUNDTRAP.finditer(name)}
+    stem = name.partition(".")[0]
+    if not matches and _AUDIOMOTH_NAME.fullmatch(stem):
+        seconds = int(stem, 16)
+        if _AUDIOMOTH_FIRST <= seconds <= _AUDIOMOTH_LAST:
+            return RecordedAt(seconds * 10**9, "its name", has_zone=True)
+    return matches.pop() if len(matches) == 1 else None
+
+
+def _from_match(match: re.Match[str]) -> RecordedAt | None:
+    date = [int(match[part]) for part in ("year", "month", "day", "hour", "minute", "second")]
+    zone = match["zone"] or ""
+    if zone[1:2].isdigit() and match["between"] != "T":
+        zone = ""  # a number like any other, but after ISO 8601's T
+    return _instant(date, match["fraction"], _offset_s(zone), "its name", has_zone=bool(zone))
+
+
+def _offset_s(zone: str) -> int:
+    """Seconds by which a zone like ``+0530`` is ahead of UTC."""
+    digits = re.sub(r"\D", "", zone)
+    seconds = int(digits[:2]) * 3600 + int(digits[2:]) * 60 if digits else 0
+    return -seconds if zone.startswith("-") else seconds
+
+
+def _from_soundtrap(match: re.Match[str]) -> RecordedAt | None:
+    year, *rest = (int(digits) for digits in match.groups())
+    return _instant([2000 + year, *rest], None, 0, "its name", has_zone=False)
+
+
+def _from_comment(comment: str) -> RecordedAt | None:
+    match = _AUDIOMOTH_COMMENT.search(comment)
+    if match is None:
+        return None
+    hour, minute, second, fraction, day, month, year, sign, hours, minutes = match.groups()
+    date = [int(part) for part in (year, month, day, hour, minute, second)]
+    offset_s = int(hours or 0) * 3600 + int(minutes or 0) * 60
+    offset_s = -offset_s if sign == "-" else offset_s
+    # Its first firmware wrote no zone, and knew none but UTC.
+    return _instant(date, fraction, offset_s, "AudioMoth's comment", has_zone=True)
+
+
+def _from_guano(text: str) -> RecordedAt | None:
+    match = _GUANO_TIMESTAMP.search(text)
+    try:
+        time = dt.datetime.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+    if time is None:
+        return None
+    offset = time.utcoffset()
+    utc = (time - (offset or dt.timedelta(0))).replace(tzinfo=dt.UTC)
+    return _found(utc, time.microsecond * 1000, "its GUANO header", has_zone=offset is not None)
+
+
+def _from_bext(chunk: bytes, fs: float) -> RecordedAt | None:
+    """Read date and time, and the first sample's place in the day if it is the same time of day.
+
+    References
+    ----------
+    .. [1] EBU Tech 3285: OriginationDate, OriginationTime (10 and 8 characters after 320 others),
+       TimeReference (64 bits, samples since midnight), which may also be of a time code of its own.
+    """
+    match = _BEXT_DATE.match(chunk, _BEXT_DATE_AT)
+    if match is None or len(chunk) < _BEXT_DATE_AT + 26:
+        return None
+    found = _instant([int(part) for part in match.groups()], None, 0, "its BWF header")
+    samples = struct.unpack_from("<Q", chunk, _BEXT_DATE_AT + 18)[0]
+    if found is None or fs <= 0.0:
+        return found
+    time_of_day_s = found.utc_ns // 10**9 % _DAY_S
+    difference_s = samples / fs - time_of_day_s
+    if abs(difference_s) >= _TIMECODE_TOLERANCE_S:
+        return found
+    return RecordedAt(found.utc_ns + round(difference_s * 1e9), found.says, found.has_zone)
+
+
+def _instant(
+    date: list[int],
+    fraction: str | None,
+    offset_s: int,
+    says: str,
+    *,
+    has_zone: bool = False,
+) -> RecordedAt | None:
+    """Make an instant of year to second in a zone so far ahead of UTC; None if there is none."""
+    year, month, day, hour, minute, second = date
+    try:
+        time = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
+        utc = time - dt.timedelta(seconds=offset_s)
+    except (ValueError, OverflowError):
+        return None
+    return _found(utc, int(f"{(fraction or '.0')[1:]:0<9}"), says, has_zone=has_zone)
+
+
+def _found(utc: dt.datetime, fraction_ns: int, says: str, *, has_zone: bool) -> RecordedAt | None:
+    if not _YEAR_FIRST <= utc.year <= _YEAR_LAST:
+        return None
+    return RecordedAt((utc - _EPOCH) // _SECOND * 10**9 + fraction_ns, says, has_zone)
