@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class PacedSource:
         self.n_samples: int | None = n_blocks * self.block_samples
         self.written_ns = np.zeros(n_blocks, np.int64)
         self.cpu_s = 0.0
+        self.on_change: Callable[[], None] = lambda: None
         self.ended = threading.Event()
         self._samples = noise(channels, self.block_samples)
         self._stopping = threading.Event()

@@ -1,10 +1,13 @@
 """Where samples come from: one function opens them all."""
 
 import logging
+import stat
+from pathlib import Path
 
-from spectrod.config import Pace, SourceConfig
+from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source.base import Source
+from spectrod.source.base import PulledSource, Source
+from spectrod.source.channels import select_channels
 from spectrod.source.naming import topic_name
 
 __all__ = ["Pace", "Source", "open_source"]
@@ -17,27 +20,30 @@ TEST_SIGNAL = "sine,1000,-20"
 _DEFAULT_FS = 48_000
 
 
-def open_source(settings: SourceConfig, pace: Pace) -> Source:
+def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     """Make the source that a URI names; it delivers after its ``start``.
 
     Parameters
     ----------
     settings : SourceConfig
         ``default.toml`` describes the forms of its ``uri``.
-    pace : {"realtime", "full"}
-        For files and test signals; sound cards and pipes have their own.
+    pace : {"realtime", "full"}, optional
+        In place of ``settings.pace``; for files and test signals, since sound cards and pipes have
+        their own.
 
     Returns
     -------
     source : Source
-        With sample rate and channels known.
+        With sample rate known, and channels: those that are selected.
 
     Raises
     ------
     ConfigError, InputError, UnavailableError
         If the URI is malformed, the file unusable, the device not there.
     """
-    source = _open(settings, pace)
+    source = _open(settings, pace or settings.pace)
+    if isinstance(source, PulledSource):
+        source.select(select_channels(settings, source.channels))
     if settings.name:
         if settings.name != topic_name(settings.name):
             raise ConfigError(f"source.name={settings.name!r}: only letters, digits, . _ - may be")
@@ -53,11 +59,12 @@ def _open(settings: SourceConfig, pace: Pace) -> Source:
         return _open_soundcard(settings, rest)
     if kind == "signal":
         return _open_signal(settings, rest, pace)
-    if settings.uri == "-":
-        return _open_pcm(settings)
+    if kind == "pcm" or settings.uri == "-":
+        return _open_pcm(settings, rest, pace)
     if "://" in settings.uri:
         raise ConfigError(
-            f"{settings.uri}: must be a sound file, -, signal:KIND,..., soundcard[:NAME] or auto"
+            f"{settings.uri}: must be a sound file, a folder of them, -, pcm:PATH, "
+            "signal:KIND,..., soundcard[:NAME] or auto"
         )
     return _open_file(settings, pace)
 
@@ -76,31 +83,53 @@ def _open_auto(settings: SourceConfig, pace: Pace) -> Source:
 def _open_soundcard(settings: SourceConfig, wanted: str) -> Source:
     from spectrod.source.soundcard import SoundCardSource  # noqa: PLC0415
 
-    return SoundCardSource(wanted, settings.samplerate, settings.channels)
+    return SoundCardSource(wanted, settings)
 
 
 def _open_signal(settings: SourceConfig, text: str, pace: Pace) -> Source:
     from spectrod.source.signal import SignalSource  # noqa: PLC0415
 
-    return SignalSource(
-        text, float(settings.samplerate or _DEFAULT_FS), settings.channels or 1, pace
-    )
+    fs, channels, _ = _raw_format(settings)
+    return SignalSource(text, fs, channels, pace)
 
 
-def _open_pcm(settings: SourceConfig) -> Source:
+def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
+    from spectrod.source.fifo import FifoSource  # noqa: PLC0415
     from spectrod.source.pcm import PcmSource  # noqa: PLC0415
+    from spectrod.source.rawfile import RawFileSource  # noqa: PLC0415
 
-    return PcmSource(
+    fs, channels, format_ = _raw_format(settings)
+    if settings.uri == "-":
+        return PcmSource(fs, channels, format_)
+    if not path:
+        raise ConfigError("pcm:: must be pcm:PATH, a FIFO or a file of raw samples")
+    if _is_regular(path):
+        return RawFileSource(path, fs, channels, format_, pace, loop=settings.loop)
+    return FifoSource(path, fs, channels, format_)
+
+
+def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
+    """Sample rate [Hz], channels and format of what does not say them itself."""
+    return (
         float(settings.samplerate or _DEFAULT_FS),
         settings.channels or 1,
         settings.format or "s16le",
     )
 
 
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(Path(path).stat().st_mode)
+    except OSError:
+        return False  # the FIFO that it then should be says what is wrong
+
+
 def _open_file(settings: SourceConfig, pace: Pace) -> Source:
+    from spectrod.source.folder import FolderSource  # noqa: PLC0415
     from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
 
-    source = SoundFileSource(settings.uri, pace)
+    kind = FolderSource if Path(settings.uri).is_dir() else SoundFileSource
+    source = kind(settings.uri, pace, loop=settings.loop)
     _require_own("samplerate", settings.samplerate, round(source.fs), settings.uri)
     _require_own("channels", settings.channels, source.channels, settings.uri)
     return source

@@ -4,8 +4,8 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from spectrod.config import Pace
 from spectrod.errors import InternalError, SpectrodError
@@ -37,6 +37,8 @@ class Source(Protocol):
     """UTC of sample 0 [ns], where something other than the clock at the start says it."""
     failure: SpectrodError | None
     """Why it ended early."""
+    on_change: Callable[[], None]
+    """Called by a thread of the source when what ``capture`` says has changed; must not block."""
 
     def start(self, ring: SampleRing) -> None:
         """Begin to fill the ring, which is closed when the source ends."""
@@ -48,15 +50,25 @@ class Source(Protocol):
         """Take a snapshot of how samples arrive; any thread may call it."""
 
 
+class Seam(NamedTuple):
+    """Says of the block that comes next how it follows on the one before."""
+
+    lost_samples: int = 0
+    """Samples a channel that are missing between the two."""
+    t_mono_ns: int | None = None
+    """Monotonic clock at its first sample [ns], from where times are reckoned anew; None: they
+    follow from the sample index as before."""
+
+
 class PulledSource(ABC):
     """A source that hands out samples when asked: a thread asks, paces and fills the ring.
 
     A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
     room in the ring, so nothing is lost; at ``realtime`` pace a block is written when its last
-    sample is due.
+    sample is due. Samples that are missing are not waited for.
 
     Times: sample 0 is at ``start_utc_ns`` or, where that is not set, at the moment of the start;
-    the rest follow by index / fs.
+    the rest follow by index / fs, missing samples included.
     """
 
     name: str
@@ -70,15 +82,24 @@ class PulledSource(ABC):
     def __init__(self, pace: Pace) -> None:
         self.pace: Pace = pace
         self.failure: SpectrodError | None = None
+        self.on_change: Callable[[], None] = _ignore
+        self._selected: list[int] | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     @abstractmethod
-    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
 
-        The arrays are copied at once, so the same memory may be yielded again.
+        Of all channels, whatever was selected. The arrays are copied at once, so the same memory
+        may be yielded again. A ``Seam`` stands before a block that does not simply follow.
         """
+
+    def select(self, numbers: Sequence[int]) -> None:
+        """Deliver only these channels, in this order; see ``select_channels``. Before the start."""
+        if list(numbers) != list(range(self.channels)):
+            self._selected = list(numbers)
+            self.channels = len(numbers)
 
     def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
         """Make a ``blocks`` that waits for samples return soon; called by ``stop``."""
@@ -114,15 +135,19 @@ class PulledSource(ABC):
             ring.close()
 
     def _fill(self, ring: SampleRing) -> None:
-        t_mono_0 = time.monotonic_ns()
-        t_utc_0 = time.time_ns() if self.start_utc_ns is None else self.start_utc_ns
+        times = _Times(self.fs, self.start_utc_ns)
+        pacer = _Pacer(self.fs, self.pace, self._stopping)
         index = 0
-        for samples in self.blocks(self._block_length(ring)):
+        for item in self.blocks(self._block_length(ring)):
+            if isinstance(item, Seam):
+                index += item.lost_samples
+                times.follow(index, item.t_mono_ns)
+                continue
+            samples = item if self._selected is None else item[self._selected]
             n = samples.shape[1]
-            if not (self._wait_until_due(t_mono_0, index + n) and self._wait_for_room(ring, n)):
+            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, n)):
                 return
-            elapsed_ns = round(index * 1e9 / self.fs)
-            ring.write(samples, index, t_mono_0 + elapsed_ns, t_utc_0 + elapsed_ns)
+            ring.write(samples, index, *times.at(index))
             index += n
 
     def _block_length(self, ring: SampleRing) -> int:
@@ -130,15 +155,54 @@ class PulledSource(ABC):
             return max(1, round(self.fs * _BLOCK_SECONDS))
         return min(_FULL_SPEED_BLOCK, ring.capacity // 4)
 
-    def _wait_until_due(self, t_mono_0: int, n_samples: int) -> bool:
-        """Wait until so many samples have had their time; False if stopped meanwhile."""
-        if self.pace == "full":
-            return not self._stopping.is_set()
-        due_s = t_mono_0 * 1e-9 + n_samples / self.fs
-        return not self._stopping.wait(max(0.0, due_s - time.monotonic()))
-
     def _wait_for_room(self, ring: SampleRing, n: int) -> bool:
         while not ring.wait_for_room(n, timeout_s=0.1):
             if self._stopping.is_set():
                 return False
         return True
+
+
+class _Times:
+    """When samples were taken: a straight line through one sample's times."""
+
+    def __init__(self, fs: float, start_utc_ns: int | None) -> None:
+        self._fs, self._start_utc_ns = fs, start_utc_ns
+        self._set(0, time.monotonic_ns())
+
+    def follow(self, index: int, t_mono_ns: int | None) -> None:
+        """Let the line go through this sample from now on, if a time is given."""
+        if t_mono_ns is not None:
+            self._set(index, t_mono_ns)
+
+    def _set(self, index: int, t_mono_ns: int) -> None:
+        self._index, self._t_mono_ns = index, t_mono_ns
+        if self._start_utc_ns is None:
+            self._t_utc_ns = t_mono_ns + time.time_ns() - time.monotonic_ns()
+        else:  # what says when it began needs no clock of ours
+            self._t_utc_ns = self._start_utc_ns + round(index * 1e9 / self._fs)
+
+    def at(self, index: int) -> tuple[int, int]:
+        """Monotonic clock and UTC of a sample [ns]."""
+        since_ns = round((index - self._index) * 1e9 / self._fs)
+        return self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
+
+
+class _Pacer:
+    """Waits until samples are due, at real-time pace; counts what was delivered, not indices."""
+
+    def __init__(self, fs: float, pace: Pace, stopping: threading.Event) -> None:
+        self._fs, self._pace, self._stopping = fs, pace, stopping
+        self._start_s = time.monotonic()
+        self._delivered = 0
+
+    def wait_until_due(self, n: int) -> bool:
+        """Wait until n more samples have had their time; False if stopped meanwhile."""
+        self._delivered += n
+        if self._pace == "full":
+            return not self._stopping.is_set()
+        due_s = self._start_s + self._delivered / self._fs
+        return not self._stopping.wait(max(0.0, due_s - time.monotonic()))
+
+
+def _ignore() -> None:
+    """Do nothing: nobody has asked to be told."""

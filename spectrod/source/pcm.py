@@ -1,8 +1,9 @@
-"""Raw interleaved samples from standard input or any other stream."""
+"""Raw interleaved samples: decoded, and read from standard input or any other stream."""
 
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
-from spectrod.source.base import PulledSource
+from spectrod.source.base import PulledSource, Seam
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
@@ -61,11 +62,81 @@ def _widen_s24(data: bytes) -> NDArray[np.int32]:
     return wide.view("<i4")[:, 0]
 
 
-class PcmSource(PulledSource):
+class PcmDecoder:
+    """Makes samples of bytes that may be cut anywhere.
+
+    Parameters
+    ----------
+    format_ : str
+        See ``decode_pcm``.
+    channels : int
+        Interleaved channels.
+
+    Attributes
+    ----------
+    frame_bytes : int
+        Bytes of one sample of all channels.
+    rest : bytes
+        The beginning of a sample whose end has not come yet.
+    """
+
+    def __init__(self, format_: PcmFormat, channels: int) -> None:
+        self.frame_bytes = BYTES_PER_SAMPLE[format_] * channels
+        self.rest = b""
+        self._format, self._channels = format_, channels
+
+    def decode(self, data: bytes) -> Float32Array:
+        """Return the samples that these bytes complete, (channels, n) float32, n >= 0 [FS]."""
+        data = self.rest + data
+        n_whole = len(data) // self.frame_bytes * self.frame_bytes
+        self.rest = data[n_whole:]
+        return decode_pcm(data[:n_whole], self._format).reshape(-1, self._channels).T
+
+
+class StreamSource(PulledSource):
+    """A source of raw samples whose writer sets the pace; a ``stop`` ends any wait for it.
+
+    Back-pressure reaches the writer through the pipe, so nothing is lost here.
+    """
+
+    def __init__(self, fs: float, channels: int, format_: PcmFormat) -> None:
+        super().__init__(pace="full")
+        self.fs, self.channels = fs, channels
+        self._decoder = PcmDecoder(format_, channels)
+        self._interrupt: Wakeup | None = Wakeup()
+
+    def interrupt(self) -> None:
+        """End a wait for input."""
+        if self._interrupt is not None:
+            self._interrupt.set()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        super().stop()
+        wakeup, self._interrupt = self._interrupt, None
+        if wakeup is not None:
+            wakeup.close()
+
+    def _wait_for_input(self, fd: int, timeout_s: float | None = None) -> bool:
+        """Wait until there is something to read, an end included; False if stopped or too late."""
+        assert self._interrupt is not None
+        poll = select.poll()
+        poll.register(self._interrupt, select.POLLIN)
+        if fd >= 0:
+            poll.register(fd, select.POLLIN)
+        ready = dict(poll.poll(None if timeout_s is None else timeout_s * 1e3))
+        return fd in ready and self._interrupt.fileno() not in ready
+
+    def _t_first_ns(self, n: int) -> int:
+        """Monotonic clock at the first of n samples of which the last has just come [ns]."""
+        return time.monotonic_ns() - round(n * 1e9 / self.fs)
+
+
+class PcmSource(StreamSource):
     """Raw interleaved samples from a file descriptor, until it ends.
 
-    What writes to it sets the pace; back-pressure reaches it through the pipe. A stream that ends
-    inside a sample is an error when that is found, at its end.
+    A stream that ends inside a sample is an error when that is found, at its end. The first samples
+    to come are taken to have been captured just before; the rest follow by index / fs.
 
     Parameters
     ----------
@@ -85,40 +156,29 @@ class PcmSource(PulledSource):
     """
 
     def __init__(self, fs: float, channels: int, format_: PcmFormat, fd: int | None = None) -> None:
-        super().__init__(pace="full")
+        super().__init__(fs, channels, format_)
         self.name = "stdin"
         self.description = f"standard input ({format_}, {fs:g} Hz, {channels} channels)"
-        self.fs, self.channels = fs, channels
-        self._format = format_
         self._fd = _standard_input() if fd is None else fd
-        self._frame_bytes = BYTES_PER_SAMPLE[format_] * channels
-        self._interrupt = Wakeup()
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLIN)
-        self._poll.register(self._interrupt, select.POLLIN)
 
-    def interrupt(self) -> None:
-        """End a wait for input."""
-        self._interrupt.set()
-
-    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield samples as they arrive."""
-        rest = b""
-        while data := self._read(n_max * self._frame_bytes - len(rest)):
-            data = rest + data
-            n_whole = len(data) // self._frame_bytes * self._frame_bytes
-            rest = data[n_whole:]
-            if n_whole:
-                samples = decode_pcm(data[:n_whole], self._format)
-                yield samples.reshape(-1, self.channels).T
-        if rest and not self._stopping.is_set():
+        decoder, is_first = self._decoder, True
+        while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
+            samples = decoder.decode(data)
+            if (n := samples.shape[1]) > 0:
+                if is_first:
+                    yield Seam(t_mono_ns=self._t_first_ns(n))
+                    is_first = False
+                yield samples
+        if decoder.rest and not self._stopping.is_set():
             raise InputError(
-                f"standard input: ends with {len(rest)} bytes, "
-                f"not a whole number of {self._frame_bytes}-byte samples"
+                f"standard input: ends with {len(decoder.rest)} bytes, "
+                f"not a whole number of {decoder.frame_bytes}-byte samples"
             )
 
     def _read(self, n_bytes: int) -> bytes:
-        if self._interrupt.fileno() in dict(self._poll.poll()):
+        if not self._wait_for_input(self._fd):
             return b""
         try:
             return os.read(self._fd, n_bytes)

@@ -11,7 +11,8 @@ import soundfile
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
-from spectrod.source.naming import topic_name
+from spectrod.source.naming import readable, topic_name
+from spectrod.source.recorded_at import find_start
 from spectrod.units import Float32Array
 
 # Sizes near 2^31 and 2^32 are what programs write that stream to a pipe: length unknown.
@@ -24,15 +25,26 @@ _SHORT_CHUNK = re.compile(
 )
 
 
-class SoundFileSource(PulledSource):
-    """A sound file, played once.
+class SoundFile:
+    """An open sound file that is read from its beginning to its end.
 
     Parameters
     ----------
     path : str
         WAV, RF64, AIFF, AU, CAF, FLAC, Ogg, MP3 and what else libsndfile knows.
-    pace : {"realtime", "full"}
-        How fast.
+
+    Attributes
+    ----------
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Channels.
+    n_samples : int
+        Samples a channel that its header announces, at least 1.
+    format : str
+        For a person.
+    comment : str
+        From its header.
 
     Raises
     ------
@@ -40,38 +52,94 @@ class SoundFileSource(PulledSource):
         If the file is missing, empty, truncated, or not a sound file.
     """
 
-    def __init__(self, path: str, pace: Pace) -> None:
-        super().__init__(pace)
+    def __init__(self, path: str) -> None:
         self._path = path
         self._file = _open(path)
-        self.name = topic_name(Path(path).stem)
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
         self.n_samples = int(self._file.frames)
-        readable = os.fsencode(path).decode("utf-8", "replace")  # messages carry it, in UTF-8
-        self.description = f"{readable} ({self._file.format}, {self._file.subtype})"
+        self.format = f"{self._file.format}, {self._file.subtype}"
+        self.comment = str(self._file.comment)
+        self._n_read = 0
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
         _refuse_truncated(path, self._file.extra_info)
 
-    def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples; raises InputError if there are fewer than its header says."""
-        interleaved = np.empty((n_max, self.channels), np.float32)
-        n_read = 0
-        with self._file:
-            while n := self._read_into(interleaved):
-                n_read += n
-                yield interleaved[:n].T
-        if n_read < (self.n_samples or 0):
-            raise InputError(
-                f"{self._path}: truncated: {self.n_samples} samples announced, {n_read} found"
-            )
+    def read(self, out: Float32Array) -> int:
+        """Read the next samples into (n, channels) float32 [FS]; return how many, fewer at the end.
 
-    def _read_into(self, interleaved: Float32Array) -> int:
+        Raises
+        ------
+        InputError
+            If the file is damaged, or ends before it should.
+        """
         try:
-            return len(self._file.read(out=interleaved))
+            n = len(self._file.read(out=out))
         except soundfile.LibsndfileError as error:
             raise InputError(f"{self._path}: damaged: {error.error_string}") from error
+        self._n_read += n
+        if n < len(out) and self._n_read < self.n_samples:
+            raise InputError(
+                f"{self._path}: truncated: {self.n_samples} samples announced, {self._n_read} found"
+            )
+        return n
+
+    def rewind(self) -> None:
+        """Go back to the first sample."""
+        self._file.seek(0)
+        self._n_read = 0
+
+    def close(self) -> None:
+        """Close it."""
+        self._file.close()
+
+
+class SoundFileSource(PulledSource):
+    """A sound file, played once or in a loop without a seam.
+
+    It begins when its header or its name says, see ``recorded_at``.
+
+    Parameters
+    ----------
+    path : str
+        See ``SoundFile``.
+    pace : {"realtime", "full"}
+        How fast.
+    loop : bool
+        Whether to play it again and again; times are then those of playing.
+
+    Raises
+    ------
+    InputError
+        As ``SoundFile``.
+    """
+
+    def __init__(self, path: str, pace: Pace, *, loop: bool = False) -> None:
+        super().__init__(pace)
+        self._file = SoundFile(path)
+        self._loop = loop
+        self.name = topic_name(Path(path).stem)
+        self.fs, self.channels = self._file.fs, self._file.channels
+        self.description = f"{readable(path)} ({self._file.format})"
+        if not loop:
+            self.n_samples = self._file.n_samples
+            self.start_utc_ns = find_start(path, self.fs, self._file.comment)
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+        """Yield the file's samples; raises InputError if there are fewer than its header says."""
+        interleaved = np.empty((n_max, self._file.channels), np.float32)
+        try:
+            while n := self._read_into(interleaved):
+                yield interleaved[:n].T
+        finally:
+            self._file.close()
+
+    def _read_into(self, interleaved: Float32Array) -> int:
+        n = self._file.read(interleaved)
+        while self._loop and n < len(interleaved):
+            self._file.rewind()
+            n += self._file.read(interleaved[n:])
+        return n
 
 
 def _open(path: str) -> soundfile.SoundFile:
@@ -88,8 +156,8 @@ def _open(path: str) -> soundfile.SoundFile:
 
 def _refuse_unreadable(path: Path) -> None:
     # Before it is opened: opening a pipe waits for who writes to it, and takes their samples.
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with -")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with pcm:")
     with path.open("rb") as file:
         if not file.read(1):
             raise InputError(f"{path}: empty file")

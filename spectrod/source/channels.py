@@ -1,0 +1,34 @@
+"""Which of a source's channels are analysed."""
+
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError
+
+
+def select_channels(settings: SourceConfig, available: int) -> tuple[int, ...]:
+    """Return the channels that ``settings.select`` asks for, in its order.
+
+    Parameters
+    ----------
+    settings : SourceConfig
+        An empty ``select`` takes all channels.
+    available : int
+        Channels of the source; they are numbered from 0.
+
+    Returns
+    -------
+    numbers : tuple of int
+        At least one, none twice.
+
+    Raises
+    ------
+    ConfigError
+        If a number is not one of the source's, or comes twice.
+    """
+    selected = settings.select or tuple(range(available))
+    for position, number in enumerate(selected):
+        if not 0 <= number < available:
+            has = "channel 0 alone" if available == 1 else f"channels 0 to {available - 1}"
+            raise ConfigError(f"source.select={number}: the source has {has}")
+        if number in selected[:position]:
+            raise ConfigError(f"source.select={number}: must not come twice")
+    return selected

@@ -1,0 +1,173 @@
+"""Raw interleaved samples from a FIFO whose writers come and go."""
+
+import errno
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from spectrod.config import PcmFormat
+from spectrod.errors import InputError
+from spectrod.source.base import Seam
+from spectrod.source.naming import readable, topic_name
+from spectrod.source.pcm import StreamSource
+from spectrod.stats import CaptureStats
+from spectrod.units import Float32Array
+
+_log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 1.0
+
+
+class FifoSource(StreamSource):
+    """Raw interleaved samples from a FIFO, without end: after each writer the next is awaited.
+
+    What was missed between two writers is a gap: the time from the last samples of one to the
+    first of the next, times fs, one sample at least. The bytes of an unfinished sample that a
+    writer leaves behind are dropped, counted and logged. The first samples of each writer are taken
+    to have been captured just before they came; the rest follow by index / fs, so that between two
+    writers times drift as far as the writer's true rate is off.
+
+    The FIFO may be removed and made again meanwhile: it is looked for every second.
+
+    Parameters
+    ----------
+    path : str
+        The FIFO; it is opened at the start.
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Interleaved channels.
+    format_ : str
+        See ``decode_pcm``.
+
+    Attributes
+    ----------
+    dropped_bytes : int
+        Bytes of unfinished samples so far.
+
+    Raises
+    ------
+    InputError
+        If there is no such FIFO, or it may not be read.
+    """
+
+    def __init__(self, path: str, fs: float, channels: int, format_: PcmFormat) -> None:
+        super().__init__(fs, channels, format_)
+        _check_fifo(path)
+        self.name = topic_name(Path(path).stem)
+        self.description = f"{readable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.dropped_bytes = 0
+        self._path = path
+        self._fd = -1
+        self._waiting_for = ""
+        self._restarts = 0
+        self._t_last_ns: int | None = None
+
+    def capture(self) -> CaptureStats:
+        """Take a snapshot: ``restarts`` counts the writers after the first."""
+        return CaptureStats(waiting_for=self._waiting_for, restarts=self._restarts)
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
+        """Yield samples as they arrive, from one writer after the other."""
+        try:
+            while self._wait_for_writer():
+                yield from self._one_writer(n_max)
+                self._drop_rest()
+        finally:
+            self._close()
+
+    def _one_writer(self, n_max: int) -> Iterator[Float32Array | Seam]:
+        decoder = self._decoder
+        while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
+            samples = decoder.decode(data)
+            if (n := samples.shape[1]) > 0:
+                t_first_ns = self._t_first_ns(n)
+                if self._waiting_for:
+                    yield self._resume(t_first_ns)
+                self._t_last_ns = t_first_ns + round(n * 1e9 / self.fs)
+                yield samples
+
+    def _resume(self, t_first_ns: int) -> Seam:
+        lost = 0
+        if self._t_last_ns is not None:
+            # What the new writer's first burst brings may reach back before the old one's end.
+            lost = max(1, round((t_first_ns - self._t_last_ns) * 1e-9 * self.fs))
+            self._restarts += 1
+            _log.info("%s: written again, %d samples missing", self._path, lost)
+        self._say_waiting_for("")
+        return Seam(lost, t_first_ns)
+
+    def _read(self, n_bytes: int) -> bytes:
+        """Read what there is, or wait for it; nothing when the last writer has gone, or stopped."""
+        # NB: read before waiting; a writer that has come and gone since leaves data but no hang-up.
+        while not self._stopping.is_set():
+            try:
+                return os.read(self._fd, n_bytes)
+            except BlockingIOError:
+                self._wait_for_input(self._fd)
+            except OSError as error:
+                raise InputError(f"{self._path}: {error.strerror}") from error
+        return b""
+
+    def _wait_for_writer(self) -> bool:
+        """Wait until there is something to read; False if stopped."""
+        while not self._stopping.is_set():
+            self._reopen()
+            if self._wait_for_input(self._fd, _LOOK_AGAIN_S):
+                return True
+        return False
+
+    def _reopen(self) -> None:
+        """Open the FIFO afresh: one whose writer has gone reads as ended until it is.
+
+        The new descriptor comes before the old one goes, so what a writer has already put into the
+        FIFO stays there.
+        """
+        fd = -1
+        try:
+            _check_fifo(self._path)
+            fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._say_waiting_for(f"no program writes to {self._path}")
+        except InputError as error:
+            self._say_waiting_for(str(error))
+        except OSError as error:
+            self._say_waiting_for(f"{self._path}: {error.strerror}")
+        self._close()
+        self._fd = fd
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _say_waiting_for(self, reason: str) -> None:
+        if reason != self._waiting_for:
+            self._waiting_for = reason
+            if reason:
+                _log.warning("waiting: %s", reason)
+            self.on_change()
+
+    def _drop_rest(self) -> None:
+        n_bytes, self._decoder.rest = len(self._decoder.rest), b""
+        if n_bytes and not self._stopping.is_set():
+            self.dropped_bytes += n_bytes
+            _log.warning(
+                "%s: the writer left %d bytes of an unfinished sample, dropped; %d bytes so far",
+                self._path,
+                n_bytes,
+                self.dropped_bytes,
+            )
+
+
+def _check_fifo(path: str) -> None:
+    try:
+        is_fifo = stat.S_ISFIFO(Path(path).stat().st_mode)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if not is_fifo:
+        raise InputError(f"{path}: neither a FIFO nor a file of raw samples")
+    # Not by opening it: that would let a writer go on, whose samples nobody would read.
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path}: {os.strerror(errno.EACCES)}")

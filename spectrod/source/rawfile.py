@@ -1,0 +1,101 @@
+"""Raw interleaved samples in a regular file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from spectrod.config import Pace, PcmFormat
+from spectrod.errors import InputError
+from spectrod.source.base import PulledSource
+from spectrod.source.naming import readable, topic_name
+from spectrod.source.pcm import PcmDecoder
+from spectrod.source.recorded_at import find_start
+from spectrod.units import Float32Array
+
+
+class RawFileSource(PulledSource):
+    """A file of raw samples, without a header, played once or in a loop.
+
+    Parameters
+    ----------
+    path : str
+        The file; what its name says of its start counts.
+    fs : float
+        Sample rate [Hz].
+    channels : int
+        Interleaved channels.
+    format_ : str
+        See ``decode_pcm``.
+    pace : {"realtime", "full"}
+        How fast.
+    loop : bool
+        Whether to play it again and again; times are then those of playing.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is empty, or not a whole number of samples.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        fs: float,
+        channels: int,
+        format_: PcmFormat,
+        pace: Pace,
+        *,
+        loop: bool = False,
+    ) -> None:
+        super().__init__(pace)
+        self.name = topic_name(Path(path).stem)
+        self.description = f"{readable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.fs, self.channels = fs, channels
+        self._path, self._loop = path, loop
+        self._decoder = PcmDecoder(format_, channels)
+        self._n_bytes = _checked_size(path, self._decoder.frame_bytes)
+        if not loop:
+            self.n_samples = self._n_bytes // self._decoder.frame_bytes
+            self.start_utc_ns = find_start(path)
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+        """Yield the file's samples; raises InputError if there are fewer than at the start."""
+        n_bytes = n_max * self._decoder.frame_bytes
+        with Path(self._path).open("rb") as file:
+            while data := self._read(file, n_bytes):
+                yield self._decoder.decode(data)
+
+    def _read(self, file: BinaryIO, n_bytes: int) -> bytes:
+        data = bytearray(self._read_once(file, n_bytes))
+        while self._loop and len(data) < n_bytes:
+            file.seek(0)
+            data += self._read_once(file, n_bytes - len(data))
+        return bytes(data)
+
+    def _read_once(self, file: BinaryIO, n_bytes: int) -> bytes:
+        """Read so many bytes, fewer only at the end; what has grown since the start is left."""
+        n_due = min(n_bytes, self._n_bytes - file.tell())
+        try:
+            data = file.read(n_due)
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror}") from error
+        if len(data) < n_due:
+            raise InputError(
+                f"{self._path}: truncated: {self._n_bytes} bytes announced, {file.tell()} found"
+            )
+        return data
+
+
+def _checked_size(path: str, frame_bytes: int) -> int:
+    size = Path(path).stat().st_size
+    if size == 0:
+        raise InputError(f"{path}: empty file")
+    if size % frame_bytes:
+        raise InputError(
+            f"{path}: {size} bytes are not a whole number of {frame_bytes}-byte samples"
+        )
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    return size

@@ -1,0 +1,54 @@
+"""What all sources share: names, failures, and what to call them by."""
+
+import os
+
+import pytest
+
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError, InternalError
+from spectrod.source import open_source
+from spectrod.source.naming import readable, topic_name
+from spectrod.source.signal import SignalSource
+
+
+def test_a_source_that_breaks_is_a_failure(caplog, collect):
+    """An error that nobody foresaw does not make a broken stream a finished one."""
+
+    class Broken(SignalSource):
+        def blocks(self, n_max):
+            yield next(super().blocks(n_max))
+            raise ZeroDivisionError("oops")
+
+    with pytest.raises(InternalError, match=r"source failed: ZeroDivisionError\('oops'\)"):
+        collect(Broken("sine,1000,-20", 48000.0, 1, "full"))
+    assert "source failed" in caplog.text
+
+
+def test_names_are_safe_in_topics():
+    """Any text becomes a topic part."""
+    assert topic_name("UMIK-1: USB Audio (hw:1,0)") == "UMIK-1-USB-Audio-hw-1-0"
+    assert topic_name("///") == "source"
+
+
+def test_source_names_are_checked():
+    """A name that would break the topics is refused, a good one is used."""
+    settings = SourceConfig(uri="signal:sine,1000,-20", name="roof.mic_2")
+    assert open_source(settings, "full").name == "roof.mic_2"
+    with pytest.raises(
+        ConfigError, match=r"source.name='a/b': only letters, digits, \. _ - may be"
+    ):
+        open_source(SourceConfig(uri="signal:sine,1000,-20", name="a/b"), "full")
+
+
+def test_unknown_uri_schemes():
+    """A URI that is no source says what is."""
+    with pytest.raises(
+        ConfigError, match="http://x: must be a sound file, a folder of them, -, pcm:PATH"
+    ):
+        open_source(SourceConfig(uri="http://x"), "full")
+
+
+def test_paths_of_any_bytes_are_readable():
+    """Messages get UTF-8 whatever a path's bytes."""
+    assert readable("a/ü") == "a/ü"
+    assert readable(os.fsdecode(b"a/\xff")) == "a/\N{REPLACEMENT CHARACTER}"

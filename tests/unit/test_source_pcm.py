@@ -1,0 +1,399 @@
+"""Raw samples from pipes, FIFOs and files: exact, and the truth about what a writer leaves out."""
+
+import os
+import re
+import select
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError, InputError
+from spectrod.ring import SampleRing
+from spectrod.source import open_source
+from spectrod.source.fifo import FifoSource
+from spectrod.source.pcm import PcmDecoder, PcmSource, decode_pcm
+
+FS = 48000
+
+
+def n_descriptors():
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("format_", "data", "expected"),
+    [
+        ("u8", b"\x00\x80\xc0", [-1.0, 0.0, 0.5]),
+        ("s16le", b"\x00\x80\x00\x40", [-1.0, 0.5]),
+        ("s24le", b"\x00\x00\x80\x00\x00\x40\xff\xff\xff", [-1.0, 0.5, -(2.0**-23)]),
+        ("s32le", b"\x00\x00\x00\x80\x00\x00\x00\x40", [-1.0, 0.5]),
+        ("f32le", np.array([0.25, -3.0], "<f4").tobytes(), [0.25, -3.0]),
+        ("f64le", np.array([0.25, -3.0], "<f8").tobytes(), [0.25, -3.0]),
+        ("f64le", np.array([1e300], "<f8").tobytes(), [np.inf]),
+    ],
+)
+def test_raw_formats(format_, data, expected):
+    """Each raw format decodes to fractions of full scale."""
+    decoded = decode_pcm(data, format_)
+    assert decoded.dtype == np.float32
+    np.testing.assert_array_equal(decoded, np.float32(expected))
+
+
+@pytest.mark.parametrize("cuts", [(1, 2, 3), (5, 11, 12), ()])
+def test_bytes_may_be_cut_anywhere(cuts):
+    """However the bytes come, the samples are the same, and what is left over is kept."""
+    integers = np.arange(-6, 6, dtype="<i2").reshape(-1, 2)
+    data = integers.tobytes() + b"\x01"
+    decoder = PcmDecoder("s16le", 2)
+    parts = [decoder.decode(data[a:b]) for a, b in zip((0, *cuts), (*cuts, len(data)), strict=True)]
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1) * 2**15, integers.T)
+    assert decoder.rest == b"\x01"
+
+
+# ---- standard input
+
+
+def pipe_source(data, channels=2, format_="s16le"):
+    """Make a source that reads the data from a real pipe, written by another thread."""
+    read_fd, write_fd = os.pipe()
+
+    def write():
+        with os.fdopen(write_fd, "wb") as pipe:
+            pipe.write(data)
+
+    threading.Thread(target=write).start()
+    return PcmSource(48000.0, channels, format_, read_fd), read_fd
+
+
+def test_pipe_gives_every_sample(collect):
+    """Interleaved samples come through a pipe unchanged, whatever its chunks."""
+    integers = np.random.default_rng(3).integers(-32768, 32768, (70001, 2)).astype("<i2")
+    source, fd = pipe_source(integers.tobytes())
+    ((index, samples, *_),) = collect(source)
+    assert index == 0
+    np.testing.assert_array_equal(samples, integers.T / np.float32(32768))
+    os.close(fd)
+
+
+def test_pipe_times_begin_with_its_first_samples(collect):
+    """However late a writer begins, its first sample is of then, not of the source's start."""
+    read_fd, write_fd = os.pipe()
+    source = PcmSource(48000.0, 1, "s16le", read_fd)
+    ring = SampleRing(48000.0, 1, 1024)
+    source.start(ring)
+    after_start_ns = time.monotonic_ns()
+    threading.Event().wait(0.05)
+    os.write(write_fd, bytes(200))
+    os.close(write_fd)
+    assert ring.data.wait(5.0)
+    assert ring.read(100).t_mono_ns > after_start_ns + 0.04e9
+    source.stop()
+    os.close(read_fd)
+    ring.release()
+
+
+def test_pipe_that_ends_inside_a_sample(collect):
+    """A stream that is not a whole number of samples was not what its format says."""
+    source, fd = pipe_source(b"\0" * 4003)
+    with pytest.raises(InputError, match=r"ends with 3 bytes, not a whole number of 4-byte"):
+        collect(source)
+    os.close(fd)
+
+
+def test_closed_standard_input(monkeypatch):
+    """A command that is started without standard input says that it is closed."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: closed; - reads raw samples from it"):
+        open_source(SourceConfig(uri="-"), "full")
+
+
+def test_input_that_cannot_be_read(tmp_path, collect):
+    """What the system refuses while reading ends the stream with its reason, not as if complete."""
+    fd = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(InputError, match="standard input: Is a directory"):
+        collect(PcmSource(48000.0, 1, "s16le", fd))
+    os.close(fd)
+
+
+def test_pipe_can_be_stopped_while_nothing_comes():
+    """Stopping does not wait for a silent writer, may be done twice, and leaves no descriptor."""
+    n_open = n_descriptors()
+    read_fd, write_fd = os.pipe()
+    source = PcmSource(48000.0, 1, "s16le", read_fd)
+    ring = SampleRing(48000.0, 1, 1024)
+    source.start(ring)
+    source.stop()
+    source.stop()
+    assert ring.exhausted
+    assert source.failure is None
+    os.close(read_fd)
+    os.close(write_fd)
+    ring.release()
+    assert n_descriptors() == n_open
+
+
+# ---- files of raw samples
+
+
+@pytest.mark.parametrize(("format_", "dtype"), [("s16le", "<i2"), ("f32le", "<f4")])
+def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
+    """A file of raw samples is read to its last one, and its length is known before."""
+    x = np.random.default_rng(5).integers(-100, 100, (10007, 3)).astype(dtype)
+    path = tmp_path / "20260501_043000Z.raw"
+    path.write_bytes(x.tobytes())
+    uri = f"pcm:{path}"
+    source = open_source(SourceConfig(uri=uri, channels=3, format=format_, samplerate=8000), "full")
+    assert (source.n_samples, source.name) == (10007, "20260501_043000Z")
+    ((_, samples, _, utc_ns),) = collect(source)
+    np.testing.assert_array_equal(samples, decode_pcm(x.tobytes(), format_).reshape(-1, 3).T)
+    assert utc_ns == 1777609800 * 10**9
+
+
+@pytest.mark.parametrize("n", [1, 10007])
+def test_raw_file_in_a_loop(tmp_path, collect, n):
+    """A looped file of raw samples repeats to the sample."""
+    x = np.arange(n, dtype="<i2") + 1
+    (tmp_path / "x.raw").write_bytes(x.tobytes())
+    source = open_source(SourceConfig(uri=f"pcm:{tmp_path}/x.raw", loop=True), "full")
+    ((_, samples, *_),) = collect(source, n_samples=70_001)
+    np.testing.assert_array_equal(samples[0] * 2**15, np.resize(x, 70_001))
+
+
+def test_raw_file_that_shrinks(tmp_path, collect):
+    """A file that is cut while it is played is an error, not a short recording."""
+    path = tmp_path / "x.raw"
+    path.write_bytes(bytes(40_000))
+    source = open_source(SourceConfig(uri=f"pcm:{path}"), "full")
+    path.write_bytes(bytes(20_000))
+    with pytest.raises(InputError, match=r"x\.raw: truncated: 40000 bytes announced, 20000 found"):
+        collect(source)
+
+
+def bind_socket(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_bytes(b""), "x: empty file"),
+        (lambda path: path.write_bytes(b"123"), "x: 3 bytes are not a whole number of 2-byte samp"),
+        (lambda path: path.mkdir(), "x: neither a FIFO nor a file of raw samples"),
+        (bind_socket, "x: neither a FIFO nor a file of raw samples"),
+        (lambda _: None, "x: No such file or directory"),
+    ],
+)
+def test_unusable_raw_inputs(tmp_path, monkeypatch, make, message):
+    """What is neither FIFO nor file, absent, empty or cut is one clear error."""
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    make(tmp_path / "x")
+    with pytest.raises(InputError, match=re.escape(message)):
+        open_source(SourceConfig(uri=f"pcm:{tmp_path}/x"), "full")
+
+
+def test_raw_input_without_a_path():
+    """pcm: alone says what it takes."""
+    with pytest.raises(ConfigError, match=r"pcm:: must be pcm:PATH, a FIFO or a file of raw"):
+        open_source(SourceConfig(uri="pcm:"), "full")
+
+
+def test_a_fifo_that_may_not_be_read(tmp_path, monkeypatch):
+    """A FIFO of somebody else's is refused when it is opened, without letting its writer go on."""
+    os.mkfifo(tmp_path / "x")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="x: Permission denied"):
+        open_source(SourceConfig(uri=f"pcm:{tmp_path}/x"), "full")
+
+
+# ---- FIFOs
+
+
+class Listener:
+    """A running FIFO source, and what it has said and delivered."""
+
+    def __init__(self, path, **settings):
+        self.source = open_source(SourceConfig(uri=f"pcm:{path}", **settings), "full")
+        self.changed = threading.Condition()
+        self.source.on_change = self._note
+        self.ring = SampleRing(self.source.fs, self.source.channels, 1 << 16)
+        self.source.start(self.ring)
+
+    def _note(self):
+        with self.changed:
+            self.changed.notify_all()
+
+    def wait_until(self, is_so):
+        """Wait until what the source says of itself is so."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: is_so(self.source.capture()), timeout=10)
+
+    def read(self, n):
+        """Read so many samples: one block for each stretch."""
+        blocks = []
+        while n:
+            block = self.ring.read(n)
+            if block is None:
+                assert self.ring.data.wait(10.0)
+            else:
+                blocks.append(block)
+                n -= block.n_samples
+        return blocks
+
+    def close(self):
+        self.source.stop()
+        self.ring.release()
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    path = tmp_path / "mic.fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def listener(fifo):
+    listener = Listener(fifo)
+    yield listener
+    listener.close()
+
+
+def waits(capture):
+    return bool(capture.waiting_for)
+
+
+def flows(capture):
+    return not capture.waiting_for
+
+
+def test_a_fifo_waits_for_writers_and_counts_what_it_missed(fifo, listener, caplog):
+    """Between two writers the index goes on by the time that passed; times stay true."""
+    listener.wait_until(waits)
+    assert listener.source.capture().waiting_for == f"no program writes to {fifo}"
+    assert (listener.source.name, listener.source.n_samples) == ("mic", None)
+    fifo.write_bytes(np.arange(1, 1001, dtype="<i2").tobytes())
+    (first,) = listener.read(1000)
+    gone_ns = time.monotonic_ns()
+    listener.wait_until(waits)
+    threading.Event().wait(0.1)
+    back_ns = time.monotonic_ns()
+    fifo.write_bytes(np.arange(1001, 1502, dtype="<i2").tobytes())
+    (second,) = listener.read(501)
+    now_ns = time.monotonic_ns()
+    assert (first.sample_index, first.discontinuity) == (0, False)
+    np.testing.assert_array_equal(second.samples[0] * 2**15, np.arange(1001, 1502))
+    assert second.discontinuity
+    assert second.lost_samples == second.sample_index - 1000
+    # The second's first sample was taken 501 samples before it came, the first's last as it came.
+    burst_ns = 501e9 / FS
+    assert second.lost_samples >= (back_ns - gone_ns - burst_ns) * 1e-9 * FS - 1
+    assert second.lost_samples <= (now_ns - first.t_mono_ns - burst_ns) * 1e-9 * FS - 1000 + 1
+    assert back_ns - burst_ns - 1 <= second.t_mono_ns <= now_ns - burst_ns + 1
+    assert listener.source.capture().restarts == 1
+    assert "written again" not in caplog.text  # that is for those who want to know
+    assert "waiting: no program writes to" in caplog.text
+
+
+def test_a_fifo_marks_even_the_shortest_pause(fifo, listener):
+    """Writers that follow on each other at once still leave a seam of a sample at least."""
+    for number in range(3):
+        fifo.write_bytes(bytes(20_000))
+        lost = [block.lost_samples for block in listener.read(10_000)]
+        assert (lost[0] >= 1) == (number > 0)
+        assert not any(lost[1:])
+        listener.wait_until(waits)
+
+
+def test_a_writer_that_leaves_half_a_sample(fifo, listener, caplog):
+    """The bytes of an unfinished sample are dropped, counted and logged; the next are whole."""
+    fifo.write_bytes(b"\x01\x00\x02\x00\x03")
+    np.testing.assert_array_equal(listener.read(2)[0].samples[0] * 2**15, [1, 2])
+    listener.wait_until(waits)
+    fifo.write_bytes(b"\x04\x00")
+    np.testing.assert_array_equal(listener.read(1)[0].samples[0] * 2**15, [4])
+    assert listener.source.dropped_bytes == 1
+    assert "left 1 bytes of an unfinished sample, dropped; 1 bytes so far" in caplog.text
+
+
+def test_a_writer_that_writes_nothing(fifo, listener):
+    """A writer that opens and closes changes nothing."""
+    listener.wait_until(waits)
+    with fifo.open("wb"):
+        pass
+    fifo.write_bytes(b"\x01\x00")
+    (block,) = listener.read(1)
+    assert (block.sample_index, block.discontinuity) == (0, False)
+    assert listener.source.capture().restarts == 0
+
+
+@pytest.mark.slow
+def test_a_fifo_that_is_made_again(fifo, listener):
+    """A FIFO that is removed and made again is found within its second."""
+    listener.wait_until(waits)
+    fifo.unlink()
+    listener.wait_until(lambda capture: "No such file" in capture.waiting_for)
+    os.mkfifo(fifo)
+    fifo.write_bytes(b"\x01\x00")
+    assert listener.read(1)[0].n_samples == 1
+
+
+def test_a_slow_reader_holds_the_writer_back(fifo):
+    """What does not fit waits in the writer: more than ring and pipe hold, and nothing is lost."""
+    listener = Listener(fifo, channels=2, select=(1,))
+    data = np.arange(400_000, dtype="<i2")
+    writer = threading.Thread(target=fifo.write_bytes, args=(data.tobytes(),))
+    writer.start()
+    writer.join(0.2)
+    assert writer.is_alive()
+    blocks = listener.read(200_000)
+    writer.join(10)
+    np.testing.assert_array_equal(
+        np.concatenate([block.samples[0] for block in blocks]) * 2**15, data[1::2]
+    )
+    assert not any(block.discontinuity for block in blocks)
+    listener.close()
+
+
+@pytest.mark.parametrize("state", ["no writer", "silent writer", "full ring"])
+def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
+    """Stopping waits for neither writer nor samples nor room, and leaves nothing open."""
+    n_open = n_descriptors()
+    listener = Listener(fifo)
+    writer = None
+    if state == "no writer":
+        listener.wait_until(waits)
+    else:
+        writer = os.open(fifo, os.O_WRONLY)
+        os.write(writer, bytes(2))
+        listener.wait_until(flows)
+    if state == "full ring":
+        while select.select([], [writer], [], 0.2)[1]:
+            os.write(writer, bytes(4096))
+    listener.close()
+    assert listener.ring.exhausted or state == "full ring"
+    assert listener.source.failure is None
+    if writer is not None:
+        os.close(writer)
+    assert n_descriptors() == n_open
+
+
+def test_a_fifo_that_breaks_is_a_failure(fifo, monkeypatch, collect):
+    """What the system refuses while reading ends the stream with its reason."""
+    source = FifoSource(str(fifo), 48000.0, 1, "s16le")
+    real_read = os.read
+
+    def read(fd, n):
+        if fd == source._fd:
+            raise OSError(5, "Input/output error")
+        return real_read(fd, n)
+
+    threading.Thread(target=fifo.write_bytes, args=(b"",)).start()
+    monkeypatch.setattr("spectrod.source.fifo.os.read", read)
+    with pytest.raises(InputError, match=r"mic.fifo: Input/output error"):
+        collect(source)

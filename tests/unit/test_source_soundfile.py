@@ -1,0 +1,210 @@
+"""Sound files: exact samples, once or in a loop, and one clear error for each kind of bad one."""
+
+import os
+import re
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError, InputError
+from spectrod.source import open_source
+
+
+@pytest.fixture
+def noise():
+    return np.random.default_rng(3).uniform(-1, 1, (70001, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "subtype", "tolerance"),
+    [("wav", "FLOAT", 0.0), ("wav", "PCM_24", 2**-23), ("flac", "PCM_16", 2**-15)],
+)
+def test_file_gives_its_exact_samples(tmp_path, noise, collect, suffix, subtype, tolerance):
+    """Every sample of every channel arrives once and in order, at full speed, past the ring."""
+    path = tmp_path / f"noise.{suffix}"
+    soundfile.write(path, noise, 44100, subtype=subtype)
+    source = open_source(SourceConfig(uri=str(path)), "full")
+    assert (source.fs, source.channels, source.n_samples) == (44100.0, 3, 70001)
+    ((index, samples, *_),) = collect(source, capacity=1 << 14)
+    assert index == 0
+    np.testing.assert_allclose(samples, noise.T, rtol=0, atol=tolerance)
+
+
+def write_wav(path, n=20000):
+    soundfile.write(path, np.linspace(-0.5, 0.5, n), 8000, subtype="PCM_16")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_bytes(b""), "empty file"),
+        (lambda path: path.write_text("not a sound"), "not a sound file: Format not recognised."),
+        (
+            lambda path: path.write_bytes(write_wav(path)[:20000]),
+            "truncated: 40000 bytes announced, 19956 found",
+        ),
+        (lambda path: path.write_bytes(write_wav(path, 0)), "holds no samples"),
+        (os.mkfifo, "not a regular file; raw samples from a pipe are read with pcm:"),
+        (lambda _: None, "No such file or directory"),
+    ],
+)
+def test_unusable_files(tmp_path, make, message):
+    """A file that is missing, empty, truncated or no sound is one clear error."""
+    path = tmp_path / "x.wav"
+    make(path)
+    with pytest.raises(InputError, match=re.escape(f"{path}: {message}")):
+        open_source(SourceConfig(uri=str(path)), "full")
+
+
+@pytest.mark.parametrize("format_", ["AIFF", "AU", "RF64", "W64", "WAVEX"])
+def test_truncated_files_of_other_formats(tmp_path, format_):
+    """Each format's own words for a file that is too short are understood."""
+    path = tmp_path / "x"
+    soundfile.write(path, np.linspace(-0.5, 0.5, 20000), 8000, "PCM_16", format=format_)
+    path.write_bytes(path.read_bytes()[:20000])
+    with pytest.raises(InputError, match=r"x: truncated: 4\d{4} bytes announced, (19|20)\d{3} f"):
+        open_source(SourceConfig(uri=str(path)), "full")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"), [(28, 999_999), (4, 40_044)], ids=["bytes a second", "size of the file"]
+)
+def test_a_header_may_be_wrong_where_no_sample_is_missing(tmp_path, collect, offset, value):
+    """Sizes and rates that many programs write wrongly do not make a whole file a truncated one."""
+    path = tmp_path / "x.wav"
+    data = bytearray(write_wav(path))
+    data[offset : offset + 4] = value.to_bytes(4, "little")
+    path.write_bytes(data)
+    ((_, samples, *_),) = collect(open_source(SourceConfig(uri=str(path)), "full"))
+    assert samples.shape == (1, 20000)
+
+
+def test_a_file_name_need_not_be_utf8(tmp_path):
+    """A name of any bytes is opened; its topic and description keep what messages can carry."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/x\xffy.wav")
+    write_wav(tmp_path / "z.wav")
+    (tmp_path / "z.wav").rename(path)
+    source = open_source(SourceConfig(uri=path), "full")
+    assert (source.name, source.n_samples) == ("x-y", 20000)
+    assert source.description.encode().endswith(
+        "/x\N{REPLACEMENT CHARACTER}y.wav (WAV, PCM_16)".encode()
+    )
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
+    """Where only decoding shows it, a truncated file is still an error, not a short recording."""
+    path = tmp_path / "x.flac"
+    soundfile.write(path, noise, 8000)
+    path.write_bytes(path.read_bytes()[:100_000])
+    with pytest.raises(InputError, match=r"damaged|truncated"):
+        collect(open_source(SourceConfig(uri=str(path), loop=loop), "full"))
+
+
+def test_wav_of_unknown_length_is_no_truncated_one(tmp_path, collect):
+    """Programs that write WAV to a pipe cannot know its length: such a file is read."""
+    path = tmp_path / "x.wav"
+    data = bytearray(write_wav(path))
+    data[4:8] = data[40:44] = b"\xff\xff\xff\xff"
+    path.write_bytes(data)
+    ((_, samples, *_),) = collect(open_source(SourceConfig(uri=str(path)), "full"))
+    assert samples.shape == (1, 20000)
+
+
+@pytest.mark.parametrize("key", ["samplerate", "channels"])
+def test_a_file_keeps_its_own_format(tmp_path, key):
+    """Asking for another rate or channel count than the file's is refused, not ignored."""
+    path = tmp_path / "x.wav"
+    write_wav(path)
+    with pytest.raises(ConfigError, match=rf"source\.{key}=5: .* and a file's own is used"):
+        open_source(SourceConfig(uri=str(path), **{key: 5}), "full")
+
+
+# ---- loops, pace, times
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
+@pytest.mark.parametrize("n", [1152, 10007])
+def test_a_loop_has_no_seam(tmp_path, collect, suffix, n):
+    """A looped file repeats to the sample, without a gap, whatever its length and coding."""
+    path = tmp_path / f"x.{suffix}"
+    soundfile.write(path, np.random.default_rng(1).uniform(-0.5, 0.5, (n, 2)), 48000)
+    once = soundfile.read(path, dtype="float32")[0].T
+    source = open_source(SourceConfig(uri=str(path), loop=True), "full")
+    assert source.n_samples is None
+    ((index, samples, *_),) = collect(source, n_samples=100_003, capacity=1 << 15)
+    assert index == 0
+    np.testing.assert_array_equal(samples, np.tile(once, 100_003 // n + 1)[:, :100_003])
+
+
+@pytest.mark.slow
+def test_a_loop_of_one_sample(tmp_path, collect):
+    """The shortest of files makes whole blocks all the same."""
+    path = tmp_path / "x.wav"
+    soundfile.write(path, [0.5], 48000)
+    source = open_source(SourceConfig(uri=str(path), loop=True), "full")
+    ((_, samples, *_),) = collect(source, n_samples=70_000)
+    np.testing.assert_array_equal(samples, np.full((1, 70_000), 0.5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("uri", ["x.wav", "pcm:x.raw", "signal:sine,1000,-20"])
+def test_the_settings_pace_files_and_signals(tmp_path, monkeypatch, collect, uri):
+    """At real-time pace no sample comes before its time; at full speed they do."""
+    monkeypatch.chdir(tmp_path)
+    soundfile.write("x.wav", np.zeros(4000), 8000, subtype="PCM_16")
+    (tmp_path / "x.raw").write_bytes(bytes(8000))
+    for pace, is_paced in (("realtime", True), ("full", False)):
+        source = open_source(SourceConfig(uri=uri, samplerate=8000, pace=pace))
+        start_s = time.monotonic()
+        collect(source, n_samples=4000)
+        assert (time.monotonic() - start_s >= 0.5) == is_paced
+
+
+@pytest.mark.parametrize(("loop", "start_ns"), [(False, 1777609800 * 10**9), (True, None)])
+def test_times_are_the_recordings(tmp_path, collect, caplog, loop, start_ns):
+    """UTC is what the name says, and says so in the log; a loop has no time but that of playing."""
+    caplog.set_level("INFO")
+    path = tmp_path / "20260501_043000.wav"
+    write_wav(path)
+    source = open_source(SourceConfig(uri=str(path), loop=loop), "full")
+    before_ns = time.time_ns()
+    ((_, _, _, utc_ns),) = collect(source, n_samples=20000)
+    if start_ns is None:
+        assert before_ns <= utc_ns <= time.time_ns()
+    else:
+        assert utc_ns == start_ns
+        assert f"{path} begins at 2026-05-01T04:30:00+00:00, says its name, which" in caplog.text
+
+
+# ---- channels
+
+
+@pytest.mark.parametrize("select", [(2,), (2, 0), (0, 1, 2), ()])
+def test_channels_are_selected_in_the_order_asked_for(tmp_path, noise, collect, select):
+    """A selection delivers those channels alone, in its order; none takes all."""
+    path = tmp_path / "x.wav"
+    soundfile.write(path, noise, 8000, subtype="FLOAT")
+    source = open_source(SourceConfig(uri=str(path), select=select), "full")
+    ((_, samples, *_),) = collect(source)
+    assert source.channels == len(samples)
+    np.testing.assert_array_equal(samples, noise.T[list(select or (0, 1, 2))])
+
+
+@pytest.mark.parametrize(
+    ("channels", "select", "message"),
+    [
+        (3, (0, 3), "source.select=3: the source has channels 0 to 2"),
+        (1, (1,), "source.select=1: the source has channel 0 alone"),
+        (2, (1, 0, 1), "source.select=1: must not come twice"),
+    ],
+)
+def test_selections_that_cannot_be(channels, select, message):
+    """A channel that is not there, or asked for twice, is named."""
+    settings = SourceConfig(uri="signal:sine,1000,-20", channels=channels, select=select)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        open_source(settings, "full")
