@@ -15,6 +15,10 @@ class CaptureStats:
     """Why no samples come, for a person; empty while they do."""
     restarts: int = 0
     """Times that the capture broke off and was begun again."""
+    attempts: int = 0
+    """Times that it was tried to begin, or to begin again, with whatever success."""
+    overruns: int = 0
+    """Times that the ring between the capture's process and ours was overwritten before we read."""
     suspected: int = 0
     """Losses that no flag told of, found by counting samples against the clock."""
     suspected_samples: int = 0
@@ -38,12 +42,13 @@ class Stats:
 
     state: State
     source: str
-    """Name and kind of the source, for a person."""
+    """Kind of the source and what it is, for a person."""
     engine: str
     """What computes the spectra, for example ``opencl:PoCL/AMD EPYC`` or ``numpy``."""
     fs: float
-    """Sample rate [Hz]."""
+    """Sample rate [Hz]; 0 while the source was never there."""
     channels: int
+    """That are analysed; 0 while the source was never there."""
     samples: int
     """Samples a channel that the source has written to the ring, lost ones included."""
     frames: int
@@ -53,7 +58,7 @@ class Stats:
     overflows: int
     """Blocks that arrived with the sound system's overflow flag."""
     overruns: int
-    """Times the ring was overwritten before it was read."""
+    """Times one of our rings was overwritten before it was read."""
     dropped: int
     """Frames that a sink dropped because its queue was full."""
     gaps: int
@@ -68,4 +73,8 @@ class Stats:
     checks: tuple[str, ...] = ()
     """What is odd about the samples now, such as ``silent: 0``; see ``spectrod.source.checks``."""
     clipped_samples: int = 0
-    """Samples at full scale, over all channels."""
+    """Samples at full scale in runs of three or more, over all channels."""
+    name: str = ""
+    """What topics call the source."""
+    heartbeats: int = 0
+    """Signs of life handed to ZeroMQ."""
