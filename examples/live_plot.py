@@ -41,10 +41,14 @@ def update(_: int) -> None:
         if not unit.startswith("dB"):
             values = 10 * np.log10(np.maximum(values, 1e-20))
             unit = f"dB re {unit}"
-        f = np.arange(len(values)) * h["fs"] / h["nfft"]
+        f = (h["first_bin"] + np.arange(len(values))) * h["fs"] / h["nfft"]
         if topic not in lines:
             (lines[topic],) = axes.plot(f[1:], values[1:], linewidth=0.8, label=topic)
-            axes.set(xlim=(max(20, f[1]), f[-1]), ylim=(-140, 0), ylabel=f"Level [{unit}]")
+            if f[0] < 0:  # of I/Q, two-sided
+                axes.set(xscale="linear", xlim=(f[0], f[-1]))
+            else:
+                axes.set(xlim=(max(20, f[1]), f[-1]))
+            axes.set(ylim=(-140, 0), ylabel=f"Level [{unit}]")
             axes.legend(loc="upper right")
         lines[topic].set_data(f[1:], values[1:])
         axes.set_title(f"{h['fs']:g} Hz  {h['window']} {h['win_length']}  seq {h['seq']}")

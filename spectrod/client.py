@@ -85,8 +85,10 @@ class Subscription:
         Messages lost so far, over all topics.
     meta : dict of str to Meta
         The last description of each topic, by the topic of its spectra.
+    heartbeats : dict of str to HeartbeatHeader
+        The last sign of life of each source, by the source's name.
     heartbeat : HeartbeatHeader or None
-        The last sign of life.
+        The last of them all.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Subscription:
         self._last_message_s = -math.inf
         self.missed = 0
         self.meta: dict[str, Meta] = {}
+        self.heartbeats: dict[str, HeartbeatHeader] = {}
         self.heartbeat: HeartbeatHeader | None = None
 
     def _connect(self, prefix: str) -> None:
@@ -117,16 +120,18 @@ class Subscription:
         self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
         self._socket.setsockopt(zmq.IPV6, self._endpoint.is_ipv6)
         narrower = prefix.removeprefix("spec/") if prefix.startswith("spec/") else ""
-        for wanted in ("meta/" + narrower, "hb/", prefix):
+        source, slash, _ = narrower.partition("/")
+        for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
             self._socket.subscribe(wanted)
         self._socket.connect(self._endpoint.text)
 
     @property
     def alive(self) -> bool:
-        """Whether the daemon has said something lately, and not goodbye."""
+        """Whether the daemon has said something lately, and not goodbye of every source."""
         if not self._socket.closed and self._socket.poll(0):
             return True
-        said_goodbye = self.heartbeat is not None and self.heartbeat.state in _ENDED
+        states = {beat.state for beat in self.heartbeats.values()}
+        said_goodbye = bool(states) and states.issubset(_ENDED)
         return self.silence_s < SILENCE_S and not said_goodbye
 
     @property
@@ -217,7 +222,7 @@ class Subscription:
             case Meta():
                 self.meta["spec/" + message.topic.removeprefix("meta/")] = message
             case Heartbeat():
-                self.heartbeat = message.header
+                self.heartbeat = self.heartbeats[message.source] = message.header
             case Frame():
                 self.missed += missed
                 if missed or restarted:
@@ -239,5 +244,7 @@ class Subscription:
     def _why_nothing(self) -> str:
         name, wait = self._endpoint.text, f"within {self._timeout_s:g} s"
         if self.alive and self.heartbeat is not None:
-            return f"{name}: the daemon is {self.heartbeat.state} but sent no spectrum {wait}"
+            why = self.heartbeat.waiting_for
+            state = f"{self.heartbeat.state} ({why})" if why else self.heartbeat.state
+            return f"{name}: the daemon is {state} but sent no spectrum {wait}"
         return f"{name}: nothing came {wait}; is the daemon running there?"

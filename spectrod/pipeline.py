@@ -1,21 +1,20 @@
-"""Source -> ring -> analysis -> sinks: the one place where the stages are wired together."""
+"""Source -> ring -> analysis -> sinks: the one place where one source's stages are wired."""
 
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.engine import Engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.config import Config
 from spectrod.errors import InputError, InternalError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
-from spectrod.source import Source, open_source
-from spectrod.stats import State, Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.source import Source
+from spectrod.stats import CaptureStats, State, Stats
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
-from spectrod.wire.publisher import Publisher
 
 _log = logging.getLogger(__name__)
 
@@ -26,34 +25,6 @@ _READ_SAMPLES = 1 << 16
 _READ_BYTES = 1 << 22
 
 
-def build_daemon(config: Config) -> "Pipeline":
-    """Make the daemon's pipeline: source, engine, publisher; nothing is started.
-
-    Raises
-    ------
-    SpectrodError
-        Of the part that cannot be made.
-    """
-    source = open_source(config.source, pace="realtime")
-    spec = config.analysis.spec(source.fs, source.channels)
-    progress = Wakeup()
-    publisher = Publisher(
-        config.publish.endpoints,
-        source.name,
-        device=source.description,
-        insecure=config.publish.insecure,
-        queue_frames=config.publish.queue_frames,
-        high_water_mark=config.publish.high_water_mark,
-        overflows=lambda: pipeline.ring.overflows,
-        progress=progress,
-    )
-    engine = open_engine(config.engine.engine, config.engine.device)
-    pipeline = Pipeline(
-        source, spec, engine, publisher=publisher, progress=progress, on_nonfinite="gap"
-    )
-    return pipeline
-
-
 class Sink(Protocol):
     """What takes spectra; called by the analysis thread, so it must not block for long."""
 
@@ -61,11 +32,26 @@ class Sink(Protocol):
         """Take a batch; it must not be changed afterwards."""
 
 
+class Checks(Protocol):
+    """What looks at samples and only reports: ``spectrod.source.checks``."""
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """What is odd now."""
+
+    @property
+    def clipped_samples(self) -> int:
+        """Samples at full scale in runs of three or more, over all channels."""
+
+    def look(self, samples: Float32Array) -> list[str]:
+        """Take (channels, n) samples [FS]; return lines for the log: what begins, what ends."""
+
+
 class Pipeline:
     """A source, its ring, its analysis and what becomes of the spectra.
 
     Constructing opens nothing; ``start`` starts every part, ``stop`` stops them in reverse order.
-    The source has a thread of its own (or PortAudio's), the analysis one, the publisher one.
+    The source has a thread or a process of its own, the analysis a thread.
 
     Parameters
     ----------
@@ -77,14 +63,16 @@ class Pipeline:
         What computes; the pipeline's from here on, closed by ``stop``.
     sinks : sequence of Sink
         Called for each batch, in order, by the analysis thread.
-    publisher : Publisher, optional
-        The sink that has a thread to start and stop.
     progress : Wakeup, optional
-        Set when the pipeline has finished or failed; share the publisher's to hear of both.
+        Set when the pipeline has finished or failed.
     max_samples : int, optional
         Samples a channel after which the source counts as ended.
     on_nonfinite : {"raise", "gap"}
         Whether samples that are not finite end the stream or interrupt it.
+    checks : Checks, optional
+        Looks at all samples, for what is odd about them; what it finds is logged.
+    on_end : callable
+        Called by the analysis thread when the pipeline has finished or failed, not when stopped.
     """
 
     def __init__(  # noqa: PLR0913 - it is the place where everything meets
@@ -94,39 +82,40 @@ class Pipeline:
         engine: Engine,
         *,
         sinks: Sequence[Sink] = (),
-        publisher: Publisher | None = None,
         progress: Wakeup | None = None,
         max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
+        checks: Checks | None = None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self.source, self.engine, self.publisher = source, engine, publisher
-        self._sinks = [*sinks, *([publisher] if publisher else [])]
+        self.source, self.engine = source, engine
+        self._sinks = tuple(sinks)
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self._max_samples = max_samples
+        self._checks = checks
+        self._on_end = on_end
         self._frames = 0
         self._state: State = "starting"
-        self._failure: SpectrodError | None = None
+        self.failure: SpectrodError | None = None
         self._stopping = False
         self._done = False
         self.progress = progress or Wakeup()
         capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
         self.ring = SampleRing(spec.fs, spec.channels, capacity)
         self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * spec.channels))
-        self._stream = self._make_stream(spec)
+        self._stream = self.prepare(spec)
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
 
     def start(self) -> None:
-        """Start publisher, analysis and source; raises the SpectrodError of what cannot start."""
-        if self.publisher:
-            self.publisher.start()
+        """Start analysis and source; raises the SpectrodError of what cannot start."""
         self._state = "running"
         self._thread.start()
         self.source.start(self.ring)
 
     def stop(self) -> None:
-        """Stop source, analysis and publisher; what is queued goes out first. Idempotent."""
+        """Stop source and analysis; what has been read goes to the sinks first. Idempotent."""
         if self._done:
             return
         self._done = True
@@ -135,11 +124,9 @@ class Pipeline:
         self.ring.close()
         if self._thread.is_alive():
             self._thread.join()
-        if self.publisher:
-            self.publisher.stop()
         self.engine.close()
         self.ring.release()
-        if self._state == "running":
+        if self._state == "starting":
             self._state = "stopped"
 
     def end(self) -> None:
@@ -154,14 +141,19 @@ class Pipeline:
         ConfigError, UnavailableError
             If the engine cannot do it, or there is no memory for it; the old analysis goes on.
         """
-        self._next_stream.append(self._make_stream(spec))
+        self.change_to(self.prepare(spec))
 
-    def _make_stream(self, spec: SpectrumSpec) -> FrameStream:
+    def prepare(self, spec: SpectrumSpec) -> FrameStream:
+        """Make an analysis that ``change_to`` will take; raises as ``reconfigure``."""
         # Frames wait for a batch to fill only while more samples are there to be read.
         try:
             return FrameStream(spec, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
         except MemoryError as error:
             raise _no_memory(spec, error) from error
+
+    def change_to(self, stream: FrameStream) -> None:
+        """Go on with an analysis that was prepared, from the next block on."""
+        self._next_stream.append(stream)
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -170,62 +162,71 @@ class Pipeline:
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will come: all frames have gone to the sinks, or a part failed."""
-        return self._state in ("finished", "failed") or self._publisher_failure is not None
-
-    @property
-    def _publisher_failure(self) -> Exception | None:
-        return self.publisher.failure if self.publisher else None
+        """True when nothing more will come: all has gone to the sinks, or it ended early."""
+        return self._state in ("finished", "failed", "stopped")
 
     def raise_failure(self) -> None:
         """Raise what ended the pipeline, if it failed."""
-        failure = self._failure or self._publisher_failure
-        if isinstance(failure, SpectrodError):
-            raise failure
-        if failure is not None:
-            raise InternalError(f"publisher: {failure!r}; please report this") from failure
+        if self.failure is not None:
+            raise self.failure
 
     def stats(self) -> Stats:
-        """Take a snapshot of the counters."""
-        publisher = self.publisher
+        """Take a snapshot of the counters; any thread may call it."""
+        capture, checks = self.source.capture(), self._checks
         return Stats(
-            state=self._state,
+            state=self._state_with(capture),
             source=self.source.description,
             engine=self._stream.engine.name,
             fs=self.source.fs,
             channels=self.source.channels,
             samples=self.ring.written,
             frames=self._frames,
-            messages=publisher.messages if publisher else 0,
+            messages=0,
             overflows=self.ring.overflows,
-            overruns=self.ring.overruns,
-            dropped=publisher.dropped if publisher else 0,
+            overruns=self.ring.overruns + capture.overruns,
+            dropped=0,
             gaps=self._stream.gaps,
             gap_samples=self._stream.gap_samples,
             ring_peak=self.ring.peak_fill,
             engine_failures=self._stream.engine_failures,
+            capture=capture,
+            checks=checks.active if checks else (),
+            clipped_samples=checks.clipped_samples if checks else 0,
+            name=self.source.name,
         )
+
+    def _state_with(self, capture: CaptureStats) -> State:
+        if self._state != "running":
+            return self._state
+        if capture.waiting_for:
+            return "waiting"
+        return "running" if self._frames else "starting"
 
     # ---- the analysis thread
 
     def _run(self) -> None:
         try:
             self._analyse()
-            self._failure = self._failure or self.source.failure
+            self.failure = self.source.failure
         except InputError as error:
-            self._failure = InputError(f"{self.source.description}: {error}")
+            self.failure = InputError(f"{self.source.description}: {error}")
         except SpectrodError as error:
-            self._failure = error
+            self.failure = error
         except MemoryError as error:
-            self._failure = _no_memory(self.spec, error)
+            self.failure = _no_memory(self.spec, error)
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must reach the main thread, not be lost here.
             _log.exception("analysis failed")
-            self._failure = InternalError(f"analysis failed: {error!r}; please report this")
-        self._state = "failed" if self._failure else "finished"
-        if self.publisher:
-            self.publisher.state = self._state  # its last heartbeat tells subscribers
+            self.failure = InternalError(f"analysis failed: {error!r}; please report this")
+        self._state = self._last_state()
+        if self._state != "stopped":
+            self._on_end()
         self.progress.set()
+
+    def _last_state(self) -> State:
+        if self.failure:
+            return "failed"
+        return "stopped" if self._done else "finished"
 
     def _analyse(self) -> None:
         n_left, n_max = self._max_samples, self._read_samples
@@ -239,8 +240,14 @@ class Pipeline:
             if n_left is not None:
                 n_left = max(0, n_left - block.lost_samples - block.n_samples)
             self._take_new_stream()
+            self._check(block)
             self._hand_on(self._stream.push(block))
         self._hand_on(self._stream.flush())
+
+    def _check(self, block: Block) -> None:
+        if self._checks:
+            for line in self._checks.look(block.samples):
+                _log.warning("%s: %s", self.source.name, line)
 
     def _take_new_stream(self) -> None:
         if self._next_stream:

@@ -15,7 +15,6 @@ from spectrod.pipeline import Pipeline
 from spectrod.source.signal import SignalSource
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
-from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
 
 FS = 48_000.0
@@ -120,16 +119,18 @@ def _message(engine: Engine) -> Check:
     """Go the whole way: test signal, ring, engine, publisher, ZeroMQ, subscriber."""
     source = SignalSource(f"sine,{TONE_HZ:g},{TONE_DBFS:g}", FS, 1, "realtime")
     spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
-    progress = Wakeup()
-    publisher = Publisher(["tcp://127.0.0.1:*"], source.name, progress=progress)
-    pipeline = Pipeline(source, spec, engine, publisher=publisher, progress=progress)
+    publisher = Publisher(["tcp://127.0.0.1:*"])
+    feed = publisher.feed(source.name, lambda: pipeline.stats())  # noqa: PLW0108 - made below
+    pipeline = Pipeline(source, spec, engine, sinks=[feed])
     began_s = time.monotonic()
-    pipeline.start()
+    publisher.start()
     try:
+        pipeline.start()
         with client.subscribe(publisher.endpoints[0], timeout_s=_MESSAGE_TIMEOUT_S) as frames:
             frame = next(frames)
     finally:
         pipeline.stop()
+        publisher.stop()
     peak = int(frame.values.argmax())
     level, frequency_hz = float(frame.values[peak]), float(frame.f[peak])
     return Check(

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from logging.handlers import MemoryHandler
@@ -16,9 +16,9 @@ import msgspec
 import spectrod
 from spectrod import config
 from spectrod.cli import options
-from spectrod.config import Config
+from spectrod.config import AnalysisConfig, Config, SourceTable
+from spectrod.daemon import Daemon, Member, build_daemon
 from spectrod.errors import DeviceError
-from spectrod.pipeline import Pipeline, build_daemon
 from spectrod.service import (
     Notifier,
     Signals,
@@ -37,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     options.add_config(parser)
     parser.add_argument(
-        "--source", metavar="SRC", help="sound file, -, signal:KIND,..., soundcard[:NAME], auto"
+        "--source",
+        metavar="SRC",
+        help="sound file, -, signal:KIND,..., soundcard[:NAME], auto; replaces all that the "
+        "configuration names",
     )
     parser.add_argument("--name", help="the source's name in topics")
     parser.add_argument(
@@ -78,21 +81,24 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, signals: Signals) -> int:
     flags = options.flags(args)
-    settings = config.load(args.config, flags)
+    notes: list[str] = []
+    settings = config.load(args.config, flags, notes.append)
     configure_logging(settings.log.level, settings.log.style)
+    for note in notes:
+        _log.warning("%s", note)
     notifier = Notifier()
     show = _choose_show(args.show)
-    pipeline = build_daemon(settings)
+    daemon = build_daemon(settings)
     try:
-        pipeline.start()
+        daemon.start()
     except BaseException:
-        pipeline.stop()
+        daemon.stop()
         raise
-    _announce(pipeline)
-    reload = _Reload(pipeline, settings, lambda: config.load(args.config, flags))
+    _announce(daemon)
+    reload = _Reload(daemon, settings, lambda: config.load(args.config, flags))
     on_tick = _print_status if show == "status" else None
-    with _live_view(pipeline) if show == "live" else nullcontext():
-        return serve(pipeline, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
+    with _live_view(daemon) if show == "live" else nullcontext():
+        return serve(daemon, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
 
 
 def _choose_show(wanted: str) -> str:
@@ -103,43 +109,65 @@ def _choose_show(wanted: str) -> str:
     return wanted
 
 
-def _announce(pipeline: Pipeline) -> None:
-    assert pipeline.publisher is not None
-    endpoint, *others = pipeline.publisher.endpoints
-    _log.info("spectrod %s, engine %s", spectrod.__version__, pipeline.engine.name)
-    _log.info("source: %s, %g Hz", pipeline.source.description, pipeline.source.fs)
+def _announce(daemon: Daemon) -> None:
+    endpoint, *others = daemon.publisher.endpoints
+    _log.info("spectrod %s", spectrod.__version__)
+    for member in daemon.members:
+        _log.info("source %s: %s", member.name, _description(member))
     _log.info("publishing at %s", ", ".join([endpoint, *others]))
     _log.info("watch it: spectrod view %s", endpoint)
 
 
-def _print_status(stats: Stats) -> None:
+def _description(member: Member) -> str:
+    pipeline = member.pipeline
+    if pipeline is None:
+        return "not there yet"
+    source = pipeline.source
+    return f"{source.description}, {source.fs:g} Hz, engine {pipeline.engine.name}"
+
+
+def _print_status(stats: Sequence[Stats]) -> None:
     write_line(status_line(stats), sys.stdout)
 
 
 class _Reload:
     """Applies what can change while running, and says what cannot."""
 
-    def __init__(self, pipeline: Pipeline, settings: Config, load: Callable[[], Config]) -> None:
-        self._pipeline, self._settings, self._load = pipeline, settings, load
+    def __init__(self, daemon: Daemon, settings: Config, load: Callable[[], Config]) -> None:
+        self._daemon, self._settings, self._load = daemon, settings, load
 
     def __call__(self) -> list[str]:
         new = self._load()
         changed = config.changed_keys(self._settings, new)
-        live = [key for key in changed if key.startswith("analysis.") or key == "log.level"]
-        if any(key.startswith("analysis.") for key in live):
-            source = self._pipeline.source
-            self._pipeline.reconfigure(new.analysis.spec(source.fs, source.channels))
-        logging.getLogger().setLevel(new.log.level.upper())
-        # What was not applied stays in the old settings, so that the next reload names it again.
-        log = msgspec.structs.replace(self._settings.log, level=new.log.level)
-        self._settings = msgspec.structs.replace(self._settings, analysis=new.analysis, log=log)
+        live = [key for key in changed if config.is_live(key)]
+        self._apply(new)
         lines = [f"applied {key}" for key in live]
         lines += [f"{key} needs a restart" for key in changed if key not in live]
         return lines or ["nothing has changed"]
 
+    def _apply(self, new: Config) -> None:
+        old = self._settings
+        sources = tuple(_with_analysis(source, _analysis(source, new)) for source in old.sources)
+        log = msgspec.structs.replace(old.log, level=new.log.level)
+        # What is not applied stays as it was, so that the next reload names it again.
+        settings = msgspec.structs.replace(old, analysis=new.analysis, log=log, sources=sources)
+        self._daemon.reconfigure([source.analysis for source in settings.all_sources])
+        logging.getLogger().setLevel(new.log.level.upper())
+        self._settings = settings
+
+
+def _analysis(source: SourceTable, new: Config) -> AnalysisConfig:
+    """Find what a new configuration wants computed of a source; as before, if it has none."""
+    by_name = {table.name: table.analysis for table in new.sources}
+    return by_name.get(source.name, source.analysis)
+
+
+def _with_analysis(source: SourceTable, analysis: AnalysisConfig) -> SourceTable:
+    return msgspec.structs.replace(source, analysis=analysis)
+
 
 @contextmanager
-def _live_view(pipeline: Pipeline) -> Iterator[None]:
+def _live_view(daemon: Daemon) -> Iterator[None]:
     """Show our own messages in the terminal, as any subscriber would see them.
 
     Log lines wait until the terminal is given back. The view's end (q) ends the daemon, and so
@@ -147,8 +175,7 @@ def _live_view(pipeline: Pipeline) -> Iterator[None]:
     """
     from spectrod.view.terminal import view  # noqa: PLC0415 - no need to load it otherwise
 
-    assert pipeline.publisher is not None
-    endpoint = pipeline.publisher.endpoints[0]
+    endpoint = daemon.publisher.endpoints[0]
     stop = threading.Event()
 
     def end_daemon(_: Future[None]) -> None:

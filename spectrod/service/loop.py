@@ -6,12 +6,14 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from spectrod.errors import SpectrodError
 from spectrod.service.notify import Notifier
+from spectrod.service.progress import ProgressWatch, is_up
+from spectrod.service.status import status_line
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 
@@ -22,50 +24,40 @@ _STDERR_FD = 2
 _log = logging.getLogger(__name__)
 
 
-class Pipeline(Protocol):
-    """What ``serve`` needs of a started pipeline."""
+class Daemon(Protocol):
+    """What ``serve`` needs of a started daemon."""
 
     @property
     def progress(self) -> Wakeup:
-        """Set when the first message is out, when the pipeline finished and when it failed."""
+        """Set when a first message is out, a source is waited for, and something has ended."""
 
     @property
     def finished(self) -> bool:
-        """True once the source has ended and all of it is analysed, or a part has failed."""
+        """True once all sources have ended and all of them is analysed, or a part has failed."""
 
-    def stats(self) -> Stats:
-        """Return the counters as they are now."""
+    def stats(self) -> Sequence[Stats]:
+        """Return the counters of each source as they are now."""
 
     def raise_failure(self) -> None:
-        """Raise the SpectrodError that ended the pipeline, if one did."""
+        """Raise the SpectrodError that ended the daemon, if one did."""
 
     def stop(self) -> None:
         """Stop all threads and processes; a second call does nothing."""
 
 
-def status_line(stats: Stats) -> str:
-    """Say in one line what the pipeline does and what it lost."""
-    return (
-        f"{stats.state}: {stats.source}, {stats.fs:g} Hz x {stats.channels}, {stats.engine}; "
-        f"{stats.frames} frames, {stats.messages} messages; {stats.overflows} overflows, "
-        f"{stats.overruns} overruns, {stats.dropped} dropped, {stats.gaps} gaps, "
-        f"{stats.engine_failures} engine failures"
-    )
-
-
 def serve(
-    pipeline: Pipeline,
+    daemon: Daemon,
     *,
     signals: "Signals",
     reload: Callable[[], list[str]],
     notifier: Notifier,
-    on_tick: Callable[[Stats], None] | None = None,
+    on_tick: Callable[[Sequence[Stats]], None] | None = None,
 ) -> int:
-    """Run until a signal, the source's end or a failure; then stop the pipeline.
+    """Run until a signal, the end of all sources or a failure; then stop the daemon.
 
     Parameters
     ----------
-    pipeline : Pipeline
+    daemon : Daemon
         Started; this function stops it, whatever happens.
     signals : Signals
         From ``caught_signals``; what has arrived before the call counts too.
@@ -73,44 +65,44 @@ def serve(
         Called on SIGHUP; returns lines for the log: what was applied and what needs a restart. If
         it raises a SpectrodError, that is logged and nothing has changed.
     notifier : Notifier
-        Hears READY=1 once the first message is out, RELOADING=1 to READY=1 around a reload,
-        STATUS once a second, WATCHDOG=1 as the notes say, STOPPING=1.
+        Hears READY=1 once the first message of every source is out that is not waited for,
+        RELOADING=1 to READY=1 around a reload, STATUS once a second, WATCHDOG=1 as the notes say,
+        STOPPING=1.
     on_tick : callable, optional
         Called with the counters once a second, on this thread.
 
     Returns
     -------
     exit_code : int
-        0 on SIGTERM or when the source has ended, 130 on SIGINT.
+        0 on SIGTERM or when all sources have ended, 130 on SIGINT.
 
     Raises
     ------
     SpectrodError
-        What ended the pipeline, from ``pipeline.raise_failure``.
+        What ended the daemon, from ``daemon.raise_failure``.
 
     Notes
     -----
-    Watchdog: WATCHDOG=1 is sent when samples, frames *and* messages have all advanced since it was
-    last sent, so any stage that stands still ends the pings. There is no exception: a source that
-    is silent for longer than the manager's limit counts as stuck, and so does a hop longer than it.
+    Watchdog: WATCHDOG=1 is sent when every source has got on since it was last sent, see
+    ``ProgressWatch``.
 
     A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
     on standard error and exit code 1.
     """
     try:
-        return _Loop(pipeline, reload, notifier, on_tick).run(signals)
+        return _Loop(daemon, reload, notifier, on_tick).run(signals)
     except SpectrodError as error:
         notifier.status(f"failed: {error}")
         raise
     finally:
         notifier.stopping()
-        _stop_in_time(pipeline)
+        _stop_in_time(daemon)
 
 
-def _stop_in_time(pipeline: Pipeline) -> None:
+def _stop_in_time(daemon: Daemon) -> None:
     faulthandler.dump_traceback_later(_STOP_LIMIT_S, exit=True, file=_STDERR_FD)
     try:
-        pipeline.stop()
+        daemon.stop()
     finally:
         faulthandler.cancel_dump_traceback_later()
 
@@ -183,17 +175,17 @@ class _Loop:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        daemon: Daemon,
         reload: Callable[[], list[str]],
         notifier: Notifier,
-        on_tick: Callable[[Stats], None] | None,
+        on_tick: Callable[[Sequence[Stats]], None] | None,
     ) -> None:
-        self._pipeline = pipeline
+        self._daemon = daemon
         self._reload = reload
         self._notifier = notifier
         self._on_tick = on_tick
         self._is_ready = False
-        self._pinged_at = (0, 0, 0)
+        self._progress_watch = ProgressWatch()
         self._tick = _Every(_TICK_S)
         # Four looks in the manager's period leave time for one that comes just too early.
         self._watch = _Every(min(_TICK_S, (notifier.watchdog_s or _TICK_S) / 4))
@@ -201,7 +193,7 @@ class _Loop:
     def run(self, signals: Signals) -> int:
         poll = select.poll()
         poll.register(signals, select.POLLIN)
-        poll.register(self._pipeline.progress, select.POLLIN)
+        poll.register(self._daemon.progress, select.POLLIN)
         while True:
             poll.poll(self._wait_ms())
             # Of each once: one reload does for all that were asked for meanwhile.
@@ -212,7 +204,7 @@ class _Loop:
                 if number == signal.SIGHUP:
                     self._read_configuration()
             if self._look():
-                _log.info("the source has ended: stopping")
+                _log.info("all sources have ended: stopping")
                 return 0
 
     def _wait_ms(self) -> float:
@@ -220,34 +212,28 @@ class _Loop:
         return max(0.0, due_s - time.monotonic()) * 1e3
 
     def _look(self) -> bool:
-        """Report on the pipeline, and say whether it has finished."""
+        """Report on the daemon, and say whether it has finished."""
         # The order matters: clear before reading, or what happens in between is slept over; and
         # finished before the failure, or one that comes in between passes for the source's end.
-        self._pipeline.progress.clear()
-        finished = self._pipeline.finished
-        self._pipeline.raise_failure()
-        stats = self._pipeline.stats()
+        self._daemon.progress.clear()
+        finished = self._daemon.finished
+        self._daemon.raise_failure()
+        stats = self._daemon.stats()
         self._announce(stats, time.monotonic())
         return finished
 
-    def _announce(self, stats: Stats, now_s: float) -> None:
-        if not self._is_ready and stats.messages:
+    def _announce(self, stats: Sequence[Stats], now_s: float) -> None:
+        if not self._is_ready and is_up(stats):
             self._is_ready = True
             self._notifier.status(status_line(stats))
             self._notifier.ready()
-            _log.info("ready: the first message is out")
-        if self._watch.has_passed(now_s):
-            self._ping(stats)
+            _log.info("ready: %s", _what_is_ready(stats))
+        if self._watch.has_passed(now_s) and self._progress_watch.has_advanced(stats):
+            self._notifier.watchdog()
         if self._tick.has_passed(now_s):
             self._notifier.status(status_line(stats))
             if self._on_tick:
                 self._on_tick(stats)
-
-    def _ping(self, stats: Stats) -> None:
-        now_at = (stats.samples, stats.frames, stats.messages)
-        if all(now > then for now, then in zip(now_at, self._pinged_at, strict=True)):
-            self._notifier.watchdog()
-            self._pinged_at = now_at
 
     def _read_configuration(self) -> None:
         # READY=1 ends a reload, but before the first message it would be untrue.
@@ -260,3 +246,9 @@ class _Loop:
             _log.error("reload refused, nothing has changed: %s", error)
         if self._is_ready:
             self._notifier.ready()
+
+
+def _what_is_ready(stats: Sequence[Stats]) -> str:
+    awaited = ", ".join(one.name for one in stats if one.state == "waiting")
+    sent = "the first message is out" if any(one.messages for one in stats) else ""
+    return "; ".join(filter(None, (sent, awaited and f"waiting for {awaited}")))

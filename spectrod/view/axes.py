@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from spectrod.units import Float64Array
 
 _LOWEST_HZ = 20.0
-_TICKS_HZ = [k * 10**e for e in range(-1, 7) for k in (1, 2, 5)]
+_TICKS_HZ = [k * 10.0**e for e in range(-1, 7) for k in (1, 2, 5)]
+_TICK_COLUMNS = 8  # of a linear axis, for a label and the space beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,15 @@ def level_range(unit: str) -> LevelRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrequencyAxis:
-    """A logarithmic axis of columns over a spectrum's bins; made by ``frequency_axis``."""
+    """An axis of columns over a spectrum's bins; made by ``frequency_axis``."""
 
     lowest_hz: float
     highest_hz: float
     columns: int
     bounds: NDArray[np.int64]
-    """First and last-plus-one bin of each column, flat, shape (2 * columns,)."""
+    """First and last-plus-one value of each column, flat, shape (2 * columns,)."""
+    is_linear: bool = False
+    """Else logarithmic."""
 
     def reduce(self, levels: Float64Array) -> Float64Array:
         """Take each column's highest bin, so that no tone hides; shape (columns,) [as levels]."""
@@ -48,19 +51,35 @@ class FrequencyAxis:
 
     def column(self, frequency_hz: float) -> int:
         """Column in which a frequency lies."""
+        position = int(self._fraction(frequency_hz) * self.columns)
+        return min(self.columns - 1, max(0, position))
+
+    def _fraction(self, frequency_hz: float) -> float:
+        if self.is_linear:
+            return (frequency_hz - self.lowest_hz) / (self.highest_hz - self.lowest_hz)
         octaves = math.log2(self.highest_hz / self.lowest_hz)
-        position = math.log2(frequency_hz / self.lowest_hz) / octaves * self.columns
-        return min(self.columns - 1, max(0, int(position)))
+        return math.log2(frequency_hz / self.lowest_hz) / octaves
 
     def ticks(self) -> list[tuple[int, str]]:
-        """Columns and labels of the 1-2-5 frequencies in range."""
-        inside = [f for f in _TICKS_HZ if self.lowest_hz <= f <= self.highest_hz]
+        """Columns and labels of round frequencies in range."""
+        round_hz = self._multiples() if self.is_linear else _TICKS_HZ
+        inside = [f for f in round_hz if self.lowest_hz <= f <= self.highest_hz]
         return [(self.column(f), _short_hz(f)) for f in inside]
+
+    def _multiples(self) -> list[float]:
+        """Multiples of the smallest 1-2-5 step that leaves labels their room, 0 Hz among them."""
+        span_hz, most = self.highest_hz - self.lowest_hz, max(2, self.columns // _TICK_COLUMNS)
+        step = next((s for s in _TICKS_HZ if span_hz <= s * most), _TICKS_HZ[-1])
+        n = int(self.highest_hz / step)
+        return [k * step for k in range(-n, n + 1)]
 
 
 @lru_cache(maxsize=4)
-def frequency_axis(fs: float, nfft: int, columns: int) -> FrequencyAxis:
-    """Lay a logarithmic axis from 20 Hz, or the first bin if that is higher, to Nyquist.
+def frequency_axis(fs: float, nfft: int, columns: int, first_bin: int = 0) -> FrequencyAxis:
+    """Lay an axis over a spectrum.
+
+    Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear over all of a
+    two-sided one.
 
     Parameters
     ----------
@@ -70,23 +89,38 @@ def frequency_axis(fs: float, nfft: int, columns: int) -> FrequencyAxis:
         Transform length.
     columns : int
         Width in characters, >= 1.
+    first_bin : int
+        Number of the first value's bin; negative where two-sided.
     """
-    n_bins, delta_f = nfft // 2 + 1, fs / nfft
-    highest_hz = fs / 2.0
-    lowest_hz = min(max(_LOWEST_HZ, delta_f), highest_hz / 2.0)
-    edges_hz = np.geomspace(lowest_hz, highest_hz, columns + 1)
-    edges_hz[-1] += delta_f / 2.0  # the last bin belongs to the last column
-    first, last = (np.ceil(edges_hz / delta_f).astype(np.int64)[s] for s in (np.s_[:-1], np.s_[1:]))
+    delta_f = fs / nfft
+    if first_bin:
+        edges_hz = (first_bin - 0.5 + np.linspace(0.0, nfft, columns + 1)) * delta_f
+        centres_hz, n_bins = (edges_hz[:-1] + edges_hz[1:]) / 2.0, nfft
+    else:
+        edges_hz = _octave_edges(fs, delta_f, columns)
+        centres_hz, n_bins = np.sqrt(edges_hz[:-1] * edges_hz[1:]), nfft // 2 + 1
+    lowest_hz, highest_hz = float(edges_hz[0]), float(edges_hz[-1])
+    if not first_bin:
+        edges_hz[-1] += delta_f / 2.0  # the last bin belongs to the last column
+    first, last = (
+        np.ceil(edges_hz / delta_f).astype(np.int64)[s] - first_bin for s in (np.s_[:-1], np.s_[1:])
+    )
     # Where columns are narrower than bins, a column without a bin shows the nearest one.
-    nearest = np.rint(np.sqrt(edges_hz[:-1] * edges_hz[1:]) / delta_f).astype(np.int64)
-    first = np.minimum(np.where(first < last, first, nearest), n_bins - 1)
+    nearest = np.rint(centres_hz / delta_f).astype(np.int64) - first_bin
+    first = np.clip(np.where(first < last, first, nearest), 0, n_bins - 1)
     last = np.clip(last, first + 1, n_bins)
     bounds = np.stack([first, last], axis=1).ravel()
-    return FrequencyAxis(lowest_hz, highest_hz, columns, bounds)
+    return FrequencyAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
+
+
+def _octave_edges(fs: float, delta_f: float, columns: int) -> Float64Array:
+    highest_hz = fs / 2.0
+    lowest_hz = min(max(_LOWEST_HZ, delta_f), highest_hz / 2.0)
+    return np.geomspace(lowest_hz, highest_hz, columns + 1)
 
 
 def _short_hz(frequency_hz: float) -> str:
     for factor, suffix in ((1e6, "M"), (1e3, "k")):
-        if frequency_hz >= factor:
+        if abs(frequency_hz) >= factor:
             return f"{frequency_hz / factor:g}{suffix}"
     return f"{frequency_hz:g}"

@@ -67,14 +67,17 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
         return None
     delta_f = header.fs / header.nfft
     lobe = _lobe_or_none(header)
-    # A neighbour at DC or Nyquist is scaled otherwise: it is not doubled.
+    # A neighbour at DC or Nyquist is scaled otherwise, it is not doubled; a two-sided spectrum's
+    # ends lack one.
     if lobe is None or not 2 <= k <= len(levels) - 3:
-        return Peak(k * delta_f, float(levels[k]), is_interpolated=False)
+        bin_hz = (header.first_bin + k) * delta_f
+        return Peak(bin_hz, float(levels[k]), is_interpolated=False)
     offsets, loss_db, difference_db = lobe
     side = 1 if levels[k + 1] > levels[k - 1] else -1
     offset = np.interp(levels[k + side] - levels[k], difference_db, offsets)
     level = levels[k] + np.interp(offset, offsets, loss_db)
-    return Peak(float((k + side * offset) * delta_f), float(level), is_interpolated=True)
+    frequency_hz = (header.first_bin + k + side * offset) * delta_f
+    return Peak(float(frequency_hz), float(level), is_interpolated=True)
 
 
 _Lobe = tuple[Float64Array, Float64Array, Float64Array]

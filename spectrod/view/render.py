@@ -38,7 +38,9 @@ class Scene:
     endpoint: str
     now_s: float = 0.0
     daemon_state: str | None = None
-    """From the last heartbeat."""
+    """From the last heartbeat of the source that is shown."""
+    waiting_for: str = ""
+    """Why that source gives no samples."""
     silence_s: float = 0.0
     """Time since the last message [s]."""
     alive: bool = False
@@ -76,8 +78,9 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
     foot = _foot(scene, width, style)
     if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         return [*head, foot][:height]
-    axis = frequency_axis(frame.header.fs, frame.header.nfft, width - _MARGIN)
-    shown = level_range(frame.header.unit)
+    h = frame.header
+    axis = frequency_axis(h.fs, h.nfft, width - _MARGIN, h.first_bin)
+    shown = level_range(h.unit)
     rows = height - len(head) - 3  # two lines of frequencies, one foot
     n_spectrum = max(4, rows * 2 // 5)
     return [
@@ -89,8 +92,15 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
     ]
 
 
+def waiting_text(scene: Scene) -> str:
+    """Say why the daemon's source gives no samples."""
+    return f"the daemon is waiting: {plain(scene.waiting_for)}"
+
+
 def _waiting_text(scene: Scene) -> str:
     if scene.alive and scene.daemon_state is not None:
+        if scene.waiting_for:
+            return f"waiting for {scene.endpoint}: {waiting_text(scene)}"
         state = plain(scene.daemon_state)
         return f"waiting for {scene.endpoint}: the daemon is {state}, no spectrum yet"
     return f"waiting for {scene.endpoint}"
@@ -107,14 +117,21 @@ def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
 
 
 def _foot(scene: Scene, width: int, style: Style) -> str:
-    if not scene.alive:
-        text = f"no signal since {scene.silence_s:.1f} s"
-        if scene.daemon_state in ("finished", "failed", "stopped"):
-            text += f": the daemon has {scene.daemon_state}"
-        text = text[:width]
+    if alarm := _alarm(scene):
+        text = alarm[:width]
         return f"\x1b[7m{text}{style.reset}" if style.reset else text
     channels = f"  1-{min(9, len(scene.channels))} channel" if len(scene.channels) > 1 else ""
     return f"q quit{channels}  {scene.endpoint}"[:width]
+
+
+def _alarm(scene: Scene) -> str:
+    """Why nothing moves; empty where all is well."""
+    if scene.alive:
+        return waiting_text(scene) if scene.waiting_for else ""
+    text = f"no signal since {scene.silence_s:.1f} s"
+    if scene.daemon_state in ("finished", "failed", "stopped"):
+        text += f": the daemon has {scene.daemon_state}"
+    return text
 
 
 def _spectrum(columns: Float64Array, shown: LevelRange, rows: int, style: Style) -> list[str]:

@@ -27,8 +27,9 @@ def peak_text(peak: Peak | None, header: SpectrumHeader) -> str:
 
 def losses_text(header: SpectrumHeader, missed: int) -> str:
     """Say what has been lost, and where."""
+    suspected = f"  suspected {header.suspected}" if header.suspected else ""
     return (
-        f"missed {missed}  dropped {header.dropped}  overflows {header.overflows}"
+        f"missed {missed}  dropped {header.dropped}  overflows {header.overflows}{suspected}"
         f"  gap {header.gap_samples}"
     )
 

@@ -20,9 +20,9 @@ import numpy as np
 from spectrod.client import Subscription, subscribe
 from spectrod.view.colour import RESET, Style, style_for
 from spectrod.view.peak import levels_db
-from spectrod.view.render import HistoryRow, Scene, render
+from spectrod.view.render import HistoryRow, Scene, render, waiting_text
 from spectrod.view.status import status_line, write_line
-from spectrod.wire.schema import Frame
+from spectrod.wire.schema import Frame, HeartbeatHeader
 
 FRAME_PERIOD_S = 0.05
 STATUS_PERIOD_S = 1.0
@@ -217,8 +217,16 @@ class _Player:
         scene.alive = subscription.alive
         scene.silence_s = subscription.silence_s
         scene.missed = subscription.missed
-        scene.daemon_state = subscription.heartbeat.state if subscription.heartbeat else None
+        beat = self._heartbeat()
+        scene.daemon_state = beat.state if beat else None
+        scene.waiting_for = beat.waiting_for if beat else ""
         scene.history = list(self._history)
+
+    def _heartbeat(self) -> HeartbeatHeader | None:
+        """Of the source that is shown, or the last of any while there is none."""
+        subscription = self._subscription
+        source = self._chosen.split("/")[0] if self._chosen else ""
+        return subscription.heartbeats.get(source, subscription.heartbeat)
 
     def choose(self, key: str) -> None:
         """Switch to the channel of a digit key, if there is one."""
@@ -258,7 +266,8 @@ def _channel(frame: Frame) -> str:
 def _is_like(a: Frame, b: Frame) -> bool:
     """Whether the values of two frames can be drawn on the same axes."""
     one, other = a.header, b.header
-    return (one.fs, one.nfft, one.unit) == (other.fs, other.nfft, other.unit)
+    axes = [(h.fs, h.nfft, h.first_bin, h.unit) for h in (one, other)]
+    return axes[0] == axes[1]
 
 
 def _play(player: _Player, terminal: Terminal, style: Style, is_over: Callable[[], bool]) -> None:
@@ -288,6 +297,8 @@ def _status_text(scene: Scene) -> str:
         return render(scene, 200, 1, Style())[0]
     if not scene.alive:
         return f"no signal since {scene.silence_s:.1f} s"
+    if scene.waiting_for:
+        return f"{scene.frame.source}: {waiting_text(scene)}"
     return status_line(scene.frame, scene.missed)
 
 

@@ -7,31 +7,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
-import numpy as np
 import zmq
 
 from spectrod.errors import ConfigError, InternalError
-from spectrod.stats import State
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.bind import bind
 from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint
-from spectrod.wire.queue import FrameQueue, QueuedFrame
-from spectrod.wire.schema import (
-    HEARTBEAT_PERIOD_S,
-    META_PERIOD_S,
-    HeartbeatHeader,
-    Meta,
-    MetaHeader,
-    SpectrumHeader,
-    check_source_name,
-    encode_header,
-    heartbeat_topic,
-    topic,
-)
-from spectrod.wire.schema import encode as encode_message
+from spectrod.wire.feed import Feed
+from spectrod.wire.schema import HEARTBEAT_PERIOD_S, META_PERIOD_S
 
 EPOCH_BITS = 53  # a double, JavaScript's only number, holds it exactly
 
@@ -44,42 +29,33 @@ _SUBSCRIPTIONS_A_TURN = 256  # a flood of them must not hold the spectra up
 class Publisher:
     """Sends every frame of every channel as one message, from a thread that owns the socket.
 
-    Two places can lose frames, and neither makes the analysis wait. Our queue, bounded by
-    queue_frames, drops its oldest, counted in ``dropped``. ZeroMQ keeps up to high_water_mark
-    messages a subscriber and drops new ones for that subscriber alone, which it sees as a hole in
-    ``seq``. A subscriber thus costs at most high_water_mark times the message's size.
+    Each source has a feed, with a queue and counts of its own. Two places can lose frames, and
+    neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest,
+    counted in ``Feed.dropped``. ZeroMQ keeps up to high_water_mark messages a subscriber and drops
+    new ones for that subscriber alone, which it sees as a hole in ``seq``. A subscriber thus costs
+    at most high_water_mark times the message's size.
 
     Parameters
     ----------
     endpoints : sequence of str
         One or more of ``tcp://HOST:PORT`` and ``ipc://PATH``; port 0 or ``*`` takes a free one.
-    source_name : str
-        The SOURCE of the topics.
-    device : str
-        The source, for a person; goes into meta messages.
     insecure : bool
         Allow endpoints that other machines can reach.
     queue_frames : int
-        Frames that may wait for the thread, >= 1.
+        Frames of each source that may wait for the thread, >= 1.
     high_water_mark : int
         Messages that may wait for one subscriber, >= 1.
-    overflows : callable
-        Tells how often the sound system has flagged an overflow.
     progress : Wakeup or None
-        Set when the first message is out, and when the thread has ended.
+        Set when the first message of a source is out, and when the thread has ended.
 
     Attributes
     ----------
-    state : str
-        What heartbeats say; becomes "running" with the first batch, then the owner's to set.
+    feeds : list of Feed
+        In the order in which they were made.
     endpoints : tuple of str
         What ``start`` has bound to, with the ports that were chosen.
-    first_message : threading.Event
-        Set once a spectrum has been handed to ZeroMQ.
     failure : Exception or None
         What ended the thread, if it was not ``stop``.
-    messages : int
-        Spectra handed to ZeroMQ.
     subscribers : int
         Subscriptions to spectra that live now.
 
@@ -89,16 +65,13 @@ class Publisher:
         If an endpoint is malformed, reachable by strangers or named twice, or a number is below 1.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only settings
+    def __init__(
         self,
         endpoints: Sequence[str],
-        source_name: str,
         *,
-        device: str = "",
         insecure: bool = False,
         queue_frames: int = 256,
         high_water_mark: int = 256,
-        overflows: Callable[[], int] = lambda: 0,
         progress: Wakeup | None = None,
     ) -> None:
         self._wanted = tuple(parse_endpoint(text) for text in endpoints)
@@ -106,34 +79,51 @@ class Publisher:
             check_bindable(endpoint, insecure=insecure)
         _check_positive("endpoints", len(self._wanted))
         _check_distinct(self._wanted)
-        self._queue = FrameQueue(_check_positive("queue_frames", queue_frames))
+        self._queue_frames = _check_positive("queue_frames", queue_frames)
         self._high_water_mark = _check_positive("high_water_mark", high_water_mark)
-        self._source_name = check_source_name(source_name)
-        self._device = device
-        self._overflows = overflows
         self._progress = progress
         self._epoch = secrets.randbits(EPOCH_BITS)
-        self._stream: _Stream | None = None
-        self._seq: Counter[str] = Counter()
+        self._wakeup: Wakeup | None = None
+        self._waking = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._cleanup = ExitStack()
-        self.state: State = "starting"
+        self.feeds: list[Feed] = []
         self.endpoints: tuple[str, ...] = ()
-        self.first_message = threading.Event()
         self.failure: Exception | None = None
-        self.messages = 0
         self.subscribers = 0
 
-    @property
-    def frames(self) -> int:
-        """Frames submitted."""
-        return self._queue.frames
+    def feed(
+        self, name: str, stats: Callable[[], Stats], channel_names: Sequence[str] = ()
+    ) -> Feed:
+        """Make the way out for one more source; to be called before ``start``.
 
-    @property
-    def dropped(self) -> int:
-        """Frames dropped because the queue was full."""
-        return self._queue.dropped
+        Parameters
+        ----------
+        name : str
+            The SOURCE of its topics.
+        stats : callable
+            Tells its state, description and counters, from any thread.
+        channel_names : sequence of str
+            What topics call its channels; none: their numbers.
+
+        Raises
+        ------
+        ConfigError
+            If a name cannot stand in a topic, or another source has it.
+        """
+        if name in {feed.name for feed in self.feeds}:
+            raise ConfigError(f"source name={name!r}: is another source's; give each its own")
+        feed = Feed(
+            name,
+            stats,
+            epoch=self._epoch,
+            wake=self._wake,
+            queue_frames=self._queue_frames,
+            channel_names=channel_names,
+        )
+        self.feeds.append(feed)
+        return feed
 
     def start(self) -> None:
         """Bind in the caller's thread, so that it gets the error, then start the thread.
@@ -144,8 +134,8 @@ class Publisher:
             If an endpoint cannot be bound; nothing is left behind then.
         """
         with ExitStack() as cleanup:
-            self._wakeup = Wakeup()
-            cleanup.callback(self._wakeup.close)
+            wakeup = Wakeup()
+            cleanup.callback(wakeup.close)
             locks = cleanup.enter_context(ExitStack())
             context = zmq.Context()
             cleanup.callback(context.term)
@@ -153,30 +143,34 @@ class Publisher:
             cleanup.callback(socket.close)
             self.endpoints = tuple(bind(socket, wanted, locks) for wanted in self._wanted)
             self._cleanup = cleanup.pop_all()
+        self._wakeup = wakeup
         self._thread = threading.Thread(
-            target=self._run, args=(socket,), name="publisher", daemon=True
+            target=self._run, args=(socket, wakeup), name="publisher", daemon=True
         )
         self._thread.start()
-
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
-        self._queue.put(batch)
-        self._wakeup.set()
 
     def stop(self) -> None:
         """Send what is queued, say goodbye, release the endpoints; idempotent.
 
-        Takes at most the time to send queue_frames frames plus 0.2 s, whoever reads or not.
+        Takes at most the time to send queue_frames frames of each source plus 0.2 s, whoever reads
+        or not. To be called when nothing is submitted any more; ``Feed.changed`` may still come.
         """
         if self._thread is None:
             return
         self._stopping.set()
-        self._wakeup.set()
+        self._wake()
         self._thread.join(_JOIN_S)
         if self._thread.is_alive():
             raise InternalError(f"the publisher's thread did not end within {_JOIN_S:.0f} s")
         self._thread = None
+        with self._waking:
+            self._wakeup = None
         self._cleanup.close()
+
+    def _wake(self) -> None:
+        with self._waking:
+            if self._wakeup is not None:
+                self._wakeup.set()
 
     def _open_socket(self, context: "zmq.Context[zmq.SyncSocket]") -> zmq.SyncSocket:
         socket = context.socket(zmq.XPUB)
@@ -193,36 +187,37 @@ class Publisher:
 
     # All below runs in the publisher's thread.
 
-    def _run(self, socket: zmq.SyncSocket) -> None:
+    def _run(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
         try:
-            self._serve(socket)
+            self._serve(socket, wakeup)
         except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
             self.failure = error
         finally:
             socket.close()
             self._report_progress()
 
-    def _serve(self, socket: zmq.SyncSocket) -> None:
+    def _serve(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
-        poller.register(self._wakeup.fileno(), zmq.POLLIN)
+        poller.register(wakeup.fileno(), zmq.POLLIN)
         next_beat_s = next_meta_s = time.monotonic()
         while not self._stopping.is_set():
             wait_s = min(next_beat_s, next_meta_s) - time.monotonic()
             poller.poll(max(0, math.ceil(wait_s * 1e3)))
-            self._wakeup.clear()  # before the queue is read, or a frame put in between would wait
+            wakeup.clear()  # before the queues are read, or a frame put in between would wait
             has_newcomer = self._read_subscriptions(socket)
             self._send_queued(socket)
             now_s = time.monotonic()
-            if has_newcomer or now_s >= next_beat_s:
-                self._send_heartbeat(socket, self.state)
+            is_due = has_newcomer or now_s >= next_beat_s
+            self._send_heartbeats(socket, to_all=is_due)
+            if is_due:
                 next_beat_s = now_s + HEARTBEAT_PERIOD_S
             if has_newcomer or now_s >= next_meta_s:
                 self._send_meta(socket)
                 next_meta_s = now_s + META_PERIOD_S
         self._send_queued(socket)
-        ended = self.state in ("finished", "failed")
-        self._send_heartbeat(socket, self.state if ended else "stopped")
+        for feed in self.feeds:
+            socket.send_multipart(feed.heartbeat(is_last=True))
 
     def _read_subscriptions(self, socket: zmq.SyncSocket) -> bool:
         """Keep the count of subscribers, and say whether there is a new subscription."""
@@ -239,119 +234,27 @@ class Publisher:
         return has_newcomer
 
     def _send_queued(self, socket: zmq.SyncSocket) -> None:
-        # One queue's worth a turn: heartbeats and subscriptions get theirs if frames never end.
-        for _ in range(self._queue.limit_frames):
-            queued = self._queue.take()
-            if queued is None:
-                return
-            self._send_frame(socket, queued)
-        self._wakeup.set()
+        for feed in self.feeds:
+            is_first = feed.messages == 0
+            for parts in feed.queued():
+                # Copying is faster than zero-copy at these sizes, and the array may be reused.
+                socket.send_multipart(parts, copy=True)
+            if is_first and feed.messages:
+                self._report_progress()
 
-    def _send_frame(self, socket: zmq.SyncSocket, queued: QueuedFrame) -> None:
-        stream = self._follow(socket, queued.batch)
-        header = encode_header(stream.header(queued, self._epoch, self._overflows()))
-        values = np.ascontiguousarray(queued.batch.values[queued.row], dtype="<f4")
-        for name, channel in zip(stream.topics, values, strict=True):
-            # Copying is faster than zero-copy at these sizes, and the array may be reused.
-            socket.send_multipart((name, header, channel), copy=True)
-            self.messages += 1
-        if not self.first_message.is_set():
-            self.first_message.set()
-            self._report_progress()
-
-    def _follow(self, socket: zmq.SyncSocket, batch: SpectrumBatch) -> "_Stream":
-        """Return what the batch's frames have in common; announce it if it is new."""
-        stream = self._stream
-        if stream is None or not stream.describes(batch):
-            if self.state == "starting":
-                self.state = "running"
-            stream = self._stream = _Stream(self._source_name, batch.spec, batch.engine)
-            self._send_meta(socket)
-        return stream
+    def _send_heartbeats(self, socket: zmq.SyncSocket, *, to_all: bool) -> None:
+        for feed in self.feeds:
+            if feed.take_change() or to_all:
+                socket.send_multipart(feed.heartbeat())
 
     def _send_meta(self, socket: zmq.SyncSocket) -> None:
-        if self._stream is None:
-            return
-        for name in self._stream.meta_topics:
-            header = self._stream.meta_header(self._next_seq(name), self._epoch, self._device)
-            socket.send_multipart(encode_message(Meta(name, header, self._stream.frequencies)))
-
-    def _send_heartbeat(self, socket: zmq.SyncSocket, state: State) -> None:
-        name = heartbeat_topic(self._source_name)
-        header = HeartbeatHeader(
-            seq=self._next_seq(name),
-            epoch=self._epoch,
-            t_utc_ns=time.time_ns(),
-            t_mono_ns=time.monotonic_ns(),
-            state=state,
-            frames=self.frames,
-            overflows=self._overflows(),
-            dropped=self.dropped,
-        )
-        socket.send_multipart((name.encode(), encode_header(header)))
-
-    def _next_seq(self, name: str) -> int:
-        seq = self._seq[name]
-        self._seq[name] += 1
-        return seq
+        for feed in self.feeds:
+            for parts in feed.described():
+                socket.send_multipart(parts)
 
     def _report_progress(self) -> None:
         if self._progress is not None:
             self._progress.set()
-
-
-class _Stream:
-    """What the frames of one analysis have in common, worked out once."""
-
-    def __init__(self, source_name: str, spec: SpectrumSpec, engine: str) -> None:
-        self.spec = spec
-        self.engine = engine
-        self.frequencies = spec.frequencies
-        names = [topic(source_name, k, spec.scaling) for k in range(spec.channels)]
-        self.topics = [name.encode() for name in names]
-        self.meta_topics = [
-            topic(source_name, k, spec.scaling, kind="meta") for k in range(spec.channels)
-        ]
-        self._fields: dict[str, Any] = {
-            "fs": spec.fs,
-            "win_length": spec.win_length,
-            "nfft": spec.nfft,
-            "hop": spec.hop,
-            "window": spec.window,
-            "enbw_hz": spec.enbw_hz,
-            "shape": (spec.n_bins,),
-            "unit": spec.unit,
-            "ref": spec.reference,
-            "engine": engine,
-        }
-
-    def describes(self, batch: SpectrumBatch) -> bool:
-        same_spec = batch.spec is self.spec or batch.spec == self.spec
-        return same_spec and batch.engine == self.engine
-
-    def header(self, queued: QueuedFrame, epoch: int, overflows: int) -> SpectrumHeader:
-        batch, row, seq, gap_samples, dropped = queued
-        return SpectrumHeader(
-            seq=seq,
-            epoch=epoch,
-            t_utc_ns=int(batch.t_utc_ns[row]),
-            t_mono_ns=int(batch.t_mono_ns[row]),
-            sample_index=int(batch.sample_index[row]),
-            gap_samples=gap_samples,
-            overflows=overflows,
-            dropped=dropped,
-            **self._fields,
-        )
-
-    def meta_header(self, seq: int, epoch: int, device: str) -> MetaHeader:
-        return MetaHeader(
-            seq=seq,
-            epoch=epoch,
-            t_utc_ns=time.time_ns(),
-            device=device,
-            channels=self.spec.channels,
-            **self._fields,
-        )
 
 
 def _covers_spectra(prefix: bytes) -> bool:

@@ -17,6 +17,10 @@ class QueuedFrame(NamedTuple):
     """Number of the frame in its product's topics, counted before anything is dropped."""
     gap_samples: int
     """Samples missing before it, those reported by frames dropped before it included."""
+    overflows: int
+    """Losses flagged when it was put in."""
+    suspected: int
+    """Losses found by counting when it was put in."""
     dropped: int = 0
     """Frames dropped so far, all of them older than this one."""
 
@@ -40,14 +44,16 @@ class FrameQueue:
         self._dropped_gap_samples = 0
         self._lock = threading.Lock()
 
-    def put(self, batch: SpectrumBatch) -> None:
-        """Add every frame of a batch; never waits for room."""
+    def put(self, batch: SpectrumBatch, overflows: int = 0, suspected: int = 0) -> None:
+        """Add every frame of a batch, with counts of losses so far; never waits for room."""
         with self._lock:
             first_seq = self._next_seq[batch.spec.scaling]
             for row in range(batch.n_frames):
                 self._make_room()
                 gap_samples = batch.gap_samples if row == 0 else 0
-                self._queue.append(QueuedFrame(batch, row, first_seq + row, gap_samples))
+                self._queue.append(
+                    QueuedFrame(batch, row, first_seq + row, gap_samples, overflows, suspected)
+                )
             self._next_seq[batch.spec.scaling] += batch.n_frames
             self.frames += batch.n_frames
 

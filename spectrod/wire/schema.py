@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import Meta as Rule
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, WireError
+from spectrod.errors import WireError
 from spectrod.units import Float64Array
+from spectrod.wire.names import NAME_PATTERN, check_name
 
 VERSION: Final = 1
 HEARTBEAT_PERIOD_S = 1.0
@@ -27,10 +28,11 @@ DType = Literal["<f4", "<f8"]
 _Count = Annotated[int, Rule(ge=0)]
 _Length = Annotated[int, Rule(ge=1)]
 _Hertz = Annotated[float, Rule(gt=0)]
+_FirstBin = Annotated[int, Rule(le=0)]
 
-_NAME = r"[A-Za-z0-9._-]{1,64}"
-_SOURCE_NAME = re.compile(_NAME)
-_TOPIC = re.compile(rf"(spec|meta)/{_NAME}/{_NAME}/{_NAME}/|hb/{_NAME}/")
+_TOPIC = re.compile(
+    rf"(spec|meta)/{NAME_PATTERN}/{NAME_PATTERN}/{NAME_PATTERN}/|hb/{NAME_PATTERN}/"
+)
 _EXCERPT_CHARS = 60
 
 
@@ -54,7 +56,7 @@ class SpectrumHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     win_length: _Length
     """Samples under the window."""
     nfft: _Length
-    """Transform length; bin k lies at k * fs / nfft."""
+    """Transform length; value k lies at (first_bin + k) * fs / nfft."""
     hop: _Length
     """Samples from one frame to the next."""
     window: str
@@ -64,7 +66,7 @@ class SpectrumHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     dtype: DType = "<f4"
     """Element type of the payload."""
     shape: tuple[_Count]
-    """Shape of the payload, C order: ``[nfft // 2 + 1]``."""
+    """Shape of the payload, C order: ``[nfft // 2 + 1]``, two-sided ``[nfft]``."""
     unit: str
     """Unit of the values, for example ``dBFS``."""
     ref: str
@@ -79,6 +81,10 @@ class SpectrumHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Overflows that the sound system has flagged since the epoch began."""
     dropped: _Count = 0
     """Frames that the daemon's send queue has dropped since the epoch began."""
+    suspected: _Count = 0
+    """Losses since the epoch began that no flag told of, found by counting."""
+    first_bin: _FirstBin = 0
+    """Number of the first value's bin: ``-(nfft // 2)`` where two-sided."""
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +112,9 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     ref: str
     cal_id: str | None = None
     engine: str
+    first_bin: _FirstBin = 0
+    channel_names: tuple[str, ...] = ()
+    """The CHANNEL of each of the source's topics, in the order of its channels."""
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +132,20 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Frames that have reached the publisher since the epoch began."""
     overflows: _Count = 0
     dropped: _Count = 0
+    waiting_for: str = ""
+    """Why no samples come, for a person; empty while they do."""
+    suspected: _Count = 0
+    """Losses since the epoch began that no flag told of, found by counting."""
+    restarts: _Count = 0
+    """Times since the epoch began that the capture broke off and was begun again."""
+    rate_error_ppm: float | None = None
+    """Measured over nominal sample rate, less one [1e-6]; null if not known."""
+    rate_uncertainty_ppm: float | None = None
+    """Half width of its 95 % interval [1e-6]; null if not known."""
+    checks: tuple[str, ...] = ()
+    """What is odd about the samples now, for a person."""
+    clipped_samples: _Count = 0
+    """Samples at full scale in runs of three or more since the epoch began, over all channels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +157,7 @@ class Frame:
     topic : str
         ``spec/SOURCE/CHANNEL/PRODUCT/``.
     header : SpectrumHeader
-    values : (n_bins,) float32
+    values : (n_values,) float32
         Read-only [header.unit].
     missed : int
         Messages of this topic lost directly before this one; set by the client.
@@ -150,9 +173,10 @@ class Frame:
 
     @property
     def f(self) -> Float64Array:
-        """Frequency of each bin, shape (n_bins,) [Hz]."""
-        delta_f = self.header.fs / self.header.nfft
-        return np.arange(len(self.values), dtype=np.float64) * delta_f
+        """Frequency of each value, shape (n_values,), ascending [Hz]."""
+        h = self.header
+        bins = np.arange(h.first_bin, h.first_bin + len(self.values), dtype=np.float64)
+        return bins * (h.fs / h.nfft)
 
     @property
     def source(self) -> str:
@@ -161,7 +185,7 @@ class Frame:
 
     @property
     def channel(self) -> str:
-        """Name of the channel: its index."""
+        """Name of the channel, or its index."""
         return self.topic.split("/")[2]
 
 
@@ -185,10 +209,15 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life of one daemon; its topic is ``hb/SOURCE/``."""
+    """A sign of life of one source's analysis; its topic is ``hb/SOURCE/``."""
 
     topic: str
     header: HeartbeatHeader
+
+    @property
+    def source(self) -> str:
+        """Name of the source."""
+        return self.topic.split("/")[1]
 
 
 Message = Frame | Meta | Heartbeat
@@ -201,31 +230,24 @@ _meta_decoder = msgspec.json.Decoder(MetaHeader)
 _heartbeat_decoder = msgspec.json.Decoder(HeartbeatHeader)
 
 
-def check_source_name(name: str) -> str:
-    """Return a name that can stand in a topic.
-
-    Raises
-    ------
-    ConfigError
-        If it has other characters than letters, digits, dot, underscore and hyphen, or over 64.
-    """
-    if not _SOURCE_NAME.fullmatch(name):
-        raise ConfigError(f"source name={name!r}: must be 1 to 64 of A-Z a-z 0-9 . _ -")
-    return name
-
-
-def topic(source: str, channel: int, product: str, *, kind: str = "spec") -> str:
+def topic(source: str, channel: str, product: str, *, kind: str = "spec") -> str:
     """Name a channel's topic, ``spec/SOURCE/CHANNEL/PRODUCT/``.
 
     The trailing slash matters: a subscription matches a prefix, and ``spec/mic1`` would match
     ``spec/mic10`` too.
+
+    Raises
+    ------
+    ConfigError
+        If a name cannot stand in a topic.
     """
-    return f"{kind}/{check_source_name(source)}/{channel}/{product}/"
+    check_name("source name", source)
+    return f"{kind}/{source}/{check_name('channel name', channel)}/{product}/"
 
 
 def heartbeat_topic(source: str) -> str:
-    """Name a daemon's heartbeat topic, ``hb/SOURCE/``."""
-    return f"hb/{check_source_name(source)}/"
+    """Name a source's heartbeat topic, ``hb/SOURCE/``."""
+    return f"hb/{check_name('source name', source)}/"
 
 
 def encode_header(header: Header) -> bytes:
@@ -272,10 +294,13 @@ def decode(parts: Sequence[bytes]) -> Message:
 
 def _decode_frame(name: str, parts: Sequence[bytes]) -> Frame:
     header = _decode_header(name, parts[1], _spectrum_decoder)
-    if header.shape != (header.nfft // 2 + 1,):
-        raise WireError(
-            f"{name}: shape={list(header.shape)}: must be [nfft // 2 + 1], nfft={header.nfft}"
-        )
+    two_sided = header.first_bin != 0
+    rule, first_bin = ("nfft", -(header.nfft // 2)) if two_sided else ("nfft // 2 + 1", 0)
+    n_values = header.nfft if two_sided else header.nfft // 2 + 1
+    if header.shape != (n_values,):
+        raise WireError(f"{name}: shape={list(header.shape)}: must be [{rule}], nfft={header.nfft}")
+    if header.first_bin != first_bin:
+        raise WireError(f"{name}: first_bin={header.first_bin}: must be 0 or {first_bin}")
     return Frame(name, header, _decode_payload(name, parts, header))
 
 

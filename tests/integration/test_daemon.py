@@ -19,9 +19,9 @@ from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.cli import main, run
 from spectrod.client import subscribe
-from spectrod.config import Config
+from spectrod.config import AnalysisConfig, Config, SourceTable
+from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
-from spectrod.pipeline import Pipeline
 from spectrod.source.signal import SignalSource
 from spectrod.wire.publisher import Publisher
 
@@ -47,9 +47,9 @@ def before_it_is_built(monkeypatch, act):
     monkeypatch.setattr(run, "build_daemon", lambda settings: (act(), real(settings))[1])
 
 
-def before_the_pipeline_starts(monkeypatch, act):
-    real = Pipeline.start
-    monkeypatch.setattr(Pipeline, "start", lambda self: (act(), real(self))[1])
+def before_the_daemon_starts(monkeypatch, act):
+    real = Daemon.start
+    monkeypatch.setattr(Daemon, "start", lambda self: (act(), real(self))[1])
 
 
 def once_the_endpoint_is_bound(monkeypatch, act):
@@ -57,16 +57,16 @@ def once_the_endpoint_is_bound(monkeypatch, act):
     monkeypatch.setattr(Publisher, "start", lambda self: (real(self), act())[0])
 
 
-def after_the_pipeline_has_started(monkeypatch, act):
-    real = Pipeline.start
-    monkeypatch.setattr(Pipeline, "start", lambda self: (real(self), act())[0])
+def after_the_daemon_has_started(monkeypatch, act):
+    real = Daemon.start
+    monkeypatch.setattr(Daemon, "start", lambda self: (real(self), act())[0])
 
 
 MOMENTS = [
     before_it_is_built,
-    before_the_pipeline_starts,
+    before_the_daemon_starts,
     once_the_endpoint_is_bound,
-    after_the_pipeline_has_started,
+    after_the_daemon_has_started,
 ]
 
 
@@ -133,7 +133,7 @@ FAILURES = {
         (2, "spectrod: x.wav: damaged\n"),
     ),
     "publisher": (
-        (Publisher, "_send_frame", ArithmeticError("oops")),
+        (Publisher, "_send_queued", ArithmeticError("oops")),
         (70, "spectrod: publisher: ArithmeticError('oops'); please report this\n"),
     ),
 }
@@ -151,17 +151,16 @@ def test_a_failure_of_any_thread_ends_it_with_its_code(thread, monkeypatch, caps
 # ---- reload
 
 
-class RunningPipeline:
-    """What a reload needs of a pipeline: its source's format, and a note of what was asked."""
+class RunningDaemon:
+    """What a reload needs of a daemon: a note of what was asked."""
 
     def __init__(self, refusal=None):
-        self.source = SignalSource("sine,1000,-20", 48000.0, 2, "realtime")
-        self.specs, self._refusal = [], refusal
+        self.asked, self._refusal = [], refusal
 
-    def reconfigure(self, spec):
+    def reconfigure(self, analyses):
         if self._refusal:
             raise self._refusal
-        self.specs.append(spec)
+        self.asked.append(analyses)
 
 
 OTHER_VALUES = {
@@ -169,7 +168,15 @@ OTHER_VALUES = {
     "source.name": "roof",
     "source.samplerate": 44100,
     "source.channels": 2,
+    "source.select": (1, 0),
+    "source.channel_names": ("a", "b"),
+    "source.iq": True,
     "source.format": "u8",
+    "source.block_ms": 20.0,
+    "source.latency_ms": 50.0,
+    "source.exclusive": True,
+    "source.pace": "full",
+    "source.loop": True,
     "analysis.window": "flattop",
     "analysis.win_length": 512,
     "analysis.hop": 77,
@@ -205,14 +212,14 @@ def log_level():
 @pytest.mark.parametrize("key", OTHER_VALUES)
 def test_each_key_is_applied_or_needs_a_restart(key, log_level):
     """Once applied it is no change any more; what needs a restart is named until there is one."""
-    pipeline, new = RunningPipeline(), changed(Config(), key)
-    reload = run._Reload(pipeline, Config(), lambda: new)
+    running, new = RunningDaemon(), changed(Config(), key)
+    reload = run._Reload(running, Config(), lambda: new)
     if key in LIVE:
         assert reload() == [f"applied {key}"]
         assert reload() == ["nothing has changed"]
     else:
         assert reload() == reload() == [f"{key} needs a restart"]
-    assert pipeline.specs == ([new.analysis.spec(48000.0, 2)] if "analysis" in key else [])
+    assert running.asked == [[new.analysis]] * 2
     assert log_level() == (logging.DEBUG if key == "log.level" else logging.INFO)
 
 
@@ -222,14 +229,57 @@ def test_every_key_of_the_configuration_is_looked_at():
     for key in OTHER_VALUES:
         everything = changed(everything, key)
     sections = msgspec.to_builtins(Config())
+    assert sections.pop("sources") == ()
     assert config.changed_keys(Config(), everything) == list(OTHER_VALUES)
     assert len(OTHER_VALUES) == sum(len(keys) for keys in sections.values())
+
+
+def table(name, hop=1024, uri="signal:sine,1000,-20"):
+    return SourceTable(uri=uri, name=name, analysis=AnalysisConfig(hop=hop))
+
+
+def test_each_source_has_its_analysis_changed_and_nothing_else():
+    """Analyses change while running; a source that comes, goes or moves needs a restart."""
+    old = Config(sources=(table("mic"), table("pond"), table("roof.left")))
+    new = Config(
+        sources=(table("shed"), table("pond", hop=77), table("roof.left", hop=88, uri="-"))
+    )
+    running = RunningDaemon()
+    reload = run._Reload(running, old, lambda: new)
+    restarts = [
+        "sources.mic needs a restart",
+        'sources."roof.left".uri needs a restart',
+        "sources.shed needs a restart",
+    ]
+    assert reload() == [
+        "applied sources.pond.analysis.hop",
+        'applied sources."roof.left".analysis.hop',
+        *restarts,
+    ]
+    assert [analysis.hop for analysis in running.asked[0]] == [1024, 77, 88]
+    assert reload() == restarts
+
+
+def test_one_source_does_not_become_several_without_a_restart():
+    """Either way; the analysis of the one goes on to be changed."""
+    one = Config(analysis=AnalysisConfig(hop=77))
+    several = Config(sources=(table("mic"),))
+    running = RunningDaemon()
+    lines = run._Reload(running, Config(), lambda: several)()
+    assert lines == ["source needs a restart", "sources.mic needs a restart"]
+    lines = run._Reload(running, several, lambda: one)()
+    assert lines == [
+        "applied analysis.hop",
+        "sources.mic needs a restart",
+        "source needs a restart",
+    ]
+    assert [analysis.hop for analyses in running.asked for analysis in analyses] == [1024, 1024]
 
 
 def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
     """Not the log's level either, and the next reload tries again."""
     new = changed(changed(Config(), "analysis.hop"), "log.level")
-    reload = run._Reload(RunningPipeline(DeviceError("too small")), Config(), lambda: new)
+    reload = run._Reload(RunningDaemon(DeviceError("too small")), Config(), lambda: new)
     before = log_level()
     for _ in range(2):
         with pytest.raises(DeviceError, match="too small"):
@@ -237,7 +287,7 @@ def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
     assert log_level() == before
 
 
-class Daemon:
+class DaemonProcess:
     """The daemon as a process whose log can be awaited."""
 
     def __init__(self, *arguments, **options):
@@ -264,7 +314,7 @@ def daemon():
     daemons = []
 
     def start(*arguments, **options):
-        daemons.append(Daemon(*arguments, **options))
+        daemons.append(DaemonProcess(*arguments, **options))
         return daemons[-1]
 
     yield start

@@ -5,19 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-from spectrod import client
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.config import Config, PublishConfig, SourceConfig
-from spectrod.errors import (
-    BusyError,
-    ConfigError,
-    InputError,
-    InternalError,
-    StorageError,
-    UnavailableError,
-)
-from spectrod.pipeline import Pipeline, build_daemon
+from spectrod.errors import InputError, InternalError, StorageError, UnavailableError
+from spectrod.pipeline import Pipeline
 from spectrod.source.base import PulledSource
+from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumSpec
 
 RNG = np.random.default_rng(21)
@@ -156,6 +148,64 @@ def test_samples_that_are_not_finite():
     assert all(np.isfinite(batch.values).all() for batch in sink.batches)
 
 
+def test_a_source_that_gives_nothing_is_waited_for():
+    """The state is what the source says; the counters of its capture are passed on."""
+
+    class Away(ArraySource):
+        def start(self, ring):
+            ring.write(self._samples, 0, 0, 0)
+
+        def capture(self):
+            return CaptureStats(waiting_for="unplugged", overruns=2, suspected=3)
+
+    sink, told = Collect(), []
+    source = Away(np.zeros((1, 1000), np.float32))
+    spec = SpectrumSpec(source.fs, 1, "hann", 256, 100, scaling="spectrum")
+    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[sink], on_end=lambda: told.append(1))
+    assert pipeline.stats().state == "starting"
+    pipeline.start()
+    stats = pipeline.stats()
+    assert (stats.state, stats.overruns, stats.capture.suspected) == ("waiting", 2, 3)
+    pipeline.stop()
+    assert pipeline.stats().state == "stopped"
+    assert told == []
+
+
+def test_the_end_is_told_once_the_state_says_so():
+    """Whoever is told finds the pipeline finished, and its failure."""
+    told = []
+    failure = InputError("x: torn")
+    pipeline = make(
+        np.zeros((1, 1000), np.float32),
+        sink=Collect(),
+        failure=failure,
+        on_end=lambda: told.append((pipeline.stats().state, pipeline.failure)),
+    )
+    run(pipeline)
+    assert told == [("failed", failure)]
+
+
+def test_what_is_odd_about_the_samples_is_logged_and_told(caplog):
+    """Checks see every sample once, and only report."""
+
+    class Checks:
+        active, clipped_samples = ("silent: 0",), 7
+
+        def __init__(self):
+            self.n = 0
+
+        def look(self, samples):
+            self.n += samples.shape[1]
+            return ["channel 0: digital silence"] if self.n == 1000 else []
+
+    checks, sink = Checks(), Collect()
+    stats = run(make(np.zeros((1, 1000), np.float32), sink=sink, checks=checks)).stats()
+    assert checks.n == 1000
+    assert (stats.checks, stats.clipped_samples) == (("silent: 0",), 7)
+    assert caplog.messages == ["array: channel 0: digital silence"]
+    assert sum(batch.n_frames for batch in sink.batches) == 8
+
+
 def test_stop_is_idempotent_and_leaves_no_thread():
     """After stop nothing of the pipeline runs, also when it is stopped twice or never started."""
     before = threading.active_count()
@@ -165,31 +215,6 @@ def test_stop_is_idempotent_and_leaves_no_thread():
     pipeline.stop()
     make(np.zeros((1, 10), np.float32), sink=Collect()).stop()
     assert threading.active_count() == before
-
-
-def daemon(endpoint="tcp://127.0.0.1:*"):
-    config = Config(
-        SourceConfig(uri="signal:sine,1000,-20"), publish=PublishConfig(endpoints=(endpoint,))
-    )
-    return build_daemon(config)
-
-
-def test_a_changed_analysis_starts_with_the_next_block():
-    """Reconfiguring a running daemon changes the messages, and nothing is reported as lost."""
-    pipeline = daemon()
-    pipeline.start()
-    try:
-        with client.subscribe(pipeline.publisher.endpoints[0], timeout_s=10.0) as frames:
-            assert next(frames).header.window == "hann"
-            pipeline.reconfigure(SpectrumSpec(48000.0, 1, "flattop", 512, 128, scaling="density"))
-            changed = next(frame for frame in frames if frame.header.nfft == 512)
-        assert (changed.header.unit, changed.values.shape) == ("FS^2/Hz", (257,))
-        assert pipeline.stats().gaps == 0
-        with pytest.raises(ConfigError, match="hop=0: must be at least 1 sample"):
-            pipeline.reconfigure(SpectrumSpec(48000.0, hop=0))
-        pipeline.raise_failure()
-    finally:
-        pipeline.stop()
 
 
 def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
@@ -203,16 +228,3 @@ def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
     with pytest.raises(UnavailableError, match=r"^channels=1, nfft=1048576: no memory for the "):
         pipeline.reconfigure(SpectrumSpec(48000.0, nfft=1 << 20))
     assert run(pipeline).stats().frames == 8
-
-
-def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path):
-    """What cannot bind fails in start, and stopping it then is clean."""
-    endpoint = f"ipc://{tmp_path}/spectrum"
-    first, second = daemon(endpoint), daemon(endpoint)
-    first.start()
-    try:
-        with pytest.raises(BusyError, match=endpoint):
-            second.start()
-        second.stop()
-    finally:
-        first.stop()

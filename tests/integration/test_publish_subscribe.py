@@ -17,6 +17,7 @@ import zmq
 
 from spectrod.client import subscribe
 from spectrod.errors import BusyError, ConfigError, StorageError, UnavailableError
+from spectrod.stats import Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
@@ -30,11 +31,17 @@ SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="db
 
 def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0):
     index = (first + np.arange(n_frames)) * spec.hop
-    values = np.zeros((n_frames, spec.channels, spec.n_bins), np.float32)
+    values = np.zeros((n_frames, spec.n_signals, spec.n_bins), np.float32)
     values += (first + np.arange(n_frames, dtype=np.float32))[:, None, None]
     values[:, 1:] += 0.5
     t_ns = 10**9 + index * 20833
     return SpectrumBatch(values, index, t_ns, t_ns + 5, spec, "numpy", gap_samples)
+
+
+def make_stats(state="running", **counts):
+    none = dict.fromkeys(("frames", "messages", "dropped", "gaps", "gap_samples", "overruns"), 0)
+    counts = {"overflows": 0, "samples": 0, "ring_peak": 0.0} | none | counts
+    return Stats(state, "test signal", "numpy", 48000.0, 2, **counts)
 
 
 @pytest.fixture
@@ -46,11 +53,13 @@ def progress():
 
 @pytest.fixture
 def publish(progress):
-    """Start publishers that are stopped at the end."""
+    """Start publishers of one source, or of those named; they are stopped at the end."""
     started = []
 
-    def start(*endpoints, **options):
-        publisher = Publisher(endpoints or [ANY_PORT], "mic", **options)
+    def start(*endpoints, stats=make_stats, names=("mic",), channel_names=(), **options):
+        publisher = Publisher(endpoints or [ANY_PORT], **options)
+        for name in names:
+            publisher.feed(name, stats, channel_names)
         publisher.start()
         started.append(publisher)
         return publisher
@@ -111,7 +120,7 @@ def receive(sub):
 def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
     """Values, numbers, times and counts are those of the batch."""
     publisher, subscription = connected
-    publisher.submit(make_batch(2, gap_samples=77))
+    publisher.feeds[0].submit(make_batch(2, gap_samples=77))
     frames = [next(subscription) for _ in range(4)]
     assert [(f.channel, f.header.seq) for f in frames] == [("0", 0), ("1", 0), ("0", 1), ("1", 1)]
     assert [f.values[0] for f in frames] == [0.0, 0.5, 1.0, 1.5]
@@ -130,9 +139,9 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "meta/mic/0/", "hb/")
     while not publisher.subscribers:
         receive(sub)
-    publisher.submit(make_batch())
+    publisher.feeds[0].submit(make_batch())
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=128, scaling="dbfs")
-    publisher.submit(make_batch(first=1, spec=other))
+    publisher.feeds[0].submit(make_batch(first=1, spec=other))
     messages = (receive(sub) for _ in range(20))
     seen = []
     while len(seen) < 4:
@@ -144,8 +153,8 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
 
 def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress, raw_subscriber):
     """Each new subscription is answered, long after the first frame."""
-    publisher = publish(device="test signal", progress=progress)
-    publisher.submit(make_batch())
+    publisher = publish(progress=progress)
+    publisher.feeds[0].submit(make_batch())
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0], "meta/mic/1/", "hb/mic/")
     kinds = {}
@@ -161,25 +170,31 @@ def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress,
 @pytest.mark.slow
 def test_heartbeats_come_without_frames(publish, raw_subscriber):
     """Silence differs from death: the daemon beats each second, numbered."""
-    sub = raw_subscriber(publish().endpoints[0], "hb/")
+    publisher = publish(stats=lambda: make_stats("starting"))
+    sub = raw_subscriber(publisher.endpoints[0], "hb/")
     beats = [receive(sub).header for _ in range(3)]
     assert {beat.state for beat in beats} == {"starting"}
     assert [beat.seq - beats[0].seq for beat in beats] == [0, 1, 2]
     assert (beats[2].t_mono_ns - beats[1].t_mono_ns) * 1e-9 >= 1.0
 
 
-@pytest.mark.parametrize(("state", "goodbye"), [("running", "stopped"), ("failed", "failed")])
-def test_stop_sends_what_is_queued_and_says_goodbye(connected, state, goodbye):
+@pytest.mark.parametrize(
+    ("state", "goodbye"), [("running", "stopped"), ("waiting", "stopped"), ("failed", "failed")]
+)
+def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscribers, state, goodbye):
     """No frame that was submitted is lost, and the last message tells how it ended."""
-    publisher, subscription = connected
-    publisher.submit(make_batch(100))
-    publisher.state = state
-    publisher.stop()
-    frames = [next(subscription) for _ in range(200)]
-    assert [frame.missed for frame in frames] == [0] * 200
-    while subscription.heartbeat is None or subscription.heartbeat.state != goodbye:
-        assert subscription.receive(0.01) is None
-    assert not subscription.alive
+    states = ["running"]
+    publisher = publish(stats=lambda: make_stats(states[-1]))
+    with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        publisher.feeds[0].submit(make_batch(100))
+        states.append(state)
+        publisher.stop()
+        frames = [next(subscription) for _ in range(200)]
+        assert [frame.missed for frame in frames] == [0] * 200
+        while subscription.heartbeat is None or subscription.heartbeat.state != goodbye:
+            assert subscription.receive(0.01) is None
+        assert not subscription.alive
 
 
 def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_subscribers):
@@ -187,11 +202,11 @@ def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_sub
     publisher = publish(queue_frames=4)
     with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.submit(make_batch())
+        publisher.feeds[0].submit(make_batch())
         next(subscription)
-        publisher.submit(make_batch(10, first=1))
+        publisher.feeds[0].submit(make_batch(10, first=1))
         frame = next(subscription)
-        assert (frame.missed, frame.header.dropped, publisher.dropped) == (6, 6, 6)
+        assert (frame.missed, frame.header.dropped, publisher.feeds[0].dropped) == (6, 6, 6)
 
 
 def test_a_daemon_that_starts_anew_has_another_epoch(publish):
@@ -201,22 +216,66 @@ def test_a_daemon_that_starts_anew_has_another_epoch(publish):
     assert max(epochs) < 2**53
 
 
-def test_overflows_are_passed_on(publish, wait_for_subscribers):
-    """Headers carry the sound system's count."""
-    publisher = publish(overflows=lambda: 42)
+def test_a_change_is_told_at_once(publish, raw_subscriber):
+    """A heartbeat does not wait for its second, and others' heartbeats are left as they are."""
+    state = ["running"]
+    publisher = publish(stats=lambda: make_stats(state[0]), names=("mic", "pond"))
+    beats = {
+        name: raw_subscriber(publisher.endpoints[0], f"hb/{name}/") for name in ("mic", "pond")
+    }
+    first = {name: receive(sub).header for name, sub in beats.items()}
+    for name in ("waiting", "running"):
+        state[0] = name
+        begun_s = time.monotonic()
+        publisher.feeds[0].changed()
+        while (beat := receive(beats["mic"]).header).state != name:
+            pass
+        assert time.monotonic() - begun_s < 0.5
+    told = publisher.feeds[1].heartbeats
+    assert beat.seq >= first["mic"].seq + 2
+    assert publisher.feeds[0].heartbeats >= told + 2
+
+
+def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers):
+    """Numbers, drops, names and descriptions are each source's own; the epoch is the daemon's."""
+    publisher = publish(names=("mic", "pond"), queue_frames=4)
+    mic, pond = publisher.feeds
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.submit(make_batch())
-        assert next(subscription).header.overflows == 42
+        pond.submit(make_batch())
+        assert (first := next(subscription)).source == "pond"
+        next(subscription)
+        mic.submit(make_batch(10))
+        frames = [next(subscription) for _ in range(8)]
+        pond.submit(make_batch(first=1))
+        frames += [next(subscription) for _ in range(2)]
+        seqs = [(f.source, f.header.seq) for f in frames if f.channel == "0"]
+        assert seqs == [("mic", 6), ("mic", 7), ("mic", 8), ("mic", 9), ("pond", 1)]
+        assert {f.header.epoch for f in frames} == {first.header.epoch}
+        assert [f.header.dropped for f in frames] == [6] * 8 + [0] * 2
+        assert set(subscription.heartbeats) == {"mic", "pond"}
+    assert (mic.messages, pond.messages, mic.dropped, pond.dropped) == (8, 4, 6, 0)
+
+
+def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
+    """However much one has to send, another's frame comes in its turn."""
+    publisher = publish(names=("busy", "mic"), queue_frames=64)
+    busy, mic = publisher.feeds
+    with subscribe(publisher.endpoints[0], "spec/mic/", timeout_s=TIMEOUT_S) as subscription:
+        wait_for_subscribers(publisher)
+        for k in range(20):
+            busy.submit(make_batch(64, first=64 * k))
+        mic.submit(make_batch())
+        assert next(subscription).header.seq == 0
 
 
 def test_the_first_message_is_told(publish, progress):
     """An owner that waits for the first message is woken by it."""
     publisher = publish(progress=progress)
-    assert not publisher.first_message.is_set()
-    publisher.submit(make_batch())
+    assert publisher.feeds[0].messages == 0
+    publisher.feeds[0].submit(make_batch())
     assert progress.wait(TIMEOUT_S)
-    assert publisher.first_message.is_set()
+    assert publisher.feeds[0].messages == 2
 
 
 def test_a_failure_in_the_thread_is_kept_and_told(progress):
@@ -225,7 +284,8 @@ def test_a_failure_in_the_thread_is_kept_and_told(progress):
     def broken():
         raise ArithmeticError("no count today")
 
-    publisher = Publisher([ANY_PORT], "mic", overflows=broken, progress=progress)
+    publisher = Publisher([ANY_PORT], progress=progress)
+    publisher.feed("mic", broken)
     publisher.start()
     assert progress.wait(TIMEOUT_S)
     assert str(publisher.failure) == "no count today"
@@ -257,7 +317,7 @@ def test_a_subscriber_that_never_reads_harms_nobody(
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher, 2)
         for k in range(2000):
-            publisher.submit(make_batch(first=k, spec=spec))
+            publisher.feeds[0].submit(make_batch(first=k, spec=spec))
             assert next(subscription).header.seq == k
         assert subscription.missed == 0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 8 * 1024
@@ -275,7 +335,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "hb/", high_water_mark=1)
     while not publisher.subscribers:
         receive(sub)
-    publisher.submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
+    publisher.feeds[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
     begin_s = time.monotonic()
     publisher.stop()
     assert time.monotonic() - begin_s < 2.0
@@ -289,7 +349,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     for garbage in (b"GET / HTTP/1.1\r\n\r\n", rng.bytes(5000), b"\xff\0\0\0\0\0\0\0\x01\x7f", b""):
         with socket.create_connection(address) as stranger:
             stranger.sendall(garbage)
-    publisher.submit(make_batch())
+    publisher.feeds[0].submit(make_batch())
     assert next(subscription).header.seq == 0
 
 
@@ -330,7 +390,7 @@ def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_sub
         publish(f"ipc://{ipc_path}")
     with subscribe(first.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(first)
-        first.submit(make_batch())
+        first.feeds[0].submit(make_batch())
         assert next(subscription).header.seq == 0
     first.stop()
     publish(f"ipc://{ipc_path}")
@@ -349,7 +409,7 @@ def test_a_lock_removed_while_it_was_awaited_is_not_taken_for_the_new_one(ipc_pa
         real_flock(fd, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    publisher = Publisher([f"ipc://{ipc_path}"], "mic")
+    publisher = Publisher([f"ipc://{ipc_path}"])
     publisher.start()
     assert len(calls) == 2
     assert lock.exists()
@@ -415,7 +475,15 @@ def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
         ([ANY_PORT], {"high_water_mark": 0}, "high_water_mark=0: must be at least 1"),
     ]:
         with pytest.raises(ConfigError, match=rule):
-            Publisher(endpoints, "mic", **options)
+            Publisher(endpoints, **options)
+
+
+def test_sources_of_one_name_are_refused():
+    """Their topics would be the same."""
+    publisher = Publisher([ANY_PORT])
+    publisher.feed("mic", make_stats)
+    with pytest.raises(ConfigError, match="source name='mic': is another source's"):
+        publisher.feed("mic", make_stats)
 
 
 def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_subscribers):
@@ -427,7 +495,7 @@ def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_sub
         subscribe(publisher.endpoints[1], timeout_s=TIMEOUT_S) as other,
     ):
         wait_for_subscribers(publisher, 2)
-        publisher.submit(make_batch())
+        publisher.feeds[0].submit(make_batch())
         assert next(one).header == next(other).header
 
 
@@ -441,7 +509,7 @@ def test_ipv6_loopback_works(publish, wait_for_subscribers):
     publisher = publish("tcp://[::1]:*")
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.submit(make_batch())
+        publisher.feeds[0].submit(make_batch())
         assert next(subscription).header.seq == 0
 
 
@@ -455,7 +523,7 @@ def test_the_ten_line_example_reads_the_stream(publish, wait_for_subscribers):
             wait_for_subscribers(publisher)
             batch = make_batch()
             batch.values[0, 0, 10] = -20.0 + 40.0
-            publisher.submit(batch)
+            publisher.feeds[0].submit(batch)
             assert example.stdout.readline() == "spec/mic/0/dbfs/ 1875.0 Hz 20.00 dBFS\n"
             assert example.stdout.readline() == "spec/mic/1/dbfs/ 0.0 Hz 0.50 dBFS\n"
         finally:

@@ -2,8 +2,8 @@
 
 Usage: fake_daemon.py [--hang] [--refuse]
 
-It "publishes" at once, logs to standard error, and prints ``stopped`` when its pipeline is
-stopped; with ``--hang`` that stop never returns, with ``--refuse`` a reload is refused.
+It "publishes" at once, logs to standard error, and prints ``stopped`` when it is stopped; with
+``--hang`` that stop never returns, with ``--refuse`` a reload is refused.
 """
 
 import sys
@@ -16,7 +16,7 @@ from spectrod.wakeup import Wakeup
 
 
 def make_stats(count=0, state="running"):
-    """Counters of a pipeline that has done ``count`` of everything and lost nothing."""
+    """Counters of a source that has done ``count`` of everything and lost nothing."""
     return Stats(
         state=state,
         source="fake",
@@ -32,11 +32,15 @@ def make_stats(count=0, state="running"):
         gaps=0,
         gap_samples=0,
         ring_peak=0.0,
+        name="mic",
     )
 
 
-class FakePipeline:
-    """A pipeline whose counters the test sets; ``script`` yields them, the last for ever."""
+class FakeDaemon:
+    """A daemon whose counters the test sets; ``script`` yields them, the last for ever.
+
+    Each item is one source's, or a list of several sources'.
+    """
 
     def __init__(self, script=(), *, failure=None, hang=False):
         self.progress = Wakeup()
@@ -48,7 +52,8 @@ class FakePipeline:
         self._script = list(script) or [make_stats(1)]
 
     def stats(self):
-        return self._script.pop(0) if len(self._script) > 1 else self._script[0]
+        stats = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+        return stats if isinstance(stats, list) else [stats]
 
     def raise_failure(self):
         if self.failure:
@@ -66,11 +71,11 @@ def _refuse():
 
 def main(arguments):
     configure_logging()
-    pipeline = FakePipeline(hang="--hang" in arguments)
+    daemon = FakeDaemon(hang="--hang" in arguments)
     reload = _refuse if "--refuse" in arguments else lambda: ["log.level: applied"]
     with caught_signals() as signals:
-        code = serve(pipeline, signals=signals, reload=reload, notifier=Notifier())
-    sys.stdout.write(f"stopped {pipeline.stops}\n")
+        code = serve(daemon, signals=signals, reload=reload, notifier=Notifier())
+    sys.stdout.write(f"stopped {daemon.stops}\n")
     return code
 
 

@@ -40,9 +40,11 @@ def frame(seq, *, epoch=1, channel=0):
     return Frame(f"spec/mic/{channel}/dbfs/", header, np.full(33, seq, np.float32))
 
 
-def heartbeat(state="running"):
-    header = HeartbeatHeader(seq=0, epoch=1, t_utc_ns=0, t_mono_ns=0, state=state, frames=0)
-    return Heartbeat("hb/mic/", header)
+def heartbeat(state="running", *, source="mic", seq=0, waiting_for=""):
+    header = HeartbeatHeader(
+        seq=seq, epoch=1, t_utc_ns=0, t_mono_ns=0, state=state, frames=0, waiting_for=waiting_for
+    )
+    return Heartbeat(f"hb/{source}/", header)
 
 
 class Daemon:
@@ -139,9 +141,18 @@ def test_topics_of_a_later_version_are_ignored(daemon):
 
 
 def test_a_subscription_narrows_its_descriptions_too(daemon):
-    """Of a daemon's topics only the wanted ones are asked for, and heartbeats."""
-    with daemon.subscribe("spec/mic/1/"):
-        assert daemon.subscriptions == {b"\x01spec/mic/1/", b"\x01meta/mic/1/", b"\x01hb/"}
+    """Of a daemon's topics only the wanted ones are asked for, and their source's heartbeats."""
+    for prefix, narrower, source in [
+        ("spec/mic/1/", "mic/1/", "mic/"),
+        ("spec/mi", "mi", "mi"),
+        ("spec/", "", ""),
+        ("", "", ""),
+    ]:
+        with daemon.subscribe(prefix):
+            wanted = (prefix, f"meta/{narrower}", f"hb/{source}")
+            assert daemon.subscriptions == {b"\x01" + text.encode() for text in wanted}
+        for _ in wanted:
+            daemon._socket.recv()
 
 
 def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
@@ -201,6 +212,18 @@ def test_goodbye_is_death_at_once(daemon, subscription):
     assert subscription.heartbeat.state == "stopped"
 
 
+def test_one_source_of_several_that_ends_is_not_the_end(daemon, subscription):
+    """The daemon is gone only when every source has said goodbye."""
+    daemon.send(heartbeat("failed"), heartbeat(source="pond"), frame(0))
+    next(subscription)
+    assert subscription.alive
+    states = {name: beat.state for name, beat in subscription.heartbeats.items()}
+    assert states == {"mic": "failed", "pond": "running"}
+    daemon.send(heartbeat("finished", source="pond", seq=1), frame(1))
+    next(subscription)
+    assert not subscription.alive
+
+
 def test_nobody_there_is_told_after_the_time_given(daemon):
     """The error names the endpoint and the time."""
     with (
@@ -217,6 +240,16 @@ def test_a_silent_source_is_told_apart_from_a_dead_daemon(daemon):
         assert subscription._socket.poll(TIMEOUT_S * 1e3)
         subscription._timeout_s = 0.1
         with pytest.raises(UnavailableError, match="the daemon is starting but sent no spectrum"):
+            next(subscription)
+
+
+def test_why_nothing_comes_is_told(daemon):
+    """A source that is waited for says what for."""
+    with daemon.subscribe() as subscription:
+        daemon.send(heartbeat("waiting", waiting_for="no audio input"))
+        assert subscription._socket.poll(TIMEOUT_S * 1e3)
+        subscription._timeout_s = 0.1
+        with pytest.raises(UnavailableError, match=r"is waiting \(no audio input\) but sent no"):
             next(subscription)
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.service import Notifier, caught_signals, serve, status_line
+from spectrod.service.progress import ProgressWatch, is_up
+from spectrod.stats import CaptureStats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
-from fake_daemon import FakePipeline, make_stats
+from fake_daemon import FakeDaemon, make_stats
 
 ROOT = Path(__file__).parents[2]
 FAKE_DAEMON = ROOT / "tests" / "systemd" / "fake_daemon.py"
@@ -49,10 +51,10 @@ def _await(manager, text):
             return message
 
 
-def _serve(pipeline, environ, **keywords):
+def _serve(fake, environ, **keywords):
     options = {"reload": list, "notifier": Notifier(environ), **keywords}
     with caught_signals() as signals:
-        return serve(pipeline, signals=signals, **options)
+        return serve(fake, signals=signals, **options)
 
 
 def _stop_after(count, number=signal.SIGTERM):
@@ -68,10 +70,10 @@ def _stop_after(count, number=signal.SIGTERM):
 
 def test_the_end_of_the_source_returns_zero_after_ready(manager):
     """READY=1 precedes STOPPING=1 even where the source ended before the loop looked."""
-    pipeline = FakePipeline()
-    pipeline.finished = True
-    assert _serve(pipeline, _environ(manager)) == 0
-    assert pipeline.stops == 1
+    fake = FakeDaemon()
+    fake.finished = True
+    assert _serve(fake, _environ(manager)) == 0
+    assert fake.stops == 1
     status, *rest = _received(manager)
     assert status.startswith("STATUS=running: fake, 48000 Hz x 1, numpy; 1 frames")
     assert rest == ["READY=1", "STOPPING=1"]
@@ -79,18 +81,18 @@ def test_the_end_of_the_source_returns_zero_after_ready(manager):
 
 def test_ready_waits_for_the_first_message(manager):
     """No READY=1 goes out while the counters show no message."""
-    pipeline = FakePipeline([dataclasses.replace(make_stats(9), messages=0)])
-    pipeline.finished = True
-    assert _serve(pipeline, _environ(manager)) == 0
+    fake = FakeDaemon([dataclasses.replace(make_stats(9), messages=0)])
+    fake.finished = True
+    assert _serve(fake, _environ(manager)) == 0
     assert list(_received(manager)) == ["STOPPING=1"]
 
 
 def test_a_failure_is_raised_after_the_stop(manager):
-    """The pipeline's own error comes out, the status names it, and the pipeline is stopped."""
-    pipeline = FakePipeline(failure=UnavailableError("device='mic': unplugged"))
+    """The daemon's own error comes out, the status names it, and the daemon is stopped."""
+    fake = FakeDaemon(failure=UnavailableError("device='mic': unplugged"))
     with pytest.raises(UnavailableError, match="device='mic': unplugged"):
-        _serve(pipeline, _environ(manager))
-    assert pipeline.stops == 1
+        _serve(fake, _environ(manager))
+    assert fake.stops == 1
     assert list(_received(manager)) == ["STATUS=failed: device='mic': unplugged", "STOPPING=1"]
 
 
@@ -112,7 +114,7 @@ def test_signals_before_the_loop_are_obeyed_in_their_order():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         code = serve(
-            FakePipeline(),
+            FakeDaemon(),
             signals=signals,
             reload=lambda: reloads.append("now") or [],
             notifier=Notifier({}),
@@ -134,14 +136,14 @@ def test_reloads_asked_for_meanwhile_are_one():
 
     with caught_signals() as signals:
         os.kill(os.getpid(), signal.SIGHUP)
-        code = serve(FakePipeline(), signals=signals, reload=reload, notifier=Notifier({}))
+        code = serve(FakeDaemon(), signals=signals, reload=reload, notifier=Notifier({}))
     assert (code, reloads) == (0, ["now", "now"])
 
 
 def test_a_failure_between_two_looks_is_not_taken_for_the_end():
     """A part that fails while the loop looks ends with its error, not as a source that is over."""
 
-    class FailsWhenLookedAt(FakePipeline):
+    class FailsWhenLookedAt(FakeDaemon):
         @property
         def finished(self):
             self.failure = UnavailableError("device='mic': unplugged")
@@ -159,13 +161,13 @@ def test_a_failure_between_two_looks_is_not_taken_for_the_end():
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_loop_with_its_code(number, code):
     """SIGTERM is a wish that was granted, SIGINT an interruption."""
-    assert _serve(FakePipeline(), {}, on_tick=_stop_after(1, number)) == code
+    assert _serve(FakeDaemon(), {}, on_tick=_stop_after(1, number)) == code
 
 
 @pytest.mark.slow
 def test_the_watchdog_is_fed_while_all_counters_advance(manager):
     """With samples, frames and messages advancing the pings go on."""
-    pipeline = FakePipeline([make_stats(n) for n in range(1, 100)])
+    fake = FakeDaemon([make_stats(n) for n in range(1, 100)])
     pings = []
     stop = _stop_after(2)
 
@@ -173,7 +175,7 @@ def test_the_watchdog_is_fed_while_all_counters_advance(manager):
         pings.append(list(_received(manager)).count("WATCHDOG=1"))
         stop(stats)
 
-    _serve(pipeline, _environ(manager, WATCHDOG_USEC="1000000"), on_tick=on_tick)
+    _serve(fake, _environ(manager, WATCHDOG_USEC="1000000"), on_tick=on_tick)
     assert len(pings) == 2
     assert min(pings) >= 1
 
@@ -184,7 +186,7 @@ def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
     """One counter that stands still is enough to end the pings, whatever the others do."""
     script = [dataclasses.replace(make_stats(n), **{stuck: 1}) for n in range(2, 100)]
     environ = _environ(manager, WATCHDOG_USEC="1000000")
-    _serve(FakePipeline(script), environ, on_tick=_stop_after(1))
+    _serve(FakeDaemon(script), environ, on_tick=_stop_after(1))
     assert list(_received(manager)).count("WATCHDOG=1") == 1
 
 
@@ -194,9 +196,7 @@ def test_the_status_is_sent_once_a_second(manager):
     began_s = time.monotonic()
     seen = []
     stop = _stop_after(2)
-    _serve(
-        FakePipeline(), _environ(manager), on_tick=lambda stats: (seen.append(stats), stop(stats))
-    )
+    _serve(FakeDaemon(), _environ(manager), on_tick=lambda stats: (seen.append(stats), stop(stats)))
     statuses = [line for line in _received(manager) if line.startswith("STATUS=")]
     assert len(statuses) == 3
     assert len(seen) == 2
@@ -208,9 +208,9 @@ def test_a_reload_before_ready_does_not_claim_readiness(manager):
     """SIGHUP before the first message reloads, without RELOADING=1 and READY=1."""
     lines = []
     ticks = iter([signal.SIGHUP, signal.SIGTERM])
-    pipeline = FakePipeline([make_stats(0)])
+    fake = FakeDaemon([make_stats(0)])
     _serve(
-        pipeline,
+        fake,
         _environ(manager),
         reload=lambda: lines.append("reloaded") or [],
         on_tick=lambda _stats: os.kill(os.getpid(), next(ticks)),
@@ -219,14 +219,130 @@ def test_a_reload_before_ready_does_not_claim_readiness(manager):
     assert not {"READY=1", "RELOADING=1"} & set(_received(manager))
 
 
+def _waiting(count, attempts, heartbeats, messages=0):
+    capture = CaptureStats(waiting_for="no audio input", attempts=attempts)
+    return dataclasses.replace(
+        make_stats(count, "waiting"), capture=capture, heartbeats=heartbeats, messages=messages
+    )
+
+
+def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
+    """A unit whose microphone is away starts all the same, and the log says so."""
+    caplog.set_level("INFO")
+    fake = FakeDaemon([_waiting(0, 1, 1)])
+    fake.finished = True
+    assert _serve(fake, _environ(manager)) == 0
+    status, *rest = _received(manager)
+    assert status.startswith("STATUS=waiting: fake, 48000 Hz x 1, numpy; no audio input; 0 frames")
+    assert rest == ["READY=1", "STOPPING=1"]
+    assert "ready: waiting for mic" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("stats", "up"),
+    [
+        ([make_stats(1), make_stats(0)], False),
+        ([make_stats(1), make_stats(0, "starting")], False),
+        ([make_stats(1), _waiting(0, 1, 1)], True),
+        ([make_stats(1), make_stats(0, "failed")], True),
+        ([make_stats(0, "finished"), make_stats(0, "failed")], False),
+        ([make_stats(1), make_stats(1)], True),
+    ],
+)
+def test_a_daemon_is_up_once_all_of_its_sources_are(stats, up):
+    """Each has its first message out, or is waited for, or has ended, and not all have ended."""
+    assert is_up(stats) == up
+
+
+def _advances(*script):
+    watch = ProgressWatch()
+    return [watch.has_advanced(stats) for stats in script]
+
+
+def test_every_source_must_get_on():
+    """One that stands still is enough to end the pings, whatever the others do."""
+    assert _advances(
+        [make_stats(1), make_stats(1)],
+        [make_stats(2), make_stats(1)],
+        [make_stats(3), make_stats(2)],
+    ) == [True, False, True]
+
+
+def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
+    """Neither a search that hangs nor a publisher that hangs passes for healthy."""
+    assert _advances(
+        [_waiting(0, 1, 1)],
+        [_waiting(0, 2, 1)],
+        [_waiting(0, 1, 2)],
+        [_waiting(0, 2, 2)],
+    ) == [True, False, False, True]
+    assert _advances([_waiting(0, 0, 5)]) == [False]
+
+
+def test_going_away_and_coming_back_is_getting_on():
+    """The counters of the one state say nothing of the other."""
+    assert _advances(
+        [make_stats(5)],
+        [_waiting(5, 1, 7, messages=5)],
+        [_waiting(5, 1, 8, messages=5)],
+        [make_stats(5)],
+        [make_stats(5)],
+        [make_stats(6)],
+    ) == [True, True, False, True, False, True]
+
+
+def test_a_source_that_has_ended_need_not_get_on():
+    """The others are still watched."""
+    ended = make_stats(5, "failed")
+    assert _advances(
+        [make_stats(1), make_stats(5)],
+        [make_stats(2), ended],
+        [make_stats(3), ended],
+        [make_stats(3), ended],
+    ) == [True, True, True, False]
+
+
 def test_status_line_names_every_loss():
     """The line has source, rate, counts, all four kinds of loss, and failures of the engine."""
     stats = dataclasses.replace(
         make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4, engine_failures=5
     )
-    assert status_line(stats) == (
+    assert status_line([stats]) == (
         "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; "
         "1 overflows, 2 overruns, 3 dropped, 4 gaps, 5 engine failures"
+    )
+
+
+def test_status_line_says_how_samples_arrive():
+    """What counting has found, how often capture broke off, the clock's rate, what is odd."""
+    capture = CaptureStats(
+        restarts=1, suspected=2, rate_error_ppm=-12.34, rate_uncertainty_ppm=0.456
+    )
+    stats = dataclasses.replace(
+        make_stats(7), capture=capture, checks=("silent: 0",), clipped_samples=3
+    )
+    assert status_line([stats]).endswith(
+        "0 engine failures; 2 suspected losses, 1 restarts, 3 clipped samples, "
+        "rate -12.3 +- 0.46 ppm, silent: 0"
+    )
+
+
+def test_status_line_of_a_source_that_was_never_there():
+    """There is nothing to say but why, and that it is sought."""
+    capture = CaptureStats(waiting_for="soundcard: no audio input on this machine", attempts=9)
+    stats = dataclasses.replace(make_stats(0, "waiting"), fs=0.0, channels=0, capture=capture)
+    assert status_line([stats]) == (
+        "waiting: soundcard: no audio input on this machine; tried 9 times"
+    )
+
+
+def test_status_line_of_several_sources_is_short():
+    """Each has its name, its state and what is not as it should be."""
+    lossy = dataclasses.replace(make_stats(7), name="roof", overruns=2)
+    failed = dataclasses.replace(make_stats(3, "failed"), name="shed")
+    assert status_line([make_stats(5), lossy, _waiting(0, 1, 1), failed]) == (
+        "mic running, 5 messages | roof running, 7 messages, 2 overruns | "
+        "mic waiting: no audio input | shed failed, 3 messages"
     )
 
 
@@ -256,7 +372,7 @@ def daemon(manager):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_process_stops_cleanly_within_two_seconds(daemon, number, code):
-    """The signal ends a real process with its exit code, the pipeline stopped once."""
+    """The signal ends a real process with its exit code, all stopped once."""
     process = daemon()
     process.send_signal(number)
     began_s = time.monotonic()
@@ -292,7 +408,7 @@ def test_a_refused_reload_is_logged_and_survived(daemon, manager):
 
 @pytest.mark.slow
 def test_a_stop_that_hangs_is_cut_short(daemon):
-    """A pipeline whose stop never returns ends with code 1 and a traceback that shows where."""
+    """A daemon whose stop never returns ends with code 1 and a traceback that shows where."""
     process = daemon("--hang")
     process.terminate()
     errors = process.communicate(timeout=20)[1]
@@ -304,4 +420,4 @@ def test_a_stop_that_hangs_is_cut_short(daemon):
 def test_a_manager_that_is_misdescribed_is_refused():
     """The error of a malformed variable reaches the caller as a configuration error."""
     with pytest.raises(ConfigError, match="must be an absolute path"):
-        _serve(FakePipeline(), {"NOTIFY_SOCKET": "x"})
+        _serve(FakeDaemon(), {"NOTIFY_SOCKET": "x"})

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.view.terminal import Terminal, view
 from spectrod.wire.publisher import Publisher
@@ -35,9 +36,22 @@ def make_batch(k, spec=SPEC):
     return SpectrumBatch(values, index, index, index, spec, "numpy")
 
 
+def make_stats(state="running", waiting_for=""):
+    return Stats(
+        *(state, "test", "numpy", 48000.0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0.0),
+        capture=CaptureStats(waiting_for=waiting_for),
+    )
+
+
+def make_publisher(endpoint, name, stats=make_stats):
+    publisher = Publisher([endpoint])
+    publisher.feed(name, stats)
+    return publisher
+
+
 @pytest.fixture
 def publisher():
-    publisher = Publisher(["tcp://127.0.0.1:*"], "mic")
+    publisher = make_publisher("tcp://127.0.0.1:*", "mic")
     publisher.start()
     yield publisher
     publisher.stop()
@@ -114,7 +128,7 @@ def open_screen():
 def feed(publisher):
     """Submit one more frame at each call."""
     numbers = iter(range(10**9))
-    return lambda: publisher.submit(make_batch(next(numbers)))
+    return lambda: publisher.feeds[0].submit(make_batch(next(numbers)))
 
 
 def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
@@ -169,6 +183,26 @@ def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
     screen.wait_for(b"the daemon has stopped")
     screen.key(b"q")
     assert screen.end() == 0
+
+
+def test_a_source_that_is_waited_for_is_told(open_screen):
+    """Before the first spectrum and after it, the reason is shown; then the picture goes on."""
+    now = [make_stats("waiting", "no audio input")]
+    publisher = make_publisher("tcp://127.0.0.1:*", "mic", lambda: now[0])
+    publisher.start()
+    feed, numbers = publisher.feeds[0], iter(range(10**9))
+    try:
+        screen = open_screen(publisher.endpoints[0])
+        screen.wait_for(b"the daemon is waiting: no audio input")
+        now[0] = make_stats()
+        screen.wait_for(b"q quit  1-2 channel", lambda: feed.submit(make_batch(next(numbers))))
+        now[0] = make_stats("waiting", "no samples for 1.0 s")
+        feed.changed()
+        screen.wait_for(b"the daemon is waiting: no samples for 1.0 s")
+        screen.key(b"q")
+        assert screen.end() == 0
+    finally:
+        publisher.stop()
 
 
 def test_without_a_terminal_lines_are_written(publisher, feed, tmp_path):
@@ -267,8 +301,8 @@ def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
     screen.key(b"2")
     screen.wait_for(b"mic/1", feed)
     # The values are levels; as mean squares they are below nothing.
-    screen.wait_for(b"peak silence", lambda: publisher.submit(make_batch(0, other)))
-    screen.wait_for(b"mic/1", lambda: publisher.submit(make_batch(0, other)))
+    screen.wait_for(b"peak silence", lambda: publisher.feeds[0].submit(make_batch(0, other)))
+    screen.wait_for(b"mic/1", lambda: publisher.feeds[0].submit(make_batch(0, other)))
     assert b"1-4 channel" not in screen.output
     screen.key(b"q")
     assert screen.end() == 0
@@ -280,11 +314,13 @@ def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_sc
     screen.wait_for(b"mic/0", feed)
     endpoint = publisher.endpoints[0]
     publisher.stop()
-    renamed = Publisher([endpoint], "roof")
+    renamed = make_publisher(endpoint, "roof")
     renamed.start()
     numbers = iter(range(10**9))
-    screen.wait_for(b"roof/0", lambda: renamed.submit(make_batch(next(numbers))))
-    screen.wait_for(b"q quit  1-2 channel", lambda: renamed.submit(make_batch(next(numbers))))
+    screen.wait_for(b"roof/0", lambda: renamed.feeds[0].submit(make_batch(next(numbers))))
+    screen.wait_for(
+        b"q quit  1-2 channel", lambda: renamed.feeds[0].submit(make_batch(next(numbers)))
+    )
     renamed.stop()
     screen.key(b"q")
     assert screen.end() == 0
@@ -295,6 +331,6 @@ def test_a_change_of_length_is_followed(publisher, open_screen, feed):
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=512, hop=128, scaling="dbfs")
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"N 256", feed)
-    screen.wait_for(b"N 512", lambda: publisher.submit(make_batch(0, other)))
+    screen.wait_for(b"N 512", lambda: publisher.feeds[0].submit(make_batch(0, other)))
     screen.key(b"q")
     assert screen.end() == 0

@@ -8,6 +8,7 @@ from spectrod.wire.schema import Frame, Heartbeat, Meta, decode, encode
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/data/golden_v1.json").read_text())
+FIRST = json.loads((ROOT / "tests/data/golden_v1_first.json").read_text())
 
 
 def parts_of(golden):
@@ -27,6 +28,24 @@ def test_golden_messages_are_encoded_to_the_same_bytes(golden):
     assert encode(decode(parts_of(golden))) == parts_of(golden)
 
 
+@pytest.mark.parametrize("golden", FIRST, ids=lambda golden: golden["name"])
+def test_messages_of_the_first_daemons_are_still_read(golden):
+    """All that they say is understood as it was."""
+    name, header, *payload = parts_of(golden)
+    now_name, now_header, *now_payload = encode(decode(parts_of(golden)))
+    assert (now_name, now_payload) == (name, payload)
+    now = json.loads(now_header)
+    assert {key: now[key] for key in json.loads(header)} == json.loads(header)
+
+
+def test_fields_that_came_later_have_defaults():
+    """Of a daemon that does not know them, nothing was suspected and all spectra are one-sided."""
+    spectrum, meta, heartbeat = (decode(parts_of(golden)).header for golden in FIRST)
+    assert (spectrum.suspected, spectrum.first_bin) == (0, 0)
+    assert (meta.first_bin, meta.channel_names) == (0, ())
+    assert (heartbeat.waiting_for, heartbeat.checks, heartbeat.rate_error_ppm) == ("", (), None)
+
+
 def test_the_golden_spectrum_is_read_as_its_sine(messages):
     """6 kHz at -20 dBFS stands in bin 8, its Hann neighbours 6.02 dB below."""
     frame = messages["spectrum"]
@@ -34,7 +53,9 @@ def test_the_golden_spectrum_is_read_as_its_sine(messages):
     assert frame.f[8] == 6000.0
     assert int(frame.values.argmax()) == 8
     np.testing.assert_allclose(frame.values[7:10], [-26.0206, -20.0, -26.0206], atol=1e-4)
-    assert (frame.header.gap_samples, frame.header.overflows, frame.header.dropped) == (480, 1, 2)
+    header = frame.header
+    assert (header.gap_samples, header.overflows, header.dropped) == (480, 1, 2)
+    assert (header.suspected, header.first_bin) == (3, 0)
     assert frame.header.cal_id is None
 
 
@@ -47,10 +68,12 @@ def test_the_golden_meta_is_read_as_its_axis(messages):
 
 
 def test_the_golden_heartbeat_is_read(messages):
-    """A heartbeat tells the daemon's state and counts."""
+    """A heartbeat tells a source's state and counts."""
     beat = messages["heartbeat"]
     assert isinstance(beat, Heartbeat)
     assert (beat.header.state, beat.header.frames) == ("running", 8)
+    assert (beat.header.rate_error_ppm, beat.header.rate_uncertainty_ppm) == (-12.5, 0.25)
+    assert (beat.header.checks, beat.header.restarts) == (("silent: 1",), 1)
 
 
 def test_the_documented_bytes_are_the_golden_message():

@@ -1,9 +1,11 @@
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, WireError
+from spectrod.types import SpectrumSpec
 from spectrod.wire.schema import (
     Frame,
     Heartbeat,
@@ -72,6 +74,18 @@ def test_frequencies_are_bin_number_times_bin_width():
     assert f[1] == 750.0
 
 
+@pytest.mark.parametrize("nfft", [64, 65])
+def test_a_two_sided_axis_begins_below_zero(nfft):
+    """Bin ``-(nfft // 2)`` comes first, 0 Hz stands in the middle, as in the analysis."""
+    header = msgspec.structs.replace(make_frame(nfft).header, shape=(nfft,), first_bin=-(nfft // 2))
+    sent = Frame(NAME, header, np.arange(nfft, dtype=np.float32))
+    received = decode(encode(sent))
+    assert received.header == header
+    spec = SpectrumSpec(48000.0, 2, win_length=nfft, nfft=nfft, iq=True)
+    np.testing.assert_allclose(received.f, spec.frequencies, rtol=1e-15)
+    assert received.f[nfft // 2] == 0.0
+
+
 def test_a_frame_names_its_source_and_channel():
     """Both are taken from the topic."""
     frame = make_frame()
@@ -104,6 +118,9 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"dtype": "O"}, r"Invalid enum value 'O' - at `\$\.dtype`"),
         ({"dtype": "<f8"}, r"payload of 132 bytes: shape=\[33\] of <f8 must have 264"),
         ({"shape": [32]}, r"shape=\[32\]: must be \[nfft // 2 \+ 1\], nfft=64"),
+        ({"first_bin": -32}, r"shape=\[33\]: must be \[nfft\], nfft=64"),
+        ({"first_bin": -31, "shape": [64]}, r"first_bin=-31: must be 0 or -32"),
+        ({"first_bin": 1}, r"Expected `int` <= 0"),
         ({"shape": [33, 1]}, r"Expected `array` of length 1"),
         ({"shape": [10**30]}, r"must be \[nfft // 2 \+ 1\]"),
         ({"nfft": 128, "shape": [65]}, r"payload of 132 bytes: .* must have 260"),
@@ -146,13 +163,15 @@ def test_a_missing_payload_is_refused():
 
 def test_topics_end_with_a_slash():
     """Else a subscription to mic1 would match mic10."""
-    assert topic("mic1", 2, "density") == "spec/mic1/2/density/"
-    assert topic("mic1", 2, "density", kind="meta") == "meta/mic1/2/density/"
+    assert topic("mic1", "2", "density") == "spec/mic1/2/density/"
+    assert topic("mic1", "2", "density", kind="meta") == "meta/mic1/2/density/"
     assert heartbeat_topic("mic1") == "hb/mic1/"
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "mic 1", "mikrofon-ü", "a" * 65, "a\n"])
 def test_source_names_that_would_break_a_topic_are_refused(name):
-    """The name and the rule are told."""
+    """The name and the rule are told, of channels too."""
+    with pytest.raises(ConfigError, match=r"channel name=.*: must be 1 to 64 of A-Z a-z 0-9"):
+        topic("mic", name, "dbfs")
     with pytest.raises(ConfigError, match=r"source name=.*: must be 1 to 64 of A-Z a-z 0-9"):
-        topic(name, 0, "dbfs")
+        topic(name, "0", "dbfs")

@@ -1,0 +1,73 @@
+"""The line that says how a daemon fares: for ``systemctl status`` and for standard output."""
+
+from collections.abc import Sequence
+
+from spectrod.stats import Stats
+
+
+def status_line(stats: Sequence[Stats]) -> str:
+    """Say in one line what a daemon does, what it waits for, and what it lost."""
+    if len(stats) == 1:
+        return _whole(stats[0])
+    return " | ".join(_brief(one) for one in stats)
+
+
+def _whole(stats: Stats) -> str:
+    """All of one source."""
+    return f"{stats.state}: {_source(stats)}; {_counts(stats)}{_capture(stats)}"
+
+
+def _source(stats: Stats) -> str:
+    if not stats.fs:
+        return stats.capture.waiting_for or stats.source
+    place = f"{stats.source}, {stats.fs:g} Hz x {stats.channels}, {stats.engine}"
+    waiting_for = stats.capture.waiting_for
+    return f"{place}; {waiting_for}" if waiting_for else place
+
+
+def _counts(stats: Stats) -> str:
+    if not stats.fs:
+        return f"tried {stats.capture.attempts} times"
+    losses = ", ".join(f"{count} {what}" for what, count in _losses(stats))
+    return f"{stats.frames} frames, {stats.messages} messages; {losses}"
+
+
+def _losses(stats: Stats) -> list[tuple[str, int]]:
+    return [
+        ("overflows", stats.overflows),
+        ("overruns", stats.overruns),
+        ("dropped", stats.dropped),
+        ("gaps", stats.gaps),
+        ("engine failures", stats.engine_failures),
+    ]
+
+
+def _capture(stats: Stats) -> str:
+    """Tell how samples arrive and what is odd about them; empty where nothing is."""
+    capture = stats.capture
+    parts = [f"{n} {what}" for what, n in _troubles(stats)]
+    if capture.rate_error_ppm is not None:
+        bound = capture.rate_uncertainty_ppm
+        uncertainty = "" if bound is None else f" +- {bound:.2g}"
+        parts.append(f"rate {capture.rate_error_ppm:+.1f}{uncertainty} ppm")
+    parts += stats.checks
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _troubles(stats: Stats) -> list[tuple[str, int]]:
+    capture = stats.capture
+    counts = [
+        ("suspected losses", capture.suspected),
+        ("restarts", capture.restarts),
+        ("clipped samples", stats.clipped_samples),
+    ]
+    return [(what, n) for what, n in counts if n]
+
+
+def _brief(stats: Stats) -> str:
+    """One source of several: its state, and what is not as it should be."""
+    if stats.state == "waiting":
+        return f"{stats.name} waiting: {stats.capture.waiting_for}"
+    losses = ", ".join(f"{n} {what}" for what, n in _losses(stats) if n)
+    lost = f", {losses}" if losses else ""
+    return f"{stats.name} {stats.state}, {stats.messages} messages{lost}{_capture(stats)}"
