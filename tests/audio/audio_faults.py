@@ -3,10 +3,12 @@
 import contextlib
 import ctypes
 import os
+import queue
 import signal
+import threading
 from pathlib import Path
 
-_PTRACE_DETACH, _PTRACE_SEIZE, _PTRACE_INTERRUPT = 17, 0x4206, 0x4207
+_PTRACE_SEIZE, _PTRACE_INTERRUPT = 0x4206, 0x4207
 _WALL = 0x40000000
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is looked at
@@ -28,22 +30,39 @@ def threads_of(pid):
     }
 
 
-@contextlib.contextmanager
-def stopped_thread(thread_id):
-    """One thread of another process stands still meanwhile; the rest of the process goes on."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    for request in (_PTRACE_SEIZE, _PTRACE_INTERRUPT):
-        if libc.ptrace(request, thread_id, None, None):
-            raise OSError(ctypes.get_errno(), f"ptrace of thread {thread_id}")
-    os.waitpid(thread_id, _WALL)  # it stands when this returns
-    try:
-        yield
-    finally:
-        # The process may have been killed meanwhile, which is what is tested.
-        libc.ptrace(_PTRACE_DETACH, thread_id, None, None)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(thread_id, _WALL | os.WNOHANG)
+class StoppedThread:
+    """One thread of another process stands still until that process is killed; the rest goes on.
+
+    Raises
+    ------
+    OSError
+        If the system does not allow it.
+    """
+
+    def __init__(self, thread_id):
+        self._stands = queue.SimpleQueue()
+        # What traces a thread also has to reap it, or its process would never end.
+        self._tracer = threading.Thread(target=self._trace, args=(thread_id,), daemon=True)
+        self._tracer.start()
+        if (error := self._stands.get(timeout=5.0)) is not None:
+            raise error
+
+    def _trace(self, thread_id):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        for request in (_PTRACE_SEIZE, _PTRACE_INTERRUPT):
+            if libc.ptrace(request, thread_id, None, None):
+                self._stands.put(OSError(ctypes.get_errno(), f"ptrace of thread {thread_id}"))
+                return
+        _, status = os.waitpid(thread_id, _WALL)
+        self._stands.put(None)
+        while os.WIFSTOPPED(status):
+            _, status = os.waitpid(thread_id, _WALL)
+
+    def wait_for_end(self, timeout_s):
+        """Wait until the process was killed."""
+        self._tracer.join(timeout_s)
+        assert not self._tracer.is_alive(), "the process was not killed"
 
 
 @contextlib.contextmanager
@@ -62,7 +81,7 @@ def belongings():
     maps = Path("/proc/self/maps").read_text().splitlines()
     return {
         "children": children(),
-        "threads": set(threads_of(os.getpid())),
+        "threads": set(threading.enumerate()),
         "descriptors": {
             fd.name: _target(fd) for fd in Path("/proc/self/fd").iterdir() if _target(fd)
         },

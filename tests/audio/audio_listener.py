@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from spectrod.bench.numbered import NumberCheck
+from spectrod.bench.numbered import NumberCheck, read_numbers
 from spectrod.config import SourceConfig
 from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
@@ -22,6 +22,7 @@ class WatchedRing(SampleRing):
         super().__init__(fs, channels, RING_S * round(fs))
         self.check = NumberCheck()
         self.arrivals = []
+        self.first_number = None
         self.gaps = []
         self._on_write = on_write
 
@@ -30,6 +31,8 @@ class WatchedRing(SampleRing):
         if sample_index != self.written:
             self.gaps.append((self.written, sample_index))
         self.check.look(samples, sample_index)
+        if self.first_number is None:
+            self.first_number = int(read_numbers(samples)[0])
         super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
         self.arrivals.append((self.written, now_ns, sample_index, t_mono_ns, t_utc_ns))
         self._on_write()

@@ -1,0 +1,366 @@
+"""The fault matrix: real servers, a real capture process, a signal that says where each loss is.
+
+Each test injects one fault and holds against the truth what the source said: when it noticed, when
+it was back, how much it says was lost. ``docs/capture.md`` has the table.
+"""
+
+import contextlib
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import soundfile
+from audio_faults import StoppedThread, belongings, children, stopped, threads_of
+from audio_listener import BLOCK, FS, Listener
+
+from spectrod.bench.numbered import numbered_frames, read_numbers
+from spectrod.errors import UnavailableError
+
+pytestmark = [pytest.mark.slow, pytest.mark.audio]
+
+BLOCK_S = BLOCK / FS
+NOTICED_S = 1.0
+NOTICED_STOPPED_S = 2.0
+BACK_S = 3.0
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind():
+    """Processes, threads, descriptors and shared memory are after a test what they were before."""
+    belongings()  # the first one opens what stays open
+    before = belongings()
+    yield
+    after = belongings()
+    assert after == before
+
+
+@pytest.fixture
+def playing(sound_server):
+    """A server whose sink plays the numbered signal; its players end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield Playing(sound_server, stack)
+
+
+class Playing:
+    """A sound server and the player that it has at the moment."""
+
+    def __init__(self, server, stack):
+        self.server = server
+        self._stack = stack
+        self.play(1)
+
+    def play(self, first):
+        """Play from a number on."""
+        player = self.server.play_numbered(first)
+        self._stack.callback(player.stop)
+
+
+def capture_process(before):
+    """Id of the capture process: the child that there was not before."""
+    (pid,) = children() - before
+    return pid
+
+
+def report(record_property, **seconds):
+    """Keep times for the report of the run."""
+    for name, value in seconds.items():
+        record_property(name, round(value, 3))
+        print(f"{name}: {value:.3f} s")  # noqa: T201
+
+
+def assert_lossless(ear, *, silent=0):
+    """Every sample's number follows on, and nothing was said to be lost."""
+    assert ear.ring.check.breaks == []
+    assert ear.ring.gaps == []
+    assert ear.ring.check.silent <= silent
+    assert_unflagged(ear, restarts=0)
+
+
+def assert_unflagged(ear, restarts):
+    """No loss was flagged by the sound system, none was suspected."""
+    capture = ear.source.capture()
+    assert ear.ring.overflows == 0
+    assert (capture.suspected, capture.overruns) == (0, 0)
+    assert capture.restarts == restarts
+    assert capture.waiting_for == ""
+
+
+def assert_one_gap(ear, n_min):
+    """Numbers say that just one gap was, and its size is right to one block."""
+    (found,) = ear.ring.check.breaks
+    ((start, end),) = ear.ring.gaps
+    assert (end, end - start) == (found.sample_index, found.index_jump)
+    assert found.number_jump >= n_min
+    assert abs(found.unaccounted) <= BLOCK
+
+
+def assert_gap_fits_the_time(ear):
+    """The gap is as long as the time that passed: samples behind it are as late as before."""
+    ((start, end),) = ear.ring.gaps
+    assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S
+
+
+# ---- no fault
+
+
+@pytest.mark.parametrize("format_", ["s16le", "f32le"])
+def test_tone_of_another_program_is_bit_true(sound_server, tmp_path, format_):
+    """1 kHz played by paplay comes out sample by sample, in level and phase, from start to end."""
+    period = np.round(16384 * np.sin(2 * np.pi * np.arange(48) / 48)).astype(np.int16)
+    tone = np.tile(period, 20 * 1000)
+    soundfile.write(tmp_path / "tone.wav", np.stack([tone, -tone], axis=1), FS, subtype="PCM_16")
+    player = sound_server.play(tmp_path / "tone.wav")
+    try:
+        with Listener("pulse", format=format_) as ear:
+            ear.hear(3.0)
+            samples = ear.ring.read(4 * FS).samples
+    finally:
+        player.terminate()
+        player.wait()
+    heard = samples[:, -2 * FS - 7 :]
+    assert_unflagged(ear, restarts=0)
+    phase = next(
+        k for k in range(48) if np.array_equal(np.roll(period, -k)[:4], heard[0, :4] * 2**15)
+    )
+    expected = np.resize(np.roll(period, -phase), heard.shape[1]) / 2.0**15
+    np.testing.assert_array_equal(heard, [expected, -expected])
+
+
+def test_file_plugin_gives_its_file(sound_server, tmp_path):
+    """ALSA's file plugin, paced by the server, comes out from its first frame on."""
+    (tmp_path / "known.s16").write_bytes(numbered_frames(1, 10 * FS).tobytes())
+    sound_server.add_devices(
+        f'pcm.numbered {{ type file slave.pcm "pulse" file "/dev/null"'
+        f' infile "{tmp_path}/known.s16" format "raw"'
+        ' hint { show on description "numbered" } }\n'
+    )
+    with Listener("numbered") as ear:
+        ear.hear(3.0)
+        block = ear.ring.read(4 * FS)
+    assert_lossless(ear)
+    assert block.sample_index == 0
+    assert read_numbers(block.samples).tolist() == list(range(1, block.n_samples + 1))
+
+
+# ---- faults of the server
+
+
+def test_server_that_is_killed_and_started_again(playing, record_property):
+    """Noticed at once; back on the same device when it is; the gap is as long as the time was."""
+    with Listener() as ear:
+        ear.hear(1.0)
+        killed = time.monotonic()
+        playing.server.kill()
+        noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
+        playing.server.start()
+        started = time.monotonic()
+        back_s = ear.wait_until_back(started, BACK_S)
+        ear.hear(0.5)
+        playing.play(10_000_000)
+        ear.hear(1.0)
+        assert_gap_fits_the_time(ear)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_server_that_stands_still_for_two_seconds(playing, record_property):
+    """Said to be waiting meanwhile; it then delivers everything, and nothing counts as lost."""
+    with Listener() as ear:
+        ear.hear(1.0)
+        stopped_at = time.monotonic()
+        with stopped(playing.server.process.pid):
+            noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
+            _stand(stopped_at, 2.0)
+        back_s = ear.wait_until_back(time.monotonic(), BACK_S)
+        ear.hear(4.0)
+        assert_lossless(ear)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_server_that_stands_still_for_too_long(playing, record_property):
+    """Capture is given up, begun anew, and the gap is right to one block by the numbers."""
+    with Listener() as ear:
+        ear.hear(1.0)
+        stopped_at = time.monotonic()
+        with stopped(playing.server.process.pid):
+            noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
+            _stand(stopped_at, 4.0)
+        back_s = ear.wait_until_back(time.monotonic(), BACK_S)
+        ear.hear(2.0)
+        assert_one_gap(ear, n_min=3 * FS)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_device_that_is_removed_and_added(playing, record_property):
+    """The server lives on; while the device is away it is sought, and recorded from again."""
+    with Listener() as ear:
+        ear.hear(1.0)
+        removed = time.monotonic()
+        playing.server.remove_sink()
+        noticed_s = ear.wait_until_waiting(removed, NOTICED_S)
+        # Until it was sought in vain a few times.
+        attempts = ear.source.capture().attempts
+        ear.wait(lambda: ear.source.capture().attempts >= attempts + 2, 5.0, "sought again")
+        playing.server.add_sink()
+        back_s = ear.wait_until_back(time.monotonic(), BACK_S)
+        playing.play(10_000_000)
+        ear.hear(1.0)
+        assert_gap_fits_the_time(ear)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_device_that_is_absent_and_then_present(silent_server):
+    """No server: an error that says what is not there. With the server it is found, in one life."""
+    with pytest.raises(UnavailableError, match=r"^soundcard"):
+        Listener()
+    silent_server.start()
+    with Listener() as ear:
+        ear.hear(0.2)
+    assert_unflagged(ear, restarts=0)
+
+
+# ---- faults of the capture process
+
+
+def test_process_that_is_killed(playing, record_property):
+    """Another one takes its place at once; what came in between is a gap, right to one block."""
+    before = children()
+    with Listener() as ear:
+        ear.hear(1.0)
+        killed = time.monotonic()
+        os.kill(capture_process(before), signal.SIGKILL)
+        noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
+        back_s = ear.wait_until_back(killed, BACK_S)
+        ear.hear(2.0)
+        assert_one_gap(ear, n_min=BLOCK)
+        assert_unflagged(ear, restarts=1)
+        np.testing.assert_allclose(ear.time_errors_s(), 0.0, atol=BLOCK_S)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_process_that_stands_still(playing, record_property):
+    """It is killed, another one takes its place before five seconds are over, the gap is exact."""
+    before = children()
+    with Listener() as ear:
+        ear.hear(1.0)
+        stopped_at = time.monotonic()
+        with stopped(capture_process(before)):
+            noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_STOPPED_S)
+            back_s = ear.wait_until_back(stopped_at, 5.0)
+        ear.hear(2.0)
+        assert_one_gap(ear, n_min=FS)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def test_callbacks_that_stop_in_a_living_process(playing, record_property):
+    """The stream says that it is active, the process answers, but no samples come: begun anew."""
+    before = children()
+    with Listener() as ear:
+        ear.hear(1.0)
+        pid = capture_process(before)
+        stopped_at = time.monotonic()
+        # PortAudio's thread is one of those that bear the program's name; the main one answers.
+        threads = [t for t, name in threads_of(pid).items() if t != pid and "python" in name]
+        standing = [StoppedThread(thread) for thread in threads]
+        noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
+        back_s = ear.wait_until_back(stopped_at, 5.0)
+        for thread in standing:
+            thread.wait_for_end(5.0)
+        ear.hear(1.0)
+        assert_one_gap(ear, n_min=FS)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+# ---- who reads too slowly, who wants the same
+
+
+def test_consumer_that_stalls_until_the_ring_overruns(playing):
+    """The capture goes on without a loss; the reader is told once how much it has missed."""
+    with Listener() as ear:
+        ear.hear(4.5)  # the ring holds 4 s
+        assert_lossless(ear)
+        block = ear.ring.read(FS)
+    assert ear.ring.overruns == 1
+    assert block.discontinuity
+    assert block.lost_samples == block.sample_index > 0
+    offset = ear.ring.check.frames - ear.ring.written  # 0: nothing silent
+    assert offset == 0
+    numbers = read_numbers(block.samples)
+    assert np.all(np.diff(numbers) == 1)
+    first = ear.ring.first_number
+    assert numbers[0] - first == block.sample_index
+
+
+def test_two_that_want_a_device_that_is_shared(playing):
+    """A sound server serves both, each without a loss."""
+    with Listener() as one, Listener() as other:
+        other.hear(1.0)
+        one.hear(1.0)
+    for ear in (one, other):
+        assert_lossless(ear)
+
+
+def test_two_that_want_a_device_that_only_one_can_have(jack_server, record_property):
+    """The second one waits, says why, and has it within 3 s of when the first one gives it back."""
+    jack_server.ports = 7  # four of its own, two for one of them
+    jack_server.start()
+    with Listener("api=JACK,name=system", format="f32le") as first:
+        first.hear(0.5)
+        with Listener("api=JACK,name=system", format="f32le") as second:
+            second.wait_until_waiting(time.monotonic(), NOTICED_S)
+            first.hear(1.0)
+            assert "cannot be opened" in second.source.capture().waiting_for
+            first.source.stop()
+            back_s = second.wait_until_back(time.monotonic(), BACK_S)
+            second.hear(0.5)
+        assert first.ring.gaps == []
+    report(record_property, back_s=back_s)
+
+
+# ---- a sound system that flags what it loses
+
+
+def test_overflow_that_the_sound_system_flags(jack_server, record_property):
+    """JACK says that samples were lost, not how many: the clock does, right to one block."""
+    jack_server.start()
+    before = children()
+    with Listener("api=JACK,name=system", format="f32le") as ear:
+        ear.hear(3.0)
+        start = ear.ring.written
+        with stopped(capture_process(before)):
+            _stand(time.monotonic(), 0.5)  # less than it takes to be given up
+        ear.hear(6.0)
+        ((_, end),) = ear.ring.gaps
+        assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S
+        assert ear.ring.overflows == 1
+        capture = ear.source.capture()
+        assert (capture.suspected, capture.restarts) == (0, 0)
+        gap_s = (end - ear.ring.gaps[0][0]) / FS
+    report(record_property, gap_s=gap_s)
+
+
+def test_jack_that_is_killed_and_started_again(jack_server, record_property):
+    """PortAudio hangs when it closes what JACK has left: its process goes, and another comes."""
+    jack_server.start()
+    with Listener("api=JACK,name=system", format="f32le") as ear:
+        ear.hear(1.0)
+        killed = time.monotonic()
+        jack_server.kill()
+        noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
+        jack_server.start()
+        back_s = ear.wait_until_back(time.monotonic(), BACK_S)
+        ear.hear(1.5)
+        assert_gap_fits_the_time(ear)
+        assert_unflagged(ear, restarts=1)
+    report(record_property, noticed_s=noticed_s, back_s=back_s)
+
+
+def _stand(since, seconds):
+    """Let time pass in which a fault lasts: it is the fault that is timed, nothing waits for it."""
+    time.sleep(max(0.0, since + seconds - time.monotonic()))
