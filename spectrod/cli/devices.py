@@ -10,7 +10,7 @@ from spectrod.analysis.opencl_engine import open_opencl
 from spectrod.cli import options
 from spectrod.errors import SpectrodError
 from spectrod.opencl.devices import DeviceInfo, list_devices
-from spectrod.source.soundcard import choose_input, list_inputs
+from spectrod.source.devices import ListedInput, choose_input, list_inputs, parse_wanted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +34,28 @@ def run(args: argparse.Namespace) -> int:
 def _audio_inputs(settings: config.Config) -> dict[str, Any]:
     kind, _, wanted = settings.source.uri.partition(":")
     try:
-        inputs = list_inputs()
-        used = choose_input(wanted if kind == "soundcard" else "", inputs)
+        listed = list_inputs(probe=True)
     except SpectrodError as error:
         return {"devices": [], "error": str(error)}
+    inputs = [entry.device for entry in listed]
+    try:
+        used = choose_input(parse_wanted(wanted if kind == "soundcard" else ""), inputs)
+    except SpectrodError as error:
+        return {
+            "devices": [_input_as_dict(entry, used=False) for entry in listed],
+            "error": str(error),
+        }
     return {
-        "devices": [dataclasses.asdict(device) | {"used": device == used} for device in inputs],
+        "devices": [_input_as_dict(entry, used=entry.device == used) for entry in listed],
         "error": None,
     }
+
+
+def _input_as_dict(entry: ListedInput, *, used: bool) -> dict[str, Any]:
+    of_device = dataclasses.asdict(entry.device)
+    of_entry = dataclasses.asdict(entry)
+    del of_entry["device"]
+    return of_device | of_entry | {"used": used}
 
 
 def _opencl_devices(settings: config.Config) -> dict[str, Any]:
@@ -70,12 +84,9 @@ def _as_dict(device: DeviceInfo, used: DeviceInfo | None) -> dict[str, Any]:
 
 
 def _print_text(found: dict[str, Any]) -> None:
-    print("Audio inputs (source.uri = 'soundcard:NAME'); * is the one used")
+    print("Audio inputs (source.uri = 'soundcard:...'); * is the one used")
     for device in found["audio_inputs"]["devices"]:
-        print(
-            f"{_mark(device)} {device['index']:3} {device['name']}  [{device['host_api']}] "
-            f"{device['channels']} channels, {device['samplerate']:g} Hz"
-        )
+        _print_input(device)
     _print_error(found["audio_inputs"])
     print("\nOpenCL devices (engine.device = 'NAME'); * is the one used")
     for device in found["opencl_devices"]["devices"]:
@@ -84,6 +95,24 @@ def _print_text(found: dict[str, Any]) -> None:
             f"{device['compute_units']} compute units, driver {device['driver']}"
         )
     _print_error(found["opencl_devices"])
+
+
+def _print_input(device: dict[str, Any]) -> None:
+    """Print what to copy into the configuration first, then what it is."""
+    index = "-" if device["index"] < 0 else device["index"]
+    print(f"{_mark(device)} {index:>3} {device['uri']}")
+    print(
+        f"      {device['name']}  [{device['host_api']}] "
+        f"{device['channels']} channels, {device['samplerate']:g} Hz"
+    )
+    if device["in_use"]:
+        print(f"      in use: {device['in_use']}")
+    if device["rates"]:
+        print(
+            f"      takes {' '.join(map(str, device['rates']))} Hz, {' '.join(device['formats'])}"
+        )
+    if device["error"]:
+        print(f"      not known what it takes: {device['error']}")
 
 
 def _mark(device: dict[str, Any]) -> str:

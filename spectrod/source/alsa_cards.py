@@ -1,0 +1,131 @@
+"""What Linux shows of ALSA's sound cards: stable names in sysfs, streams in use in procfs."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+SYS = Path("/sys")
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card can be found by when its number has changed; "" is unknown.
+
+    Attributes
+    ----------
+    id : str
+        ALSA's own, such as ``PCH``: kept over restarts while the set of cards is the same.
+    usb_path : str
+        The port that it is plugged into, such as ``1-1.2``.
+    serial : str
+        What a USB device says its serial number is.
+    """
+
+    id: str = ""
+    usb_path: str = ""
+    serial: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCapture:
+    """A capture device that some program has open.
+
+    Attributes
+    ----------
+    card, device : int
+        As in ``hw:CARD,DEVICE``.
+    name : str
+        As PortAudio would call it.
+    channels : int
+        0 if it is open but not set up; so for the others.
+    samplerate : int
+        [Hz].
+    format : str
+        ALSA's name, such as ``S16_LE``.
+    pid : int
+        Of the program.
+    """
+
+    card: int
+    device: int
+    name: str
+    channels: int = 0
+    samplerate: int = 0
+    format: str = ""
+    pid: int = 0
+
+
+def read_card(number: int, sys_root: Path = SYS) -> Card:
+    """Read what there is about a card; the same of a card that does not exist.
+
+    ``/sys/class/sound/cardN/id`` and the USB device that ``cardN/device``, its interface, is of
+    (Linux, Documentation/ABI/stable/sysfs-bus-usb and ABI/testing/sysfs-class-sound).
+    """
+    folder = sys_root / "class/sound" / f"card{number}"
+    usb = _usb_device((folder / "device").resolve())
+    if usb is None:
+        return Card(_text(folder / "id"))
+    serial = _text(usb / "serial")
+    # Some makers give all their devices the same; of zeros it is seen at once.
+    return Card(_text(folder / "id"), usb.name, serial if serial.strip("0") else "")
+
+
+def open_captures(proc_root: Path = PROC) -> list[OpenCapture]:
+    """List the capture devices that are open, by any program.
+
+    ``/proc/asound/cardN/pcmMc/subS/{status,hw_params}`` (Linux, Documentation/sound/designs/
+    procfs.rst); the first open substream of each device counts.
+    """
+    found = []
+    for folder in sorted((proc_root / "asound").glob("card[0-9]*/pcm[0-9]*c")):
+        card, device = int(folder.parent.name[4:]), int(folder.name[3:-1])
+        for substream in sorted(folder.glob("sub*")):
+            status = _fields(substream / "status")
+            if "state" in status:
+                name = f"{_card_name(card, proc_root)}: {_fields(folder / 'info').get('name', '')}"
+                hardware = _fields(substream / "hw_params")
+                found.append(
+                    OpenCapture(
+                        card,
+                        device,
+                        f"{name} (hw:{card},{device})",
+                        _number(hardware.get("channels", "")),
+                        _number(hardware.get("rate", "")),
+                        hardware.get("format", ""),
+                        _number(status.get("owner_pid", "")),
+                    )
+                )
+                break
+    return found
+
+
+def _usb_device(folder: Path) -> Path | None:
+    """Find the USB device that a card's interface belongs to, or is."""
+    return next((path for path in (folder, folder.parent) if (path / "idVendor").exists()), None)
+
+
+def _card_name(number: int, proc_root: Path) -> str:
+    """Read a card's short name, from `` 0 [PCH            ]: HDA-Intel - HDA Intel PCH``."""
+    cards = _text(proc_root / "asound/cards")
+    line = re.search(rf"^ *{number} \[.*?\]: .*? - (.*)$", cards, re.MULTILINE)
+    return line[1] if line else f"card {number}"
+
+
+def _fields(path: Path) -> dict[str, str]:
+    lines = (line.partition(":") for line in _text(path).splitlines())
+    return {key.strip(): value.strip() for key, colon, value in lines if colon}
+
+
+def _number(text: str) -> int:
+    """Read the whole number that a text begins with: ``48000 (48000/1)``; 0 if there is none."""
+    digits = re.match(r"\d+", text)
+    return int(digits[0]) if digits else 0
+
+
+def _text(path: Path) -> str:
+    """Read a file of one of the kernel's trees; "" where it is not there, or not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip("\n")
+    except OSError:
+        return ""
