@@ -1,0 +1,145 @@
+"""Raw blocks of a capture process into the sample ring: decoded, with index and time."""
+
+import logging
+from collections.abc import Sequence
+
+from spectrod.capture.layout import RawBlock
+from spectrod.ring import SampleRing
+from spectrod.source.capture_process import StreamSettings
+from spectrod.source.clock import RATE_OFF_PPM, SampleClock, WallClock
+from spectrod.source.pcm import decode_pcm
+from spectrod.units import Float32Array
+
+_log = logging.getLogger(__name__)
+
+_FLAGGED_NS = 5_000_000_000
+_LOOK_NS = 1_000_000_000
+
+
+class BlockWriter:
+    """Writes the blocks of one stream after the other where the clock says that they belong.
+
+    Three kinds of loss show as gaps in the ring, are counted and logged:
+
+    - *overflow*, flagged by the sound system, counted by the ring. Its size is not said: it is a
+      discontinuity at once, and the samples that the clock misses within 5 s are its gap;
+    - *suspected*: samples that the clock misses without a flag;
+    - *overrun*: blocks overwritten before they were fetched, because this process was held up.
+
+    Parameters
+    ----------
+    ring : SampleRing
+        To write to.
+    settings : StreamSettings
+        Of all the streams.
+    selected : sequence of int
+        Channels to write, in this order.
+    name : str
+        What the log calls the source.
+    """
+
+    def __init__(
+        self, ring: SampleRing, settings: StreamSettings, selected: Sequence[int], name: str
+    ) -> None:
+        self.clock = SampleClock(settings.samplerate, settings.block_frames)
+        self.suspected = self.suspected_samples = self.overruns = 0
+        self._ring, self._settings, self._name = ring, settings, name
+        self._selected = None if [*selected] == [*range(settings.channels)] else [*selected]
+        self._wall = WallClock()
+        self._next_look_ns = 0
+        self._flagged_until_ns = 0
+        self._is_rate_off = False
+        # Of the stream: index of its frame 0, and the frame that comes next.
+        self._offset = self._next_frame = 0
+
+    @property
+    def delivered_s(self) -> float:
+        """How much the newest stream has brought [s]."""
+        return self._next_frame / self._settings.samplerate
+
+    def begin(self, blocks: Sequence[RawBlock]) -> int:
+        """Place a stream that begins with these blocks, which are still to be written.
+
+        Returns
+        -------
+        lost : int
+            Samples a channel missing before it.
+        """
+        arrivals = [(block.frame + block.n_frames, block.t_mono_ns) for block in blocks]
+        # NB: what was written stays; a clock that is a sample behind must not end the capture.
+        self._offset = max(self.clock.place(arrivals), self._ring.written)
+        self._next_frame = 0
+        return self._offset - self._ring.written
+
+    def write(self, block: RawBlock) -> None:
+        """Decode a block and write it."""
+        if block.frame != self._next_frame:
+            self._count_overrun(block.frame - self._next_frame)
+        self._next_frame = block.frame + block.n_frames
+        if block.flagged:
+            self._note_flag(block.t_mono_ns)
+        missed = self.clock.add(self._offset + self._next_frame, block.t_mono_ns)
+        if missed:
+            self._count_missed(missed, block.t_mono_ns)
+        index = self._offset + block.frame
+        t_mono_ns = self.clock.mono_ns(index)
+        t_utc_ns = self._wall.utc_ns(t_mono_ns)
+        samples = self._decode(block.data)
+        self._ring.write(samples, index, t_mono_ns, t_utc_ns, overflow=block.flagged)
+        if block.t_mono_ns >= self._next_look_ns:
+            self._next_look_ns = block.t_mono_ns + _LOOK_NS
+            self._look_at_clocks()
+
+    def _decode(self, data: bytes) -> Float32Array:
+        samples = decode_pcm(data, self._settings.format).reshape(-1, self._settings.channels).T
+        return samples if self._selected is None else samples[self._selected]
+
+    def _count_overrun(self, n_frames: int) -> None:
+        self.overruns += 1
+        _log.warning(
+            "%s: %d samples were overwritten before they were fetched (overrun): "
+            "this process was held up",
+            self._name,
+            n_frames,
+        )
+
+    def _note_flag(self, t_mono_ns: int) -> None:
+        if t_mono_ns >= self._flagged_until_ns:  # every block may be flagged
+            _log.warning("%s: the sound system lost samples (overflow)", self._name)
+        self._flagged_until_ns = t_mono_ns + _FLAGGED_NS
+
+    def _count_missed(self, n_samples: int, t_mono_ns: int) -> None:
+        self._offset += n_samples
+        if t_mono_ns < self._flagged_until_ns:
+            self._flagged_until_ns = 0
+            _log.warning("%s: the overflow was of %d samples", self._name, n_samples)
+            return
+        self.suspected += 1
+        self.suspected_samples += n_samples
+        _log.warning(
+            "%s: %d samples fewer than time has passed: a loss that was not flagged",
+            self._name,
+            n_samples,
+        )
+
+    def _look_at_clocks(self) -> None:
+        """Follow the wall clock, and see whether the sample rate is off."""
+        step_s = self._wall.look()
+        if step_s is not None:
+            _log.warning("%s: the wall clock was set by %+.3f s; UTC follows", self._name, step_s)
+        self._look_at_rate()
+
+    def _look_at_rate(self) -> None:
+        """Say once when the rate is certainly off, and once when it certainly is no longer."""
+        error_ppm, uncertainty_ppm = self.clock.rate_error_ppm, self.clock.rate_uncertainty_ppm
+        if error_ppm is None or uncertainty_ppm is None:
+            return
+        is_right = abs(error_ppm) + uncertainty_ppm < RATE_OFF_PPM
+        if (is_right and self._is_rate_off) or (self.clock.is_rate_off and not self._is_rate_off):
+            self._is_rate_off = not self._is_rate_off
+            _log.warning(
+                "%s: the sample rate is %s: %+.1f ppm from nominal by this machine's clock",
+                self._name,
+                "off" if self._is_rate_off else "right again",
+                error_ppm,
+            )

@@ -1,0 +1,56 @@
+"""The capture process by itself: what it imports, how it ends, how it sorts errors."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spectrod.capture import child
+
+COMMAND = [sys.executable, "-P", "-m", "spectrod.capture"]
+
+
+def test_it_imports_little():
+    """Neither NumPy nor anything else of the package is there, so it starts quickly."""
+    program = (
+        "import sys, spectrod.capture.child; "
+        "print(sorted(m for m in sys.modules if m.startswith(('spectrod', 'numpy', 'msgspec'))))"
+    )
+    out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
+    expected = ["", ".capture", ".capture.child", ".capture.layout"]
+    assert out.decode().strip() == str([f"spectrod{name}" for name in expected])
+
+
+@pytest.mark.parametrize("parent", ["alive", "gone"])
+def test_it_ends_with_its_parent(parent):
+    """It ends when its standard input does, or if it finds that its parent had ended before."""
+    pid = os.getpid() if parent == "alive" else 0
+    process = subprocess.Popen([*COMMAND, str(pid), "0", "0"], stdin=subprocess.PIPE)
+    if parent == "alive":
+        process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("Error querying device 7",), "absent"),
+        (("Illegal combination of I/O devices", -9993), "absent"),
+        (("Device unavailable", -9985), "busy"),
+        (("Invalid sample rate", -9997), "samplerate"),
+        (("Invalid number of channels", -9998), "channels"),
+        (("Sample format not supported", -9994), "format"),
+        (("Buffer too big", -9991), "block_ms"),
+        (("Internal PortAudio error", -9986), "failed"),
+        (("Unanticipated host error", -9999, (0, -errno.EBUSY, "busy")), "busy"),
+        (("Unanticipated host error", -9999, (0, -errno.ENODEV, "gone")), "absent"),
+        (("Unanticipated host error", -9999, (0, -errno.EIO, "odd")), "failed"),
+        (("Unanticipated host error", -9999), "failed"),
+    ],
+)
+def test_errors_are_sorted_by_what_can_be_done(arguments, kind):
+    """A device that is absent or busy may come back; a value that is refused has a name."""
+    assert child._kind(Exception(*arguments)) == kind

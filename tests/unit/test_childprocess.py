@@ -1,0 +1,139 @@
+"""Child processes: asked, listened to, killed, and nothing left of them."""
+
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spectrod.errors import UnavailableError
+from spectrod.source import childprocess
+from spectrod.source.childprocess import ChildProcess, count_unreaped
+from spectrod.wakeup import Wakeup
+
+ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+
+
+def descriptors():
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture
+def start():
+    """Start Python programs; end them afterwards."""
+    before = descriptors()
+    children = []
+
+    def start(program):
+        children.append(ChildProcess([sys.executable, "-c", program], "child", os.environ, ()))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+    assert descriptors() == before
+    assert count_unreaped() == 0
+
+
+def soon():
+    return time.monotonic() + 10.0
+
+
+def test_answers(start):
+    """A request is one line, and so is the answer."""
+    child = start(ECHO)
+    for text in ("a", "\N{GREEK SMALL LETTER ALPHA}\n" * 100_000):
+        assert child.ask({"text": text}, 10.0, None) == {"text": text}
+
+
+def test_lines_that_come_together_are_taken_one_by_one(start):
+    """Two lines in one write, or one in two, are what they would be apart."""
+    child = start(
+        'import os, time\nos.write(1, b\'{"n":1}\\n{"n":2}\\n{"n"\')\n'
+        "time.sleep(0.05)\nos.write(1, b':3}\\n')\nimport signal; signal.pause()"
+    )
+    assert [child.take_line(soon(), None)["n"] for _ in range(3)] == [1, 2, 3]
+    assert child.take_line(time.monotonic() + 0.01, None) is None
+
+
+def test_a_child_that_hangs_is_given_up_in_time(start):
+    """A stopped process does not answer; a request waits so long and no longer."""
+    child = start(ECHO)
+    os.kill(child.pid, signal.SIGSTOP)
+    t = time.monotonic()
+    with pytest.raises(UnavailableError, match=r"^child: did not answer within 0\.2 s$"):
+        child.ask({}, 0.2, None)
+    assert 0.2 <= time.monotonic() - t < 1.0
+
+
+def test_a_wait_can_be_ended(start):
+    """Whoever waits for an answer is woken by the wakeup that it gave."""
+    child, stop = start(ECHO), Wakeup()
+    os.kill(child.pid, signal.SIGSTOP)
+    stop.set()
+    with pytest.raises(UnavailableError, match="given up while it was waited for"):
+        child.ask({}, 10.0, stop)
+    stop.close()
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("import sys; sys.exit('last words')", r"ended \(exit status 1\): last words"),
+        ("import os, signal; os.kill(os.getpid(), 9)", r"ended \(signal 9\)"),
+    ],
+)
+def test_a_child_that_ended_says_why(start, program, message):
+    """How a process ended, and what it said last, is in the error."""
+    with pytest.raises(UnavailableError, match=f"^child: {message}$"):
+        start(program).take_line(soon(), None)
+
+
+def test_asking_a_child_that_is_gone(start):
+    """A request to a process that has ended says so as well."""
+    child = start("")
+    with pytest.raises(UnavailableError, match=r"ended \(exit status 0\)"):
+        child.take_line(soon(), None)
+    with pytest.raises(UnavailableError, match=r"ended \(exit status 0\)"):
+        child.ask({}, 10.0, None)
+
+
+def test_chatter_is_bounded_and_blocks_nobody(start, caplog):
+    """However much a process prints while nobody listens, it answers; 50 lines are logged."""
+    caplog.set_level(logging.DEBUG, childprocess.__name__)
+    child = start(
+        "import os, sys, json\nfor i in range(100_000):\n"
+        " try: os.write(2, b'line %d\\n' % i)\n except BlockingIOError: pass\n"
+        "os.write(1, b'{}\\n')\nsys.stdin.read()"
+    )
+    assert child.take_line(soon(), None) == {}
+    child.take_line(time.monotonic() + 0.05, None)
+    logged = [record.message for record in caplog.records]
+    assert logged == [f"child: line {i}" for i in range(50)]
+
+
+def test_a_program_that_is_not_there():
+    """What cannot be started leaves no descriptor behind."""
+    before = descriptors()
+    with pytest.raises(UnavailableError, match=r"^child: cannot be started: No such file"):
+        ChildProcess(["/no/such/program"], "child", os.environ, ())
+    assert descriptors() == before
+
+
+def test_what_the_system_does_not_let_end_is_reaped_later(start, monkeypatch, caplog):
+    """A killed process that is caught in the system holds nobody up, is counted, and is reaped."""
+    child = start(ECHO)
+    kill = child._process.kill
+    monkeypatch.setattr(child._process, "kill", lambda: None)
+    monkeypatch.setattr(childprocess, "_REAP_S", 0.05)
+    os.kill(child.pid, signal.SIGSTOP)
+    child.kill()
+    assert count_unreaped() == 1
+    assert "was killed and has not ended" in caplog.text
+    kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert count_unreaped() == 0
+    monkeypatch.setattr(child, "kill", lambda: None)
