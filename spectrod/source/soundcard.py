@@ -1,192 +1,151 @@
-"""The sound card, through PortAudio, in its simplest form: one stream in this process."""
+"""The sound card, through PortAudio in a process of its own."""
 
-import contextlib
-import os
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from spectrod.errors import SpectrodError, UnavailableError
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
-from spectrod.source.naming import topic_name
+from spectrod.source.blocks import BlockWriter
+from spectrod.source.capture_process import DTYPES, CaptureProcess, StreamSettings
+from spectrod.source.channels import select_channels
+from spectrod.source.devices import (
+    InputDevice,
+    choose_input,
+    describe_inputs,
+    identity_of,
+    parse_wanted,
+)
+from spectrod.source.supervisor import Supervisor
 from spectrod.stats import CaptureStats
 
-PORTAUDIO_PACKAGE = "libportaudio2"
-_BLOCK_SECONDS = 0.01
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _DEFAULT_CHANNELS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class InputDevice:
-    """An audio input as PortAudio lists it."""
-
-    index: int
-    name: str
-    host_api: str
-    channels: int
-    samplerate: float
-    is_default: bool
-
-
-def load_portaudio() -> Any:
-    """Import sounddevice, which starts PortAudio; raises UnavailableError without the library."""
-    # ALSA's library writes its search for cards, found or not, to descriptor 2 as PortAudio starts.
-    with _silent_stderr():
-        try:
-            import sounddevice  # noqa: PLC0415 - starts PortAudio, so not before a card is wanted
-        except OSError as error:
-            raise UnavailableError(
-                f"soundcard: PortAudio's library is missing: install the package "
-                f"{PORTAUDIO_PACKAGE} (its name on Debian and Ubuntu)"
-            ) from error
-    return sounddevice
-
-
-@contextlib.contextmanager
-def _silent_stderr() -> Iterator[None]:
-    saved = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(null)
-
-
-def list_inputs() -> list[InputDevice]:
-    """List the audio inputs; raises UnavailableError where PortAudio's library is missing."""
-    sounddevice = load_portaudio()
-    host_apis = sounddevice.query_hostapis()
-    default = sounddevice.default.device[0]
-    return [
-        InputDevice(
-            index,
-            device["name"],
-            host_apis[device["hostapi"]]["name"],
-            device["max_input_channels"],
-            device["default_samplerate"],
-            index == default,
-        )
-        for index, device in enumerate(sounddevice.query_devices())
-        if device["max_input_channels"] > 0
-    ]
-
-
-def choose_input(wanted: str, inputs: list[InputDevice]) -> InputDevice:
-    """Find an input by index or else part of its name; "" means the default.
-
-    Raises
-    ------
-    UnavailableError
-        If there is none, with the list of what there is.
-    """
-    if not inputs:
-        raise UnavailableError("soundcard: no audio input on this machine")
-    if not wanted:
-        return next((device for device in inputs if device.is_default), inputs[0])
-    for device in inputs:
-        if wanted == str(device.index):
-            return device
-    for device in inputs:
-        if wanted.lower() in device.name.lower():
-            return device
-    known = ", ".join(f"{device.index} {device.name!r}" for device in inputs)
-    raise UnavailableError(f"soundcard:{wanted}: no such audio input; there are {known}")
-
-
 class SoundCardSource:
-    """A PortAudio input; its callback copies samples into the ring and counts, nothing else.
+    """An input of a sound card that may come and go.
+
+    Once it was found, the same device is sought again for ever, with rate and channels as they
+    were; ``Supervisor`` says when and how, ``BlockWriter`` which losses are told apart.
 
     Parameters
     ----------
     wanted : str
-        Part of the device's name, its index, or "" for the default.
-    samplerate : int
-        [Hz]; 0 takes the device's default.
-    channels : int
-        0 takes all that the device has, at most 2.
+        Which device, see ``spectrod.source.devices.parse_wanted``.
+    settings : SourceConfig
+        A rate of 0 takes the device's default; 0 channels take its first two, or as many as
+        ``select`` needs.
 
     Raises
     ------
+    ConfigError
+        If a setting cannot be.
     UnavailableError
-        If there is no such device, or it does not take this rate and number of channels.
+        If the device is not there, is busy, or does not take these settings.
     """
 
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = True
 
-    def __init__(self, wanted: str = "", samplerate: int = 0, channels: int = 0) -> None:
-        self._sounddevice = load_portaudio()
-        device = choose_input(wanted, list_inputs())
-        self.name = topic_name(device.name)
-        self.fs = float(samplerate or device.samplerate)
-        self.channels = channels or min(device.channels, _DEFAULT_CHANNELS)
-        self.description = f"sound card {device.name!r} ({device.host_api})"
+    def __init__(self, wanted: str, settings: SourceConfig) -> None:
+        sought = parse_wanted(wanted)
+        with CaptureProcess() as process:
+            device = choose_input(sought, describe_inputs(process.scan()))
+            self.description = f"sound card {device.name!r} ({device.host_api})"
+            self._settings = _stream_settings(device, settings)
+            try:
+                process.check(self._settings)
+            except UnavailableError as error:
+                raise UnavailableError(f"{self.description}: {error}") from error
+        self._selected = select_channels(settings, self._settings.channels)
+        self._identity = identity_of(device)
+        self.name = sought.topic_name()
+        self.fs, self.channels = self._settings.samplerate, len(self._selected)
         self.failure: SpectrodError | None = None
-        self._device = device
-        self._stream: Any = None
-        self._stopping = False
-        self._call("check", self._sounddevice.check_input_settings, **self._settings())
+        self.on_change: Callable[[], None] = _ignore
+        self._supervisor: Supervisor | None = None
+        self._is_stopped = False
 
     def start(self, ring: SampleRing) -> None:
-        """Open the device and begin."""
+        """Begin to fill the ring, from a thread and a process of its own."""
 
-        def callback(indata: Any, n: int, _time: Any, status: Any) -> None:
-            # PortAudio's own times follow the wall clock on some systems, so they are not used.
-            age_ns = round(n * 1e9 / self.fs)
-            ring.write(
-                indata.T,
-                ring.written,
-                time.monotonic_ns() - age_ns,
-                time.time_ns() - age_ns,
-                overflow=status.input_overflow,
-            )
-
-        def finished() -> None:
-            if not self._stopping:
-                self.failure = UnavailableError(f"{self.description}: stopped delivering")
+        def end(failure: SpectrodError | None) -> None:
+            self.failure = failure
             ring.close()
 
-        self._stream = self._call(
-            "open",
-            self._sounddevice.InputStream,
-            blocksize=round(self.fs * _BLOCK_SECONDS),
-            callback=callback,
-            finished_callback=finished,
-            **self._settings(),
+        self._supervisor = Supervisor(
+            self.description,
+            self._identity,
+            self._settings,
+            BlockWriter(ring, self._settings, self._selected, self.description),
+            on_change=self._changed,
+            on_end=end,
         )
-        self._call("start", self._stream.start)
+        self._supervisor.start()
 
     def stop(self) -> None:
-        """Stop and close the device."""
-        self._stopping = True
-        # PortAudio frees what it closes: closing it again would use freed memory.
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
+        """End thread and process, within a second; may be called twice, and before the start."""
+        if self._supervisor and not self._is_stopped:
+            self._is_stopped = True
+            self._supervisor.stop()
 
     def capture(self) -> CaptureStats:
-        """Take a snapshot of how samples arrive."""
-        return CaptureStats()
+        """Take a snapshot of how samples arrive; any thread may call it."""
+        return self._supervisor.capture() if self._supervisor else CaptureStats()
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "device": self._device.index,
-            "samplerate": self.fs,
-            "channels": self.channels,
-            "dtype": "float32",
-        }
+    def _changed(self) -> None:
+        self.on_change()
 
-    def _call(self, what: str, function: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except self._sounddevice.PortAudioError as error:
-            text = " ".join(str(error).split())
-            raise UnavailableError(
-                f"{self.description}: cannot {what} at {self.fs:g} Hz, "
-                f"{self.channels} channels: {text}"
-            ) from error
+    def callback_cost_us(self, quantile: float) -> float | None:
+        """Say how long PortAudio's callbacks take in the stream that runs.
+
+        Parameters
+        ----------
+        quantile : float
+            0 to 1; 0.5 is the median.
+
+        Returns
+        -------
+        cost : float or None
+            At most 1/16 too high [us]; None while no stream runs.
+        """
+        return self._supervisor.callback_cost_us(quantile) if self._supervisor else None
+
+
+def _stream_settings(device: InputDevice, settings: SourceConfig) -> StreamSettings:
+    """Fill in what was left to the device."""
+    format_ = settings.format or "f32le"
+    if format_ not in DTYPES:
+        known = ", ".join(DTYPES)
+        raise ConfigError(f"source.format={format_}: a sound card gives one of {known}")
+    if settings.exclusive:
+        _check_exclusive(device)
+    samplerate = float(settings.samplerate or device.samplerate)
+    needed = max(settings.select, default=0) + 1
+    return StreamSettings(
+        device=device.index,
+        host_api=device.host_api,
+        samplerate=samplerate,
+        channels=settings.channels or max(min(device.channels, _DEFAULT_CHANNELS), needed),
+        format=format_,
+        block_frames=max(1, round(samplerate * settings.block_ms * 1e-3)),
+        latency_s=settings.latency_ms * 1e-3,
+        exclusive=settings.exclusive,
+    )
+
+
+def _check_exclusive(device: InputDevice) -> None:
+    """Refuse what cannot be had, rather than share a device that was to be exclusive."""
+    if device.host_api in ("Windows WASAPI", "Core Audio"):
+        return
+    if device.host_api == "ALSA" and "(hw:" in device.name:
+        return  # nobody else can open it anyway
+    rule = "only a hw device is, of ALSA's" if device.host_api == "ALSA" else "it is always shared"
+    raise ConfigError(f"source.exclusive=true: {device.name!r} ({device.host_api}): {rule}")
+
+
+def _ignore() -> None:
+    """Do nothing: nobody has asked to be told."""
