@@ -190,18 +190,22 @@ class SampleRing:
         if n_gaps - gaps_read >= _MAX_UNREAD_GAPS:
             # Records were lost; after the newest gap at least, samples follow on each other.
             start, gaps_read, overrun = self._gap(n_gaps - 1)[1], n_gaps, True
-        first_gap = min(gaps_read, n_gaps - 1)
+        first_gap, gaps_before = min(gaps_read, n_gaps - 1), self._gaps_read
+        # NB: gaps first; what a gap leaves out was not overwritten, however long it is.
+        start, gaps_read = self._skip_gaps(start, gaps_read, n_gaps)
         if self._claimed - self.capacity > start:
             start, overrun = max(start, written - self.capacity // 2), True
-        discontinuity, stop = overrun, written
-        while gaps_read < n_gaps:
-            gap_start, gap_end = self._gap(gaps_read)
-            if gap_start > start:
-                stop = min(written, gap_start)
-                break
-            start, gaps_read, discontinuity = max(start, gap_end), gaps_read + 1, True
+            start, gaps_read = self._skip_gaps(start, gaps_read, n_gaps)
+        stop = min(written, self._gap(gaps_read)[0]) if gaps_read < n_gaps else written
         n = min(stop - start, max_samples)
+        discontinuity = overrun or gaps_read > gaps_before
         return _Span(start, n, first_gap, gaps_read, overrun, discontinuity) if n > 0 else None
+
+    def _skip_gaps(self, start: int, gaps_read: int, n_gaps: int) -> tuple[int, int]:
+        """Go past the gaps that begin at start or before it."""
+        while gaps_read < n_gaps and self._gap(gaps_read)[0] <= start:
+            start, gaps_read = max(start, self._gap(gaps_read)[1]), gaps_read + 1
+        return start, gaps_read
 
     def _gap(self, number: int) -> tuple[int, int]:
         start, end = self._gaps[number % _MAX_UNREAD_GAPS]

@@ -68,6 +68,18 @@ def test_gap_splits_blocks_and_is_counted_in_samples(ring):
     assert ring.overruns == 0
 
 
+@pytest.mark.parametrize(("gap", "n"), [(90, 10), (91, 20), (100, 100), (10**6, 77)])
+def test_gap_longer_than_the_ring_is_no_overrun(ring, gap, n):
+    """Where everything before a gap was read, nothing was overwritten, however long it is."""
+    write(ring, 0, 10)
+    ring.read(100)
+    write(ring, 10 + gap, n)
+    block = ring.read(100)
+    assert (block.sample_index, block.n_samples, block.lost_samples) == (10 + gap, n, gap)
+    assert block.discontinuity
+    assert ring.overruns == 0
+
+
 def test_overflow_flag_marks_a_gap_of_unknown_size(ring):
     """A loss that the sound system flags without a size still interrupts the stream."""
     write(ring, 0, 10)
