@@ -145,7 +145,7 @@ class PulledSource(ABC):
                 continue
             samples = item if self._selected is None else item[self._selected]
             n = samples.shape[1]
-            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, n)):
+            if not (pacer.wait_until_due(n) and self._wait_for_room(ring, index + n)):
                 return
             ring.write(samples, index, *times.at(index))
             index += n
@@ -155,7 +155,9 @@ class PulledSource(ABC):
             return max(1, round(self.fs * _BLOCK_SECONDS))
         return min(_FULL_SPEED_BLOCK, ring.capacity // 4)
 
-    def _wait_for_room(self, ring: SampleRing, n: int) -> bool:
+    def _wait_for_room(self, ring: SampleRing, index_end: int) -> bool:
+        # NB: missing samples take up room too; with as many as it holds, the ring must be empty.
+        n = min(index_end - ring.written, ring.capacity)
         while not ring.wait_for_room(n, timeout_s=0.1):
             if self._stopping.is_set():
                 return False

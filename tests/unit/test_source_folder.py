@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import threading
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import soundfile
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError
+from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod.source.folder import DRIFT_MAX, TOLERANCE_S
 
@@ -54,6 +56,27 @@ def test_gaps_are_as_long_as_the_times_say(folder, collect):
     np.testing.assert_array_equal(stretches[2][1], wanted[3])
     for index, _, _, utc_ns in stretches:
         assert utc_ns == START_NS + index * 10**9 // FS
+
+
+def test_what_stands_before_a_gap_waits_for_a_slow_reader(folder):
+    """A gap longer than the ring pushes nothing out of it, though indices jump."""
+    folder(0, 3000)
+    folder(3600, 3000)
+    source = open_folder(folder)
+    ring = SampleRing(source.fs, 1, 4096)
+    source.start(ring)
+    assert not threading.Event().wait(0.2)  # for all that it could write meanwhile
+    blocks = []
+    while not ring.exhausted:
+        if block := ring.read(1000):
+            blocks.append((block.sample_index, block.n_samples, block.lost_samples))
+        else:
+            assert ring.data.wait(10.0)
+    assert sum(n for _, n, _ in blocks) == 6000
+    assert [lost for _, _, lost in blocks if lost] == [360_000 - 3000]
+    assert ring.overruns == 0
+    source.stop()
+    ring.release()
 
 
 @pytest.mark.parametrize(
