@@ -10,14 +10,39 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add what describes raw samples and test signals."""
+SOURCES = "sound file, folder of them, -, pcm:PATH, signal:KIND,..., soundcard[:NAME] or auto"
+"""The forms of SRC, for help texts."""
+
+
+def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
+    """Add what says how to read a source; one default, in words, depends on the command."""
     group = parser.add_argument_group("source")
     group.add_argument("--rate", metavar="HZ", help="sample rate, where the source leaves it open")
     group.add_argument("--channels", metavar="N", help="channels, where the source leaves it open")
     group.add_argument(
-        "--format", metavar="FMT", help="raw samples on -: u8 s16le s24le s32le f32le f64le"
+        "--format", metavar="FMT", help="raw samples: u8 s16le s24le s32le f32le f64le (s16le)"
     )
+    group.add_argument(
+        "--select", metavar="N,N,...", help="only these channels, in this order, numbers from 0"
+    )
+    group.add_argument(
+        "--pace", metavar="PACE", help=f"of files and signals: realtime or full ({pace})"
+    )
+    _add_switch(group, "--loop", "play files again and again")
+    group.add_argument("--block-ms", metavar="MS", help="a sound card's blocks")
+    group.add_argument(
+        "--latency-ms", metavar="MS", help="to ask a sound card for; 0 for the least it calls safe"
+    )
+    _add_switch(group, "--exclusive", "keep other programs from the sound card, where possible")
+
+
+def add_iq(parser: argparse.ArgumentParser) -> None:
+    """Add what makes two-sided spectra of pairs of channels."""
+    _add_switch(parser, "--iq", "each two channels are the I and the Q of one signal")
+
+
+def _add_switch(parser: argparse._ActionsContainer, name: str, help_: str) -> None:
+    parser.add_argument(name, action="store_true", default=None, help=help_)
 
 
 def add_analysis(
@@ -47,13 +72,13 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
     def given(name: str) -> Any:
         return getattr(args, name, None)
 
+    of_source = ("name", "channels", "select", "iq", "format", "pace", "loop")
+    of_card = ("block_ms", "latency_ms", "exclusive")
     return {
         "source": {
             "uri": given("source"),
-            "name": given("name"),
             "samplerate": given("rate"),
-            "channels": given("channels"),
-            "format": given("format"),
+            **{key: given(key) for key in (*of_source, *of_card)},
         },
         "analysis": {key: given(key) for key in ("window", "win_length", "hop", "nfft", "scaling")},
         "engine": {"engine": given("engine"), "device": given("device")},

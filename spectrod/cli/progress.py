@@ -34,13 +34,23 @@ class ProgressBar:
         if self._is_shown:
             self._write("")
 
-    def update(self, n_done: int) -> None:
-        """Show that so many samples a channel are done; at most ten times a second."""
+    def update(self, n_done: int, waiting_for: str = "") -> None:
+        """Show that so many samples a channel are done; at most ten times a second.
+
+        Parameters
+        ----------
+        n_done : int
+            Samples a channel that are done.
+        waiting_for : str
+            Why no more come at the moment; empty while they do.
+        """
         now_s = time.monotonic()
         if self._is_shown and now_s >= self._due_s:
             self._due_s = now_s + _PERIOD_S
             line = render(n_done, self._n_samples, self._fs, now_s - self._began_s, _columns())
-            self._write(line)
+            if waiting_for:
+                line = f"{_clock(n_done / self._fs)} analysed, waiting: {waiting_for}"
+            self._write(line[: _columns() - 1])
 
     def _write(self, text: str) -> None:
         sys.stderr.write(f"\r\x1b[K{text}")

@@ -25,6 +25,7 @@ from spectrod.record.options import PictureOptions
 from spectrod.record.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
+from spectrod.source.pcm import StreamSource
 from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -38,18 +39,18 @@ _YEAR_MIN, _YEAR_MAX = 1700, 2200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument(
-        "source", metavar="SRC", help="sound file, -, signal:KIND,..., soundcard[:NAME]"
-    )
+    parser.add_argument("source", metavar="SRC", help=options.SOURCES)
     parser.add_argument(
         "-o", "--output", metavar="OUT", action="append", required=True, help="picture, OUT.png"
     )
     parser.add_argument("--duration", metavar="S", type=float, help="stop after so many seconds")
     parser.add_argument(
-        "--start-time", metavar="ISO8601", help="UTC of the first sample, as 2026-05-01T04:30:00Z"
+        "--start-time",
+        metavar="ISO8601",
+        help="UTC of the first sample, as 2026-05-01T04:30:00Z (what a file's header or name says)",
     )
     _add_picture(parser)
-    options.add_source(parser)
+    options.add_source(parser, pace="full")
     options.add_analysis(
         parser, win_length="about 43 ms", hop="a frame a pixel, at most half a window"
     )
@@ -96,7 +97,9 @@ def run(args: argparse.Namespace) -> int:
     settings = config.load(args.config, options.flags(args))
     configure_logging(settings.log.level, settings.log.style)
     picture = _picture_options(args)
-    source = open_source(settings.source, pace="full")
+    # The configuration's pace and loop are the daemon's.
+    pace = settings.source.pace if args.pace else "full"
+    source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
     source.start_utc_ns = _start_utc_ns(args, source)
     max_samples = _max_samples(args, source)
     spec = _spec(args, settings.analysis, source, max_samples, picture.width)
@@ -115,8 +118,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
-    """Run with a progress bar; Ctrl-C ends a live source, and only that leaves a picture."""
+    """Run with a progress bar; Ctrl-C ends what has no end of its own, and leaves a picture."""
     exit_code = 0
+    has_no_end = pipeline.source.is_live or isinstance(pipeline.source, StreamSource)
     with ProgressBar(pipeline.source.fs, n_samples) as bar:
         bar.update(0)
         pipeline.start()
@@ -124,9 +128,9 @@ def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
         while not pipeline.finished:
             try:
                 pipeline.progress.wait(timeout_s=0.1)
-                bar.update(pipeline.ring.written)
+                bar.update(pipeline.ring.written, pipeline.source.capture().waiting_for)
             except KeyboardInterrupt:
-                if not pipeline.source.is_live or exit_code:
+                if exit_code or not has_no_end:
                     raise
                 exit_code = _INTERRUPTED
                 pipeline.end()
@@ -162,11 +166,12 @@ def _levels(text: str) -> tuple[float, float]:
 
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
     if args.start_time is None:
-        if args.time_axis == "utc" and source.n_samples is not None:
+        is_silent = source.n_samples is not None and source.start_utc_ns is None
+        if args.time_axis == "utc" and is_silent:
             raise ConfigError(
                 f"--time-axis utc: {args.source} does not say when it begins; give --start-time"
             )
-        return None
+        return source.start_utc_ns
     try:
         time = dt.datetime.fromisoformat(args.start_time)
     except ValueError:
@@ -187,7 +192,7 @@ def _max_samples(args: argparse.Namespace, source: Source) -> int | None:
             raise ConfigError(f"--duration {args.duration:g}: must be a positive number of seconds")
         return max(1, round(float(args.duration) * source.fs))
     is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
-    if is_signal and source.n_samples is None:
+    if (is_signal or args.loop) and source.n_samples is None:
         raise ConfigError(f"{args.source}: has no end; give --duration")
     return None
 

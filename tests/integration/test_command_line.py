@@ -241,7 +241,7 @@ def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(PulledSource, "is_live", True)
     updates = []
 
-    def update(_, n_done):
+    def update(_, n_done, _waiting_for=""):
         interrupt = n_done > FS > max(updates, default=0)
         updates.append(n_done)
         if interrupt:

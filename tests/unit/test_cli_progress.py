@@ -1,5 +1,7 @@
 """The progress bar's line; ``test_command_line.py`` shows it on a real terminal."""
 
+import io
+
 import pytest
 
 from spectrod.cli.progress import ProgressBar, render
@@ -33,6 +35,19 @@ def test_the_line_never_wraps(columns, n_samples):
     if columns >= 80 and n_samples:
         assert "[#" in line
         assert line.endswith("0:26 left")
+
+
+def test_a_source_that_waits(monkeypatch):
+    """While nothing comes the line says why, cut to the terminal's width."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("spectrod.cli.progress._columns", lambda: 40)
+    with ProgressBar(FS, None) as bar:
+        bar.update(90 * FS, "no program writes to /run/mic.fifo")
+    erase, line, end = terminal.getvalue().split("\r\x1b[K")
+    assert (erase, end) == ("", "")
+    assert line == "1:30 analysed, waiting: no program write"[:39]
 
 
 def test_without_a_standard_error(monkeypatch):

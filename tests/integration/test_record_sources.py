@@ -1,0 +1,135 @@
+"""``spectrod record`` of every kind of source: the picture's times, gaps, channels and end."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.cli import main
+from spectrod.record.pixelmap import read_levels
+
+FS = 8000
+NUMPY = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]
+START_NS = 1777609800 * 10**9
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def tone(frequency_hz, seconds, channels=1):
+    n = np.arange(round(seconds * FS))
+    return np.tile(0.1 * np.sin(2 * np.pi * frequency_hz * n / FS), (channels, 1)).T
+
+
+def record(*arguments):
+    assert main(["record", *arguments, "-o", "x.png", *NUMPY]) == 0
+    return read_levels("x.png")
+
+
+def strongest(levels, t_s):
+    """Frequency of the strongest row at a time [Hz]; None in a gap."""
+    column = levels.level[:, int(np.argmin(np.abs(levels.t - t_s)))]
+    return None if np.isnan(column).any() else levels.f[int(np.argmax(column))]
+
+
+def test_a_folder_is_drawn_with_its_gap_and_its_times(tmp_path):
+    """Each file is drawn where its time says, what is missing between them as a gap, in UTC."""
+    (tmp_path / "site").mkdir()
+    for name, frequency_hz in (("043000", 1000), ("043010", 2000), ("043040", 3000)):
+        soundfile.write(f"site/20260501_{name}.wav", tone(frequency_hz, 10), FS)
+    levels = record("site", "--time-axis", "utc")
+    found = [strongest(levels, t_s) for t_s in (5, 15, 25, 35, 45)]
+    assert found[2:4] == [None, None]
+    assert [found[0], found[1], found[4]] == pytest.approx([1000, 2000, 3000], abs=FS / 128)
+    pixels = levels.pixels
+    assert (pixels.begin_utc_ns, pixels.gaps, pixels.gap_samples) == (START_NS, 1, 20 * FS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begin_ns"),
+    [([], START_NS), (["--start-time", "2026-05-01T05:30:00+01:00"], START_NS)],
+)
+def test_start_times(arguments, begin_ns):
+    """A file's own time is the picture's; one that is given wins."""
+    name = "20260501_050000.wav" if arguments else "20260501_043000.wav"
+    soundfile.write(name, tone(1000, 1), FS)
+    assert record(name, "--time-axis", "utc", *arguments).pixels.begin_utc_ns == begin_ns
+
+
+def test_the_daemons_pace_and_loop_do_not_count(monkeypatch):
+    """A file is read once and at full speed unless the command asks for something else."""
+    monkeypatch.setenv("SPECTROD_SOURCE_LOOP", "true")
+    soundfile.write("x.wav", tone(1000, 20), FS)
+    assert record("x.wav").pixels.duration_s == pytest.approx(20, abs=0.1)
+
+
+def test_a_loop_needs_a_duration(capsys):
+    """A file in a loop has no end but the one that is asked for."""
+    soundfile.write("x.wav", tone(1000, 0.5), FS)
+    assert main(["record", "x.wav", "--loop", "-o", "x.png"]) == 2
+    assert "x.wav: has no end; give --duration" in capsys.readouterr().err
+    levels = record("x.wav", "--loop", "--duration", "3")
+    assert levels.pixels.duration_s == pytest.approx(3, abs=0.1)
+    assert [strongest(levels, t_s) for t_s in (0.3, 2.7)] == pytest.approx([1000] * 2, abs=63)
+
+
+def test_selected_channels_are_drawn():
+    """--select leaves the other channels out."""
+    soundfile.write("x.wav", np.hstack([tone(1000, 1), tone(2000, 1), tone(3000, 1)]), FS)
+    levels = record("x.wav", "--select", "2")
+    assert levels.pixels.channels == 1
+    assert strongest(levels, 0.5) == pytest.approx(3000, abs=63)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--select", "1"], "source.select=1: the source has channel 0 alone"),
+        (["--select", "x"], "command line: source.select="),
+        (["--pace", "slow"], "command line: source.pace='slow': must be one of realtime, full"),
+    ],
+)
+def test_bad_source_options(arguments, message, capsys):
+    """Options that cannot be are one line with the value and the rule."""
+    soundfile.write("x.wav", tone(1000, 0.5), FS)
+    assert main(["record", "x.wav", "-o", "x.png", *arguments]) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
+    """Two writers, and Ctrl-C: a picture of both, with a gap between them, and exit code 130."""
+    os.mkfifo(tmp_path / "mic")
+    arguments = ["pcm:mic", "--rate", str(FS), "-o", "x.png", *NUMPY, "--log-level", "info"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spectrod", "record", *arguments], stderr=subprocess.PIPE, text=True
+    )
+    for number in range(2):
+        _read_until(process, "waiting: no program writes to mic")
+        with (tmp_path / "mic").open("wb") as fifo:
+            samples = np.round(tone(1000, 1) * 32768).astype("<i2")
+            fifo.write(samples.tobytes())
+        assert number or not threading.Event().wait(1.5)
+    _read_until(process, "waiting: no program writes to mic")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    pixels = read_levels("x.png").pixels
+    assert (pixels.gaps, pixels.begin_utc_ns > START_NS) == (1, True)
+    assert 0.3 * FS < pixels.gap_samples < 10 * FS
+
+
+def _read_until(process, text):
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"it has ended without {text!r}")
