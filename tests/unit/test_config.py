@@ -154,3 +154,172 @@ def test_environment_errors_name_the_layer(monkeypatch):
     monkeypatch.setenv("SPECTROD_ANALYSIS_HOP", "many")
     with pytest.raises(ConfigError, match=r"^environment: analysis\.hop='many': Expected `int`"):
         config.load()
+
+
+# ---- several sources
+
+TWO = """
+[analysis]
+hop = 512
+
+[sources.roof]
+uri = "soundcard:usb=1-1.2"
+channels = 4
+select = [2, 0]
+channel_names = ["north", "south"]
+
+[sources."pond.left"]
+uri = "signal:sine,1000,-20"
+iq = true
+analysis = { win_length = 65536, window = "flattop" }
+"""
+
+
+def test_each_source_has_its_keys_and_its_analysis(tmp_path):
+    """What a table does not say holds from [analysis] and the defaults; its name is the table's."""
+    roof, pond = config.load(file(tmp_path, TWO)).all_sources
+    assert (roof.name, roof.uri, roof.select) == ("roof", "soundcard:usb=1-1.2", (2, 0))
+    assert roof.analysis == config.AnalysisConfig(hop=512)
+    assert (pond.name, pond.iq, pond.block_ms) == ("pond.left", True, 10.0)
+    assert pond.analysis == config.AnalysisConfig("flattop", 65536, 512)
+
+
+def test_a_single_source_is_all_of_them():
+    """Whoever reads the sources need not know how they were written down."""
+    loaded = config.load(None, {"source": {"name": "mic"}, "analysis": {"hop": 7}})
+    (only,) = loaded.all_sources
+    assert (only.name, only.uri, only.analysis.hop) == ("mic", "auto", 7)
+
+
+def test_several_sources_survive_toml(tmp_path):
+    """What is written reads back the same, names with dots too."""
+    loaded = config.load(file(tmp_path, TWO))
+    text = config.to_toml(loaded)
+    assert config.load(file(tmp_path, text)) == loaded
+    assert "[source]" not in text
+    assert '[sources."pond.left".analysis]' in text
+
+
+def test_later_layers_change_the_analysis_of_those_that_have_none_of_their_own(
+    tmp_path, monkeypatch
+):
+    """What a source says for itself is the more particular."""
+    monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "256")
+    loaded = config.load(file(tmp_path, TWO), {"analysis": {"hop": 64}})
+    assert [source.analysis.win_length for source in loaded.sources] == [256, 65536]
+    assert [source.analysis.hop for source in loaded.sources] == [64, 64]
+
+
+@pytest.mark.parametrize("layer", ["command line", "environment"])
+def test_a_source_that_a_later_layer_names_replaces_them_all(tmp_path, monkeypatch, layer):
+    """That is said, and other keys of a source go along with it."""
+    flags, notes = {}, []
+    if layer == "environment":
+        monkeypatch.setenv("SPECTROD_SOURCE_URI", "-")
+        monkeypatch.setenv("SPECTROD_SOURCE_SELECT", "1, 0")
+    else:
+        flags = {"source": {"uri": "-", "select": ["1", "0"], "name": None}}
+    loaded = config.load(file(tmp_path, TWO), flags, notes.append)
+    (only,) = loaded.all_sources
+    assert (only.uri, only.select, only.analysis.hop) == ("-", (1, 0), 512)
+    assert notes == [
+        f"{layer}: source.uri='-' replaces [sources.roof], [sources.\"pond.left\"] of the file"
+    ]
+
+
+def test_a_key_of_one_source_fits_none_of_several(tmp_path):
+    """It is refused unless a source comes with it."""
+    message = (
+        r"^command line: source\.name: belongs to a single source, and the file has "
+        r'\[sources\.roof\], \[sources\."pond\.left"\]; set it there, or name a source here'
+    )
+    with pytest.raises(ConfigError, match=message):
+        config.load(file(tmp_path, TWO), {"source": {"name": "mic", "uri": None}})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[source]\nuri='-'\n[sources.a]", "[source] and [sources.a]: must be one or the other"),
+        ("[sources]\na = 1", "sources.a: unknown key; a source is a table, [sources.NAME]"),
+        ("sources = 1", "sources: unknown key; keys stand in [source], [analysis],"),
+        ("[sources.'a b']", "name of a source='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
+        ("[sources.a]\nname = 'b'", "sources.a.name: unknown key; [sources.a] knows uri, "),
+        ("[sources.a]\nurl = '-'", "sources.a.url: unknown key; [sources.a] knows uri, sampler"),
+        ("[sources.a]\niq = 1", "sources.a.iq=1: Expected `bool`, got `int`"),
+        ("[sources.a]\nanalysis = 1", "sources.a.analysis=1: must be a table"),
+        ("[sources.a.analysis]\nhup = 1", "sources.a.analysis.hup: unknown key; [sources.a.ana"),
+        ("[sources.a.analysis]\nhop = 0", "sources.a: hop=0: must be at least 1 sample"),
+        ("[sources.a]\nselect = [1, 1]", "sources.a: select=1,1: must name each channel once"),
+        ("[source]\nchannels=2\nselect=[0,2]", "select=0,2: must be below channels=2"),
+        ("[source]\nselect = [-1]", "source.select=[-1]: Expected `int` >= 0"),
+        ("[source]\nchannels = 3\niq = true", "channels=3: must be even, I and Q in turn"),
+        ("[source]\nchannel_names = ['a/b']", "channel_names='a/b': must be 1 to 64 of A-Z"),
+        ("[source]\nchannel_names = ['a', 'a']", "channel_names='a': named 2 times, must be once"),
+        (
+            "[source]\nchannels = 3\nchannel_names = ['a', 'b']",
+            "channel_names=a,b: must be 3, one for each spectrum, not 2",
+        ),
+        (
+            "[source]\nselect = [0, 1]\niq = true\nchannel_names = ['a', 'b']",
+            "channel_names=a,b: must be 1, one for each spectrum, not 2",
+        ),
+        (
+            "[sources.a]\nuri = '-'\n[sources.b]\nuri = '-'",
+            "uri='-': standard input can be read by one source only",
+        ),
+    ],
+)
+def test_bad_sources_are_one_clear_error(tmp_path, text, message):
+    """An error names the source, the key, the value and the rule."""
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        config.load(file(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_names_are_counted_when_the_source_is_known():
+    """How many channels there are, only the source says."""
+    source = config.SourceTable(channel_names=("a", "b"), iq=True)
+    assert source.spec(48000.0, 4).n_signals == 2
+    with pytest.raises(ConfigError, match=r"^channel_names=a,b: must be 3, one for each"):
+        source.spec(48000.0, 6)
+
+
+def test_changes_of_sources_are_named(tmp_path):
+    """Keys of tables that both have, and tables that one of them lacks."""
+    old = config.load(file(tmp_path, TWO))
+    text = TWO.replace("65536", "32768").replace("channels = 4", "channels = 8")
+    new = config.load(file(tmp_path, text + "[sources.shed]\nuri = '-'\n"))
+    assert config.changed_keys(old, new) == [
+        "sources.roof.channels",
+        'sources."pond.left".analysis.win_length',
+        "sources.shed",
+    ]
+    assert config.changed_keys(new, old)[-1] == "sources.shed"
+    assert config.changed_keys(old, Config()) == [
+        "analysis.hop",
+        "sources.roof",
+        'sources."pond.left"',
+        "source",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "live"),
+    [
+        ("log.level", True),
+        ("log.style", False),
+        ("analysis.hop", True),
+        ("source.uri", False),
+        ("sources.roof.analysis.hop", True),
+        ("sources.roof.uri", False),
+        ("sources.roof", False),
+        ("sources.analysis.uri", False),
+        ("sources.analysis.analysis.hop", True),
+        ('sources."x.analysis".uri', False),
+        ('sources."x.analysis".analysis.hop', True),
+    ],
+)
+def test_analyses_and_the_log_level_are_live(key, live):
+    """Whatever sources are called."""
+    assert config.is_live(key) == live

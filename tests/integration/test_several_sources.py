@@ -1,0 +1,517 @@
+"""Several sources in one daemon, and sound cards that are not there yet, over real sockets."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import client, daemon
+from spectrod.config import (
+    AnalysisConfig,
+    Config,
+    EngineConfig,
+    PublishConfig,
+    SourceConfig,
+    SourceTable,
+)
+from spectrod.daemon import build_daemon
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    DeviceError,
+    InputError,
+    InternalError,
+    UnavailableError,
+)
+from spectrod.source.signal import SignalSource
+
+TIMEOUT_S = 20.0
+ANY_PORT = PublishConfig(endpoints=("tcp://127.0.0.1:*",))
+NUMPY = EngineConfig("numpy")
+TONE = SourceTable(uri="signal:sine,1000,-20", name="tone")
+POND = SourceTable(
+    uri="signal:multitone,-20,3000",
+    name="pond",
+    samplerate=96_000,
+    channels=2,
+    channel_names=("radio",),
+    iq=True,
+    analysis=AnalysisConfig(win_length=2048, hop=1024),
+)
+ABSENT = SourceTable(uri="soundcard:serial=123", name="mic")
+
+
+def settings(*sources, **fields):
+    return Config(sources=sources, publish=ANY_PORT, engine=NUMPY, **fields)
+
+
+@pytest.fixture
+def start():
+    """Start daemons that are stopped at the end; nothing of them is left then."""
+    threads = threading.active_count()
+    started = []
+
+    def start(*sources, **fields):
+        started.append(build_daemon(settings(*sources, **fields)))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()
+        running.stop()
+    assert threading.active_count() == threads
+
+
+def subscribe(running, prefix="spec/"):
+    return client.subscribe(running.publisher.endpoints[0], prefix, timeout_s=TIMEOUT_S)
+
+
+def wait_until(running, condition):
+    """Wait on the daemon's own wake-ups for a condition."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not condition():
+        running.progress.wait(0.5)  # counters that nobody tells of are looked at now and then
+        assert time.monotonic() < deadline_s, running.stats()
+
+
+def states(running):
+    return [stats.state for stats in running.stats()]
+
+
+def test_each_source_has_topics_rate_and_analysis_of_its_own(start):
+    """What one computes has nothing to do with what the other does."""
+    running = start(TONE, POND)
+    with subscribe(running) as frames:
+        seen = {}
+        while len(seen) < 2:
+            frame = next(frames)
+            seen[frame.topic] = frame
+        while [beat.state for beat in frames.heartbeats.values()] != ["running"] * 2:
+            next(frames)
+    tone, pond = seen["spec/tone/0/dbfs/"], seen["spec/pond/radio/dbfs/"]
+    assert (tone.header.fs, tone.header.hop, tone.values.shape) == (48_000, 1024, (2049,))
+    assert (pond.header.fs, pond.header.win_length, pond.values.shape) == (96_000, 2048, (2048,))
+    assert abs(tone.f[tone.values.argmax()] - 1000.0) <= 48_000 / 4096
+    # The same tone as I and as Q stands on both sides alike; exactly on a bin.
+    peaks = pond.f[np.argsort(pond.values)[-2:]]
+    np.testing.assert_allclose(np.sort(peaks), [-3000.0, 3000.0], atol=0.5)
+    assert pond.header.first_bin == -1024
+    assert frames.meta[pond.topic].header.channel_names == ("radio",)
+
+
+def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):
+    """Its heartbeat says so, and the daemon has not finished."""
+    caplog.set_level("INFO")
+    path = tmp_path / "short.wav"
+    soundfile.write(path, np.zeros(4800), 48_000)
+    running = start(SourceTable(uri=str(path), name="short"), TONE)
+    with subscribe(running) as frames:
+        while frames.heartbeats.get("short") is None or (
+            frames.heartbeats["short"].state != "finished"
+        ):
+            next(frames)
+        assert next(frames).source == "tone"
+        assert frames.alive
+    assert not running.finished
+    running.raise_failure()
+    assert "short: the source has ended" in caplog.messages
+
+
+def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
+    start, tmp_path, monkeypatch, caplog
+):
+    """A later failure is in the log, the first one decides the exit code."""
+    path = tmp_path / "short.wav"
+    soundfile.write(path, np.zeros(9600), 48_000)
+    release = {"first": threading.Event(), "second": threading.Event()}
+
+    def failing(source, _n_max):
+        name = source.name
+        release[name].wait(TIMEOUT_S)
+        raise InputError(f"{name}: torn")
+        yield
+
+    monkeypatch.setattr(SignalSource, "blocks", failing)
+    tones = [SourceTable(uri="signal:sine,1000,-20", name=name) for name in ("second", "first")]
+    running = start(*tones, SourceTable(uri=str(path), name="short"))
+    wait_until(running, lambda: states(running)[2] == "finished")
+    release["first"].set()
+    wait_until(running, lambda: states(running)[1] == "failed")
+    running.raise_failure()
+    assert not running.finished
+    release["second"].set()
+    wait_until(running, lambda: running.finished)
+    with pytest.raises(InputError, match="first: torn"):
+        running.raise_failure()
+    assert "first: failed: first: torn" in caplog.messages
+    assert "second: failed: second: torn" in caplog.messages
+
+
+def test_what_cannot_be_opened_at_the_start_ends_it(start, monkeypatch):
+    """Of several too, and what was opened before is closed."""
+    stopped = []
+    monkeypatch.setattr(SignalSource, "stop", lambda source: stopped.append(source.name))
+    with pytest.raises(InputError, match=r"absent\.wav: No such file"):
+        build_daemon(settings(TONE, SourceTable(uri="/absent.wav", name="file")))
+    assert stopped == ["tone"]
+    with pytest.raises(ConfigError, match="channel_names=a,b: must be 1, one for each spectrum"):
+        build_daemon(settings(SourceTable(uri=TONE.uri, channel_names=("a", "b"))))
+
+
+def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path, monkeypatch):
+    """What cannot bind fails in start, and stopping it then is clean."""
+    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
+    publish = PublishConfig(endpoints=("ipc://spectrum",))
+    one = Config(SourceConfig(uri=TONE.uri), engine=NUMPY, publish=publish)
+    first, second = build_daemon(one), build_daemon(one)
+    first.start()
+    try:
+        with pytest.raises(BusyError, match="ipc://spectrum"):
+            second.start()
+        second.stop()
+    finally:
+        first.stop()
+
+
+def test_a_failing_publisher_ends_it(start, monkeypatch):
+    """Sources that deliver are of no use then."""
+    running = start(TONE, POND)
+    monkeypatch.setattr(running.publisher, "_send_meta", None)
+    with subscribe(running):
+        wait_until(running, lambda: running.finished)
+    with pytest.raises(InternalError, match=r"publisher: TypeError.*please report this"):
+        running.raise_failure()
+
+
+# ---- changes while running
+
+
+def test_changed_analyses_start_with_the_next_block(start):
+    """Of the source that is changed; the others go on, and nothing is reported as lost."""
+    running = start(TONE, POND)
+    with subscribe(running) as frames:
+        next(frames)
+        changed = AnalysisConfig("flattop", 512, 128, scaling="density")
+        running.reconfigure([changed, POND.analysis])
+        frame = next(frame for frame in frames if frame.header.nfft == 512)
+        assert (frame.source, frame.header.unit) == ("tone", "FS^2/Hz")
+        assert next(f for f in frames if f.source == "pond").header.nfft == 2048
+        assert frames.missed == 0
+    assert [stats.gaps for stats in running.stats()] == [0, 0]
+
+
+def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
+    """All or nothing: which of them were changed would else be anyone's guess."""
+    running = start(TONE, POND)
+    wait_until(running, lambda: all(stats.messages for stats in running.stats()))
+    before = [member.pipeline.spec for member in running.members]
+    with pytest.raises(ConfigError, match="hop=0: must be at least 1 sample"):
+        running.reconfigure([AnalysisConfig(hop=64), AnalysisConfig(hop=0)])
+    n = [stats.frames for stats in running.stats()]
+    wait_until(
+        running, lambda: all(now.frames > k + 5 for now, k in zip(running.stats(), n, strict=True))
+    )
+    assert [member.pipeline.spec for member in running.members] == before
+
+
+# ---- sound cards that are not there
+
+
+class Sound:
+    """Stands in for the machine's sound: absent until the test says what there is."""
+
+    def __init__(self, monkeypatch):
+        self.answer = UnavailableError("soundcard: no audio input on this machine")
+        self.asked = threading.Semaphore(0)
+        self._real = daemon.open_source
+        monkeypatch.setattr(daemon, "open_source", self._open)
+
+    def _open(self, table, pace):
+        if not table.uri.startswith("soundcard"):
+            return self._real(table, pace)
+        self.asked.release()
+        answer = self.answer() if callable(self.answer) else self.answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def sound(monkeypatch):
+    return Sound(monkeypatch)
+
+
+def tone_source(channels=2):
+    return SignalSource("sine,1000,-20", 44_100.0, channels, "realtime")
+
+
+def test_a_card_that_comes_later_is_analysed_then(start, sound, caplog):
+    """Until then heartbeats say what is waited for, and the others go on."""
+    caplog.set_level("INFO")
+    running = start(ABSENT, TONE)
+    assert states(running)[0] == "waiting"
+    with subscribe(running) as frames:
+        while (beat := frames.heartbeats.get("mic")) is None:
+            next(frames)
+        assert (beat.state, beat.waiting_for) == ("waiting", str(sound.answer))
+        for _ in range(3):
+            assert sound.asked.acquire(timeout=TIMEOUT_S)
+        assert running.stats()[0].capture.attempts >= 2
+        sound.answer = tone_source
+        frame = next(frame for frame in frames if frame.source == "mic")
+        assert (frame.header.fs, frame.header.seq, frame.header.gap_samples) == (44_100, 0, 0)
+        assert frames.meta[frame.topic].header.device == "test signal sine,1000,-20"
+        while frames.heartbeats["mic"].state != "running":
+            next(frames)
+        assert frames.heartbeats["mic"].waiting_for == ""
+    assert "mic: waiting: soundcard: no audio input on this machine" in caplog.messages
+    assert "mic: there: test signal sine,1000,-20, 44100 Hz" in caplog.messages
+
+
+def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, caplog):
+    """The journal of a card that is away for an hour has one line, not thousands."""
+    running = start(ABSENT)
+    with subscribe(running, "hb/") as beats:
+        while beats.heartbeat is None:
+            beats.receive(0.1)
+        for _ in range(4):
+            assert sound.asked.acquire(timeout=TIMEOUT_S)
+        sound.answer = UnavailableError("mic: busy")
+        while beats.heartbeat.waiting_for != "mic: busy":
+            beats.receive(0.1)
+    waiting = [line for line in caplog.messages if "waiting" in line]
+    assert waiting == [
+        "mic: waiting: soundcard: no audio input on this machine",
+        "mic: waiting: mic: busy",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("soundcard", "soundcard"),
+        ("soundcard:pulse", "pulse"),
+        ("soundcard:serial=A1", "serial-A1"),
+    ],
+)
+def test_topics_do_not_depend_on_what_is_there(sound, uri, name):
+    """A card that is absent has the name that it will have."""
+    absent = build_daemon(settings(SourceTable(uri=uri)))
+    absent.stop()
+    assert [member.name for member in absent.members] == [name]
+
+
+def test_an_absent_card_changes_its_analysis_too(start, sound):
+    """What was changed while it was away holds once it comes."""
+    running = start(ABSENT)
+    running.reconfigure([AnalysisConfig(win_length=256, hop=128)])
+    sound.answer = tone_source
+    with subscribe(running) as frames:
+        assert next(frames).header.win_length == 256
+
+
+def test_a_card_that_does_not_fit_fails_alone(start, sound, caplog):
+    """What is wrong with it is only known when it comes; the others go on."""
+    names = ("left", "right")
+    running = start(SourceTable(uri="soundcard", name="mic", channel_names=names), TONE)
+    sound.answer = lambda: tone_source(channels=3)
+    wait_until(running, lambda: states(running)[0] == "failed")
+    wait_until(running, lambda: states(running)[1] == "running")
+    assert not running.finished
+    assert "mic: failed: channel_names=left,right: must be 3, one for each spectrum, not 2" in (
+        caplog.messages
+    )
+
+
+def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound, monkeypatch):
+    """Between being found and being started it may be unplugged."""
+    gone = [UnavailableError("mic: gone"), UnavailableError("mic: gone")]
+    real = SignalSource.start
+
+    def unsteady(source, ring):
+        if gone:
+            raise gone.pop()
+        real(source, ring)
+
+    running = start(ABSENT)
+    monkeypatch.setattr(SignalSource, "start", unsteady)
+    sound.answer = tone_source
+    with subscribe(running) as frames:
+        assert next(frames).source == "mic"
+    assert gone == []
+    running.raise_failure()
+
+
+def test_a_bug_in_the_search_is_no_waiting(start, sound):
+    """It ends the daemon, with its text."""
+    running = start(ABSENT)
+    sound.answer = ZeroDivisionError("oops")
+    wait_until(running, lambda: running.finished)
+    with pytest.raises(InternalError, match=r"mic: ZeroDivisionError\('oops'\); please report"):
+        running.raise_failure()
+
+
+def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monkeypatch):
+    """Not at night, when it comes back."""
+
+    def none(*_):
+        raise DeviceError("device='gpu': no such OpenCL device")
+
+    monkeypatch.setattr(daemon, "open_engine", none)
+    with pytest.raises(DeviceError, match="device='gpu'"):
+        build_daemon(settings(ABSENT))
+
+
+def test_other_sources_are_not_waited_for(sound):
+    """Only sound cards come and go; what else is not there is an error."""
+    sound.answer = InputError("soundcard:x=1: no such key")
+    with pytest.raises(InputError, match="no such key"):
+        build_daemon(settings(ABSENT))
+
+
+@pytest.mark.slow
+def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
+    """Native code may hang for ever; the daemon leaves it behind, and takes nothing from it."""
+    release = threading.Event()
+    source = tone_source()
+
+    def hang():
+        release.wait(TIMEOUT_S)
+        return source
+
+    absent = [SourceTable(uri="soundcard", name=name) for name in ("a", "b")]
+    hanging = build_daemon(settings(*absent))
+    sound.answer = hang
+    hanging.start()
+    for _ in range(4):
+        assert sound.asked.acquire(timeout=TIMEOUT_S)
+    begin_s = time.monotonic()
+    hanging.stop()
+    assert time.monotonic() - begin_s < 3.5
+    assert [line for line in caplog.messages if "still looking" in line] == [
+        f"{name}: still looking for the source: not waited for" for name in ("b", "a")
+    ]
+    release.set()
+    for member in hanging.members:
+        member._thread.join(TIMEOUT_S)
+        assert member.pipeline is None
+
+
+# ---- as a process
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Start ``spectrod run`` with a configuration; what comes back reads its log."""
+    processes = []
+
+    def run(text, *arguments):
+        file = tmp_path / "c.toml"
+        file.write_text(text)
+        command = [sys.executable, "-m", "spectrod", "run", "--config", str(file), "--show", "none"]
+        process = subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True)
+        processes.append(process)
+        return process, file
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process, text):
+    """Read the log up to the line with the text, and return what stands behind it."""
+    for line in process.stderr:
+        if text in line:
+            return line.partition(text)[2].strip()
+    raise AssertionError(f"ended without {text!r}")
+
+
+FILE = """
+[publish]
+endpoints = ["tcp://127.0.0.1:*"]
+[engine]
+engine = "numpy"
+[sources.roof]
+uri = "signal:sine,1000,-20"
+[sources.pond]
+uri = "signal:white,-20"
+analysis = { hop = 512 }
+"""
+
+
+@pytest.mark.slow
+def test_a_reload_changes_one_source_of_several(run):
+    """The journal names the key; what needs a restart is named with its source."""
+    process, file = run(FILE)
+    wait_for(process, "source roof: test signal sine,1000,-20")
+    wait_for(process, "source pond: test signal white,-20")
+    endpoint = wait_for(process, "publishing at ")
+    wait_for(process, "ready: the first message is out")
+    with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
+        next(frames)
+        file.write_text(FILE.replace("512", "256").replace("sine,1000", "sine,2000"))
+        process.send_signal(signal.SIGHUP)
+        frame = next(frame for frame in frames if frame.header.hop == 256)
+        assert frame.source == "pond"
+    wait_for(process, "reload: applied sources.pond.analysis.hop")
+    wait_for(process, "reload: sources.roof.uri needs a restart")
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.mark.slow
+def test_a_source_on_the_command_line_replaces_them_all_and_that_is_said(run):
+    """Nothing of the file's sources is opened."""
+    process, _ = run(FILE, "--source", "signal:pink,-30", "--name", "test")
+    wait_for(process, "command line: source.uri='signal:pink,-30' replaces [sources.roof], [sourc")
+    wait_for(process, "source test: test signal pink,-30")
+    endpoint = wait_for(process, "publishing at ")
+    with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
+        assert {next(frames).source for _ in range(4)} == {"test"}
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.audio
+def test_a_real_card_that_comes_later(run, silent_server):
+    """The service is ready without it; once the sound server is there, it is heard."""
+    text = FILE.replace('"signal:white,-20"', '"soundcard:pulse"\nsamplerate = 48000')
+    process, _ = run(text)
+    wait_for(process, "source pond: not there yet")
+    endpoint = wait_for(process, "publishing at ")
+    wait_for(process, "ready: the first message is out; waiting for pond")
+    with client.subscribe(endpoint, "spec/pond/", timeout_s=TIMEOUT_S) as frames:
+        while frames.heartbeat is None:
+            frames.receive(0.1)
+        assert frames.heartbeat.state == "waiting"
+        silent_server.start()
+        frame = next(frames)
+        assert (frame.header.fs, frame.header.hop) == (48_000, 512)
+        while frames.heartbeat.state != "running":
+            next(frames)
+    wait_for(process, "pond: there: sound card 'pulse' (ALSA), 48000 Hz")
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.audio
+def test_a_daemon_that_only_waits_is_ready_and_stops_in_time(run, silent_server):
+    """No sound at all: the watchdog would be fed, and SIGTERM ends it within two seconds."""
+    process, _ = run(
+        FILE.partition("[sources.pond]")[0].replace("signal:sine,1000,-20", "soundcard")
+    )
+    wait_for(process, "roof: waiting: soundcard: ")
+    wait_for(process, "ready: waiting for roof")
+    begin_s = time.monotonic()
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+    assert time.monotonic() - begin_s < 4.0
