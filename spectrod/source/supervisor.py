@@ -138,6 +138,7 @@ class Supervisor:
 
     def _open(self) -> None:
         self._attempts += 1
+        self._tell()
         inputs = describe_inputs(self._process.scan(self._stop))
         device = choose_input(self._identity, inputs)
         self._process.open(dataclasses.replace(self._settings, device=device.index), self._stop)

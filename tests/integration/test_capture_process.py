@@ -1,0 +1,234 @@
+"""The capture process with PortAudio in it: asked, hung, killed, orphaned, and nothing left."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from audio_faults import belongings, stopped
+
+from spectrod.capture import layout
+from spectrod.errors import UnavailableError
+from spectrod.source import capture_process
+from spectrod.source.capture_process import CaptureProcess, StreamSettings
+from spectrod.wakeup import Wakeup
+
+FS = 48000.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.audio]
+
+
+@pytest.fixture
+def process():
+    """A capture process that leaves nothing behind."""
+    before = belongings()
+    with CaptureProcess() as process:
+        yield process
+    after = belongings()
+    assert after["children"] <= before["children"]  # a server may have been killed
+    for kind in ("threads", "descriptors", "mappings"):
+        assert after[kind] == before[kind]
+
+
+def settings_of(process, name="pulse", **changes):
+    index = next(device["index"] for device in process.scan() if device["name"] == name)
+    return replace(StreamSettings(index, "ALSA", FS, 2, "f32le", 240), **changes)
+
+
+def blocks_for(process, seconds):
+    blocks, deadline = [], time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        blocks += process.wait(left)
+    return blocks
+
+
+def fetch_until_the_end(process, blocks):
+    while fetched := process.wait(5.0):
+        blocks += fetched
+
+
+def test_each_scan_is_a_fresh_list(silent_server, process):
+    """What was not there when PortAudio started is found by the same process, and what left not."""
+    names = [{device["name"] for device in process.scan()}]
+    pid = process.pid
+    silent_server.start()
+    names.append({device["name"] for device in process.scan()})
+    silent_server.kill()
+    names.append({device["name"] for device in process.scan()})
+    assert ["pulse" in found for found in names] == [False, True, False]
+    assert process.pid == pid
+
+
+def test_a_process_is_made_anew_after_many_requests(sound_server, process, monkeypatch):
+    """PortAudio is not started and ended in one process for ever."""
+    monkeypatch.setattr(capture_process, "_REQUESTS_A_CHILD", 3)
+    pids = []
+    for _ in range(7):
+        process.scan()
+        pids.append(process.pid)
+    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("format_", ["s16le", "s24le", "s32le", "f32le"])
+def test_blocks_of_every_format(sound_server, process, format_):
+    """Blocks have the size that was asked for, and follow on each other."""
+    settings = settings_of(process, format=format_, block_frames=241)
+    process.check(settings)
+    assert 0.0 < process.open(settings) < 1.0
+    blocks = blocks_for(process, 0.4)
+    sample_bytes = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}[format_]
+    assert {len(block.data) for block in blocks} == {241 * 2 * sample_bytes}
+    assert [block.frame for block in blocks] == [241 * i for i in range(len(blocks))]
+    assert len(blocks) >= 0.2 * FS / 241
+    assert 0.0 < process.callback_cost_us(0.5) <= process.callback_cost_us(0.999) < 1e5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"channels": 40},
+            r"^does not give channels=40 \(.*Invalid number of channels .*-9998\]\)$",
+        ),
+        ({"samplerate": 5e6}, r"^does not take samplerate=5e\+06 \(.*Invalid sample rate .*\)$"),
+        ({"device": 99}, r"^is not there \(Error querying device 99\)$"),
+    ],
+)
+def test_refusals_name_the_value(sound_server, process, changes, message):
+    """What PortAudio does not take is named, in one line with its words; the process goes on."""
+    settings = settings_of(process)
+    pid = process.pid
+    for ask in (process.check, process.open):
+        with pytest.raises(UnavailableError, match=message):
+            ask(replace(settings, **changes))
+    process.open(settings)
+    assert process.pid == pid
+    assert process.wait(5.0)
+
+
+def test_a_probe_disturbs_nobody(sound_server, process):
+    """Rates and formats are asked for beside a running capture, which loses nothing."""
+    process.open(settings_of(process))
+    with CaptureProcess() as other:
+        index = settings_of(other).device
+        answer = other.probe(index)
+    assert {8000, 44100, 48000, 192000} <= set(answer["rates"])
+    assert answer["formats"] == ["s16le", "s24le", "s32le", "f32le"]
+    blocks = blocks_for(process, 0.3)
+    assert [block.frame for block in blocks] == [240 * i for i in range(len(blocks))]
+    # Nothing came late for good: as many samples as time has passed, to 50 ms of scheduling.
+    passed_s = (blocks[-1].t_mono_ns - blocks[0].t_mono_ns) * 1e-9
+    assert 240 * (len(blocks) - 1) / FS == pytest.approx(passed_s, abs=0.05)
+
+
+def test_a_process_that_hangs_is_replaced(sound_server, process, monkeypatch):
+    """One that does not answer in time is killed; the next scan has another."""
+    process.scan()
+    pid = process.pid
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(capture_process, "_ANSWER_S", 0.3)
+    with pytest.raises(UnavailableError, match=r"^capture process: did not answer within 0\.3 s$"):
+        process.scan()
+    monkeypatch.setattr(capture_process, "_ANSWER_S", 5.0)
+    assert not Path(f"/proc/{pid}").exists()
+    assert settings_of(process)
+    assert process.pid != pid
+
+
+def test_a_server_that_hangs_is_waited_for_only_so_long(sound_server, process, monkeypatch):
+    """PortAudio itself hangs while it asks a stopped sound server: the same limit holds."""
+    monkeypatch.setattr(capture_process, "_ANSWER_S", 0.5)
+    with (
+        stopped(sound_server.process.pid),
+        pytest.raises(UnavailableError, match="did not answer within"),
+    ):
+        process.scan()
+
+
+def test_a_wait_for_blocks_can_be_ended(sound_server, process):
+    """A stopped process delivers nothing; whoever waits is woken when it shall stop."""
+    process.open(settings_of(process))
+    assert process.wait(5.0)
+    with stopped(process.pid):
+        stop = Wakeup()
+        blocks_for(process, 0.2)
+        assert process.wait(0.05, stop) == []
+        stop.set()
+        t = time.monotonic()
+        assert process.wait(10.0, stop) == []
+        assert time.monotonic() - t < 1.0
+        stop.close()
+
+
+def test_blocks_before_a_death_are_returned(sound_server, process):
+    """All that was captured when the process died arrives before the error does."""
+    process.open(settings_of(process))
+    first = process.wait(5.0)
+    time.sleep(0.2)  # of capture that is not fetched
+    os.kill(process.pid, signal.SIGKILL)
+    blocks = []
+    with pytest.raises(UnavailableError, match=r"^capture process: ended \(signal 9\)$"):
+        fetch_until_the_end(process, blocks)
+    frames = [block.frame for block in first + blocks]
+    assert frames == [240 * i for i in range(len(frames))]
+    assert len(frames) >= 0.15 * FS / 240
+
+
+def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
+    """PortAudio says that a stream has ended; nobody waits for samples until then."""
+    process.open(settings_of(process))
+    assert process.wait(5.0)
+    sound_server.kill()
+    t = time.monotonic()
+    with pytest.raises(UnavailableError, match="the sound system has ended the stream"):
+        fetch_until_the_end(process, [])
+    assert time.monotonic() - t < 1.0
+
+
+def test_blocks_that_are_not_fetched_are_overwritten(sound_server, process, monkeypatch):
+    """A reader that is held up finds from the frame numbers what it missed, and no torn block."""
+    monkeypatch.setattr(layout, "_RING_S", 0.1)
+    process.open(settings_of(process))
+    (first, *_) = process.wait(5.0)
+    time.sleep(0.5)  # of capture, into a ring for 0.1 s
+    (block, *_) = process.wait(5.0)
+    assert block.frame - first.frame > 0.2 * FS
+    assert block.frame % 240 == 0
+
+
+ORPHANING = """
+    import os, sys, time
+    from spectrod.source.capture_process import CaptureProcess
+    process = CaptureProcess()
+    process.scan()
+    print(process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_an_orphan_ends(sound_server, is_stopped):
+    """When the daemon is killed its capture process ends, even one that stands still."""
+    program = "\n".join(line.strip() for line in ORPHANING.splitlines())
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        pid = int(parent.stdout.readline())
+        ended = os.pidfd_open(pid)
+        if is_stopped:
+            os.kill(pid, signal.SIGSTOP)
+        parent.kill()
+    assert select.select([ended], [], [], 5.0)[0]
+    os.close(ended)
+
+
+def test_a_machine_without_portaudio(tmp_path, monkeypatch, process):
+    """The error names the package that is missing."""
+    (tmp_path / "sounddevice.py").write_text("raise OSError('PortAudio library not found')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    message = r"^soundcard: PortAudio's library is missing: install the package libportaudio2 "
+    with pytest.raises(UnavailableError, match=message):
+        process.scan()
