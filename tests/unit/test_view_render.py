@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -159,6 +160,62 @@ def test_waiting_says_for_what():
     assert render(scene, 80, 24, Style()) == [
         "waiting for ipc://x: the daemon is starting, no spectrum yet"
     ]
+
+
+def test_a_source_that_is_waited_for_is_told():
+    """Why nothing comes stands where the keys are named, or alone before the first spectrum."""
+    away = {"daemon_state": "waiting", "waiting_for": "no \x1b[2Jinput"}
+    foot = render(make_scene(**away), 80, 24, Style())[-1]
+    assert foot == "the daemon is waiting: no ?[2Jinput"
+    scene = Scene("ipc://x", alive=True, **away)
+    assert render(scene, 80, 24, Style()) == [
+        "waiting for ipc://x: the daemon is waiting: no ?[2Jinput"
+    ]
+    # A daemon that has gone says nothing of what its source does now.
+    gone = render(make_scene(alive=False, silence_s=4.0, **away), 80, 24, Style())[-1]
+    assert gone == "no signal since 4.0 s"
+
+
+def test_suspected_losses_are_told_where_there_are_any():
+    """Most sources never have one."""
+    frame = make_frame(tone_levels())
+    lossy = replace(frame, header=msgspec.structs.replace(frame.header, suspected=7))
+    head = render(make_scene(frame=lossy), 120, 30, Style())[1]
+    assert head.endswith("overflows 1  suspected 7  gap 0")
+
+
+@pytest.mark.parametrize("nfft", [64, 65, 4096, 8191])
+@pytest.mark.parametrize("columns", [1, 23, 100, 300])
+def test_a_two_sided_axis_shows_every_bin_in_its_place(nfft, columns):
+    """From the lowest frequency at the left to the highest at the right, as even as it gets."""
+    first_bin = -(nfft // 2)
+    axis = frequency_axis(48000.0, nfft, columns, first_bin)
+    delta_f = 48000.0 / nfft
+    shown = []
+    for k in np.unique(np.linspace(0, nfft - 1, 25).astype(int)):
+        levels = np.full(nfft, -100.0)
+        levels[k] = 0.0
+        columns_shown = np.flatnonzero(axis.reduce(levels) == 0.0)
+        assert columns_shown.size
+        assert np.abs(columns_shown - axis.column((first_bin + k) * delta_f)).min() <= 1
+        shown.append(columns_shown[0])
+    assert shown == sorted(shown)
+    assert (shown[0], axis.columns) == (0, columns)
+
+
+def test_a_two_sided_picture_has_its_tone_below_zero():
+    """The peak's frequency is negative, and round frequencies stand on either side of 0 Hz."""
+    levels = np.full(NFFT, -110.0)
+    k = NFFT // 2 - 512  # -6 kHz
+    levels[k - 1 : k + 2] = -26.02, -20.0, -26.02
+    frame = make_frame(levels)
+    header = msgspec.structs.replace(frame.header, shape=(NFFT,), first_bin=-NFFT // 2)
+    frame = replace(frame, header=header)
+    scene = make_scene(frame=frame, levels=levels, history=[HistoryRow(100.0, levels)])
+    lines = render(scene, 107, 41, Style())
+    assert lines[1].startswith("peak -6000.0 Hz -20.0 dBFS")
+    labels = next(line for line in lines if line.startswith(" Hz")).split()
+    assert labels == ["Hz", "-20k", "-15k", "-10k", "-5k", "0", "5k", "10k", "15k", "20k"]
 
 
 def test_silence_and_goodbye_are_told():
