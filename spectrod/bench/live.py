@@ -100,7 +100,7 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
         raise ConfigError(f"seconds={seconds:g}: must be at least {_seconds_min(spec):g}")
     sink = LatencySink(n_expected)
     engine = open_engine("opencl", device.number)
-    _warm_up(engine, spec)
+    warm_up(engine, spec)
     pipeline = Pipeline(source, spec, engine, sinks=[sink])
     pipeline.start()
     try:
@@ -135,7 +135,7 @@ def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
     return LiveRun(latencies, _place("engine", spec) | _quantiles(latencies))
 
 
-def _warm_up(engine: Engine, spec: SpectrumSpec) -> None:
+def warm_up(engine: Engine, spec: SpectrumSpec) -> None:
     """Compute a second of noise: drivers compile at first launches, of few frames and of many."""
     stream = FrameStream(spec, engine, max_latency_s=np.inf)
     n = max(1, round(spec.fs * BLOCK_S))

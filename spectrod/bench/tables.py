@@ -200,3 +200,27 @@ MEMORY = (
     Column("rss_bytes", "RSS MiB", 9, lambda value: f"{value / 2**20:.2f}"),
 )
 """Of ``spectrod.bench.memory``."""
+
+SOAK = (
+    Column("elapsed_s", "s", 7, _fixed(1)),
+    Column("samples", "samples", 10),
+    Column("unaccounted", "lost", 5),
+    Column("silent", "silent", 6),
+    Column("overflows", "flags", 5),
+    Column("suspected", "susp.", 5),
+    Column("gaps", "gaps", 4),
+    Column("rate_ppm", "clock ppm", 9, _fixed(3)),
+    Column("rate_uncertainty_ppm", "+-", 6, _fixed(3)),
+    Column("true_rate_ppm", "true ppm", 9, _fixed(3)),
+    Column("true_rate_uncertainty_ppm", "+-", 6, _fixed(3)),
+    Column("callback_p50_s", "p50 us", 6, lambda seconds: f"{seconds * 1e6:.1f}"),
+    Column("callback_p999_s", "p99.9", 6, lambda seconds: f"{seconds * 1e6:.1f}"),
+    Column("callback_share", "of 5 ms", 7, _fine_percent),
+    Column("cpu_share", "CPU", 6, _fine_percent),
+    Column("rss_bytes", "RSS MiB", 8, lambda value: f"{value / 2**20:.2f}"),
+    Column("descriptors", "fds", 4),
+    Column("capture_cpu_share", "capture", 7, _fine_percent),
+    Column("capture_rss_bytes", "RSS MiB", 8, lambda value: f"{value / 2**20:.2f}"),
+    Column("capture_descriptors", "fds", 4),
+)
+"""Of ``spectrod.bench.soak``."""

@@ -1,10 +1,10 @@
-"""``spectrod bench live``: latency, load, channels and memory of the running pipeline."""
+"""``spectrod bench live``: the running pipeline: latency, load, channels, memory, a soak."""
 
 import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from spectrod.bench import channels, live, memory, tables
+from spectrod.bench import channels, live, memory, soak, tables
 from spectrod.bench.histogram import histogram
 from spectrod.bench.live import LiveRun
 from spectrod.bench.transforms import Row
@@ -13,7 +13,7 @@ from spectrod.cli.printing import print_each
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import SpectrumSpec
 
-SUMMARY = "the running pipeline: latency, load, channels, memory"
+SUMMARY = "the running pipeline: latency, load, channels, memory, a soak"
 
 _SECONDS = {"latency": 20.0, "channels": 10.0}
 _SIZE = {"channels": 2048}
@@ -40,10 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--frames", type=count, metavar="N", help="memory while so many go as fast as they can"
     )
+    group.add_argument(
+        "--soak",
+        type=seconds,
+        metavar="SECONDS",
+        help="record a known signal from a private PulseAudio, and account for every sample",
+    )
 
 
 def mode(args: argparse.Namespace) -> str:
     """Name what is measured, for the report."""
+    if args.soak:
+        return "soak"
     return "memory" if args.frames else args.mode or "latency"
 
 
@@ -95,8 +103,18 @@ def _memory(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) ->
     print(f"{verdict}: {memory.growth_bytes(rows) / 2**20:.2f} MiB more after the first tenth")
 
 
+def _soak(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) -> Iterator[Row]:
+    row: Row = {}
+    for row in print_each(tables.SOAK, soak.measure(device, spec, args.soak)):
+        yield row
+    if row["faults"]:
+        raise soak.SoakFailedError(f"soak: {'; '.join(row['faults'])}")
+    print(f"every one of {row['samples']} samples is accounted for")
+
+
 _MODES: dict[str, Callable[[argparse.Namespace, DeviceInfo, SpectrumSpec], Iterator[Row]]] = {
     "latency": _latency,
     "channels": _channels,
     "memory": _memory,
+    "soak": _soak,
 }

@@ -1,0 +1,241 @@
+"""A long run of capture and analysis, with every sample held against the truth.
+
+A private PulseAudio plays a signal whose frames are numbered into its null sink. The daemon's own
+chain records it through PortAudio, in its capture process, and analyses it; every core but one is
+kept busy by a process that does nothing else.
+
+Why a player, and not ALSA's file plugin: the plugin goes on with its file's next sample whatever
+the sound server lost, so the numbers would not show it.
+
+What is true of the rate: the null sink renders by the monotonic clock, and the numbers say that no
+frame is missing, so it is enough to see when frames come; ``watched.rate_error_ppm`` does that
+without the fit that is measured.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from spectrod.analysis.engine import open_engine
+from spectrod.bench.live import warm_up
+from spectrod.bench.pulse import CHANNELS, FS, PulseServer
+from spectrod.bench.transforms import Row
+from spectrod.bench.usage import descriptors, processor_seconds, resident_bytes
+from spectrod.bench.watched import WatchedRing, rate_error_ppm
+from spectrod.config import SourceConfig
+from spectrod.errors import ConfigError, InternalError, SpectrodError
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.pipeline import Pipeline
+from spectrod.source.soundcard import SoundCardSource
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+SECONDS_MIN, SECONDS_MAX = 3.0, 80_000.0
+"""Shortest run that says anything of a rate, and longest that there are numbers for [s]."""
+
+_SAMPLINGS = 20
+_BEGIN_S = 5
+_BLOCK_MS = 5.0
+_RATE_PPM = 1.0
+_FLAT_BYTES = 1 << 20
+_LOAD = "import numpy\na = numpy.ones((256, 256))\nwhile True:\n    a @ a\n"
+_NONE_OF = (
+    "unaccounted", "breaks", "silent", "overflows", "overruns", "suspected", "restarts", "gaps"
+)  # fmt: skip
+
+
+class SoakFailedError(SpectrodError):
+    """A run lost something, or showed what is not explained."""
+
+    exit_code = 1
+
+
+class _Sink:
+    """Takes spectra to nowhere."""
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch."""
+
+
+def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[Row]:
+    """Record for so long, after five seconds in which all has begun.
+
+    Parameters
+    ----------
+    device : DeviceInfo
+        What computes.
+    spec : SpectrumSpec
+        What to compute, of 48000 Hz and 2 channels.
+    seconds : float
+        3 to 80000 [s].
+
+    Yields
+    ------
+    row : dict
+        See ``spectrod.bench.tables.SOAK``; twenty of them. The last one also has ``faults``, the
+        list of what is not as it should be.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter is none of these.
+    UnavailableError
+        If PulseAudio or PortAudio is not there.
+    SpectrodError
+        That ended the pipeline.
+    """
+    if not SECONDS_MIN <= seconds <= SECONDS_MAX:
+        raise ConfigError(f"soak={seconds:g}: must be {SECONDS_MIN:g} to {SECONDS_MAX:g} s")
+    if (spec.fs, spec.channels) != (FS, CHANNELS):
+        raise ConfigError(
+            f"rate={spec.fs:g}, channels={spec.channels}: must be {FS} and {CHANNELS}, "
+            "what the soak's sound server has"
+        )
+    with ExitStack() as stack:
+        engine = open_engine("opencl", device.number)
+        warm_up(engine, spec)
+        server = stack.enter_context(PulseServer())
+        stack.enter_context(server.environment())
+        stack.callback(server.play_numbered().stop)
+        for _ in range((os.cpu_count() or 1) - 1):
+            stack.callback(_end, subprocess.Popen([sys.executable, "-c", _LOAD]))  # noqa: S603
+        settings = SourceConfig(
+            samplerate=FS, channels=CHANNELS, format="s16le", block_ms=_BLOCK_MS
+        )
+        source = SoundCardSource("pulse", settings)
+        pipeline = Pipeline(source, spec, engine, sinks=[_Sink()])
+        stack.callback(pipeline.stop)
+        yield from _Soak(pipeline, source, seconds).rows()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+
+
+class _Soak:
+    """A run of a pipeline that was not started."""
+
+    def __init__(self, pipeline: Pipeline, source: SoundCardSource, seconds: float) -> None:
+        self._pipeline, self._source, self._seconds = pipeline, source, seconds
+        pipeline.ring.release()
+        pipeline.ring = self._ring = WatchedRing(FS, CHANNELS, pipeline.ring.capacity)
+
+    def rows(self) -> Iterator[Row]:
+        """Start it, and yield as time goes on."""
+        self._pipeline.start()
+        self._wait_until(time.monotonic() + _BEGIN_S)
+        meter, start_s = _Meter(_capture_process()), time.monotonic()
+        rows: list[Row] = []
+        for number in range(1, _SAMPLINGS + 1):
+            self._wait_until(start_s + self._seconds * number / _SAMPLINGS)
+            rows.append(self._counts() | self._rates() | self._costs() | meter.row())
+            if number == _SAMPLINGS:
+                rows[-1]["faults"] = list(faults(rows))
+            yield rows[-1]
+
+    def _wait_until(self, due_s: float) -> None:
+        while (left_s := due_s - time.monotonic()) > 0 and not self._pipeline.finished:
+            self._pipeline.progress.wait(left_s)
+        self._pipeline.raise_failure()
+
+    def _counts(self) -> Row:
+        stats, check = self._pipeline.stats(), self._ring.check
+        return {
+            "samples": check.frames,
+            "unaccounted": check.unaccounted,
+            "breaks": check.n_breaks,
+            "silent": check.silent,
+            "overflows": stats.overflows,
+            "overruns": stats.overruns,
+            "suspected": stats.capture.suspected,
+            "restarts": stats.capture.restarts,
+            "gaps": stats.gaps,
+            "frames": stats.frames,
+        }
+
+    def _rates(self) -> Row:
+        capture = self._source.capture()
+        arrivals = self._ring.arrivals[_BEGIN_S:]
+        true = rate_error_ppm(arrivals, FS) if len(arrivals) > 1 else (None, None)
+        return {
+            "rate_ppm": capture.rate_error_ppm,
+            "rate_uncertainty_ppm": capture.rate_uncertainty_ppm,
+            "true_rate_ppm": true[0],
+            "true_rate_uncertainty_ppm": true[1],
+        }
+
+    def _costs(self) -> Row:
+        cost_us = self._source.callback_cost_us
+        median_us, slow_us = cost_us(0.5) or 0.0, cost_us(0.999) or 0.0
+        return {
+            "callback_p50_s": median_us * 1e-6,
+            "callback_p999_s": slow_us * 1e-6,
+            "callback_share": slow_us / (_BLOCK_MS * 1e3),
+        }
+
+
+class _Meter:
+    """What this process and the capture process take, from its making on."""
+
+    def __init__(self, capture: int) -> None:
+        self._pids = {"": os.getpid(), "capture_": capture}
+        self._start_s = time.monotonic()
+        self._cpu_s = {pid: processor_seconds(pid) for pid in self._pids.values()}
+
+    def row(self) -> Row:
+        """Say what they took and have."""
+        elapsed_s = time.monotonic() - self._start_s
+        row: Row = {"elapsed_s": elapsed_s}
+        for name, pid in self._pids.items():
+            row[f"{name}cpu_share"] = (processor_seconds(pid) - self._cpu_s[pid]) / elapsed_s
+            row[f"{name}rss_bytes"] = resident_bytes(pid)
+            row[f"{name}descriptors"] = descriptors(pid)
+        return row
+
+
+def _capture_process() -> int:
+    """Find the process that the source has started."""
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text(encoding="ascii").split():
+            if b"spectrod.capture" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+    raise InternalError("soak: there is no capture process; please report this")
+
+
+def faults(rows: list[Row]) -> Iterator[str]:
+    """Say what is not as it should be.
+
+    Parameters
+    ----------
+    rows : list of Row
+        Of ``measure``, all of them.
+
+    Yields
+    ------
+    fault : str
+        For a person.
+    """
+    last = rows[-1]
+    yield from (f"{name}: {last[name]}" for name in _NONE_OF if last[name])
+    yield from _rate_faults(last)
+    for name in ("descriptors", "capture_descriptors"):
+        if last[name] > rows[0][name]:
+            yield f"{name}: {rows[0][name]}, later {last[name]}"
+    for name in ("rss_bytes", "capture_rss_bytes"):
+        grown = last[name] - rows[len(rows) // 2][name]
+        if grown > _FLAT_BYTES:
+            yield f"{name}: {grown / 2**20:.1f} MiB more than after half of the time"
+
+
+def _rate_faults(last: Row) -> Iterator[str]:
+    if last["rate_ppm"] is None:
+        yield "rate: not known"
+        return
+    off = last["rate_ppm"] - last["true_rate_ppm"]
+    allowed = _RATE_PPM + last["rate_uncertainty_ppm"] + last["true_rate_uncertainty_ppm"]
+    if abs(off) > allowed:
+        yield f"rate: {off:+.3f} ppm from truth, more than {allowed:.3f}"

@@ -1,0 +1,91 @@
+"""``spectrod bench live --soak``: a run that loses nothing, one that does, and what it needs."""
+
+import json
+
+import pytest
+
+from spectrod.bench import soak
+from spectrod.bench.watched import WatchedRing
+from spectrod.cli import machine, main
+
+SECONDS = "5"
+
+
+@pytest.fixture
+def bench(monkeypatch, tmp_path):
+    """Run the command on one device; returns its exit code and the rows of its report."""
+    device = machine.working_devices("")[0][0]
+    monkeypatch.setattr(machine, "list_devices", lambda: [device])
+
+    def run(*arguments):
+        path = tmp_path / "report.json"
+        code = main(["bench", "live", "--soak", SECONDS, *arguments, "--json", str(path)])
+        (measured,) = json.loads(path.read_text())["devices"]
+        assert measured["mode"] == "soak"
+        return code, measured["rows"]
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.audio
+@pytest.mark.opencl
+def test_short_soak_accounts_for_every_sample(bench, capsys):
+    """Twenty rows, nothing lost, a rate that agrees with the truth, a callback's cost known."""
+    code, rows = bench()
+    assert code == 0
+    assert len(rows) == 20
+    last = rows[-1]
+    assert last["faults"] == []
+    # Ten seconds in all, but for what it took to begin.
+    assert last["samples"] > 9 * soak.FS
+    assert last["frames"] == pytest.approx(last["samples"] / 1024, abs=16)
+    assert 0.0 < last["callback_p50_s"] <= last["callback_p999_s"]
+    assert last["callback_share"] == pytest.approx(last["callback_p999_s"] / 5e-3)
+    assert f"every one of {last['samples']} samples is accounted for" in capsys.readouterr().out
+
+
+class LeakyRing(WatchedRing):
+    """Loses one frame, once, and goes on counting as if there had been none."""
+
+    lost = 0
+
+    def write(self, samples, sample_index, *times, overflow=False):
+        index = sample_index - self.lost
+        if not self.lost and index > 2 * soak.FS:
+            samples, self.lost = samples[:, :-1], 1
+        super().write(samples, index, *times, overflow=overflow)
+
+
+@pytest.mark.slow
+@pytest.mark.audio
+@pytest.mark.opencl
+def test_soak_that_loses_one_frame_fails(bench, monkeypatch, capsys):
+    """One frame of half a million that is missing is found, and is exit code 1."""
+    monkeypatch.setattr(soak, "WatchedRing", LeakyRing)
+    code, rows = bench()
+    assert code == 1
+    assert rows[-1]["faults"][:2] == ["unaccounted: 1", "breaks: 1"]
+    assert "spectrod: soak: unaccounted: 1; breaks: 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--soak", "2"], "soak=2: must be 3 to 80000 s"),
+        (["--soak", "5", "--channels", "1"], "rate=48000, channels=1: must be 48000 and 2"),
+    ],
+)
+@pytest.mark.opencl
+def test_what_a_soak_cannot_do(arguments, text, capsys):
+    """Times and formats that it has not are errors that name the value and the rule."""
+    assert main(["bench", "live", *arguments]) == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.opencl
+def test_soak_without_pulseaudio(monkeypatch, tmp_path, capsys):
+    """A machine that lacks the server is told the package's name."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["bench", "live", "--soak", "5"]) == 69
+    assert "pulseaudio: not installed" in capsys.readouterr().err
