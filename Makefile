@@ -19,12 +19,13 @@ endif
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-# What the tests need of the system: PortAudio and a sound server for it to record from, recordings
+# What the tests need of the system: PortAudio and sound servers for it to record from (pulseaudio,
+# and jackd2, which says what it loses), a wall clock that can be set (faketime), recordings
 # (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
 # processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd), a device that
 # looks for races in kernels (oclgrind) ...
-TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins alsa-utils espeak-ng sox \
-    pocl-opencl-icd oclgrind
+TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
+    alsa-utils espeak-ng sox pocl-opencl-icd oclgrind
 # ... and, for the tests under a real systemd, what builds and boots a container.
 SYSTEMD_PACKAGES = debootstrap systemd-container
 ROOT := $(filter 0,$(shell id -u))

@@ -1,0 +1,151 @@
+"""What a subscriber hears of faults of the capture, from a daemon as it runs in service."""
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from audio_daemon import Daemon
+from audio_faults import children, stopped
+
+pytestmark = [pytest.mark.slow, pytest.mark.audio]
+
+FS = 48000
+BLOCK_S = 0.01
+HOUR_NS = 3600 * 10**9
+
+
+def capture_process(daemon):
+    """Id of the daemon's only child."""
+    (pid,) = children(daemon.process.pid)
+    return pid
+
+
+def time_of(header):
+    """When by its index a frame began, and by the monotonic clock [s]."""
+    return header.sample_index / FS, header.t_mono_ns * 1e-9
+
+
+def assert_gap_is_as_long_as_the_time(before, after):
+    """Samples that passed, lost ones included, are as many as the time that passed holds."""
+    (index_0, mono_0), (index_1, mono_1) = time_of(before), time_of(after)
+    assert abs((index_1 - index_0) - (mono_1 - mono_0)) <= BLOCK_S
+
+
+def test_subscriber_hears_of_a_server_that_is_killed_and_back(sound_server):
+    """A heartbeat says why within a second; the next spectrum says how much is missing."""
+    with Daemon() as daemon:
+        before, _ = daemon.receive_frame(10.0)
+        killed = time.monotonic()
+        sound_server.kill()
+        heartbeat, noticed = daemon.receive_state("waiting", 1.5)
+        assert noticed - killed < 1.0
+        assert heartbeat.header.waiting_for
+        sound_server.start()
+        started = time.monotonic()
+        after, back = daemon.receive_frame(4.0, lambda header: header.gap_samples > 0)
+        assert back - started < 3.0
+        assert_gap_is_as_long_as_the_time(before.header, after.header)
+        heartbeat, _ = daemon.receive_state("running", 2.0)
+        assert (heartbeat.header.restarts, heartbeat.header.suspected) == (1, 0)
+        assert heartbeat.header.waiting_for == ""
+    assert daemon.process.returncode == 0
+
+
+def test_subscriber_hears_of_a_card_that_is_absent_at_the_start(silent_server):
+    """The daemon starts, says what it waits for, and delivers once the card is there."""
+    with Daemon() as daemon:
+        heartbeat, _ = daemon.receive_state("waiting", 10.0)
+        assert "soundcard" in heartbeat.header.waiting_for
+        silent_server.start()
+        started = time.monotonic()
+        _, back = daemon.receive_frame(4.0)
+        assert back - started < 3.0
+    assert daemon.process.returncode == 0
+
+
+def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
+    """Capture is begun anew at once, with the gap in the next spectrum; nothing is left behind."""
+    with Daemon() as daemon:
+        before, _ = daemon.receive_frame(10.0)
+        killed = capture_process(daemon)
+        os.kill(killed, signal.SIGKILL)
+        after, _ = daemon.receive_frame(3.0, lambda header: header.gap_samples > 0)
+        assert_gap_is_as_long_as_the_time(before.header, after.header)
+        new = capture_process(daemon)
+        assert new != killed
+    assert daemon.process.returncode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(new, 0)
+
+
+def test_daemon_that_stands_still_says_what_it_has_missed(sound_server):
+    """Ten seconds without a processor: the capture process went on, and the loss is no secret."""
+    with Daemon() as daemon:
+        before, _ = daemon.receive_frame(10.0)
+        with stopped(daemon.process.pid):
+            time.sleep(10.0)
+        after, _ = daemon.receive_frame(3.0, lambda header: header.gap_samples > FS)
+        assert_gap_is_as_long_as_the_time(before.header, after.header)
+        _, last = daemon.receive_state("running", 3.0)
+        frame, _ = daemon.receive_frame(3.0, lambda header: header.t_mono_ns * 1e-9 > last)
+        assert_gap_is_as_long_as_the_time(before.header, frame.header)
+    assert daemon.process.returncode == 0
+
+
+def test_daemon_that_is_killed_takes_its_capture_process_with_it(sound_server):
+    """Nobody is left to record when the daemon has no time to say so."""
+    with Daemon() as daemon:
+        daemon.receive_frame(10.0)
+        pid = os.pidfd_open(capture_process(daemon))
+        try:
+            daemon.process.kill()
+            # A descriptor of a process is readable when it has ended.
+            assert_readable(pid, 2.0)
+        finally:
+            os.close(pid)
+
+
+def assert_readable(fd, limit_s):
+    assert select.select([fd], [], [], limit_s)[0]
+
+
+def test_wall_clock_that_is_set(sound_server, tmp_path):
+    """UTC follows a clock that is set on or back by an hour; indices and monotonic times do not."""
+    libraries = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    assert libraries, "not installed: faketime (make test installs it)"
+    offset = tmp_path / "offset"
+
+    def set_clock(text):
+        (tmp_path / "new").write_text(text)
+        os.replace(tmp_path / "new", offset)  # noqa: PTH105 - at once, whoever reads it
+
+    set_clock("+0")
+    # libfaketime 0.9.10 refuses to sleep until a time, which is how Python sleeps.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import select, time\ntime.sleep = lambda s: select.select([], [], [], s)\n"
+    )
+    env = {
+        "PYTHONPATH": str(tmp_path),
+        "LD_PRELOAD": str(libraries[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+    with Daemon(env=env) as daemon:
+        first, _ = daemon.receive_frame(10.0)
+        utc_0 = first.header.t_utc_ns - first.header.t_mono_ns
+        for text, hours in (("+1h", 1), ("-1h", -1)):
+            set_clock(text)
+
+            def follows(header, hours=hours):
+                return abs(header.t_utc_ns - header.t_mono_ns - utc_0 - hours * HOUR_NS) < 10**8
+
+            frame, _ = daemon.receive_frame(4.0, follows)
+            assert_gap_is_as_long_as_the_time(first.header, frame.header)
+            assert frame.header.gap_samples == 0
+        heartbeat, _ = daemon.receive_state("running", 3.0)
+        assert (heartbeat.header.suspected, heartbeat.header.restarts) == (0, 0)
+    assert [line for line in daemon.log if "wall clock was set by +3600" in line]
