@@ -86,11 +86,6 @@ class PulseServer:
         }
         inherited = {key: text for key, text in os.environ.items() if not key.startswith("PULSE_")}
         self.env = inherited | self.variables
-        # Clients may connect from the last line on, when all else is there.
-        (self.folder / "default.pa").write_text(
-            f"load-module {self.sink}\nset-default-sink vsink\nset-default-source vsink.monitor\n"
-            "load-module module-native-protocol-unix\n"
-        )
         self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -107,6 +102,11 @@ class PulseServer:
 
     def start(self) -> None:
         """Start it; it takes clients when this returns."""
+        # They may connect from the last line on, when all else is there.
+        (self.folder / "default.pa").write_text(
+            f"load-module {self.sink}\nset-default-sink vsink\nset-default-source vsink.monitor\n"
+            "load-module module-native-protocol-unix\n"
+        )
         self.process = subprocess.Popen(  # noqa: S603
             [
                 *("pulseaudio", "-n", "-F", str(self.folder / "default.pa")),

@@ -1,5 +1,6 @@
 """Listens to a sound card source, and holds every sample and every count against the truth."""
 
+import itertools
 import threading
 import time
 
@@ -76,6 +77,12 @@ class Listener:
     @property
     def is_waiting(self):
         return bool(self.source.capture().waiting_for)
+
+    @property
+    def silences(self):
+        """Times that no samples were said to come."""
+        said = [False, *(bool(capture.waiting_for) for _, capture in self.changes)]
+        return sum(now and not before for before, now in itertools.pairwise(said))
 
     def hear(self, seconds, limit_s=None):
         """Wait until so many more seconds of samples have come, gaps not counted."""

@@ -323,6 +323,47 @@ def test_two_that_want_a_device_that_only_one_can_have(jack_server, record_prope
     report(record_property, back_s=back_s)
 
 
+# ---- losses that nobody flags, and silences that are none
+
+
+def test_loss_that_nobody_flags(playing, record_property):
+    """PulseAudio keeps 0.7 s of 32 channels, drops the rest and says nothing: the clock tells."""
+    before = children()
+    with Listener(channels=32, select=(0, 1), format="f32le") as ear:
+        ear.hear(3.0)
+        with stopped(capture_process(before)):
+            stalled_at = time.monotonic()
+            _stand(stalled_at, 2.0)  # less than it takes to be given up
+        ear.wait(lambda: ear.source.capture().suspected, 8.0, "suspected")
+        found_s = time.monotonic() - stalled_at
+        ear.hear(1.0)
+        capture, check = ear.source.capture(), ear.ring.check
+        assert (capture.suspected, capture.restarts, ear.ring.overflows) == (1, 0, 0)
+        ((start, end),) = ear.ring.gaps
+        assert end - start == capture.suspected_samples
+        # Said in the end as many as were lost, though not where: until then nobody knows.
+        lost = sum(found.number_jump for found in check.breaks)
+        assert lost > FS // 2
+        assert abs(capture.suspected_samples - lost) <= BLOCK
+    report(record_property, found_s=found_s)
+
+
+def test_device_that_delivers_in_bursts(silent_server):
+    """PulseAudio's null sink has 2 s at once for who can wait: soon no fault."""
+    silent_server.sink = silent_server.sink.replace(" norewinds=1", "")
+    silent_server.start()
+    with Listener(latency_ms=4000.0) as ear:
+        ear.wait(lambda: ear.ring.written, 8.0, "begun")
+        begun = ear.silences
+        ear.hear(7.0)
+        assert ear.silences - begun <= 3
+        learnt = ear.silences
+        ear.hear(5.0)
+        assert ear.silences == learnt
+        assert_unflagged(ear, restarts=0)
+        assert ear.ring.gaps == []
+
+
 # ---- a sound system that flags what it loses
 
 
