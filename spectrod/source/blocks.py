@@ -12,7 +12,7 @@ from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
-_FLAGGED_NS = 5_000_000_000
+_AFTERMATH_NS = 5_000_000_000
 _LOOK_NS = 1_000_000_000
 
 
@@ -47,7 +47,7 @@ class BlockWriter:
         self._selected = None if [*selected] == [*range(settings.channels)] else [*selected]
         self._wall = WallClock()
         self._next_look_ns = 0
-        self._flagged_until_ns = 0
+        self._flagged_until_ns = self._overrun_said_until_ns = 0
         self._is_rate_off = False
         # Of the stream: index of its frame 0, and the frame that comes next.
         self._offset = self._next_frame = 0
@@ -74,7 +74,7 @@ class BlockWriter:
     def write(self, block: RawBlock) -> None:
         """Decode a block and write it."""
         if block.frame != self._next_frame:
-            self._count_overrun(block.frame - self._next_frame)
+            self._count_overrun(block.frame - self._next_frame, block.t_mono_ns)
         self._next_frame = block.frame + block.n_frames
         if block.flagged:
             self._note_flag(block.t_mono_ns)
@@ -94,8 +94,11 @@ class BlockWriter:
         samples = decode_pcm(data, self._settings.format).reshape(-1, self._settings.channels).T
         return samples if self._selected is None else samples[self._selected]
 
-    def _count_overrun(self, n_frames: int) -> None:
+    def _count_overrun(self, n_frames: int, t_mono_ns: int) -> None:
         self.overruns += 1
+        if t_mono_ns < self._overrun_said_until_ns:  # one may follow on the other
+            return
+        self._overrun_said_until_ns = t_mono_ns + _AFTERMATH_NS
         _log.warning(
             "%s: %d samples were overwritten before they were fetched (overrun): "
             "this process was held up",
@@ -106,7 +109,7 @@ class BlockWriter:
     def _note_flag(self, t_mono_ns: int) -> None:
         if t_mono_ns >= self._flagged_until_ns:  # every block may be flagged
             _log.warning("%s: the sound system lost samples (overflow)", self._name)
-        self._flagged_until_ns = t_mono_ns + _FLAGGED_NS
+        self._flagged_until_ns = t_mono_ns + _AFTERMATH_NS
 
     def _count_missed(self, n_samples: int, t_mono_ns: int) -> None:
         self._offset += n_samples
