@@ -335,7 +335,7 @@ class Member:
         """Try to open the source; None if it is a sound card that is not there."""
         self._attempts += 1
         try:
-            return open_source(self._table, pace=self._table.pace)
+            return open_source(self._table)
         except UnavailableError as error:
             if not _is_soundcard(self._table.uri):
                 raise

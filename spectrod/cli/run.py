@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         metavar="SRC",
-        help="sound file, -, signal:KIND,..., soundcard[:NAME], auto; replaces all that the "
-        "configuration names",
+        help=f"{options.SOURCES}; replaces all that the configuration names",
     )
     parser.add_argument("--name", help="the source's name in topics")
     parser.add_argument(
@@ -61,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
     options.add_source(parser)
+    options.add_iq(parser)
     options.add_analysis(parser)
     options.add_engine(parser)
 

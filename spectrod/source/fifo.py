@@ -62,12 +62,14 @@ class FifoSource(StreamSource):
         self._path = path
         self._fd = -1
         self._waiting_for = ""
-        self._restarts = 0
+        self._restarts = self._attempts = 0
         self._t_last_ns: int | None = None
 
     def capture(self) -> CaptureStats:
         """Take a snapshot: ``restarts`` counts the writers after the first."""
-        return CaptureStats(waiting_for=self._waiting_for, restarts=self._restarts)
+        return CaptureStats(
+            waiting_for=self._waiting_for, restarts=self._restarts, attempts=self._attempts
+        )
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield samples as they arrive, from one writer after the other."""
@@ -126,6 +128,7 @@ class FifoSource(StreamSource):
         FIFO stays there.
         """
         fd = -1
+        self._attempts += 1
         try:
             _check_fifo(self._path)
             fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,5 +1,6 @@
 """Several sources in one daemon, and sound cards that are not there yet, over real sockets."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from spectrod.errors import (
     InternalError,
     UnavailableError,
 )
+from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.source.signal import SignalSource
 
 TIMEOUT_S = 20.0
@@ -232,9 +234,9 @@ class Sound:
         self._real = daemon.open_source
         monkeypatch.setattr(daemon, "open_source", self._open)
 
-    def _open(self, table, pace):
+    def _open(self, table):
         if not table.uri.startswith("soundcard"):
-            return self._real(table, pace)
+            return self._real(table)
         self.asked.release()
         answer = self.answer() if callable(self.answer) else self.answer
         if isinstance(answer, Exception):
@@ -373,6 +375,24 @@ def test_other_sources_are_not_waited_for(sound):
     sound.answer = InputError("soundcard:x=1: no such key")
     with pytest.raises(InputError, match="no such key"):
         build_daemon(settings(ABSENT))
+
+
+@pytest.mark.slow
+def test_a_pipe_that_nobody_writes_to_is_waited_for(start, tmp_path):
+    """The daemon is up all the same, and the watchdog sees that it is looked for."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    running = start(SourceTable(uri=f"pcm:{fifo}", name="pipe"))
+    wait_until(running, lambda: states(running) == ["waiting"])
+    watch = ProgressWatch()
+    wait_until(running, lambda: is_up(running.stats()) and watch.has_advanced(running.stats()))
+    wait_until(running, lambda: watch.has_advanced(running.stats()))
+    with fifo.open("wb") as writer:
+        writer.write(bytes(2 * 10_000))
+        writer.flush()
+        wait_until(running, lambda: states(running) == ["running"])
+    wait_until(running, lambda: states(running) == ["waiting"])
+    assert running.stats()[0].capture.waiting_for == f"no program writes to {fifo}"
 
 
 @pytest.mark.slow

@@ -101,12 +101,12 @@ def subscribe():
     with contextlib.ExitStack() as stack:
         context = stack.enter_context(zmq.Context())
 
-        def connect(endpoint):
+        def connect(endpoint, prefix=b"spec/"):
             subscriber = stack.enter_context(context.socket(zmq.SUB))
             subscriber.linger = 0
             subscriber.rcvtimeo = RECEIVE_LIMIT_MS
             subscriber.reconnect_ivl = 50
-            subscriber.subscribe(b"spec/")
+            subscriber.subscribe(prefix)
             subscriber.connect(endpoint)
             return lambda: json.loads(subscriber.recv_multipart()[1])
 
@@ -196,6 +196,67 @@ def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
     finally:
         (folder / "short.conf").unlink()
         machine.run("systemctl", "daemon-reload")
+
+
+TONE = 'uri = "signal:sine,1000,-20"'
+
+
+def _heartbeats(subscribe, port):
+    return subscribe(f"tcp://127.0.0.1:{port}", b"hb/")
+
+
+def test_a_unit_whose_microphone_is_away_starts_and_goes_on(
+    service, machine, config, subscribe, free_port
+):
+    """It is active, says what it waits for, and the watchdog sees that it goes on seeking."""
+    folder = machine.path(f"/run/systemd/system/{UNIT}.d")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "short.conf").write_text("[Service]\nWatchdogSec=8\n")
+    machine.run("systemctl", "daemon-reload")
+    cursor = _cursor(machine)
+    config((TONE, 'uri = "soundcard:usb=1-1.2"'))
+    try:
+        service("restart")
+        state = _show(service, "ActiveState", "StatusText")
+        assert state["ActiveState"] == "active"
+        assert state["StatusText"].startswith("waiting: soundcard: no audio input on this machine")
+        beats = _heartbeats(subscribe, free_port)
+        first = beats()
+        while (beat := beats())["t_mono_ns"] - first["t_mono_ns"] < 12 * 10**9:
+            assert (beat["state"], beat["epoch"]) == ("waiting", first["epoch"])
+        assert _show(service, "NRestarts") == {"NRestarts": "0"}
+    finally:
+        (folder / "short.conf").unlink()
+        machine.run("systemctl", "daemon-reload")
+    (warning,) = [text for priority, text in _journal(machine, cursor) if priority == "4"]
+    assert warning == "usb-1-1.2: waiting: soundcard: no audio input on this machine"
+    began_s = time.monotonic()
+    service("stop")
+    assert time.monotonic() - began_s < 4.0
+
+
+def test_the_capture_process_works_under_the_confinement(service, machine, config):
+    """Shared memory, wake-ups and PortAudio's callback in a process of its own; it ends with us."""
+    alsa = machine.path("/etc/asound.conf")
+    # A device without hardware that delivers at once whatever is asked for: far too fast to be
+    # analysed, so that it is what was lost on its way through shared memory that shows it came.
+    alsa.write_text("pcm.nothing { type null hint { show on description nothing } }\n")
+    config((TONE, 'uri = "soundcard:nothing"'), ("samplerate = 0", "samplerate = 48000"))
+    try:
+        service("stop")
+        service("start", "--no-block")
+        end_s = time.monotonic() + 30.0
+        overran = re.compile(r"nothing.* [1-9]\d* overruns")
+        while not overran.search(_show(service, "StatusText")["StatusText"]):
+            assert time.monotonic() < end_s
+        daemon = _show(service, "MainPID")["MainPID"]
+        children = machine.run("sh", "-c", f"cat /proc/{daemon}/task/*/children")
+        (child,) = children.stdout.split()
+        service("stop")
+        assert machine.run("test", "-e", f"/proc/{child}", check=False).returncode == 1
+        assert _show(service, "Result") == {"Result": "success"}
+    finally:
+        alsa.unlink()
 
 
 def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
