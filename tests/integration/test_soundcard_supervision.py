@@ -142,14 +142,14 @@ def test_samples_arrive(sound_server, settings):
     with Listener(**settings) as listener:
         listener.wait_for_samples(FS // 2)
         assert 0.0 < listener.source.callback_cost_us(0.999) < 1e5
-        now_ns = time.monotonic_ns()
+    now_ns = time.monotonic_ns()
     assert_left_nothing(listener.before)
     assert listener.gaps == []
     assert listener.blocks[0].sample_index == 0
     assert not listener.samples.any()  # nothing plays
     last = listener.blocks[-1]
     end_ns = last.t_mono_ns + last.n_samples * 1e9 / FS
-    assert now_ns - 0.5e9 < end_ns < now_ns + 0.1e9
+    assert now_ns - 2e9 < end_ns < now_ns + 0.01e9  # it may take a second to stop, under load
     assert last.t_utc_ns - last.t_mono_ns == pytest.approx(
         time.time_ns() - time.monotonic_ns(), abs=1e6
     )
