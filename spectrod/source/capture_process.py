@@ -27,6 +27,7 @@ DTYPES: dict[PcmFormat, str] = {
 """What PortAudio calls the formats that sound cards have."""
 
 _ANSWER_S = 5.0
+_STREAM_ENDED = "the sound system has ended the stream"
 _REQUESTS_A_CHILD = 40
 
 
@@ -224,7 +225,7 @@ class CaptureProcess:
             self._child.take_line(deadline_s, None)
         finally:
             self.close()
-        raise UnavailableError("the sound system has ended the stream")
+        raise UnavailableError(_STREAM_ENDED)
 
     def callback_cost_us(self, quantile: float) -> float | None:
         """Say how long the stream's callbacks take, see ``spectrod.capture.layout`` [us]."""
@@ -254,6 +255,8 @@ class CaptureProcess:
         try:
             child = self._child or self._make()
             reply = child.ask({"op": operation, **parameters}, _ANSWER_S, stop)
+            if "event" in reply:  # a stream may end before it was said to be open
+                raise UnavailableError(_STREAM_ENDED)
         except UnavailableError:
             self.close()
             raise

@@ -16,6 +16,7 @@ from spectrod.capture import layout
 from spectrod.errors import UnavailableError
 from spectrod.source import capture_process
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
+from spectrod.source.childprocess import ChildProcess
 from spectrod.wakeup import Wakeup
 
 FS = 48000.0
@@ -188,6 +189,14 @@ def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
     with pytest.raises(UnavailableError, match="the sound system has ended the stream"):
         fetch_until_the_end(process, [])
     assert time.monotonic() - t < 1.0
+
+
+def test_a_stream_that_ends_before_it_was_said_to_be_open_has_ended(process, monkeypatch):
+    """Its last word is not taken for the answer, and the process goes."""
+    monkeypatch.setattr(ChildProcess, "ask", lambda *_: {"event": "finished"})
+    with pytest.raises(UnavailableError, match="the sound system has ended the stream"):
+        process.scan()
+    assert process._child is None
 
 
 def test_blocks_that_are_not_fetched_are_overwritten(sound_server, process, monkeypatch):
