@@ -113,7 +113,7 @@ def test_bad_settings(arguments, exit_code, message, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        (["--source", "soundcard:no such card"], 69, "soundcard"),
+        (["--source", "soundcard:colour=red"], 2, "soundcard:colour=red"),
         (["--source", "signal:sine,1000"], 2, "must be signal:sine,FREQ_HZ,LEVEL_DBFS"),
         (["--publish", "tcp://0.0.0.0:5556"], 2, "tcp://0.0.0.0:5556"),
         (["--publish", "carrier-pigeon"], 2, "carrier-pigeon"),

@@ -490,7 +490,7 @@ def test_a_reload_changes_one_source_of_several(run):
 def test_a_source_on_the_command_line_replaces_them_all_and_that_is_said(run):
     """Nothing of the file's sources is opened."""
     process, _ = run(FILE, "--source", "signal:pink,-30", "--name", "test")
-    wait_for(process, "command line: source.uri='signal:pink,-30' replaces [sources.roof], [sourc")
+    wait_for(process, "command line: source.uri='signal:pink,-30' replaces [sources.roof], ")
     wait_for(process, "source test: test signal pink,-30")
     endpoint = wait_for(process, "publishing at ")
     with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
