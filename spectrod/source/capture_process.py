@@ -255,11 +255,12 @@ class CaptureProcess:
         try:
             child = self._child or self._make()
             reply = child.ask({"op": operation, **parameters}, _ANSWER_S, stop)
-            if "event" in reply:  # a stream may end before it was said to be open
-                raise UnavailableError(_STREAM_ENDED)
         except UnavailableError:
             self.close()
             raise
+        if "event" in reply:  # a stream may end before it was said to be open
+            self.close()
+            raise UnavailableError(_STREAM_ENDED)
         if "error" not in reply:
             return reply["result"]
         kind, text = reply["error"]["kind"], reply["error"]["text"]
