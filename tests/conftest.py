@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from functools import lru_cache
 
 import pytest
@@ -75,3 +77,11 @@ def opencl_device(request):
 def any_device(request):
     """None for NumPy, then one working OpenCL device after the other."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def real_time_allowed():
+    """Tell whether a process may have real-time threads; another one tries, which ends with it."""
+    program = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(5))"
+    tried = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    return tried.returncode == 0

@@ -6,12 +6,14 @@ ends by itself says ``{"event": "finished"}`` there at any time. Requests are an
 order; one that hangs hangs all, and the parent then kills this process.
 """
 
+import contextlib
 import ctypes
 import errno
 import gc
 import json
 import mmap
 import os
+import resource
 import select
 import signal
 import sys
@@ -31,6 +33,10 @@ PROBED_RATES = (
 PROBED_DTYPES = ("int16", "int24", "int32", "float32")
 
 _PR_SET_PDEATHSIG = 1
+
+_REAL_TIME_PRIORITY = 5  # sound servers have 5, JACK 10, the kernel's interrupt threads 50
+_SPIN_US = 200_000
+"""Of a processor, without a wait, after which a real-time thread is one that spins [us]."""
 
 # portaudio.h, enum PaErrorCode
 _UNANTICIPATED_HOST_ERROR = -9999
@@ -84,6 +90,20 @@ def _watch_standard_input() -> None:
     poll.register(0, 0)  # hanging up is reported always
     poll.poll()
     os._exit(0)
+
+
+def _run_before_others() -> None:
+    """Make the calling thread a real-time one, if it is none and may be.
+
+    On a busy machine a callback waits for its turn otherwise, at times as long as a block lasts. A
+    thread that spins (PortAudio's can, when a device vanishes) would have the processor for good,
+    so the system ends the process then.
+    """
+    if not hasattr(os, "sched_getscheduler") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return
+    with contextlib.suppress(PermissionError, ValueError):  # RLIMIT_RTPRIO, a seccomp filter
+        resource.setrlimit(resource.RLIMIT_RTTIME, (_SPIN_US, _SPIN_US))
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REAL_TIME_PRIORITY))
 
 
 class Child:
@@ -182,7 +202,13 @@ class Child:
         memory = mmap.mmap(self._memory, shared.size, flags=mmap.MAP_SHARED | _MAP_POPULATE)
         write = RingWriter(shared, memory, self._bell).write
 
+        is_urgent = False
+
         def callback(data: Any, n_frames: int, _time: Any, status: Any) -> None:
+            nonlocal is_urgent
+            if not is_urgent:
+                is_urgent = True
+                _run_before_others()
             write(data, n_frames, flagged=bool(status))
 
         # A collection would hold up callbacks, which leave nothing to collect.

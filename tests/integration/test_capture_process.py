@@ -75,6 +75,16 @@ def test_a_process_is_made_anew_after_many_requests(sound_server, process, monke
     assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [3, 3, 1]
 
 
+def test_callbacks_run_before_others(sound_server, process, real_time_allowed):
+    """PortAudio's thread, and no other, is a real-time one where that is allowed."""
+    process.open(settings_of(process))
+    assert process.wait(5.0)
+    tasks = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    urgent = [task for task in tasks if os.sched_getscheduler(task) == os.SCHED_RR]
+    assert process.pid not in urgent
+    assert len(urgent) == real_time_allowed
+
+
 @pytest.mark.parametrize("format_", ["s16le", "s24le", "s32le", "f32le"])
 def test_blocks_of_every_format(sound_server, process, format_):
     """Blocks have the size that was asked for, and follow on each other."""

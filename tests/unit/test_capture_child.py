@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 
@@ -54,3 +55,17 @@ def test_it_ends_with_its_parent(parent):
 def test_errors_are_sorted_by_what_can_be_done(arguments, kind):
     """A device that is absent or busy may come back; a value that is refused has a name."""
     assert child._kind(Exception(*arguments)) == kind
+
+
+def test_a_callback_that_spins_is_ended(real_time_allowed):
+    """A real-time thread that never waits loses its process, not the machine a processor."""
+    program = (
+        "import os; from spectrod.capture.child import _run_before_others as urge; urge(); "
+        "print(os.sched_getscheduler(0) == os.SCHED_RR, flush=True); urge()\n"
+        "while os.sched_getscheduler(0) == os.SCHED_RR: pass"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert (process.stdout.readline() == b"True\n") == real_time_allowed
+    allowed = {-signal.SIGKILL, -signal.SIGXCPU} if real_time_allowed else {0}
+    assert process.wait(10) in allowed
+    process.stdout.close()
