@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ _MAD_TO_SIGMA = 1.4826
 _MAX_CORRELATION = 0.97
 _RATIO_MAX = 1e4
 _REFIT_POINTS = 8
+_RUN, _SHIFT = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,15 @@ class Rate:
     """Half width of its 95 % interval [1e-6]."""
 
 
+class _Point(NamedTuple):
+    """A soonest arrival, and what came before it: breaks, and shifts and breaks."""
+
+    sample: int
+    t_ns: int
+    run: int
+    shift: int
+
+
 class RateFit:
     """A line through the soonest arrivals of each half window, in constant memory.
 
@@ -42,12 +53,14 @@ class RateFit:
     Slope: least squares with Huber's weights (c = 1.345 times the scaled median absolute residual,
     reweighted 6 times; Huber & Ronchetti, Robust Statistics, 2nd ed. 2009, section 7.8). Points of
     one run share an intercept; each break, step or loss begins another run, so that its size does
-    not bend the rate.
+    not bend the rate. So does a shift, in a second fit. Where shifts are part of a slow saw tooth,
+    as when a timer fetches samples, the second is wrong, and off from the first by more than
+    twice what chance explains; else it is the better one, and what is taken.
 
-    Uncertainty, of chance: Huber's covariance estimate (same, eq. 7.81 with its correction), times
-    (1 + r) / (1 - r) for the residuals' correlation r from one point to the next (the variance of
-    a mean of an AR(1) process), times Student's 97.5 % quantile by its expansion
-    z + (z^3 + z) / 4 dof (Abramowitz & Stegun 26.7.5). Of the unseen: where deliveries are fetched
+    Uncertainty, by chance: Huber's covariance estimate (same, section 7.6, with its correction),
+    times (1 + r) / (1 - r) for the residuals' correlation r from one point to the next (the
+    variance of a mean of an AR(1) process), times Student's 97.5 % quantile by its expansion
+    z + (z^3 + z) / 4 dof (Abramowitz & Stegun 26.7.5). By the unseen: where deliveries are fetched
     by a timer, their delay can drift by as much as ``unseen_ns`` while all look punctual; over the
     span of the fit that is a slope. The two are added in quadrature.
     """
@@ -56,10 +69,10 @@ class RateFit:
         self._nominal_ns = 1e9 / fs
         self.period_ns = self._nominal_ns
         self.rate: Rate | None = None
-        self._points: deque[tuple[int, int, int]] = deque(maxlen=_POINTS)
+        self._points: deque[_Point] = deque(maxlen=_POINTS)
         self._merged = 1
         self._merging: list[tuple[int, int]] = []
-        self._run = 0
+        self._run = self._shift = 0
         self._level: deque[tuple[int, int]] = deque(maxlen=_LEVEL_POINTS)
         self._unfitted = 0
 
@@ -71,7 +84,8 @@ class RateFit:
         self._level.append((index, t_ns))
         self._merging.append((index, t_ns))
         if len(self._merging) >= self._merged:
-            self._points.append((*self._soonest(self._merging), self._run))
+            soonest = self._soonest(self._merging)
+            self._points.append(_Point(*soonest, self._run, self._shift))
             self._merging.clear()
             if len(self._points) == _POINTS and self._merged < _MERGED_MAX:
                 self._halve()
@@ -84,6 +98,11 @@ class RateFit:
     def break_run(self) -> None:
         """Begin another run: what comes lies on a line of the same slope, at another level."""
         self._run += 1
+        self.shift()
+
+    def shift(self) -> None:
+        """Say that the level has shifted, by less than a loss would."""
+        self._shift += 1
         self._merging.clear()
         self._level.clear()
 
@@ -95,10 +114,9 @@ class RateFit:
         points = list(self._points)
         self._points.clear()
         for one, other in zip(points[::2], points[1::2], strict=True):
-            if one[2] == other[2]:
-                self._points.append((*self._soonest([one[:2], other[:2]]), one[2]))
-            else:
-                self._points.append(one)
+            same = one.shift == other.shift
+            sooner = self._soonest([one[:2], other[:2]]) if same else one[:2]
+            self._points.append(_Point(*sooner, *one[2:]))
         self._merged *= 2
 
     def _line(self, index: int, t_ns: int) -> Line:
@@ -113,19 +131,45 @@ class RateFit:
         points = np.array(self._points, np.int64)
         x = (points[:, 0] - points[-1, 0]) * (self._nominal_ns * 1e-9)
         y = (points[:, 1] - points[-1, 1]) * 1e-9 - x
-        runs, run = np.unique(points[:, 2], return_inverse=True)
-        if len(points) - len(runs) < _POINTS_MIN - 1:
+        plain = _robust_slope(x, y, points[:, _RUN], unseen_ns * 1e-9)
+        if plain is None:
             return  # so many breaks that the old rate is the better one
-        slope, half_width = _robust_slope(x, y, run, unseen_ns * 1e-9)
+        shifting: _Slope | None = plain
+        if np.ptp(points[:, _SHIFT]) > np.ptp(points[:, _RUN]):
+            shifting = _robust_slope(x, y, points[:, _SHIFT], unseen_ns * 1e-9)
+        slope, half_width = _better(plain, shifting)
         ratio = min(max(1.0 + slope, 1 / _RATIO_MAX), _RATIO_MAX)
         self.period_ns = self._nominal_ns * ratio
         self.rate = Rate(self.period_ns, (1 / ratio - 1) * 1e6, half_width / ratio * 1e6)
 
 
+class _Slope(NamedTuple):
+    """A slope, and half widths of its 95 % interval."""
+
+    value: float
+    by_chance: float
+    by_unseen: float
+
+    @property
+    def half_width(self) -> float:
+        return math.hypot(self.by_chance, self.by_unseen)
+
+
+def _better(plain: _Slope, shifting: _Slope | None) -> tuple[float, float]:
+    """Take the fit without shifts if the one that ignores them allows it."""
+    if shifting is None or abs(shifting.value - plain.value) > 2 * plain.by_chance:
+        return plain.value, plain.half_width
+    reach = plain.half_width + abs(shifting.value - plain.value)
+    return shifting.value, min(shifting.half_width, reach)
+
+
 def _robust_slope(
-    x: Float64Array, y: Float64Array, run: NDArray[np.int64], unseen: float
-) -> tuple[float, float]:
-    """Slope of y over x, an intercept for each run; and half width of its 95 % interval."""
+    x: Float64Array, y: Float64Array, label: NDArray[np.int64], unseen: float
+) -> _Slope | None:
+    """Fit a slope of y over x, with an intercept for each label."""
+    labels, run = np.unique(label, return_inverse=True)
+    if len(x) - len(labels) < _POINTS_MIN - 1:
+        return None
     weights = np.ones_like(x)
     for _ in range(_ROUNDS):
         x0 = x - _run_means(x, weights, run)
@@ -135,9 +179,9 @@ def _robust_slope(
         residuals -= _run_means(residuals, weights, run)
         scale = max(_MAD_TO_SIGMA * float(np.median(np.abs(residuals))), 1e-9)
         weights = _HUBER / np.maximum(np.abs(residuals) / scale, _HUBER)
-    by_chance = _half_width(x0, weights * residuals, weights == 1.0, int(run[-1]) + 2)
+    by_chance = _half_width(x0, weights * residuals, weights == 1.0, len(labels) + 1)
     span = math.sqrt(12 * float(x0 @ x0) / len(x0))  # of points evenly spread
-    return slope, math.hypot(by_chance, unseen / span)
+    return _Slope(slope, by_chance, unseen / span)
 
 
 def _half_width(

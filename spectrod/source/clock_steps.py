@@ -9,6 +9,7 @@ BUCKET_NS = 250_000_000
 _WINDOW_BUCKETS = (4, 32)
 _FLOOR_NS = 5e6
 _FLOOR_BLOCKS = 1.25
+_SHIFT_NS = 3e5
 _SIGMAS = 10.0
 _FLAT = 0.25
 _LEVELS = 8
@@ -46,6 +47,9 @@ class StepFinder:
     levels of a ramp differ by the same, so where two agree the next ones are not over the limit;
     and levels further back are compared only where no slope explains half of the difference.
 
+    Smaller steps, of more than 0.3 ms and 10 sigma, are *shifts*: after a stall the callbacks may
+    come at another phase of a block. None of them is a loss.
+
     What is told apart from a loss by nothing: a delay that begins, stays flat within 0.5 % for the
     whole window and is made up for later, or never.
 
@@ -64,14 +68,14 @@ class StepFinder:
 
     @property
     def limit_ns(self) -> float:
-        """Smallest step that is taken for one at the moment [ns]."""
-        if not self._spreads:
-            return self._floor
-        sigma = _MAD_TO_SIGMA * statistics.median(self._spreads) / math.sqrt(2)
-        return max(self._floor, _SIGMAS * sigma)
+        """Smallest step that is no mere shift, at the moment [ns]."""
+        return max(self._floor, self._noise_ns())
 
     def add(self, bucket: Bucket, period_ns: float) -> float:
-        """Take the next bucket; returns the step to the present level [ns], 0.0 for none."""
+        """Take the next bucket; returns the step or shift to the present level [ns], 0.0 for none.
+
+        A step that is longer than ``limit_ns`` is no mere shift.
+        """
         self._buckets.append(bucket)
         self._unsettled += 1
         self._half = self._half_window()
@@ -79,7 +83,7 @@ class StepFinder:
         if len(levels) < 4:
             return 0.0
         self._spreads.append(abs(levels[0] - levels[1]))
-        return _step(levels, self.limit_ns)
+        return _step(levels, self.limit_ns) or _step(levels, max(_SHIFT_NS, self._noise_ns()))
 
     def restart(self, shift: int) -> None:
         """Forget what was before the present level; its indices rise by ``shift``."""
@@ -103,6 +107,12 @@ class StepFinder:
             (self._buckets[first + i] for i in range(self._half)),
             key=lambda bucket: self._delay(bucket, period_ns),
         )
+
+    def _noise_ns(self) -> float:
+        """Ten sigma of the difference between one level and the next [ns]."""
+        if not self._spreads:
+            return 0.0
+        return _SIGMAS * _MAD_TO_SIGMA * statistics.median(self._spreads) / math.sqrt(2)
 
     def _half_window(self) -> int:
         """Buckets of half a window."""

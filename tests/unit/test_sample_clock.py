@@ -190,6 +190,31 @@ def test_rate_is_measured(ppm):
     assert clock.jitter_s == pytest.approx(BLOCK_S / 2, abs=BLOCK_S / 5)
 
 
+@pytest.mark.parametrize("ppm", [-60.0, 0.0, 85.0])
+def test_shifts_within_a_block_bend_no_rate(ppm):
+    """Callbacks that come at another phase every 20 s, as after stalls: right to 2 ppm."""
+    rng = np.random.default_rng(12)
+    index, due = due_times(240.0, ppm)
+    t = due + rng.uniform(0, BLOCK_S, 13)[(due / 20).astype(int)]
+    clock = SampleClock(FS, BLOCK)
+    found, times = drive(clock, index, t + rng.exponential(1e-4, len(due)))
+    assert found == []
+    assert (np.diff(times) > 0).all()
+    assert clock.rate_error_ppm == pytest.approx(ppm, abs=2.0)
+
+
+@pytest.mark.parametrize("tick_s", [0.001, 0.00999])
+def test_saw_tooth_of_a_timer_is_no_rate(tick_s):
+    """Callbacks fetched by a timer show its rate in each tooth, the card's over some of them."""
+    rng = np.random.default_rng(13)
+    index, due = due_times(300.0, 90.0)
+    t = np.ceil(due / tick_s) * tick_s + rng.exponential(2e-5, len(due))
+    clock = SampleClock(FS, BLOCK)
+    found, _ = drive(clock, index, t)
+    assert found == []
+    assert clock.rate_error_ppm == pytest.approx(90.0, abs=min(10.0, clock.rate_uncertainty_ppm))
+
+
 def test_nothing_is_claimed_before_it_is_known():
     """In the first seconds there is no rate, and none is off."""
     index, due = due_times(5.0, 5000.0)
