@@ -62,8 +62,9 @@ class Player:
 class PulseServer:
     """A private PulseAudio; ALSA's device ``pulse`` records what is played into its null sink.
 
-    The sink renders by the machine's monotonic clock. It renders no further ahead than 50 ms
-    (``norewinds``); by default it would be 2 s, in which bursts its monitor would then deliver.
+    The sink renders by the machine's monotonic clock, not quite at 48000 Hz. It renders no
+    further ahead than 50 ms (``norewinds``); by default it would be 2 s, and a stream that begins
+    would wait for so long.
 
     Raises
     ------

@@ -20,7 +20,8 @@ class SoundServer(PulseServer):
 
     def play(self, path):
         """Start to play a sound file into the sink; the server has its stream when this returns."""
-        command = ["paplay", "--latency-msec=20", "--device=vsink", str(path)]
+        # A buffer that bridges what keeps the player from its turn.
+        command = ["paplay", "--latency-msec=2000", "--device=vsink", str(path)]
         player = subprocess.Popen(command, env=self.env)
         self.wait_for("list", "short", "sink-inputs")
         return player

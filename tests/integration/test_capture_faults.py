@@ -24,6 +24,8 @@ BLOCK_S = BLOCK / FS
 NOTICED_S = 1.0
 NOTICED_STOPPED_S = 2.0
 BACK_S = 3.0
+BEFORE_S = 2.0
+"""Of samples, from which the clock learns how late the soonest of them come."""
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +65,9 @@ def capture_process(before):
     return pid
 
 
-def report(record_property, **seconds):
-    """Keep times for the report of the run."""
+def report(**seconds):
+    """Print times, which ``pytest -rP`` shows of tests that pass."""
     for name, value in seconds.items():
-        record_property(name, round(value, 3))
         print(f"{name}: {value:.3f} s")  # noqa: T201
 
 
@@ -93,6 +94,7 @@ def assert_one_gap(ear, n_min):
     ((start, end),) = ear.ring.gaps
     assert (end, end - start) == (found.sample_index, found.index_jump)
     assert found.number_jump >= n_min
+    print(f"gap: {found.index_jump} samples, by the numbers {found.number_jump}")  # noqa: T201
     assert abs(found.unaccounted) <= BLOCK
 
 
@@ -147,10 +149,10 @@ def test_file_plugin_gives_its_file(sound_server, tmp_path):
 # ---- faults of the server
 
 
-def test_server_that_is_killed_and_started_again(playing, record_property):
+def test_server_that_is_killed_and_started_again(playing):
     """Noticed at once; back on the same device when it is; the gap is as long as the time was."""
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         killed = time.monotonic()
         playing.server.kill()
         noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
@@ -162,13 +164,13 @@ def test_server_that_is_killed_and_started_again(playing, record_property):
         ear.hear(1.0)
         assert_gap_fits_the_time(ear)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
-def test_server_that_stands_still_for_two_seconds(playing, record_property):
+def test_server_that_stands_still_for_two_seconds(playing):
     """Said to be waiting meanwhile; it then delivers everything, and nothing counts as lost."""
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         stopped_at = time.monotonic()
         with stopped(playing.server.process.pid):
             noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
@@ -176,13 +178,13 @@ def test_server_that_stands_still_for_two_seconds(playing, record_property):
         back_s = ear.wait_until_back(time.monotonic(), BACK_S)
         ear.hear(4.0)
         assert_lossless(ear)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
-def test_server_that_stands_still_for_too_long(playing, record_property):
+def test_server_that_stands_still_for_too_long(playing):
     """Capture is given up, begun anew, and the gap is right to one block by the numbers."""
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         stopped_at = time.monotonic()
         with stopped(playing.server.process.pid):
             noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
@@ -191,13 +193,13 @@ def test_server_that_stands_still_for_too_long(playing, record_property):
         ear.hear(2.0)
         assert_one_gap(ear, n_min=3 * FS)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
-def test_device_that_is_removed_and_added(playing, record_property):
+def test_device_that_is_removed_and_added(playing):
     """The server lives on; while the device is away it is sought, and recorded from again."""
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         removed = time.monotonic()
         playing.server.remove_sink()
         noticed_s = ear.wait_until_waiting(removed, NOTICED_S)
@@ -210,7 +212,7 @@ def test_device_that_is_removed_and_added(playing, record_property):
         ear.hear(1.0)
         assert_gap_fits_the_time(ear)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
 def test_device_that_is_absent_and_then_present(silent_server):
@@ -226,11 +228,11 @@ def test_device_that_is_absent_and_then_present(silent_server):
 # ---- faults of the capture process
 
 
-def test_process_that_is_killed(playing, record_property):
+def test_process_that_is_killed(playing):
     """Another one takes its place at once; what came in between is a gap, right to one block."""
     before = children()
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         killed = time.monotonic()
         os.kill(capture_process(before), signal.SIGKILL)
         noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
@@ -239,14 +241,14 @@ def test_process_that_is_killed(playing, record_property):
         assert_one_gap(ear, n_min=BLOCK)
         assert_unflagged(ear, restarts=1)
         np.testing.assert_allclose(ear.time_errors_s(), 0.0, atol=BLOCK_S)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
-def test_process_that_stands_still(playing, record_property):
+def test_process_that_stands_still(playing):
     """It is killed, another one takes its place before five seconds are over, the gap is exact."""
     before = children()
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         stopped_at = time.monotonic()
         with stopped(capture_process(before)):
             noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_STOPPED_S)
@@ -254,14 +256,14 @@ def test_process_that_stands_still(playing, record_property):
         ear.hear(2.0)
         assert_one_gap(ear, n_min=FS)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
-def test_callbacks_that_stop_in_a_living_process(playing, record_property):
+def test_callbacks_that_stop_in_a_living_process(playing):
     """The stream says that it is active, the process answers, but no samples come: begun anew."""
     before = children()
     with Listener() as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         pid = capture_process(before)
         stopped_at = time.monotonic()
         # PortAudio's thread is one of those that bear the program's name; the main one answers.
@@ -274,7 +276,7 @@ def test_callbacks_that_stop_in_a_living_process(playing, record_property):
         ear.hear(1.0)
         assert_one_gap(ear, n_min=FS)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
 
 
 # ---- who reads too slowly, who wants the same
@@ -306,7 +308,7 @@ def test_two_that_want_a_device_that_is_shared(playing):
         assert_lossless(ear)
 
 
-def test_two_that_want_a_device_that_only_one_can_have(jack_server, record_property):
+def test_two_that_want_a_device_that_only_one_can_have(jack_server):
     """The second one waits, says why, and has it within 3 s of when the first one gives it back."""
     jack_server.ports = 7  # four of its own, two for one of them
     jack_server.start()
@@ -320,13 +322,13 @@ def test_two_that_want_a_device_that_only_one_can_have(jack_server, record_prope
             back_s = second.wait_until_back(time.monotonic(), BACK_S)
             second.hear(0.5)
         assert first.ring.gaps == []
-    report(record_property, back_s=back_s)
+    report(back_s=back_s)
 
 
 # ---- losses that nobody flags, and silences that are none
 
 
-def test_loss_that_nobody_flags(playing, record_property):
+def test_loss_that_nobody_flags(playing):
     """PulseAudio keeps 0.7 s of 32 channels, drops the rest and says nothing: the clock tells."""
     before = children()
     with Listener(channels=32, select=(0, 1), format="f32le") as ear:
@@ -345,7 +347,7 @@ def test_loss_that_nobody_flags(playing, record_property):
         lost = sum(found.number_jump for found in check.breaks)
         assert lost > FS // 2
         assert abs(capture.suspected_samples - lost) <= BLOCK
-    report(record_property, found_s=found_s)
+    report(found_s=found_s)
 
 
 def test_device_that_delivers_in_bursts(silent_server):
@@ -354,12 +356,9 @@ def test_device_that_delivers_in_bursts(silent_server):
     silent_server.start()
     with Listener(latency_ms=4000.0) as ear:
         ear.wait(lambda: ear.ring.written, 8.0, "begun")
-        begun = ear.silences
-        ear.hear(7.0)
-        assert ear.silences - begun <= 3
-        learnt = ear.silences
-        ear.hear(5.0)
-        assert ear.silences == learnt
+        # Two bursts come in five seconds; each three that are too far apart teach patience.
+        borne = (_silences_during(ear, 5.0) == 0 for _ in range(5))
+        assert any(borne)
         assert_unflagged(ear, restarts=0)
         assert ear.ring.gaps == []
 
@@ -367,7 +366,7 @@ def test_device_that_delivers_in_bursts(silent_server):
 # ---- a sound system that flags what it loses
 
 
-def test_overflow_that_the_sound_system_flags(jack_server, record_property):
+def test_overflow_that_the_sound_system_flags(jack_server):
     """JACK says that samples were lost, not how many: the clock does, right to one block."""
     jack_server.start()
     before = children()
@@ -383,14 +382,14 @@ def test_overflow_that_the_sound_system_flags(jack_server, record_property):
         capture = ear.source.capture()
         assert (capture.suspected, capture.restarts) == (0, 0)
         gap_s = (end - ear.ring.gaps[0][0]) / FS
-    report(record_property, gap_s=gap_s)
+    report(gap_s=gap_s)
 
 
-def test_jack_that_is_killed_and_started_again(jack_server, record_property):
+def test_jack_that_is_killed_and_started_again(jack_server):
     """PortAudio hangs when it closes what JACK has left: its process goes, and another comes."""
     jack_server.start()
     with Listener("api=JACK,name=system", format="f32le") as ear:
-        ear.hear(1.0)
+        ear.hear(BEFORE_S)
         killed = time.monotonic()
         jack_server.kill()
         noticed_s = ear.wait_until_waiting(killed, NOTICED_S)
@@ -399,7 +398,13 @@ def test_jack_that_is_killed_and_started_again(jack_server, record_property):
         ear.hear(1.5)
         assert_gap_fits_the_time(ear)
         assert_unflagged(ear, restarts=1)
-    report(record_property, noticed_s=noticed_s, back_s=back_s)
+    report(noticed_s=noticed_s, back_s=back_s)
+
+
+def _silences_during(ear, seconds):
+    before = ear.silences
+    ear.hear(seconds)
+    return ear.silences - before
 
 
 def _stand(since, seconds):
