@@ -39,12 +39,12 @@ class SampleClock:
     Notes
     -----
     False alarms: none as long as in each window (1 s, or the longest recent pause between callbacks
-    and 0.25 s, whichever is longer) one callback comes within a block of the soonest possible; see
-    ``StepFinder`` for the proof and ``benchmarks/clock_accuracy.py`` for what was measured. If
+    and 0.25 s, whichever is longer) one callback comes within 1.2 blocks of the soonest possible;
+    see ``StepFinder`` for the proof, ``benchmarks/clock_accuracy.py`` for what was measured. If
     delays are independent with P(delay > limit) = q, a window of m callbacks alarms with
     probability q^m at most.
 
-    Not found: losses up to 1.25 blocks or 5 ms, those in the first 2 s of a stream or of the next
+    Not found: losses up to 1.5 blocks or 5 ms, those in the first 2 s of a stream or of the next
     one, and those so frequent that a second is never free of them: they show as a rate that is off.
     """
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 BUCKET_NS = 250_000_000
 _WINDOW_BUCKETS = (4, 32)
 _FLOOR_NS = 5e6
-_FLOOR_BLOCKS = 1.25
+_FLOOR_BLOCKS = 1.5
 _SHIFT_NS = 3e5
 _SIGMAS = 10.0
 _FLAT = 0.25
@@ -37,12 +37,12 @@ class StepFinder:
     The buckets' delays are reduced to *levels*, the minima of half windows. A window has at least
     four buckets, so 1 s, and spans the longest recent pause between callbacks and 0.25 s more.
     There is a step where the last two levels agree, two earlier ones agree, and their means differ
-    by more than the limit: 1.25 blocks, 5 ms, 10 sigma of one level to the next, whichever is
+    by more than the limit: 1.5 blocks, 5 ms, 10 sigma of one level to the next, whichever is
     largest. Two levels agree if they differ by less than a quarter of the limit.
 
-    No false alarm as long as one callback in each window comes within a block of the soonest
-    possible: one of the last two levels is then within a block of the line, the other agrees with
-    it or nothing is said, and their mean is at most 0.8 + 0.125 of the limit above. So neither
+    No false alarm as long as one callback in each window comes within 1.2 blocks of the soonest
+    possible: one of the last two levels is then as near to it, the other agrees with that or
+    nothing is said, and their mean is at most 0.8 + 0.125 of the limit above. So neither
     stalls after which late samples come at once, nor bursts, raise one. A slope is none either: all
     levels of a ramp differ by the same, so where two agree the next ones are not over the limit;
     and levels further back are compared only where no slope explains half of the difference.
