@@ -25,6 +25,7 @@ from spectrod.capture.layout import Layout, RingWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+from pathlib import Path
 
 PROBED_RATES = (
     8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400, 192_000,
@@ -35,8 +36,9 @@ PROBED_DTYPES = ("int16", "int24", "int32", "float32")
 _PR_SET_PDEATHSIG = 1
 
 _REAL_TIME_PRIORITY = 5  # sound servers have 5, JACK 10, the kernel's interrupt threads 50
-_SPIN_US = 200_000
-"""Of a processor, without a wait, after which a real-time thread is one that spins [us]."""
+_SPIN_US = (200_000, 1_000_000)
+"""Of a processor, without a wait: after so long a real-time thread is made an ordinary one, and if
+it could not be, after so long the process is ended [us]."""
 
 # portaudio.h, enum PaErrorCode
 _UNANTICIPATED_HOST_ERROR = -9999
@@ -62,6 +64,9 @@ def main() -> None:
     _die_with(parent)
     # A service manager sends it to all processes of a service; the parent says when to end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # To be waited for by a thread: the main one may be in a call that hangs.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
+    threading.Thread(target=_calm_who_spins, daemon=True).start()
     child = Child(memory, bell, _take_standard_output())
     for line in sys.stdin:
         child.answer(json.loads(line))
@@ -95,15 +100,25 @@ def _watch_standard_input() -> None:
 def _run_before_others() -> None:
     """Make the calling thread a real-time one, if it is none and may be.
 
-    On a busy machine a callback waits for its turn otherwise, at times as long as a block lasts. A
-    thread that spins (PortAudio's can, when a device vanishes) would have the processor for good,
-    so the system ends the process then.
+    On a busy machine a callback waits for its turn otherwise, at times as long as a block lasts.
     """
     if not hasattr(os, "sched_getscheduler") or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return
     with contextlib.suppress(PermissionError, ValueError):  # RLIMIT_RTPRIO, a seccomp filter
-        resource.setrlimit(resource.RLIMIT_RTTIME, (_SPIN_US, _SPIN_US))
+        resource.setrlimit(resource.RLIMIT_RTTIME, _SPIN_US)
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REAL_TIME_PRIORITY))
+
+
+def _calm_who_spins() -> None:
+    """Make ordinary threads of all when one spins, which would have a processor for good.
+
+    PortAudio's can, when a device vanishes, or when one is far faster than real time.
+    """
+    while True:
+        signal.sigwait({signal.SIGXCPU})
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setscheduler(int(task.name), os.SCHED_OTHER, os.sched_param(0))
 
 
 class Child:

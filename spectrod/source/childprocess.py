@@ -142,9 +142,13 @@ class ChildProcess:
         chatter = self._chatter.fd
         if chatter is not None:
             poll.register(chatter, select.POLLIN)
+        # A line that came with the one before it is in no pipe any more.
+        has_line = b"\n" in self._lines
         while True:
-            left_ms = max(0.0, 1e3 * (deadline_s - time.monotonic()))
+            left_ms = 0.0 if has_line else max(0.0, 1e3 * (deadline_s - time.monotonic()))
             ready = {fd for fd, _ in poll.poll(left_ms)}
+            if has_line:
+                ready.add(self._replies.fileno())
             if chatter in ready:
                 ready.discard(chatter)
                 if not self._chatter.read():

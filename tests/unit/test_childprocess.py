@@ -59,6 +59,15 @@ def test_lines_that_come_together_are_taken_one_by_one(start):
     assert child.take_line(time.monotonic() + 0.01, None) is None
 
 
+def test_a_line_that_came_with_another_is_heard_of(start):
+    """What was read together with the line before is ready at once, though its pipe is empty."""
+    child = start('import os; input(); os.write(1, b\'{"n":1}\\n{"n":2}\\n\'); input()')
+    assert child.ask({}, 5.0, None) == {"n": 1}
+    assert child.poll(time.monotonic() + 5.0)
+    assert child.take_line(0.0, None) == {"n": 2}
+    assert not child.poll(0.0)
+
+
 def test_a_child_that_hangs_is_given_up_in_time(start):
     """A stopped process does not answer; a request waits so long and no longer."""
     child = start(ECHO)
