@@ -12,6 +12,7 @@ import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
+from spectrod.analysis.warm_up import warm_up
 from spectrod.config import AnalysisConfig, Config, EngineConfig, SourceTable
 from spectrod.errors import InternalError, SpectrodError, UnavailableError
 from spectrod.pipeline import Pipeline
@@ -297,6 +298,7 @@ class Member:
             spec = table.spec(source.fs, source.channels)
             engine = self._open_engine()
             undo.callback(engine.close)
+            warm_up(engine, spec)
             is_paced = source.is_live or table.pace == "realtime"
             pipeline = Pipeline(
                 source,

@@ -126,6 +126,10 @@ class Engine(Protocol):
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
         ...
 
+    def keep_programs(self) -> None:
+        """Store what was compiled for later processes now, not when the engine is closed."""
+        ...
+
     def close(self) -> None:
         """Release the device."""
         ...

@@ -36,6 +36,9 @@ class NumpyEngine:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
         return np.array(matrix.T, order="C")
 
+    def keep_programs(self) -> None:
+        """Do nothing: nothing is compiled."""
+
     def close(self) -> None:
         """Do nothing: there is no device."""
 

@@ -94,6 +94,10 @@ class OpenCLEngine:
             self._transposer = Transposer(self.context)
         return self._transposer.transpose(matrix)
 
+    def keep_programs(self) -> None:
+        """Store what was compiled for later processes now, not when the engine is closed."""
+        self.context.keep_programs()
+
     def close(self) -> None:
         """Wait for the device and release it; plans must not be used any more."""
         self._transposer = None

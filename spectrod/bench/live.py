@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 import spectrod
-from spectrod.analysis.engine import Engine, open_engine
-from spectrod.analysis.stream import FrameStream
-from spectrod.bench.pace import BLOCK_S, PacedSource, noise
+from spectrod.analysis.engine import open_engine
+from spectrod.analysis.warm_up import warm_up
+from spectrod.bench.pace import PacedSource, noise
 from spectrod.bench.transforms import Row
 from spectrod.bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 from spectrod.errors import ConfigError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
-from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float64Array
 
 SECONDS_MIN = 0.5
@@ -133,19 +133,6 @@ def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
         assert batches
     latencies = np.array(times[_ENGINE_PUSHES:])
     return LiveRun(latencies, _place("engine", spec) | _quantiles(latencies))
-
-
-def warm_up(engine: Engine, spec: SpectrumSpec) -> None:
-    """Compute a second of noise: drivers compile at first launches, of few frames and of many."""
-    stream = FrameStream(spec, engine, max_latency_s=np.inf)
-    n = max(1, round(spec.fs * BLOCK_S))
-    samples = noise(spec.channels, n)
-    n_blocks = spec.win_length // n + round(1.0 / BLOCK_S)
-    for number in range(n_blocks):
-        stream.push(Block(samples, number * n, 0, 0))
-        if number < n_blocks // 2:
-            stream.flush()
-    stream.flush()
 
 
 def _observe(

@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from spectrod.analysis.engine import open_engine
-from spectrod.bench.live import warm_up
+from spectrod.analysis.warm_up import warm_up
 from spectrod.bench.pulse import CHANNELS, FS, PulseServer
 from spectrod.bench.transforms import Row
 from spectrod.bench.usage import descriptors, processor_seconds, resident_bytes

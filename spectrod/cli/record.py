@@ -15,6 +15,7 @@ import msgspec
 import spectrod
 from spectrod import config
 from spectrod.analysis.engine import open_engine, transpose
+from spectrod.analysis.warm_up import warm_up
 from spectrod.cli import options
 from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
@@ -104,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     max_samples = _max_samples(args, source)
     spec = _spec(args, settings.analysis, source, max_samples, picture.width)
     engine = open_engine(settings.engine.engine, settings.engine.device)
+    if source.is_live:  # others wait while drivers compile
+        warm_up(engine, spec)
     software = f"spectrod {spectrod.__version__}"
     turn = partial(transpose, engine)
     sinks = [PictureSink(path, picture, turn, spec, software) for path in args.output]

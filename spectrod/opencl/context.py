@@ -240,6 +240,10 @@ class Context:
         with self._translated(self.device, "failed"):
             self.queue.finish()
 
+    def keep_programs(self) -> None:
+        """Store what was compiled in the cache now; drivers may take seconds to hand it out."""
+        self._programs.store()
+
     def close(self) -> None:
         """Wait for the device and forget the programs; buffers go with the plans that hold them."""
         self.finish()
