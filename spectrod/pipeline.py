@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from spectrod.analysis.engine import Engine
@@ -238,7 +239,10 @@ class Pipeline:
                 self.ring.data.wait()
                 continue
             if n_left is not None:
-                n_left = max(0, n_left - block.lost_samples - block.n_samples)
+                block = _up_to(n_left, block)
+                if block is None:
+                    break
+                n_left -= block.lost_samples + block.n_samples
             self._take_new_stream()
             self._check(block)
             self._hand_on(self._stream.push(block))
@@ -261,6 +265,12 @@ class Pipeline:
             self._frames += batch.n_frames
             for sink in self._sinks:
                 sink.submit(batch)
+
+
+def _up_to(n: int, block: Block) -> Block | None:
+    """Leave of a block what lies within n samples, missing ones included; None if none does."""
+    n_within = n - block.lost_samples
+    return replace(block, samples=block.samples[:, :n_within]) if n_within > 0 else None
 
 
 def _no_memory(spec: SpectrumSpec, error: MemoryError) -> UnavailableError:

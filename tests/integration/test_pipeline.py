@@ -8,7 +8,7 @@ import pytest
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import InputError, InternalError, StorageError, UnavailableError
 from spectrod.pipeline import Pipeline
-from spectrod.source.base import PulledSource
+from spectrod.source.base import PulledSource, Seam
 from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumSpec
 
@@ -104,6 +104,23 @@ def test_max_samples_ends_the_source():
     run(make(np.zeros((1, 100_000), np.float32), sink=sink, max_samples=1055))
     assert sink.batches[-1].sample_index[-1] == 700
     assert sum(batch.n_frames for batch in sink.batches) == 8
+
+
+@pytest.mark.parametrize(("limit", "last"), [(1055, 700), (5500, 700), (6500, 6200), (9000, 6700)])
+def test_a_limit_within_a_gap_or_beyond_it(limit, last):
+    """Missing samples count towards the limit: nothing is analysed that begins after it."""
+
+    class Gap(ArraySource):
+        def blocks(self, n_max):
+            yield from super().blocks(n_max)
+            yield Seam(5000)
+            yield from super().blocks(n_max)
+
+    sink = Collect()
+    source = Gap(np.zeros((1, 1000), np.float32))
+    spec = SpectrumSpec(source.fs, 1, "hann", 256, 100, scaling="spectrum")
+    run(Pipeline(source, spec, NumpyEngine(), sinks=[sink], max_samples=limit))
+    assert sink.batches[-1].sample_index[-1] == last
 
 
 def test_failure_of_the_source_is_raised_after_its_samples():
