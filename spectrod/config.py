@@ -243,6 +243,8 @@ def _check_source(source: SourceTable, prefix: str) -> None:
     """Check what can be checked without the source, which decides on its rate and channels."""
     n_known = len(source.select) or source.channels
     try:
+        if source.name:
+            check_name("name", source.name)
         _check_select(source)
         check_channel_names(source.channel_names)
         n = n_known or (2 if source.iq else 1)

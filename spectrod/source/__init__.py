@@ -8,7 +8,7 @@ from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.source.base import PulledSource, Source
 from spectrod.source.channels import select_channels
-from spectrod.source.naming import topic_name
+from spectrod.wire.names import check_name
 
 __all__ = ["Pace", "Source", "open_source"]
 
@@ -41,13 +41,13 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     ConfigError, InputError, UnavailableError
         If the URI is malformed, the file unusable, the device not there.
     """
+    if "\0" in settings.uri:
+        raise ConfigError(f"source.uri={settings.uri!r}: must not hold a NUL character")
     source = _open(settings, pace or settings.pace)
     if isinstance(source, PulledSource):
         source.select(select_channels(settings, source.channels))
     if settings.name:
-        if settings.name != topic_name(settings.name):
-            raise ConfigError(f"source.name={settings.name!r}: only letters, digits, . _ - may be")
-        source.name = settings.name
+        source.name = check_name("source.name", settings.name)
     return source
 
 
@@ -103,7 +103,7 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
         return PcmSource(fs, channels, format_)
     if not path:
         raise ConfigError("pcm:: must be pcm:PATH, a FIFO or a file of raw samples")
-    if _is_regular(path):
+    if stat.S_ISREG(_mode(path)):
         return RawFileSource(path, fs, channels, format_, pace, loop=settings.loop)
     return FifoSource(path, fs, channels, format_)
 
@@ -117,18 +117,19 @@ def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
     )
 
 
-def _is_regular(path: str) -> bool:
+def _mode(path: str) -> int:
+    """Type and permissions of a file; 0 where what is to open it will say what is wrong."""
     try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
+        return Path(path).stat().st_mode
     except OSError:
-        return False  # the FIFO that it then should be says what is wrong
+        return 0
 
 
 def _open_file(settings: SourceConfig, pace: Pace) -> Source:
     from spectrod.source.folder import FolderSource  # noqa: PLC0415
     from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
 
-    kind = FolderSource if Path(settings.uri).is_dir() else SoundFileSource
+    kind = FolderSource if stat.S_ISDIR(_mode(settings.uri)) else SoundFileSource
     source = kind(settings.uri, pace, loop=settings.loop)
     _require_own("samplerate", settings.samplerate, round(source.fs), settings.uri)
     _require_own("channels", settings.channels, source.channels, settings.uri)

@@ -61,7 +61,7 @@ def test_system_file_is_read_where_there_is_one(tmp_path, monkeypatch):
 
 def test_round_trip_through_toml(tmp_path):
     """What is written reads back the same."""
-    changed = config.load(None, {"source": {"name": 'q"uo\\te'}, "publish": {"insecure": True}})
+    changed = config.load(None, {"source": {"uri": 'q"uo\\te'}, "publish": {"insecure": True}})
     assert config.load(file(tmp_path, config.to_toml(changed))) == changed
 
 
@@ -78,6 +78,7 @@ def test_odd_texts_survive_toml(tmp_path):
     ("text", "message"),
     [
         ("[analysis]\nhop = 0", "hop=0: must be at least 1 sample"),
+        ("[source]\nname = 'a b'", "name='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
         ("[publish]\nendpoints = ['carrier-pigeon']", "endpoint='carrier-pigeon': must be tcp://"),
         ("[publish]\nendpoints = ['tcp://0.0.0.0:1']", "endpoint='tcp://0.0.0.0:1': anyone on the"),
     ],

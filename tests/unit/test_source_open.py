@@ -5,7 +5,7 @@ import os
 import pytest
 
 from spectrod.config import SourceConfig
-from spectrod.errors import ConfigError, InternalError
+from spectrod.errors import ConfigError, InputError, InternalError
 from spectrod.source import open_source
 from spectrod.source.naming import readable, topic_name
 from spectrod.source.signal import SignalSource
@@ -28,15 +28,14 @@ def test_names_are_safe_in_topics():
     """Any text becomes a topic part."""
     assert topic_name("UMIK-1: USB Audio (hw:1,0)") == "UMIK-1-USB-Audio-hw-1-0"
     assert topic_name("///") == "source"
+    assert topic_name("x" * 63 + " (long)") == "x" * 63
 
 
 def test_source_names_are_checked():
     """A name that would break the topics is refused, a good one is used."""
     settings = SourceConfig(uri="signal:sine,1000,-20", name="roof.mic_2")
     assert open_source(settings, "full").name == "roof.mic_2"
-    with pytest.raises(
-        ConfigError, match=r"source.name='a/b': only letters, digits, \. _ - may be"
-    ):
+    with pytest.raises(ConfigError, match=r"source.name='a/b': must be 1 to 64 of A-Z a-z 0-9"):
         open_source(SourceConfig(uri="signal:sine,1000,-20", name="a/b"), "full")
 
 
@@ -46,6 +45,19 @@ def test_unknown_uri_schemes():
         ConfigError, match="http://x: must be a sound file, a folder of them, -, pcm:PATH"
     ):
         open_source(SourceConfig(uri="http://x"), "full")
+
+
+@pytest.mark.parametrize("uri", ["x" * 5000, "pcm:" + "x" * 5000])
+def test_a_path_that_is_too_long(uri):
+    """What no file can be called is one clear error."""
+    with pytest.raises(InputError, match="File name too long"):
+        open_source(SourceConfig(uri=uri), "full")
+
+
+def test_a_path_that_is_no_path():
+    """A NUL character, which TOML can write, is refused."""
+    with pytest.raises(ConfigError, match=r"source.uri='a\\x00b': must not hold a NUL character"):
+        open_source(SourceConfig(uri="a\0b"), "full")
 
 
 def test_paths_of_any_bytes_are_readable():
