@@ -11,13 +11,10 @@ from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import Seam
 from spectrod.source.naming import readable, topic_name
-from spectrod.source.pcm import StreamSource
-from spectrod.stats import CaptureStats
+from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
-
-_LOOK_AGAIN_S = 1.0
 
 
 class FifoSource(StreamSource):
@@ -61,15 +58,7 @@ class FifoSource(StreamSource):
         self.dropped_bytes = 0
         self._path = path
         self._fd = -1
-        self._waiting_for = ""
-        self._restarts = self._attempts = 0
         self._t_last_ns: int | None = None
-
-    def capture(self) -> CaptureStats:
-        """Take a snapshot: ``restarts`` counts the writers after the first."""
-        return CaptureStats(
-            waiting_for=self._waiting_for, restarts=self._restarts, attempts=self._attempts
-        )
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield samples as they arrive, from one writer after the other."""
@@ -81,24 +70,26 @@ class FifoSource(StreamSource):
             self._close()
 
     def _one_writer(self, n_max: int) -> Iterator[Float32Array | Seam]:
-        decoder = self._decoder
+        decoder, is_first = self._decoder, True
         while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
                 t_first_ns = self._t_first_ns(n)
-                if self._waiting_for:
-                    yield self._resume(t_first_ns)
+                self._say_waiting_for("")
+                if is_first:
+                    yield self._seam(t_first_ns)
+                    is_first = False
                 self._t_last_ns = t_first_ns + round(n * 1e9 / self.fs)
                 yield samples
 
-    def _resume(self, t_first_ns: int) -> Seam:
+    def _seam(self, t_first_ns: int) -> Seam:
+        """Count what was missed since the writer before, if there was one."""
         lost = 0
         if self._t_last_ns is not None:
             # What the new writer's first burst brings may reach back before the old one's end.
             lost = max(1, round((t_first_ns - self._t_last_ns) * 1e-9 * self.fs))
             self._restarts += 1
             _log.info("%s: written again, %d samples missing", self._path, lost)
-        self._say_waiting_for("")
         return Seam(lost, t_first_ns)
 
     def _read(self, n_bytes: int) -> bytes:
@@ -108,7 +99,7 @@ class FifoSource(StreamSource):
             try:
                 return os.read(self._fd, n_bytes)
             except BlockingIOError:
-                self._wait_for_input(self._fd)
+                self._wait_for_writer_of(self._fd, self._path)
             except OSError as error:
                 raise InputError(f"{self._path}: {error.strerror}") from error
         return b""
@@ -117,7 +108,7 @@ class FifoSource(StreamSource):
         """Wait until there is something to read; False if stopped."""
         while not self._stopping.is_set():
             self._reopen()
-            if self._wait_for_input(self._fd, _LOOK_AGAIN_S):
+            if self._wait_for_input(self._fd, LOOK_AGAIN_S):
                 return True
         return False
 
@@ -144,13 +135,6 @@ class FifoSource(StreamSource):
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
-
-    def _say_waiting_for(self, reason: str) -> None:
-        if reason != self._waiting_for:
-            self._waiting_for = reason
-            if reason:
-                _log.warning("waiting: %s", reason)
-            self.on_change()
 
     def _drop_rest(self) -> None:
         n_bytes, self._decoder.rest = len(self._decoder.rest), b""

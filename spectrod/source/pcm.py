@@ -1,5 +1,6 @@
 """Raw interleaved samples: decoded, and read from standard input or any other stream."""
 
+import logging
 import os
 import select
 import sys
@@ -12,8 +13,15 @@ from numpy.typing import NDArray
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource, Seam
+from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
+
+_log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 1.0
+_SILENCE_S = 5.0
+"""How long a writer may write nothing before that is said: some write large pieces."""
 
 BYTES_PER_SAMPLE: dict[PcmFormat, int] = {
     "u8": 1,
@@ -96,12 +104,15 @@ class PcmDecoder:
 class StreamSource(PulledSource):
     """A source of raw samples whose writer sets the pace; a ``stop`` ends any wait for it.
 
-    Back-pressure reaches the writer through the pipe, so nothing is lost here.
+    Back-pressure reaches the writer through the pipe, so nothing is lost here. One that writes
+    nothing for 5 s is said to be waited for; what it writes then simply follows.
     """
 
     def __init__(self, fs: float, channels: int, format_: PcmFormat) -> None:
         super().__init__(pace="full")
         self.fs, self.channels = fs, channels
+        self._waiting_for = ""
+        self._restarts = self._attempts = 0
         self._decoder = PcmDecoder(format_, channels)
         self._interrupt: Wakeup | None = Wakeup()
 
@@ -117,14 +128,38 @@ class StreamSource(PulledSource):
         if wakeup is not None:
             wakeup.close()
 
-    def _wait_for_input(self, fd: int, timeout_s: float | None = None) -> bool:
+    def capture(self) -> CaptureStats:
+        """Take a snapshot: ``restarts`` counts the writers after the first."""
+        return CaptureStats(
+            waiting_for=self._waiting_for, restarts=self._restarts, attempts=self._attempts
+        )
+
+    def _say_waiting_for(self, reason: str) -> None:
+        if reason != self._waiting_for:
+            self._waiting_for = reason
+            if reason:
+                _log.warning("waiting: %s", reason)
+            self.on_change()
+
+    def _wait_for_writer_of(self, fd: int, name: str) -> bool:
+        """Wait until there is something to read, an end included; False if stopped."""
+        wait_s = _SILENCE_S
+        while not self._wait_for_input(fd, wait_s):
+            if self._stopping.is_set():
+                return False
+            wait_s = LOOK_AGAIN_S
+            self._attempts += 1
+            self._say_waiting_for(f"nothing is written to {name}")
+        return True
+
+    def _wait_for_input(self, fd: int, timeout_s: float) -> bool:
         """Wait until there is something to read, an end included; False if stopped or too late."""
         assert self._interrupt is not None
         poll = select.poll()
         poll.register(self._interrupt, select.POLLIN)
         if fd >= 0:
             poll.register(fd, select.POLLIN)
-        ready = dict(poll.poll(None if timeout_s is None else timeout_s * 1e3))
+        ready = dict(poll.poll(timeout_s * 1e3))
         return fd in ready and self._interrupt.fileno() not in ready
 
     def _t_first_ns(self, n: int) -> int:
@@ -167,6 +202,7 @@ class PcmSource(StreamSource):
         while data := self._read(n_max * decoder.frame_bytes - len(decoder.rest)):
             samples = decoder.decode(data)
             if (n := samples.shape[1]) > 0:
+                self._say_waiting_for("")
                 if is_first:
                     yield Seam(t_mono_ns=self._t_first_ns(n))
                     is_first = False
@@ -178,7 +214,7 @@ class PcmSource(StreamSource):
             )
 
     def _read(self, n_bytes: int) -> bytes:
-        if not self._wait_for_input(self._fd):
+        if not self._wait_for_writer_of(self._fd, "standard input"):
             return b""
         try:
             return os.read(self._fd, n_bytes)

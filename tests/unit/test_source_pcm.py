@@ -137,6 +137,27 @@ def test_pipe_can_be_stopped_while_nothing_comes():
     assert n_descriptors() == n_open
 
 
+def test_a_silent_pipe_is_waited_for(monkeypatch):
+    """A watchdog can tell a writer that writes nothing from an analysis that hangs."""
+    for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
+        monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
+    read_fd, write_fd = os.pipe()
+    source = PcmSource(48000.0, 1, "s16le", read_fd)
+    changed = threading.Semaphore(0)
+    source.on_change = changed.release
+    ring = SampleRing(48000.0, 1, 1024)
+    source.start(ring)
+    assert changed.acquire(timeout=10)
+    assert source.capture().waiting_for == "nothing is written to standard input"
+    os.write(write_fd, bytes(2))
+    assert changed.acquire(timeout=10)
+    assert not source.capture().waiting_for or source.capture().attempts > 1
+    source.stop()
+    os.close(read_fd)
+    os.close(write_fd)
+    ring.release()
+
+
 # ---- files of raw samples
 
 
@@ -330,6 +351,28 @@ def test_a_writer_that_writes_nothing(fifo, listener):
     (block,) = listener.read(1)
     assert (block.sample_index, block.discontinuity) == (0, False)
     assert listener.source.capture().restarts == 0
+
+
+@pytest.mark.parametrize("begun", [b"\x01\x00", b"\x01"])
+def test_a_silent_writer_is_waited_for(fifo, monkeypatch, begun):
+    """That nothing comes is said, and looked at again and again; the next samples follow."""
+    for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
+        monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
+    listener = Listener(fifo)
+    writer = os.open(fifo, os.O_WRONLY)
+    os.write(writer, begun)
+    silent = f"nothing is written to {fifo}"
+    listener.wait_until(lambda capture: capture.waiting_for == silent)
+    attempts = listener.source.capture().attempts
+    while listener.source.capture().attempts < attempts + 2:
+        select.select([], [], [], 0.01)
+    os.write(writer, b"\x01\x00\x01\x00"[len(begun) :])
+    blocks = listener.read(2)
+    listener.wait_until(flows)
+    os.close(writer)
+    listener.close()
+    assert sum(block.n_samples for block in blocks) == 2
+    assert not any(block.discontinuity for block in blocks)
 
 
 @pytest.mark.slow
