@@ -105,8 +105,10 @@ class FolderSource(PulledSource):
             for member in self._members:
                 if member.begin > end:
                     yield Seam(member.begin - end)
-                yield from _samples(member, interleaved)
-                end = member.end
+                end = member.begin
+                for samples in _samples(member, interleaved):
+                    yield samples
+                    end += samples.shape[1]
             if not self._loop:
                 return
 

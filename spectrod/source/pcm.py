@@ -207,6 +207,7 @@ class PcmSource(StreamSource):
                     yield Seam(t_mono_ns=self._t_first_ns(n))
                     is_first = False
                 yield samples
+        self._say_waiting_for("")
         if decoder.rest and not self._stopping.is_set():
             raise InputError(
                 f"standard input: ends with {len(decoder.rest)} bytes, "

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -17,6 +18,15 @@ from spectrod.units import Float32Array
 
 # Sizes near 2^31 and 2^32 are what programs write that stream to a pipe: length unknown.
 _UNKNOWN_SIZE = 0x7FFF0000
+
+_LENGTH_UNKNOWN = 2**63 - 1
+"""What libsndfile says of a FLAC file whose header leaves it open."""
+
+# Where libsndfile works out by itself where they end; what it leaves unread it does not tell.
+_CODED_STREAMS = ("MP3", "OGG")
+_MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
+_MP3_FRAME_MAX = 2881
+_TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
 
 # The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 and RF64 have
 # only the whole file's size to compare. Not the RIFF size of a WAV: many programs get it wrong.
@@ -40,7 +50,8 @@ class SoundFile:
     channels : int
         Channels.
     n_samples : int
-        Samples a channel that its header announces, at least 1.
+        Samples a channel that its header announces, at least 1; of an MP3 file whose header does
+        not, libsndfile's estimate.
     format : str
         For a person.
     comment : str
@@ -49,20 +60,26 @@ class SoundFile:
     Raises
     ------
     InputError
-        If the file is missing, empty, truncated, or not a sound file.
+        If the file is missing, empty, truncated, of unknown length, or not a sound file.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = _open(path)
+        self._file, self._stream = _open(path)
         self.fs = float(self._file.samplerate)
         self.channels = int(self._file.channels)
         self.n_samples = int(self._file.frames)
         self.format = f"{self._file.format}, {self._file.subtype}"
         self.comment = str(self._file.comment)
         self._n_read = 0
+        self._is_estimate = self._stream is not None and not _states_length(self._stream)
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
+        if self.n_samples == _LENGTH_UNKNOWN:
+            raise InputError(
+                f"{path}: its header leaves its length open, as what was written to a pipe does; "
+                "decode it to a WAV file first"
+            )
         _refuse_truncated(path, self._file.extra_info)
 
     def read(self, out: Float32Array) -> int:
@@ -71,18 +88,27 @@ class SoundFile:
         Raises
         ------
         InputError
-            If the file is damaged, or ends before it should.
+            If the file is damaged, ends before it should, or goes on after its end.
         """
         try:
             n = len(self._file.read(out=out))
         except soundfile.LibsndfileError as error:
             raise InputError(f"{self._path}: damaged: {error.error_string}") from error
         self._n_read += n
-        if n < len(out) and self._n_read < self.n_samples:
+        if n < len(out):
+            self._check_end()
+        return n
+
+    def _check_end(self) -> None:
+        if self._n_read < self.n_samples and not self._is_estimate:
             raise InputError(
                 f"{self._path}: truncated: {self.n_samples} samples announced, {self._n_read} found"
             )
-        return n
+        if self._stream and (n_bytes := _unread_bytes(self._stream)) > _MP3_FRAME_MAX:
+            raise InputError(
+                f"{self._path}: {self._n_read} samples announced, but {n_bytes} bytes follow them, "
+                "as where files were joined or the bit rate varies; decode it to a WAV file first"
+            )
 
     def rewind(self) -> None:
         """Go back to the first sample."""
@@ -92,6 +118,8 @@ class SoundFile:
     def close(self) -> None:
         """Close it."""
         self._file.close()
+        if self._stream:
+            self._stream.close()
 
 
 class SoundFileSource(PulledSource):
@@ -142,14 +170,20 @@ class SoundFileSource(PulledSource):
         return n
 
 
-def _open(path: str) -> soundfile.SoundFile:
+def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
+    """Open a file; of a coded stream also its bytes, whose position says how far it was read."""
     # libsndfile has one text for all that the system refuses, so the system is asked first.
     try:
         _refuse_unreadable(Path(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     try:
-        return soundfile.SoundFile(os.fsencode(path))  # as bytes, a name need not be UTF-8
+        file = soundfile.SoundFile(os.fsencode(path))  # as bytes, a name need not be UTF-8
+        if file.format not in _CODED_STREAMS:
+            return file, None
+        file.close()
+        stream = Path(path).open("rb")  # noqa: SIM115 - closed with the file
+        return soundfile.SoundFile(stream), stream
     except soundfile.LibsndfileError as error:
         raise InputError(f"{path}: not a sound file: {error.error_string}") from error
 
@@ -161,6 +195,22 @@ def _refuse_unreadable(path: Path) -> None:
     with path.open("rb") as file:
         if not file.read(1):
             raise InputError(f"{path}: empty file")
+
+
+def _states_length(stream: BinaryIO) -> bool:
+    """Say whether a coded stream of which the header was read says how long it is."""
+    n_read = stream.tell()
+    stream.seek(0)
+    start = stream.read(n_read)
+    return start.startswith(b"OggS") or _MP3_LENGTH.search(start[-_MP3_FRAME_MAX:]) is not None
+
+
+def _unread_bytes(stream: BinaryIO) -> int:
+    """Count the bytes of a coded stream that were not read, but for what names its title."""
+    position = stream.tell()
+    rest = stream.read()
+    stream.seek(position)
+    return len(_TAG_AT_END.sub(b"", rest))
 
 
 def _refuse_truncated(path: str, log: str) -> None:

@@ -1,5 +1,6 @@
 """Sound files: exact samples, once or in a loop, and one clear error for each kind of bad one."""
 
+import io
 import os
 import re
 import time
@@ -103,6 +104,68 @@ def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
     path.write_bytes(path.read_bytes()[:100_000])
     with pytest.raises(InputError, match=r"damaged|truncated"):
         collect(open_source(SourceConfig(uri=str(path), loop=loop), "full"))
+
+
+def mp3_without_length(*loudness):
+    """Encode a second of noise of each loudness at a bit rate that varies, without saying it."""
+    rng = np.random.default_rng(7)
+    samples = np.concatenate([level * rng.standard_normal(44100) for level in loudness])
+    file = io.BytesIO()
+    soundfile.write(file, samples, 44100, format="MP3")
+    data = file.getvalue()
+    return data[data.index(data[:2], 4) :]  # the first frame, with the length, is left out
+
+
+def test_an_mp3_that_does_not_say_its_length_is_read_to_its_end(tmp_path, collect):
+    """Where libsndfile's estimate is too high, the end is the file's all the same."""
+    (tmp_path / "x.mp3").write_bytes(mp3_without_length(0.0, 0.1))
+    source = open_source(SourceConfig(uri=str(tmp_path / "x.mp3")), "full")
+    ((_, samples, *_),) = collect(source)
+    n = samples.shape[1]
+    assert n % 1152 == 0
+    assert 2 * 44100 <= n < 2 * 44100 + 4 * 1152 < source.n_samples
+
+
+def test_an_estimated_length_moves_nothing(tmp_path, collect):
+    """In a folder, the file after one whose length was estimated is where its time says."""
+    for time_ in ("043000", "053000"):
+        (tmp_path / f"20260501_{time_}.mp3").write_bytes(mp3_without_length(0.0, 0.1))
+    source = open_source(SourceConfig(uri=str(tmp_path)), "full")
+    assert [index for index, *_ in collect(source)] == [0, 3600 * 44100]
+
+
+def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
+    """Where libsndfile stops before the file ends, that is no end but an error."""
+    x = 0.1 * np.random.default_rng(7).standard_normal(44100)
+    for suffix in ("mp3", "ogg"):
+        soundfile.write(tmp_path / f"one.{suffix}", x, 44100)
+        (tmp_path / f"two.{suffix}").write_bytes(2 * (tmp_path / f"one.{suffix}").read_bytes())
+    (tmp_path / "vbr.mp3").write_bytes(mp3_without_length(0.1, 0.0))
+    for name in ("two.mp3", "two.ogg", "vbr.mp3"):
+        with pytest.raises(
+            InputError, match=rf"{name}: \d+ samples announced, but \d+ bytes follow"
+        ):
+            collect(open_source(SourceConfig(uri=str(tmp_path / name)), "full"))
+
+
+def test_tags_after_the_end_are_no_samples(tmp_path, collect):
+    """Titles and pictures that follow the samples of an MP3 file are left alone."""
+    soundfile.write(tmp_path / "x.mp3", np.zeros(5000), 44100)
+    tags = b"APETAGEX" + bytes(24) + 5000 * b"\xff\xe3" + b"TAG" + bytes(125)
+    (tmp_path / "x.mp3").write_bytes((tmp_path / "x.mp3").read_bytes() + tags)
+    ((_, samples, *_),) = collect(open_source(SourceConfig(uri=str(tmp_path / "x.mp3")), "full"))
+    assert samples.shape == (1, 5000)
+
+
+def test_a_flac_that_does_not_say_its_length(tmp_path):
+    """What was written to a pipe is refused at once: its last samples could not be read."""
+    soundfile.write(tmp_path / "x.flac", np.zeros(5000), 44100)
+    data = bytearray((tmp_path / "x.flac").read_bytes())
+    data[21] &= 0xF0  # of 36 bits of STREAMINFO the highest four
+    data[22:26] = bytes(4)
+    (tmp_path / "x.flac").write_bytes(data)
+    with pytest.raises(InputError, match=r"x\.flac: its header leaves its length open"):
+        open_source(SourceConfig(uri=str(tmp_path / "x.flac")), "full")
 
 
 def test_wav_of_unknown_length_is_no_truncated_one(tmp_path, collect):
