@@ -5,6 +5,7 @@ import datetime as dt
 import logging
 import math
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
     """Run with a progress bar; Ctrl-C ends what has no end of its own, and leaves a picture."""
-    exit_code = 0
+    exit_code, absence = 0, _Absence(pipeline)
     has_no_end = pipeline.source.is_live or isinstance(pipeline.source, StreamSource)
     with ProgressBar(pipeline.source.fs, n_samples) as bar:
         bar.update(0)
@@ -132,6 +133,10 @@ def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
             try:
                 pipeline.progress.wait(timeout_s=0.1)
                 bar.update(pipeline.ring.written, pipeline.source.capture().waiting_for)
+                if n_samples and absence.reaches(n_samples):
+                    _log.warning("the duration is over, and the source has not come back")
+                    pipeline.end()
+                    n_samples = None
             except KeyboardInterrupt:
                 if exit_code or not has_no_end:
                     raise
@@ -139,6 +144,24 @@ def _run_to_the_end(pipeline: Pipeline, n_samples: int | None) -> int:
                 pipeline.end()
     pipeline.raise_failure()
     return exit_code
+
+
+class _Absence:
+    """Says when a sound card that is waited for would have to come back in vain."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._written, self._since_s = -1, 0.0
+
+    def reaches(self, n_samples: int) -> bool:
+        """Say whether the next sample, missing ones counted, would be beyond the first so many."""
+        written, now_s = self._pipeline.ring.written, time.monotonic()
+        if written != self._written:
+            self._written, self._since_s = written, now_s
+        source = self._pipeline.source
+        if not (source.is_live and source.capture().waiting_for):
+            return False
+        return written + (now_s - self._since_s) * source.fs >= n_samples
 
 
 def _picture_options(args: argparse.Namespace) -> PictureOptions:

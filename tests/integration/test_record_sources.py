@@ -12,6 +12,8 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.record.pixelmap import read_levels
+from spectrod.source.signal import SignalSource
+from spectrod.stats import CaptureStats
 
 FS = 8000
 NUMPY = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]
@@ -103,6 +105,26 @@ def test_bad_source_options(arguments, message, capsys):
     errors = capsys.readouterr().err
     assert message in errors
     assert errors.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_card_that_stays_away_does_not_outlast_the_duration(monkeypatch):
+    """Missing samples count towards --duration even if nothing comes after them."""
+
+    class Gone(SignalSource):
+        is_live = True
+
+        def blocks(self, n_max):
+            yield next(super().blocks(n_max))
+            self._stopping.wait(30.0)
+
+        def capture(self):
+            return CaptureStats(waiting_for="it is gone")
+
+    card = Gone("sine,1000,-20", float(FS), 1, "full")
+    monkeypatch.setattr("spectrod.cli.record.open_source", lambda *_: card)
+    duration_s = record("soundcard", "--duration", "5").pixels.duration_s
+    assert 4.0 < duration_s < 4.2  # a block at full speed: 2^15 samples
 
 
 @pytest.mark.slow
