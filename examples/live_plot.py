@@ -41,7 +41,7 @@ def update(_: int) -> None:
         if not unit.startswith("dB"):
             values = 10 * np.log10(np.maximum(values, 1e-20))
             unit = f"dB re {unit}"
-        f = (h["first_bin"] + np.arange(len(values))) * h["fs"] / h["nfft"]
+        f = (h.get("first_bin", 0) + np.arange(len(values))) * h["fs"] / h["nfft"]
         if topic not in lines:
             (lines[topic],) = axes.plot(f[1:], values[1:], linewidth=0.8, label=topic)
             if f[0] < 0:  # of I/Q, two-sided

@@ -14,5 +14,5 @@ while True:
     h = json.loads(header)
     values = np.frombuffer(payload, h["dtype"]).reshape(h["shape"])
     k = values.argmax()
-    hertz = (h["first_bin"] + k) * h["fs"] / h["nfft"]
+    hertz = (h.get("first_bin", 0) + k) * h["fs"] / h["nfft"]
     print(f"{topic.decode()} {hertz:.1f} Hz {values[k]:.2f} {h['unit']}", flush=True)
