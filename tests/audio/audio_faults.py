@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import queue
+import select
 import signal
 import threading
 from pathlib import Path
@@ -16,11 +17,20 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it is looked at
 
 def children(pid="self"):
     """Processes that a process has started and not waited for."""
-    return {
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    }
+    found = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found |= {int(child) for child in (task / "children").read_text().split()}
+    return found
+
+
+def wait_for_end(pid, timeout_s):
+    """Wait until a process has ended, reaped or not."""
+    fd = os.pidfd_open(pid)
+    try:
+        assert select.select([fd], [], [], timeout_s)[0], f"process {pid} goes on"
+    finally:
+        os.close(fd)
 
 
 def threads_of(pid):
