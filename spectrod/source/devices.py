@@ -1,5 +1,6 @@
 """Audio inputs: which there are, how each is named for good, which of them is meant."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -56,10 +57,12 @@ class InputDevice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which input is meant; made by ``parse_wanted``."""
+    """Which input is meant; made by ``parse_wanted`` and ``identity_of``."""
 
     text: str = ""
     keys: tuple[tuple[str, str], ...] = ()
+    is_exact: bool = False
+    """A part of a name does not do: that would be another input."""
 
     def topic_name(self) -> str:
         """Name for topics, of the text alone: the same whichever device is there."""
@@ -71,9 +74,12 @@ class Wanted:
             return [i for i in inputs if i.is_default] or list(inputs[:1])
         if self.keys:
             found = [i for i in inputs if all(_fits(i, *pair) for pair in self.keys)]
-            return _exact(dict(self.keys).get("name"), found)
+            if (name := dict(self.keys).get("name")) is not None:
+                found = _named(name, found) or ([] if self.is_exact else found)
+            return sorted(found, key=lambda i: str(i.index) != self.text)
         by_index = [i for i in inputs if str(i.index) == self.text]
-        return by_index or _exact(self.text, [i for i in inputs if _fits(i, "name", self.text)])
+        found = [i for i in inputs if _fits(i, "name", self.text)]
+        return by_index or _named(self.text, found) or found
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +160,13 @@ def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
 
 
 def identity_of(device: InputDevice) -> Wanted:
-    """Say what a device is sought by when it was lost: its ``uri``, never "the default"."""
-    return parse_wanted(device.uri.removeprefix(_PREFIX))
+    """Say what a device is sought by when it was lost: its ``uri``, never "the default".
+
+    Where that is but an index, which may be another's by then: one of its name, best at that index.
+    """
+    wanted = parse_wanted(device.uri.removeprefix(_PREFIX))
+    keys = wanted.keys or (("api", device.host_api), ("name", _bare_name(device)))
+    return Wanted(wanted.text, keys, is_exact=True)
 
 
 def describe_inputs(
@@ -265,8 +276,9 @@ def _with_card(device: InputDevice, sys_root: Path) -> InputDevice:
 def _uri(device: InputDevice, inputs: Sequence[InputDevice]) -> str:
     """Take the first form by which this input is found, and it alone."""
     for text in _forms(device):
-        if parse_wanted(text).among(inputs) == [device]:
-            return _PREFIX + text
+        with contextlib.suppress(ConfigError):  # what follows a comma in a name may look like a key
+            if parse_wanted(text).among(inputs) == [device]:
+                return _PREFIX + text
     return f"{_PREFIX}{device.index}"
 
 
@@ -278,10 +290,9 @@ def _forms(device: InputDevice) -> list[str]:
             forms += [f"{key}={value}", f"{key}={value},device={device.card_device}"]
     if device.card_id:
         forms.append(f"card={device.card_id},device={device.card_device}")
-    bare = _HARDWARE.sub("", device.name)  # the numbers change
     return [
         *forms,
-        f"api={device.host_api},name={bare}",
+        f"api={device.host_api},name={_bare_name(device)}",
         f"api={device.host_api},name={device.name}",
     ]
 
@@ -298,8 +309,12 @@ def _fits(device: InputDevice, key: str, value: str) -> bool:
     return own.casefold() == value
 
 
-def _exact(name: str | None, found: list[InputDevice]) -> list[InputDevice]:
-    """Of those whose names hold a name, those that have it, if any."""
-    if name is None:
-        return found
-    return [i for i in found if i.name.casefold() == name.casefold()] or found
+def _named(name: str, inputs: Iterable[InputDevice]) -> list[InputDevice]:
+    """Select those that have a name, with or without the numbers of hardware."""
+    name = name.casefold()
+    return [i for i in inputs if name in (i.name.casefold(), _bare_name(i).casefold())]
+
+
+def _bare_name(device: InputDevice) -> str:
+    """Leave out the numbers of card and device, which change."""
+    return _HARDWARE.sub("", device.name)

@@ -139,6 +139,7 @@ def test_each_input_gets_the_form_that_lasts_longest(sys_root):
             scanned(10, "system", "JACK Audio Connection Kit"),
             scanned(11, "same, (name)"),
             scanned(12, "same, (name)"),
+            scanned(13, "left,right=1"),
         ],
         sys_root,
     )
@@ -155,10 +156,11 @@ def test_each_input_gets_the_form_that_lasts_longest(sys_root):
         "soundcard:api=JACK Audio Connection Kit,name=system",
         "soundcard:11",
         "soundcard:12",
+        "soundcard:13",
     ]
     for device in inputs:
         assert choose_input(identity_of(device), inputs) == device
-        assert parse_wanted(device.uri.removeprefix("soundcard:")) == identity_of(device)
+        assert choose_input(parse_wanted(device.uri.removeprefix("soundcard:")), inputs) == device
 
 
 def test_hardware_without_sysfs_is_named_without_numbers(sys_root):
@@ -178,6 +180,24 @@ def test_lost_card_is_found_at_another_number(tmp_path):
     (lost,) = describe_inputs([scanned(0, "USB: Audio (hw:1,0)", is_default=True)], before)
     others = [scanned(0, "default", is_default=True), scanned(1, "USB: Audio (hw:7,0)")]
     assert choose_input(identity_of(lost), describe_inputs(others, after)).index == 1
+
+
+@pytest.mark.parametrize("name", ["pulse", "UMIK-1: USB Audio (hw:1,0)", "left,right=1"])
+def test_lost_input_is_not_taken_for_another(sys_root, name):
+    """One whose name merely holds the lost one's is not it, nor is one that has its index now."""
+    (lost,) = describe_inputs([scanned(2, name)], sys_root)
+    others = describe_inputs([scanned(1, f"{name[:10]}, other"), scanned(2, "else")], sys_root)
+    with pytest.raises(UnavailableError, match="no such audio input"):
+        choose_input(identity_of(lost), others)
+    back = describe_inputs([scanned(0, f"{name}, other"), scanned(4, name)], sys_root)
+    assert choose_input(identity_of(lost), back).index == 4
+
+
+def test_twins_are_told_apart_by_their_places_only(sys_root):
+    """Of two of one name the one with the lost one's index is the likelier; else either serves."""
+    first, second = describe_inputs([scanned(3, "twin"), scanned(4, "twin")], sys_root)
+    assert choose_input(identity_of(second), [first, second]) == second
+    assert choose_input(identity_of(second), [first]) == first
 
 
 def test_inputs_in_use_are_listed_though_portaudio_leaves_them_out(sys_root):
