@@ -152,7 +152,9 @@ class Supervisor:
         self._streams += 1
         self._end_waiting(lost)
         while blocks:
-            for block in blocks:
+            for block in blocks:  # maybe for seconds, where they are many and small
+                if self._stopping.is_set():
+                    return
                 self._writer.write(block)
             self._tell()
             if self._writer.delivered_s > _STEADY_S:
