@@ -81,14 +81,14 @@ class BlockWriter:
         missed = self.clock.add(self._offset + self._next_frame, block.t_mono_ns)
         if missed:
             self._count_missed(missed, block.t_mono_ns)
+        if block.t_mono_ns >= self._next_look_ns:
+            self._next_look_ns = block.t_mono_ns + _LOOK_NS
+            self._look_at_clocks()
         index = self._offset + block.frame
         t_mono_ns = self.clock.mono_ns(index)
         t_utc_ns = self._wall.utc_ns(t_mono_ns)
         samples = self._decode(block.data)
         self._ring.write(samples, index, t_mono_ns, t_utc_ns, overflow=block.flagged)
-        if block.t_mono_ns >= self._next_look_ns:
-            self._next_look_ns = block.t_mono_ns + _LOOK_NS
-            self._look_at_clocks()
 
     def _decode(self, data: bytes) -> Float32Array:
         samples = decode_pcm(data, self._settings.format).reshape(-1, self._settings.channels).T

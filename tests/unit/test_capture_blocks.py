@@ -7,6 +7,7 @@ from spectrod.capture.layout import RawBlock
 from spectrod.ring import SampleRing
 from spectrod.source.blocks import BlockWriter
 from spectrod.source.capture_process import StreamSettings
+from spectrod.source.clock import WallClock
 
 FS, BLOCK = 1000.0, 10
 T0_NS = 5_000_000_000
@@ -72,6 +73,22 @@ def test_channels_are_selected_and_decoded(selected):
     expected = integers.T[list(selected)].astype(np.float32) / 2**15
     np.testing.assert_array_equal(read.samples, expected)
     ring.release()
+
+
+def test_the_first_block_after_a_wait_has_the_utc_of_its_time(ring):
+    """A clock that was set while no samples came is read before the next are written."""
+    writer = writer_into(ring)
+    step_ns, now = 3_600_000_000_000, [T0_NS, T0_NS]
+    writer._wall = WallClock(lambda: now[0], lambda: now[1])
+    write_all(writer, stream(300))
+    (before,) = read_all(ring)
+    assert before.t_utc_ns == before.t_mono_ns
+    now[0] += 10_000_000_000
+    now[1] += 10_000_000_000 + step_ns
+    again = [each._replace(t_mono_ns=each.t_mono_ns + 9000 * PERIOD_NS) for each in stream(1)]
+    write_all(writer, again)
+    (after,) = read_all(ring)
+    assert after.t_utc_ns == after.t_mono_ns + step_ns
 
 
 def test_overwritten_blocks_are_a_gap_of_exact_size(ring, caplog):
