@@ -61,12 +61,13 @@ _MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # pages are there before the f
 def main() -> None:
     """Answer requests until standard input ends; ``argv`` holds parent, memory and bell."""
     parent, memory, bell = map(int, sys.argv[1:])
+    # To be waited for by a thread, as the main one may be in a call that hangs. NB: before there is
+    # any other thread: it ends the process if but one has not blocked it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
+    threading.Thread(target=_calm_who_spins, daemon=True).start()
     _die_with(parent)
     # A service manager sends it to all processes of a service; the parent says when to end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # To be waited for by a thread: the main one may be in a call that hangs.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
-    threading.Thread(target=_calm_who_spins, daemon=True).start()
     child = Child(memory, bell, _take_standard_output())
     for line in sys.stdin:
         child.answer(json.loads(line))
@@ -102,11 +103,14 @@ def _run_before_others() -> None:
 
     On a busy machine a callback waits for its turn otherwise, at times as long as a block lasts.
     """
-    if not hasattr(os, "sched_getscheduler") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if not hasattr(os, "sched_getscheduler"):
         return
-    with contextlib.suppress(PermissionError, ValueError):  # RLIMIT_RTPRIO, a seccomp filter
-        resource.setrlimit(resource.RLIMIT_RTTIME, _SPIN_US)
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REAL_TIME_PRIORITY))
+    # RLIMIT_RTPRIO, a seccomp filter, which may return any error: what a callback raises would end
+    # the stream.
+    with contextlib.suppress(OSError, ValueError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
+            resource.setrlimit(resource.RLIMIT_RTTIME, _SPIN_US)
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REAL_TIME_PRIORITY))
 
 
 def _calm_who_spins() -> None:

@@ -24,7 +24,8 @@ _HEADER_BYTES = 8 * _N_BUCKETS
 
 # An eventfd takes exactly eight bytes and adds them to its count; a pipe keeps them in a row.
 _ONE = struct.pack("=Q", 1)
-_BELL_READ_BYTES = 1 << 16
+BELL_READ_BYTES = 1 << 16
+"""All that a bell can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class RingReader:
 
     def _hear(self) -> None:
         try:
-            counts = os.read(self._bell, _BELL_READ_BYTES)
+            counts = os.read(self._bell, BELL_READ_BYTES)
         except BlockingIOError:
             return
         self._published += sum(memoryview(counts).cast("Q"))

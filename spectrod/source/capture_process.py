@@ -1,5 +1,6 @@
 """The daemon's side of the capture process: starts it, asks it, reads its blocks, ends it."""
 
+import contextlib
 import dataclasses
 import mmap
 import os
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from spectrod.capture.layout import Layout, RawBlock, RingReader, callback_cost_us
+from spectrod.capture.layout import BELL_READ_BYTES, Layout, RawBlock, RingReader, callback_cost_us
 from spectrod.config import PcmFormat
 from spectrod.errors import UnavailableError
 from spectrod.source.childprocess import ChildProcess
@@ -26,6 +27,7 @@ DTYPES: dict[PcmFormat, str] = {
 }
 """What PortAudio calls the formats that sound cards have."""
 
+_NAME = "capture process"
 _ANSWER_S = 5.0
 _STREAM_ENDED = "the sound system has ended the stream"
 _REQUESTS_A_CHILD = 40
@@ -215,21 +217,22 @@ class CaptureProcess:
                 if not ready or not ready.isdisjoint(others):
                     return []
                 if bell not in ready:
-                    self._hear_end(deadline_s)
+                    self._hear_end(deadline_s, stop)
             if blocks := self._ring.reader.read():
                 return blocks
 
-    def _hear_end(self, deadline_s: float) -> None:
+    def _hear_end(self, deadline_s: float, stop: Wakeup | None) -> None:
         assert self._child is not None
         try:
-            self._child.take_line(deadline_s, None)
+            self._child.take_line(deadline_s, stop)
         finally:
             self.close()
         raise UnavailableError(_STREAM_ENDED)
 
     def callback_cost_us(self, quantile: float) -> float | None:
         """Say how long the stream's callbacks take, see ``spectrod.capture.layout`` [us]."""
-        return self._ring.callback_cost_us(quantile) if self._ring else None
+        ring = self._ring  # its own thread may close it meanwhile
+        return ring.callback_cost_us(quantile) if ring else None
 
     def close(self) -> None:
         """Kill the process; never blocks for long. A scan makes another."""
@@ -275,13 +278,16 @@ class CaptureProcess:
         # NB: a ring for each process, so that one that was stopped and wakes up writes into
         # nobody's memory.
         self._requests = 1
-        self._ring = ring = _SharedRing()
+        try:
+            self._ring = ring = _SharedRing()
+        except OSError as error:
+            raise UnavailableError(f"{_NAME}: cannot be started: {error.strerror}") from error
         fds = (ring.memory, ring.bell_rope)
         arguments = map(str, (os.getpid(), *fds))
         command = [sys.executable, "-P", "-m", "spectrod.capture", *arguments]
         # A JACK server is not a thing to be started by who listens.
         env = os.environ | {"JACK_NO_START_SERVER": "1"}
-        self._child = ChildProcess(command, "capture process", env, fds)
+        self._child = ChildProcess(command, _NAME, env, fds)
         return self._child
 
 
@@ -290,19 +296,24 @@ class _SharedRing:
 
     def __init__(self) -> None:
         self.memory = _anonymous_memory()
-        if hasattr(os, "eventfd"):
-            self.bell = self.bell_rope = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        else:
-            self.bell, self.bell_rope = os.pipe()
-            os.set_blocking(self.bell, False)
-            os.set_blocking(self.bell_rope, False)
+        try:
+            self.bell, self.bell_rope = _bell()
+        except OSError:
+            os.close(self.memory)
+            raise
         self._map: mmap.mmap | None = None
 
     def divide(self, layout: Layout) -> None:
         """Give the memory the size of a ring, and map it."""
         self._unmap()
-        os.ftruncate(self.memory, layout.size)
-        self._map = mmap.mmap(self.memory, layout.size, prot=mmap.PROT_READ)
+        try:
+            os.ftruncate(self.memory, layout.size)
+            self._map = mmap.mmap(self.memory, layout.size, prot=mmap.PROT_READ)
+        except OSError as error:
+            size = f"{layout.size / 2**20:.0f} MiB"
+            raise UnavailableError(f"no memory for a ring of {size}: {error.strerror}") from error
+        with contextlib.suppress(BlockingIOError):  # of a stream that broke off when it was opened
+            os.read(self.bell, BELL_READ_BYTES)
         self.reader = RingReader(layout, self._map, self.bell)
 
     def callback_cost_us(self, quantile: float) -> float | None:
@@ -321,6 +332,17 @@ class _SharedRing:
         self._unmap()
         for fd in {self.memory, self.bell, self.bell_rope}:
             os.close(fd)
+
+
+def _bell() -> tuple[int, int]:
+    """Make a bell; returns the descriptors to hear it and to ring it by."""
+    if hasattr(os, "eventfd"):
+        bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        return bell, bell
+    bell, rope = os.pipe()
+    os.set_blocking(bell, False)
+    os.set_blocking(rope, False)
+    return bell, rope
 
 
 def _anonymous_memory() -> int:

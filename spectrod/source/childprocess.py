@@ -56,25 +56,10 @@ class ChildProcess:
         count_unreaped()
         self._name = name
         self._lines = b""
-        chatter, chatter_end = os.pipe()
-        os.set_blocking(chatter, False)
-        os.set_blocking(chatter_end, False)
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own program
-                command,
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=chatter_end,
-                env=env,
-                pass_fds=pass_fds,
-                process_group=0,  # Ctrl-C at a terminal is not meant for it
-            )
+            self._process, chatter = _start(command, env, pass_fds)
         except OSError as error:
-            os.close(chatter)
             raise UnavailableError(f"{name}: cannot be started: {error.strerror}") from error
-        finally:
-            os.close(chatter_end)
         assert self._process.stdin
         assert self._process.stdout
         self._requests, self._replies = self._process.stdin, self._process.stdout
@@ -178,6 +163,32 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             _unreaped.append(self._process)
             _log.warning("%s: process %d was killed and has not ended", self._name, self.pid)
+
+
+def _start(
+    command: Sequence[str], env: Mapping[str, str], pass_fds: Collection[int]
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a process; returns it and where to read what it prints to standard error."""
+    chatter, chatter_end = os.pipe()
+    try:
+        os.set_blocking(chatter, False)
+        os.set_blocking(chatter_end, False)
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=chatter_end,
+            env=env,
+            pass_fds=pass_fds,
+            process_group=0,  # Ctrl-C at a terminal is not meant for it
+        )
+    except OSError:
+        os.close(chatter)
+        raise
+    finally:
+        os.close(chatter_end)
+    return process, chatter
 
 
 class _Chatter:

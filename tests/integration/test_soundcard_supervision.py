@@ -12,7 +12,7 @@ from audio_faults import belongings, stopped
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.ring import SampleRing
-from spectrod.source import supervisor
+from spectrod.source import childprocess, supervisor
 from spectrod.source.soundcard import SoundCardSource
 
 FS = 48000
@@ -78,6 +78,8 @@ class Listener:
 
 
 def assert_left_nothing(before):
+    for killed in childprocess._unreaped:
+        killed.wait(10.0)
     after = belongings()
     assert after["children"] <= before["children"]  # a server may have been killed
     for kind in ("threads", "descriptors", "mappings"):
