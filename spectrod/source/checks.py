@@ -161,7 +161,7 @@ class _Offset:
 
     def update(self, samples: Float32Array, allowed: BoolArray) -> bool:
         """Take samples; True if ``on`` or the level of what is on changed."""
-        self._sum += samples.sum(axis=1)
+        self._sum += samples.sum(axis=1, dtype=np.float64)  # float32's range is not enough
         self._n += samples.shape[1]
         if self._n < self._window:
             return False

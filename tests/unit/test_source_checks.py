@@ -156,3 +156,10 @@ def test_samples_that_are_not_finite_are_others_business():
     x[0, 2001] = -np.inf
     assert lines_of(checks, x) == []
     assert lines_of(checks, np.zeros((2, 96_000), np.float32)) != []
+
+
+def test_values_near_the_end_of_float32s_range_are_looked_at():
+    """A device that gives floats may give any; a sum of them overflows nothing."""
+    checks = ContentChecks(1, FS)
+    with np.errstate(over="raise"):
+        checks.look(np.full((1, 100), 3e38, np.float32))
