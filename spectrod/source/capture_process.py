@@ -141,7 +141,11 @@ class CaptureProcess:
         """
         if self._is_streaming or self._requests >= _REQUESTS_A_CHILD:
             self.close()
-        return list(self._ask("scan", stop))
+        try:
+            return list(self._ask("scan", stop))
+        except _RefusedError:  # PortAudio did not start, and does not once it has failed to
+            self.close()
+            raise
 
     def probe(self, device: int, stop: Wakeup | None = None) -> dict[str, Any]:
         """Ask what a device of the newest scan takes.

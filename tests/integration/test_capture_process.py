@@ -79,6 +79,19 @@ def test_a_process_is_made_anew_after_many_requests(sound_server, process, monke
     assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [3, 3, 1]
 
 
+def test_a_process_whose_portaudio_does_not_start_is_not_asked_again(process, monkeypatch):
+    """The next scan has another; one may have failed for a reason that has passed."""
+    process.scan()
+    pid = process.pid
+    answer = {"error": {"kind": "failed", "text": "Error initializing PortAudio"}}
+    monkeypatch.setattr(process._child, "ask", lambda *_: answer)
+    with pytest.raises(UnavailableError, match=r"^Error initializing PortAudio$"):
+        process.scan()
+    assert process.pid is None
+    process.scan()
+    assert process.pid != pid
+
+
 def test_callbacks_run_before_others(sound_server, process, real_time_allowed):
     """PortAudio's thread, and no other, is a real-time one where that is allowed."""
     process.open(settings_of(process))
