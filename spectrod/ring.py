@@ -141,11 +141,16 @@ class SampleRing:
         self.data.set()
 
     def wait_for_room(self, n: int, timeout_s: float) -> bool:
-        """Wait until n samples fit without overwriting unread ones; for sources that can wait."""
+        """Wait until n samples, and a gap before them, overwrite nothing unread.
+
+        For sources that can wait.
+        """
         return self._has_room(n) or (self._room.wait(timeout_s) and self._has_room(n))
 
     def _has_room(self, n: int) -> bool:
-        return self._written + n - self._read <= self.capacity
+        # A gap before these n samples needs a record of its own.
+        has_record = self._n_gaps - self._gaps_read < _MAX_UNREAD_GAPS - 1
+        return has_record and self._written + n - self._read <= self.capacity
 
     def close(self) -> None:
         """Say that no more samples will come."""

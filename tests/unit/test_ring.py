@@ -211,3 +211,19 @@ def test_two_threads_lose_and_tear_nothing():
     assert expected == ring.written
     assert (lost > 0) == (ring.overruns > 0)
     ring.release()
+
+
+def test_many_gaps_push_out_no_sample():
+    """Who waits for room overwrites no record of a gap either, though samples would fit."""
+    ring = SampleRing(48000.0, 1, 4096)
+    one = np.zeros((1, 1), np.float32)
+    n_written = n_read = 0
+    for number in range(500):
+        if not ring.wait_for_room(2, timeout_s=0.0):
+            n_read += ring.read(1).n_samples
+        ring.write(one, 2 * number + 1, 0, 0)
+        n_written += 1
+    while (block := ring.read(1)) is not None:
+        n_read += block.n_samples
+    assert (n_read, ring.overruns) == (n_written, 0)
+    ring.release()
