@@ -5,7 +5,8 @@ command-line flags. Every error names the key, the value and the rule; the layer
 the rule is one between several keys, which may come from different layers.
 
 Several sources stand in tables ``[sources.NAME]``, which only a file can hold. A later layer that
-names a source (``source.uri``) replaces them all.
+names a source (``source.uri``) replaces them all, and so it does a single one that an earlier layer
+names: rate, channels and names of one are not another's.
 """
 
 import os
@@ -213,6 +214,8 @@ def _replace_sources(
     """Let a source that a later layer names take the place of all that the file has."""
     tables = settings.get(_SOURCES, {})
     given = layer.get("source", {})
+    if "uri" in given and "uri" in settings.get("source", {}):
+        del settings["source"]
     if not (tables and given):
         return
     names = ", ".join(f"[{_prefix(name)}]" for name in tables)

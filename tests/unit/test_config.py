@@ -228,6 +228,16 @@ def test_a_source_that_a_later_layer_names_replaces_them_all(tmp_path, monkeypat
     ]
 
 
+def test_keys_of_a_source_go_with_it(tmp_path, monkeypatch):
+    """What the file says of its sound card does not hold for the recording on the command line."""
+    path = file(tmp_path, "[source]\nuri = 'soundcard'\nsamplerate = 96000\nname = 'roof'")
+    loaded = config.load(path, {"source": {"uri": "x.wav", "channels": "1"}})
+    assert loaded.source == config.SourceConfig(uri="x.wav", channels=1)
+    assert config.load(path, {"source": {"channels": "1"}}).source.samplerate == 96000
+    monkeypatch.setenv("SPECTROD_SOURCE_SAMPLERATE", "8000")
+    assert config.load(None, {"source": {"uri": "-"}}).source.samplerate == 8000
+
+
 def test_a_key_of_one_source_fits_none_of_several(tmp_path):
     """It is refused unless a source comes with it."""
     message = (
