@@ -163,15 +163,22 @@ class Supervisor:
 
     def _first_blocks(self) -> list[RawBlock]:
         """Wait for a stream's first blocks, longer if it has a place in time to be found."""
-        blocks = self._next_blocks()
+        blocks = self._await_blocks()
         until_s = time.monotonic() + (_PLACING_S if self._streams else 0.0)
         while blocks and (left_s := until_s - time.monotonic()) > 0 and not self._stopping.is_set():
             blocks += self._process.wait(left_s, self._stop)
         return blocks
 
     def _next_blocks(self) -> list[RawBlock]:
-        """Wait for blocks; empty only if stopped. Says when they are late, and when too late."""
+        """Wait for further blocks of a stream that may stall; empty only if stopped."""
         t_s = time.monotonic()
+        blocks = self._await_blocks()
+        if blocks and self._waiting_for:
+            self._end_stall(t_s)
+        return blocks
+
+    def _await_blocks(self) -> list[RawBlock]:
+        """Wait for blocks; empty only if stopped. Says when they are late, and when too late."""
         blocks = self._process.wait(self._patience.s, self._stop)
         if blocks or self._stopping.is_set():
             return blocks
@@ -182,7 +189,6 @@ class Supervisor:
         if not blocks:
             self._process.close()
             raise UnavailableError(f"no samples for {self._patience.s + _GIVE_UP_S:.1f} s")
-        self._end_stall(t_s)
         return blocks
 
     def _end_stall(self, since_s: float) -> None:

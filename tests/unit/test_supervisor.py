@@ -2,32 +2,66 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from spectrod.capture.layout import RawBlock
+from spectrod.source import supervisor as supervisor_module
 from spectrod.source.capture_process import StreamSettings
 from spectrod.source.devices import Wanted
 from spectrod.source.supervisor import Supervisor
 
+BLOCKS = [RawBlock(i, 1, flagged=False, t_mono_ns=i, data=b"\0\0") for i in range(1000)]
 
-def test_a_stop_does_not_wait_for_all_blocks_that_have_come():
-    """They may be many, and small: what a stop finds unwritten stays so."""
-    written = []
 
-    def write(block):
-        written.append(block.frame)
-        supervisor._stopping.set()
+class Writer:
+    """Stops the supervisor at the first block."""
 
-    writer = SimpleNamespace(
-        **dict.fromkeys(("overruns", "suspected", "suspected_samples"), 0),
-        delivered_s=0.0,
-        begin=lambda _: 0,
-        write=write,
-    )
+    overruns = suspected = suspected_samples = 0
+    delivered_s = 0.0
+    lost = 0
+
+    def __init__(self):
+        self.clock = SimpleNamespace(rate_error_ppm=None, rate_uncertainty_ppm=None, jitter_s=None)
+        self.written = []
+
+    def begin(self, _blocks):
+        return self.lost
+
+    def write(self, block):
+        self.written.append(block.frame)
+        self.supervisor._stopping.set()
+
+
+@pytest.fixture
+def writer():
+    """Belong to a supervisor that does not run."""
+    writer = Writer()
     settings = StreamSettings(0, "ALSA", 48000.0, 1, "s16le", 1)
-    supervisor = Supervisor(
+    writer.supervisor = Supervisor(
         "card", Wanted(), settings, writer, on_change=lambda: None, on_end=lambda _: None
     )
-    blocks = [RawBlock(i, 1, flagged=False, t_mono_ns=i, data=b"\0\0") for i in range(1000)]
-    supervisor._process = SimpleNamespace(wait=lambda *_: blocks)
+    yield writer
+    writer.supervisor._stop.close()
+
+
+def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
+    """They may be many, and small: what a stop finds unwritten stays so."""
+    writer.supervisor._process = SimpleNamespace(wait=lambda *_: BLOCKS)
+    writer.supervisor._deliver()
+    assert writer.written == [0]
+
+
+def test_a_stream_that_is_slow_to_begin_again_is_back_when_it_is_placed(
+    writer, caplog, monkeypatch
+):
+    """Its first silence is no stall that cost nothing: what was lost before it is said."""
+    supervisor, writer.lost = writer.supervisor, 144_000
+    supervisor._streams = 1
+    supervisor._wait_for("the sound system has ended the stream")
+    waits = iter([[]])
+    supervisor._process = SimpleNamespace(wait=lambda *_: next(waits, list(BLOCKS[:2])))
+    monkeypatch.setattr(supervisor_module, "_PLACING_S", 0.0)
     supervisor._deliver()
-    assert written == [0]
-    supervisor._stop.close()
+    (back,) = (r.message for r in caplog.records if "back after" in r.message)
+    assert back.endswith(" s, 144000 samples lost")
+    assert supervisor.capture().waiting_for == ""
