@@ -40,9 +40,10 @@ class SampleClock:
     -----
     False alarms: none as long as in each window (1 s, or the longest recent pause between callbacks
     and 0.25 s, whichever is longer) one callback comes within 1.2 blocks of the soonest possible;
-    see ``StepFinder`` for the proof, ``benchmarks/clock_accuracy.py`` for what was measured. If
-    delays are independent with P(delay > limit) = q, a window of m callbacks alarms with
-    probability q^m at most.
+    see ``StepFinder`` for the proof. If delays are independent with P(delay > limit) = q, a window
+    of m callbacks alarms with probability q^m at most. Measured: none in 1.05e7 quarters of a
+    second (30 days) of simulated arrivals of eight laws, ``benchmarks/clock_accuracy.py --buckets
+    1300000``; so at most one in ten days, with a confidence of 95 % (the rule of three).
 
     Not found: losses up to 1.5 blocks or 5 ms, those in the first 2 s of a stream or of the next
     one, and those so frequent that a second is never free of them: they show as a rate that is off.
