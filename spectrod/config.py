@@ -46,7 +46,7 @@ class SourceConfig(Struct, frozen=True):
     channel_names: tuple[str, ...] = ()
     iq: bool = False
     format: PcmFormat | Literal[""] = ""
-    block_ms: Annotated[float, Meta(gt=0, le=1000)] = 10.0
+    block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
     latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
     exclusive: bool = False
     pace: Pace = "realtime"
@@ -383,9 +383,9 @@ def _from_environment() -> Settings:
     settings: Settings = {}
     for variable, text in os.environ.items():
         if variable.startswith(ENV_PREFIX) and variable != ENV_PREFIX + "CONFIG":
-            section, _, key = variable.removeprefix(ENV_PREFIX).lower().partition("_")
+            section, is_ours, key = variable.removeprefix(ENV_PREFIX).lower().partition("_")
             # Other variables may share the prefix; only SPECTROD_<section>_ is ours to judge.
-            if section in _SECTIONS:
+            if is_ours and section in _SECTIONS:
                 settings.setdefault(section, {})[key] = text
     return _checked(settings, "environment", strict=False)
 

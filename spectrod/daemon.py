@@ -367,7 +367,8 @@ class Member:
         source = self._open()
         if source is not None:
             with self._shared.changing:
-                return self._begin(source)
+                if self._begin(source):
+                    return True
         if self._waiting_for != before:
             _log.warning("%s: waiting: %s", self.name, self._waiting_for)
             self._tell()

@@ -198,6 +198,10 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
                 f"--time-axis utc: {args.source} does not say when it begins; give --start-time"
             )
         return source.start_utc_ns
+    if source.is_live:
+        raise ConfigError(
+            f"--start-time {args.start_time}: {args.source} begins when it is started"
+        )
     try:
         time = dt.datetime.fromisoformat(args.start_time)
     except ValueError:

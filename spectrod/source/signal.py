@@ -127,8 +127,10 @@ def _sweep(fs: float, from_hz: float, to_hz: float, seconds: float, level_dbfs: 
     _check_frequency(from_hz, fs)
     _check_frequency(to_hz, fs)
     _check_level(level_dbfs)
-    if not 0.0 < seconds <= _DAY_S or from_hz == to_hz:
-        raise ValueError
+    if not 0.0 < seconds <= _DAY_S:
+        raise ConfigError(f"signal: sweep of {seconds:g} s: must be above 0, a day at most")
+    if from_hz == to_hz:
+        raise ConfigError(f"signal: sweep from {from_hz:g} to {to_hz:g} Hz: must not be the same")
     period = max(1, round(seconds * fs))
     rate = np.log(to_hz / from_hz) / period
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 import msgspec
@@ -112,8 +113,10 @@ def test_a_signal_that_breaks_a_compiler_off_is_no_failure(number, code, monkeyp
 # ---- failures of each thread
 
 
-def fail(error):
-    def raising(*_args, **_kwargs):
+def fail_beside_the_main_thread(function, error):
+    def raising(*args, **kwargs):
+        if threading.current_thread() is threading.main_thread():
+            return function(*args, **kwargs)
         raise error
 
     return raising
@@ -143,7 +146,8 @@ FAILURES = {
 def test_a_failure_of_any_thread_ends_it_with_its_code(thread, monkeypatch, capsys):
     """What goes wrong beside the main thread is the last line, and decides the exit code."""
     (owner, name, error), (code, line) = FAILURES[thread]
-    monkeypatch.setattr(owner, name, fail(error))
+    failing = fail_beside_the_main_thread(getattr(owner, name), error)
+    monkeypatch.setattr(owner, name, failing)
     assert main(["run", *TONE, "--show", "none"]) == code
     assert capsys.readouterr().err.endswith(line)
 
@@ -419,7 +423,8 @@ def test_a_picture_that_nobody_reads_does_not_keep_it_from_stopping(daemon, term
 @pytest.mark.slow
 def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, terminal):
     """An error in the view's thread is neither lost nor survived unseen."""
-    monkeypatch.setattr("spectrod.view.terminal.view", fail(ConfigError("view: broken")))
+    failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
+    monkeypatch.setattr("spectrod.view.terminal.view", failing)
     monkeypatch.setattr(run, "_choose_show", lambda _: "live")
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")

@@ -48,6 +48,7 @@ def test_environment_names_file_and_lists(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECTROD_CONFIG", file(tmp_path, "[source]\nname = 'mic'\n"))
     monkeypatch.setenv("SPECTROD_PUBLISH_ENDPOINTS", "tcp://127.0.0.1:1, ipc:///run/x,")
     monkeypatch.setenv("SPECTROD_SOMETHING_ELSE", "1")
+    monkeypatch.setenv("SPECTROD_SOURCE", "1")
     loaded = config.load()
     assert loaded.source.name == "mic"
     assert loaded.publish.endpoints == ("tcp://127.0.0.1:1", "ipc:///run/x")
