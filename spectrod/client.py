@@ -30,6 +30,7 @@ SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 """After this long without any message a daemon counts as gone [s]."""
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
+_RECONNECT_MS = 100
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
 _KINDS = (b"spec/", b"meta/", b"hb/")
 
@@ -115,7 +116,8 @@ class Subscription:
     def _connect(self, prefix: str) -> None:
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MARK)
-        self._socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
+        # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
+        self._socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         self._socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
         self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
         self._socket.setsockopt(zmq.IPV6, self._endpoint.is_ipv6)
