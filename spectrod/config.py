@@ -101,6 +101,25 @@ class PublishConfig(Struct, frozen=True):
     insecure: bool = False
     queue_frames: Annotated[int, Meta(ge=1)] = 256
     high_water_mark: Annotated[int, Meta(ge=1)] = 256
+    on_demand: bool = True
+    replay_mb: Annotated[float, Meta(ge=0, le=65536)] = 16.0
+    raw32: tuple[str, ...] = ()
+
+
+class ControlConfig(Struct, frozen=True):
+    """Where the daemon takes requests, and how many."""
+
+    endpoints: tuple[str, ...] = ("auto",)
+    requests_per_s: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
+    state_folder: str = ""
+
+
+class SecurityConfig(Struct, frozen=True):
+    """Who may connect."""
+
+    server_key: str = ""
+    client_keys: str = ""
+    require: Literal["remote", "always"] = "remote"
 
 
 class LogConfig(Struct, frozen=True):
@@ -117,6 +136,8 @@ class Config(Struct, frozen=True):
     analysis: AnalysisConfig = AnalysisConfig()
     engine: EngineConfig = EngineConfig()
     publish: PublishConfig = PublishConfig()
+    control: ControlConfig = ControlConfig()
+    security: SecurityConfig = SecurityConfig()
     log: LogConfig = LogConfig()
     sources: tuple[SourceTable, ...] = ()
     """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""

@@ -41,6 +41,12 @@ class BusyError(SpectrodError):
     exit_code = 75
 
 
+class DeniedError(SpectrodError):
+    """The daemon has refused: the key is unknown or revoked, or has no right to what was asked."""
+
+    exit_code = 77
+
+
 class WireError(SpectrodError, ValueError):
     """A message does not follow the protocol."""
 

@@ -100,6 +100,8 @@ class SpectrumSpec:
     averaging_s : float
         Time constant of the exponential average, > 0 [s]; by default that of a sound level meter's
         F (IEC 61672-1).
+    product : str
+        What topics call it; by default as the scaling.
 
     Raises
     ------
@@ -121,6 +123,7 @@ class SpectrumSpec:
     averaging: Averaging = "none"
     averaging_frames: int = 1
     averaging_s: float = 0.125
+    product: str = ""
     taper: Window = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,6 +135,8 @@ class SpectrumSpec:
         self._check_choices()
         self._check_output()
         self._check_averaging()
+        if not self.product:
+            object.__setattr__(self, "product", self.scaling)
         object.__setattr__(self, "taper", get_window(self.window, self.win_length))
         self.band_table  # noqa: B018 - refuses unknown ones
 
@@ -295,6 +300,8 @@ class SpectrumBatch:
         Samples missing between the frame before and the first of these; 0 if none.
     discontinuity : bool
         True if the first frame does not follow on the one before.
+    skipped_rows : int
+        Rows directly before the first of these that nobody wanted, so that they were not computed.
     """
 
     values: NDArray[Any]
@@ -305,6 +312,7 @@ class SpectrumBatch:
     engine: str
     gap_samples: int = 0
     discontinuity: bool = False
+    skipped_rows: int = 0
 
     @property
     def n_frames(self) -> int:

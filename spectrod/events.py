@@ -1,0 +1,58 @@
+"""What has happened: a bounded list of dated lines that operators and subscribers read."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that has happened."""
+
+    number: int
+    """From 0 at the daemon's start, without a hole."""
+    t_utc_ns: int
+    """When it was noted [ns since 1970]."""
+    kind: str
+    """What sort it is, of two words: ``source.waiting``, ``control.set``, ``record.start``, ..."""
+    text: str
+    """The rest, for a person."""
+    source: str = ""
+    """Name of the source that it is about; empty if of the daemon."""
+    who: str = ""
+    """Who asked for it; empty if nobody did."""
+
+
+class EventLog:
+    """The last 1000 events. Any thread may add and read; bounded: the oldest go first.
+
+    Attributes
+    ----------
+    on_event : callable or None
+        Called with each event by the thread that adds it, in no lock; must not block.
+    """
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=_KEPT)
+        self._next_number = 0
+        self._lock = threading.Lock()
+        self.on_event: Callable[[Event], None] | None = None
+
+    def add(self, kind: str, text: str, *, source: str = "", who: str = "") -> Event:
+        """Note that something has happened, now."""
+        with self._lock:
+            event = Event(self._next_number, time.time_ns(), kind, text, source, who)
+            self._next_number += 1
+            self._events.append(event)
+        if self.on_event is not None:
+            self.on_event(event)
+        return event
+
+    def since(self, number: int = 0, limit: int = _KEPT) -> list[Event]:
+        """Return the oldest events that are still there, from a number on, at most so many."""
+        with self._lock:
+            return [event for event in self._events if event.number >= number][:limit]
