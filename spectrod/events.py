@@ -36,11 +36,12 @@ class EventLog:
         Called with each event by the thread that adds it, in no lock; must not block.
     """
 
+    on_event: Callable[[Event], None] | None = None
+
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._next_number = 0
         self._lock = threading.Lock()
-        self.on_event: Callable[[Event], None] | None = None
 
     def add(self, kind: str, text: str, *, source: str = "", who: str = "") -> Event:
         """Note that something has happened, now."""
