@@ -176,3 +176,14 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ok: bool
     result: Any = None
     error: Failure | None = None
+
+
+class Messages(Struct, frozen=True, kw_only=True):
+    """Result of ``replay`` and ``latest``: what the parts after the reply's JSON are."""
+
+    epoch: int
+    """Of this start of the daemon; sequence numbers of another one mean nothing here."""
+    parts: tuple[int, ...]
+    """How many parts each message has, in their order; empty: there was none, or not in time."""
+    more: bool = False
+    """Of replay: there are more; ask again from the last one's sequence number plus one."""
