@@ -1,7 +1,4 @@
-"""What a subscriber imports: frames from a daemon's endpoint, and what was missed on the way.
-
-Needs NumPy, pyzmq and msgspec only; opens no device.
-"""
+"""Frames from a daemon, and what was missed on the way."""
 
 import math
 import time
@@ -11,6 +8,7 @@ from typing import Self
 
 import zmq
 
+from spectrod.client.connection import connect
 from spectrod.errors import UnavailableError, WireError
 from spectrod.stats import State
 from spectrod.wire.endpoint import Endpoint, parse_remote
@@ -24,13 +22,10 @@ from spectrod.wire.schema import (
     decode,
 )
 
-__all__ = ["Frame", "Subscription", "subscribe"]
-
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 """After this long without any message a daemon counts as gone [s]."""
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
-_RECONNECT_MS = 100
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
 _KINDS = (b"spec/", b"meta/", b"hb/")
 
@@ -114,18 +109,12 @@ class Subscription:
         self.heartbeat: HeartbeatHeader | None = None
 
     def _connect(self, prefix: str) -> None:
-        self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MARK)
-        # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
-        self._socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        self._socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-        self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
-        self._socket.setsockopt(zmq.IPV6, self._endpoint.is_ipv6)
         narrower = prefix.removeprefix("spec/") if prefix.startswith("spec/") else ""
         source, slash, _ = narrower.partition("/")
         for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
             self._socket.subscribe(wanted)
-        self._socket.connect(self._endpoint.text)
+        connect(self._socket, self._endpoint, None)
 
     @property
     def alive(self) -> bool:

@@ -1,0 +1,99 @@
+"""Requests of the control socket and what comes back, without a socket."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    DeniedError,
+    InternalError,
+    SpectrodError,
+    StorageError,
+    UnavailableError,
+    WireError,
+)
+from spectrod.wire.requests import VERSION
+
+_EXCERPT_CHARS = 60
+_ERRORS: Final[Mapping[str, type[SpectrodError]]] = {
+    "bad_request": ConfigError,
+    "unknown_method": ConfigError,
+    "bad_params": ConfigError,
+    "denied": DeniedError,
+    "too_many": BusyError,
+    "not_found": ConfigError,
+    "refused": ConfigError,
+    "unavailable": UnavailableError,
+    "storage": StorageError,
+    "busy": BusyError,
+    "internal": InternalError,
+}
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """As ``requests.Failure``, with codes that a later version may have added."""
+
+    code: str
+    message: str
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    v: int
+    id: int | str | None
+    ok: bool
+    result: Any = None
+    error: _Failure | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(_Reply)
+
+
+def encode_call(number: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """Write a request.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter is nothing that JSON can say.
+    """
+    request = {"v": VERSION, "id": number, "method": method, "params": dict(params)}
+    try:
+        return _encoder.encode(request)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(f"{method}: parameters that JSON cannot say: {error}") from error
+
+
+def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[bytes]] | None:
+    """Read a reply.
+
+    Returns
+    -------
+    result, parts : object and sequence of bytes, or None
+        What the method gave, and the parts after it; None if it is the reply to another request,
+        one that was given up before.
+
+    Raises
+    ------
+    WireError
+        If it is no reply.
+    SpectrodError
+        What the daemon says went wrong, by its code: see ``docs/control.md``.
+    """
+    try:
+        reply = _decoder.decode(parts[0])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        excerpt = parts[0][:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
+        raise WireError(f"reply={excerpt!r}: {error}") from error
+    if reply.v != VERSION:
+        raise WireError(f"reply: v={reply.v}: must be {VERSION}")
+    if reply.id is not None and reply.id != number:
+        return None
+    if reply.error is not None:
+        raise _ERRORS.get(reply.error.code, SpectrodError)(reply.error.message)
+    if not reply.ok:
+        raise WireError("reply: ok=false: must say what the error is")
+    return reply.result, parts[1:]
