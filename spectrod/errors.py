@@ -47,6 +47,10 @@ class DeniedError(SpectrodError):
     exit_code = 77
 
 
+class NotFoundError(SpectrodError, LookupError):
+    """What was named is not there: a source, a product, a topic, a key, a recording."""
+
+
 class WireError(SpectrodError, ValueError):
     """A message does not follow the protocol."""
 

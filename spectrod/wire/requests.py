@@ -187,3 +187,59 @@ class Messages(Struct, frozen=True, kw_only=True):
     """How many parts each message has, in their order; empty: there was none, or not in time."""
     more: bool = False
     """Of replay: there are more; ask again from the last one's sequence number plus one."""
+
+
+class _Identity(Struct):
+    """As much of a request as a reply to it needs."""
+
+    id: _Id
+
+
+_requests = msgspec.json.Decoder(Request)
+_identities = msgspec.json.Decoder(_Identity)
+_params = {name: msgspec.json.Decoder(method.params) for name, method in METHODS.items()}
+# Deep nesting ends in RecursionError, texts that are not UTF-8 in UnicodeDecodeError.
+_BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def read_request(part: bytes) -> tuple[Request, Params] | Reply:
+    """Read a request, or make the reply that says why it is none; never raises.
+
+    Parameters
+    ----------
+    part : bytes
+        Whatever a peer has sent.
+
+    Returns
+    -------
+    request, params : Request, Params
+        The parameters are of the type that ``METHODS`` names.
+    reply : Reply
+        In their place, if a rule is broken.
+    """
+    if len(part) > REQUEST_MAX_BYTES:
+        text = f"request of {len(part)} bytes: must be at most {REQUEST_MAX_BYTES}"
+        return failed(None, "bad_request", text)
+    try:
+        request = _requests.decode(part)
+    except _BAD_JSON as error:
+        return failed(_identity(part), "bad_request", f"request: {error}")
+    if request.method not in METHODS:
+        text = f"method={request.method!r}: must be one of {', '.join(METHODS)}"
+        return failed(request.id, "unknown_method", text)
+    try:
+        return request, _params[request.method].decode(request.params)
+    except _BAD_JSON as error:
+        return failed(request.id, "bad_params", f"{request.method}: {error}")
+
+
+def failed(request_id: _Id | None, code: ErrorCode, message: str) -> Reply:
+    """Make the reply to a request that is not carried out."""
+    return Reply(v=VERSION, id=request_id, ok=False, error=Failure(code=code, message=message))
+
+
+def _identity(part: bytes) -> _Id | None:
+    try:
+        return _identities.decode(part).id
+    except _BAD_JSON:
+        return None

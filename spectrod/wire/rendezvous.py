@@ -1,0 +1,140 @@
+"""Where control sockets of this machine lie: the daemon makes its own, ``spectrod ctl`` finds it.
+
+The folder is ``$RUNTIME_DIRECTORY`` (systemd's), ``/run/spectrod`` for root,
+``$XDG_RUNTIME_DIR/spectrod``, or else one of the user's own in the temporary folder. The name
+comes from the first endpoint that the daemon publishes at: ``control-5556.ipc`` for a port,
+``control-STEM.ipc`` for ``ipc://.../STEM.ipc``. Opens no socket of ZeroMQ.
+"""
+
+import errno
+import os
+import re
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+from spectrod.errors import StorageError
+from spectrod.wire.endpoint import Endpoint, parse_endpoint
+
+SYSTEM_FOLDER = Path("/run/spectrod")
+
+_NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def own_endpoint(published_at: str) -> str:
+    """Name the control endpoint of a daemon of this user; its temporary folder is made.
+
+    Parameters
+    ----------
+    published_at : str
+        The first endpoint that it publishes at, with the port that was chosen.
+
+    Raises
+    ------
+    StorageError
+        If the temporary folder belongs to somebody else, or others may enter it.
+    """
+    folder = _daemon_folder()
+    if folder is None:
+        folder = _temporary_folder()
+        _make_private(folder)
+    return f"ipc://{folder / _socket_name(parse_endpoint(published_at))}"
+
+
+def find_endpoints() -> tuple[list[str], list[str]]:
+    """Look for control sockets at which somebody listens, in all folders that may have them.
+
+    Returns
+    -------
+    answering : list of str
+        Endpoints that take a connection.
+    denied : list of str
+        Endpoints that are there, and not for this user.
+    """
+    answering, denied = [], []
+    for folder in _folders():
+        try:
+            paths = sorted(folder.glob("control-*.ipc"))
+        except PermissionError:
+            denied.append(f"ipc://{folder}/control-*.ipc")
+            continue
+        for path in paths:
+            code = _probe(path)
+            if code in (0, errno.EAGAIN):
+                answering.append(f"ipc://{path}")
+            elif code in (errno.EACCES, errno.EPERM):
+                denied.append(f"ipc://{path}")
+    return answering, denied
+
+
+def beside(endpoint: Endpoint) -> str | None:
+    """Find the control socket of the daemon that publishes at an endpoint of this machine."""
+    if not endpoint.is_local:
+        return None
+    name = _socket_name(endpoint)
+    for folder in _folders():
+        if _probe(folder / name) in (0, errno.EAGAIN):
+            return f"ipc://{folder / name}"
+    return None
+
+
+def _socket_name(endpoint: Endpoint) -> str:
+    if endpoint.transport == "tcp":
+        return f"control-{endpoint.port}.ipc"
+    return f"control-{_NOT_FOR_NAMES.sub('_', Path(endpoint.path).stem)}.ipc"
+
+
+def _daemon_folder() -> Path | None:
+    given = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    if given:
+        return Path(given)
+    if os.geteuid() == 0:
+        return SYSTEM_FOLDER
+    of_session = os.environ.get("XDG_RUNTIME_DIR", "")
+    return Path(of_session) / "spectrod" if of_session.startswith("/") else None
+
+
+def _temporary_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"spectrod-{os.geteuid()}"
+
+
+def _folders() -> list[Path]:
+    """Return the folders that are there and safe to look into, each once."""
+    own = _daemon_folder()
+    folders = [folder for folder in (own, SYSTEM_FOLDER) if folder is not None]
+    temporary = _temporary_folder()
+    if _is_private(temporary):
+        folders.append(temporary)
+    return list(dict.fromkeys(folders))
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder of our own where anyone could have made one of that name before us."""
+    try:
+        folder.mkdir(0o700)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StorageError(f"{folder}: {error.strerror}") from error
+    if not _is_private(folder):
+        raise StorageError(f"{folder}: must be a folder of this user's alone, with mode 0700")
+
+
+def _is_private(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_ours and stat.S_IMODE(status.st_mode) & 0o077 == 0
+
+
+def _probe(path: Path) -> int:
+    """Try to connect; return 0 or the error's number. A full backlog (EAGAIN) is somebody too."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(0.0)
+        try:
+            return probe.connect_ex(os.fspath(path))
+        except OSError:  # the path is too long for an address: nobody could have bound it
+            return errno.ENAMETOOLONG
