@@ -6,7 +6,8 @@ the rule is one between several keys, which may come from different layers.
 
 Several sources stand in tables ``[sources.NAME]``, which only a file can hold. A later layer that
 names a source (``source.uri``) replaces them all, and so it does a single one that an earlier layer
-names: rate, channels and names of one are not another's.
+names: rate, channels and names of one are not another's. More analyses of them stand in tables
+``[products.NAME]``, in a file too.
 """
 
 import os
@@ -18,146 +19,64 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
 
 from spectrod.errors import ConfigError
-from spectrod.types import CHANNELS_MAX, SpectrumSpec
-from spectrod.units import Scaling
+from spectrod.settings import (
+    AnalysisConfig,
+    Config,
+    ControlConfig,
+    EngineConfig,
+    LogConfig,
+    Pace,
+    PcmFormat,
+    Product,
+    ProductConfig,
+    PublishConfig,
+    SecurityConfig,
+    SourceConfig,
+    SourceTable,
+)
 from spectrod.wire.endpoint import check_bindable, parse_endpoint
 from spectrod.wire.names import check_channel_names, check_name, name_channels
+
+__all__ = [
+    "AnalysisConfig",
+    "Config",
+    "ControlConfig",
+    "EngineConfig",
+    "LogConfig",
+    "Pace",
+    "PcmFormat",
+    "Product",
+    "ProductConfig",
+    "PublishConfig",
+    "SecurityConfig",
+    "SourceConfig",
+    "SourceTable",
+    "changed_keys",
+    "check_file",
+    "default_toml",
+    "find_file",
+    "is_live",
+    "load",
+    "to_toml",
+    "with_changes",
+]
 
 SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 ENV_PREFIX = "SPECTROD_"
 
-Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
-PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
-Pace = Literal["realtime", "full"]
-"""As fast as the samples were taken, or as fast as the analysis reads."""
-
-
-class SourceConfig(Struct, frozen=True):
-    """Where samples come from; ``default.toml`` describes each key."""
-
-    uri: str = "auto"
-    name: str = ""
-    samplerate: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
-    select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
-    channel_names: tuple[str, ...] = ()
-    iq: bool = False
-    format: PcmFormat | Literal[""] = ""
-    block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
-    latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
-    exclusive: bool = False
-    pace: Pace = "realtime"
-    loop: bool = False
-
-
-class AnalysisConfig(Struct, frozen=True):
-    """What is computed."""
-
-    window: str = "hann"
-    win_length: int = 4096
-    hop: int = 1024
-    nfft: int = 0
-    scaling: Scaling = "dbfs"
-
-    def spec(self, fs: float, channels: int, *, iq: bool = False) -> SpectrumSpec:
-        """Bind to a source's rate and channels; raises ConfigError if a rule is broken."""
-        return SpectrumSpec(
-            fs, channels, self.window, self.win_length, self.hop, self.nfft, self.scaling, iq=iq
-        )
-
-
-class SourceTable(SourceConfig, frozen=True):
-    """A source with the analysis of its own; what ``[sources.NAME]`` says, ``name`` included."""
-
-    analysis: AnalysisConfig = AnalysisConfig()
-
-    def spec(self, fs: float, channels: int) -> SpectrumSpec:
-        """Bind to what the source turned out to be, once it is open.
-
-        Raises
-        ------
-        ConfigError
-            If a rule is broken, or ``channel_names`` are not one for each spectrum.
-        """
-        spec = self.analysis.spec(fs, channels, iq=self.iq)
-        name_channels(self.channel_names, spec.n_signals)
-        return spec
-
-
-class EngineConfig(Struct, frozen=True):
-    """What computes it."""
-
-    engine: Literal["auto", "opencl", "numpy"] = "auto"
-    device: str = ""
-
-
-class PublishConfig(Struct, frozen=True):
-    """Where spectra go."""
-
-    endpoints: Endpoints = ("tcp://127.0.0.1:5556",)
-    insecure: bool = False
-    queue_frames: Annotated[int, Meta(ge=1)] = 256
-    high_water_mark: Annotated[int, Meta(ge=1)] = 256
-    on_demand: bool = True
-    replay_mb: Annotated[float, Meta(ge=0, le=65536)] = 16.0
-    raw32: tuple[str, ...] = ()
-
-
-class ControlConfig(Struct, frozen=True):
-    """Where the daemon takes requests, and how many."""
-
-    endpoints: tuple[str, ...] = ("auto",)
-    requests_per_s: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
-    state_folder: str = ""
-
-
-class SecurityConfig(Struct, frozen=True):
-    """Who may connect."""
-
-    server_key: str = ""
-    client_keys: str = ""
-    require: Literal["remote", "always"] = "remote"
-
-
-class LogConfig(Struct, frozen=True):
-    """What is said about it."""
-
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    style: Literal["auto", "journal", "human", "json"] = "auto"
-
-
-class Config(Struct, frozen=True):
-    """All settings of the daemon, immutable."""
-
-    source: SourceConfig = SourceConfig()
-    analysis: AnalysisConfig = AnalysisConfig()
-    engine: EngineConfig = EngineConfig()
-    publish: PublishConfig = PublishConfig()
-    control: ControlConfig = ControlConfig()
-    security: SecurityConfig = SecurityConfig()
-    log: LogConfig = LogConfig()
-    sources: tuple[SourceTable, ...] = ()
-    """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
-
-    @property
-    def all_sources(self) -> tuple[SourceTable, ...]:
-        """What the daemon analyses: those of ``[sources.*]``, or else the one of ``[source]``."""
-        own = msgspec.structs.asdict(self.source)
-        return self.sources or (SourceTable(**own, analysis=self.analysis),)
-
-
-_SOURCES = "sources"
+_SOURCES, _PRODUCTS = "sources", "products"
 _SECTIONS: dict[str, dict[str, Any]] = {
     section.name: {key.name: key.type for key in msgspec.structs.fields(section.type)}
     for section in msgspec.structs.fields(Config)
-    if section.name != _SOURCES
+    if section.name not in (_SOURCES, _PRODUCTS)
 }
 # Of [sources.NAME], whose name is the table's.
 _TABLE_KEYS = {key: type_ for key, type_ in _SECTIONS["source"].items() if key != "name"}
-_LIVE_KEY = re.compile(r'log\.level|(sources\.("[^"]+"|[^".]+)\.)?analysis\.\w+')
+_PRODUCT_KEYS = {_SOURCES: tuple[str, ...], **_SECTIONS["analysis"]}
+_LIVE_KEY = re.compile(r"log\.level|publish\.on_demand|(source|analysis|sources|products)(\..+)?")
+_KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
 
 Settings = dict[str, dict[str, Any]]
 
@@ -247,6 +166,10 @@ def _replace_sources(
         )
     del settings[_SOURCES]
     note(f"{origin}: source.uri={given['uri']!r} replaces {names} of the file")
+    products = settings.get(_PRODUCTS, {})
+    for name in [name for name, table in products.items() if table.get(_SOURCES)]:
+        del products[name]
+        note(f"{origin}: [{_prefix(name, _PRODUCTS)}] of the file goes with them")
 
 
 def _merged(settings: Settings) -> Config:
@@ -255,12 +178,27 @@ def _merged(settings: Settings) -> Config:
         {"name": name} | table | {"analysis": merged["analysis"] | table.get("analysis", {})}
         for name, table in settings.get(_SOURCES, {}).items()
     ]
+    merged[_PRODUCTS] = [
+        {"name": name} | table for name, table in settings.get(_PRODUCTS, {}).items()
+    ]
     config = msgspec.convert(merged, Config)
+    _check_products(config)
     for source in config.all_sources:
         _check_source(source, f"{_prefix(source.name)}: " if config.sources else "")
     if sum(source.uri == "-" for source in config.sources) > 1:
         raise ConfigError("uri='-': standard input can be read by one source only")
     return config
+
+
+def _check_products(config: Config) -> None:
+    names = [source.name for source in config.all_sources]
+    for product in config.products:
+        for name in product.sources:
+            if name not in names:
+                raise ConfigError(
+                    f"{_prefix(product.name, _PRODUCTS)}: sources={name!r}: is no source's name; "
+                    f"there are: {', '.join(filter(None, names)) or 'none with a name'}"
+                )
 
 
 def _check_source(source: SourceTable, prefix: str) -> None:
@@ -272,7 +210,8 @@ def _check_source(source: SourceTable, prefix: str) -> None:
         _check_select(source)
         check_channel_names(source.channel_names)
         n = n_known or (2 if source.iq else 1)
-        spec = source.analysis.spec(float(source.samplerate or 48_000), n, iq=source.iq)
+        unnamed = msgspec.structs.replace(source, channel_names=())
+        spec, *_ = unnamed.specs(float(source.samplerate or 48_000), n)
         if n_known:
             name_channels(source.channel_names, spec.n_signals)
     except ConfigError as error:
@@ -289,9 +228,9 @@ def _check_select(source: SourceTable) -> None:
         raise ConfigError(f"select={select}: must be below channels={source.channels}")
 
 
-def _prefix(name: str) -> str:
-    """Name the table of a source as TOML does, where a dot would part it."""
-    return f'{_SOURCES}."{name}"' if "." in name else f"{_SOURCES}.{name}"
+def _prefix(name: str, section: str = _SOURCES) -> str:
+    """Name the table of a source or product as TOML does, where a dot would part it."""
+    return f'{section}."{name}"' if "." in name else f"{section}.{name}"
 
 
 def to_toml(config: Config) -> str:
@@ -312,15 +251,83 @@ def to_toml(config: Config) -> str:
 
 def _tables(config: Config) -> dict[str, dict[str, Any]]:
     """Keys and values of each table that says something, by the table's name in TOML."""
-    tables: dict[str, Any] = msgspec.to_builtins(config)
-    sources: list[dict[str, Any]] = tables.pop(_SOURCES)
-    if sources:
-        del tables["source"]
-    for source in sources:
-        prefix = _prefix(source.pop("name"))
-        analysis = source.pop("analysis")
+    tables = _settings(config)
+    sources, products = tables.pop(_SOURCES), tables.pop(_PRODUCTS)
+    for name, source in sources.items():
+        prefix, analysis = _prefix(name), source.pop("analysis")
         tables |= {prefix: source, f"{prefix}.analysis": analysis}
-    return tables
+    return tables | {_prefix(name, _PRODUCTS): table for name, table in products.items()}
+
+
+def _settings(config: Config) -> Settings:
+    """Take a configuration apart into what the layers are made of."""
+    settings: dict[str, Any] = msgspec.to_builtins(config)
+    sources: list[dict[str, Any]] = settings.pop(_SOURCES)
+    if sources:
+        del settings["source"]
+    settings[_SOURCES] = {}
+    for source in sources:
+        del source[_PRODUCTS]  # follow from [products.*]
+        settings[_SOURCES][source.pop("name")] = source
+    settings[_PRODUCTS] = {table.pop("name"): table for table in settings.pop(_PRODUCTS)}
+    return settings
+
+
+def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Config:
+    """Change some keys of a configuration, by the rules that hold for a file.
+
+    Parameters
+    ----------
+    config : Config
+        Stays as it is.
+    changes : mapping
+        Of keys as ``changed_keys`` names them to values, which may be text as on a command line.
+        The key of a table, ``sources.NAME`` or ``products.NAME``, takes a whole table, or None
+        to remove it.
+    origin : str
+        Who wants it, for errors.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown key, a wrong type or a broken rule.
+
+    Notes
+    -----
+    Where there are several sources, each has all keys of its own analysis: ``analysis.KEY`` then
+    changes what sources that are added later begin with.
+    """
+    settings = _settings(config)
+    for key, value in changes.items():
+        _change(settings, key, value, origin)
+    return _merged(_checked_all(settings, origin, strict=False))
+
+
+def _change(settings: Settings, key: str, value: Any, origin: str) -> None:
+    path = [quoted or bare for quoted, bare in _KEY_PART.findall(key)]
+    last = path.pop() if path else ""
+    if path == [_SOURCES] and "source" in settings:
+        _make_several(settings, origin)
+    table: Any = settings
+    for part in path:
+        table = table.get(part) if isinstance(table, dict) else None
+    if not (path and isinstance(table, dict)):
+        raise ConfigError(f"{origin}: {key}: unknown key; must be one of a table that is there")
+    if value is not None:
+        table[last] = value
+    elif table.pop(last, None) is None:
+        raise ConfigError(f"{origin}: {key}: is not there to be removed")
+    elif table is settings[_SOURCES] and not table:
+        raise ConfigError(f"{origin}: {key}: is the last source; there must be one")
+
+
+def _make_several(settings: Settings, origin: str) -> None:
+    """Make the single source one of several that may stand beside it."""
+    source = settings.pop("source")
+    name = source.pop("name")
+    if not name:
+        raise ConfigError(f"{origin}: source.name='': must be set before there can be others")
+    settings[_SOURCES][name] = source | {"analysis": dict(settings["analysis"])}
 
 
 def _toml_value(table: str, key: str, value: Any) -> str:
@@ -343,11 +350,15 @@ def changed_keys(old: Config, new: Config) -> list[str]:
     changed = []
     for table in before | after:
         if table in before and table in after:
-            keys = before[table]
-            changed += [f"{table}.{k}" for k in keys if before[table][k] != after[table][k]]
+            keys = before[table] | after[table]
+            changed += [f"{table}.{k}" for k in keys if _differ(before[table], after[table], k)]
         elif table.removesuffix(".analysis") not in changed:
             changed.append(table)
     return changed
+
+
+def _differ(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> bool:
+    return key not in before or key not in after or bool(before[key] != after[key])
 
 
 def is_live(key: str) -> bool:
@@ -362,39 +373,55 @@ def _from_file(path: Path) -> Settings:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    tables = data.pop(_SOURCES, {})
-    for section, values in {**data, _SOURCES: tables}.items():
+    return _checked_all(data, str(path), strict=True)
+
+
+def _checked_all(data: dict[str, Any], origin: str, *, strict: bool) -> Settings:
+    """Check each value of a layer that may hold tables of sources and products."""
+    sources, products = data.pop(_SOURCES, {}), data.pop(_PRODUCTS, {})
+    for section, values in {**data, _SOURCES: sources, _PRODUCTS: products}.items():
         if not isinstance(values, dict):
-            raise ConfigError(f"{path}: {section}: unknown key; keys stand in {_known_sections()}")
-    settings = _checked(data, str(path), strict=True)
-    if tables:
-        if "source" in data:
             raise ConfigError(
-                f"{path}: [source] and [{_prefix(next(iter(tables)))}]: "
-                "must be one or the other in a file"
+                f"{origin}: {section}: unknown key; keys stand in {_known_sections()}"
             )
-        settings[_SOURCES] = {n: _checked_table(n, table, path) for n, table in tables.items()}
+    settings = _checked(data, origin, strict=strict)
+    if sources and "source" in data:
+        raise ConfigError(
+            f"{origin}: [source] and [{_prefix(next(iter(sources)))}]: "
+            "must be one or the other in a file"
+        )
+    for section, tables in ((_SOURCES, sources), (_PRODUCTS, products)):
+        if tables:
+            settings[section] = {
+                name: _checked_table(section, name, table, origin, strict=strict)
+                for name, table in tables.items()
+            }
     return settings
 
 
-def _checked_table(name: str, table: Any, path: Path) -> dict[str, Any]:
-    """Check one source's table of a file."""
-    prefix = _prefix(name)
+def _checked_table(
+    section: str, name: str, table: Any, origin: str, *, strict: bool
+) -> dict[str, Any]:
+    """Check the table of one source or one product."""
+    prefix, what = _prefix(name, section), section.removesuffix("s")
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: {prefix}: unknown key; a source is a table, [{_SOURCES}.NAME]")
-    check_name(f"{path}: name of a source", name)
-    analysis = table.get("analysis", {})
-    if not isinstance(analysis, dict):
-        raise ConfigError(f"{path}: {prefix}.analysis={analysis!r}: must be a table")
+        raise ConfigError(f"{origin}: {prefix}: unknown key; a {what} is a table, [{section}.NAME]")
+    check_name(f"{origin}: name of a {what}", name)
+    analysis = table.get("analysis", {}) if section == _SOURCES else None
+    types = _TABLE_KEYS if section == _SOURCES else _PRODUCT_KEYS
     own = {
-        key: _convert(prefix, _TABLE_KEYS, key, value, str(path), strict=True)
+        key: _convert(prefix, types, key, value, origin, strict=strict)
         for key, value in table.items()
-        if key != "analysis"
+        if analysis is None or key != "analysis"
     }
-    types = _SECTIONS["analysis"]
+    if analysis is None:
+        return own
+    if not isinstance(analysis, dict):
+        raise ConfigError(f"{origin}: {prefix}.analysis={analysis!r}: must be a table")
+    prefix, types = f"{prefix}.analysis", _SECTIONS["analysis"]
     return own | {
         "analysis": {
-            key: _convert(f"{prefix}.analysis", types, key, value, str(path), strict=True)
+            key: _convert(prefix, types, key, value, origin, strict=strict)
             for key, value in analysis.items()
         }
     }
@@ -457,4 +484,5 @@ def _is_list(type_: Any) -> bool:
 
 
 def _known_sections() -> str:
-    return ", ".join(f"[{section}]" for section in (*_SECTIONS, f"{_SOURCES}.NAME"))
+    tables = (f"{_SOURCES}.NAME", f"{_PRODUCTS}.NAME")
+    return ", ".join(f"[{section}]" for section in (*_SECTIONS, *tables))

@@ -237,7 +237,7 @@ class Member:
             return None
         source = self.pipeline.source
         table = msgspec.structs.replace(self._table, analysis=analysis)
-        return self.pipeline.prepare(table.spec(source.fs, source.channels))
+        return self.pipeline.prepare(table.specs(source.fs, source.channels)[0])
 
     def change_to(self, analysis: AnalysisConfig, stream: FrameStream | None) -> None:
         """Go on with an analysis, as ``prepare`` has made it."""
@@ -295,7 +295,7 @@ class Member:
         with ExitStack() as undo:
             undo.callback(source.stop)
             source.on_change = self._tell
-            spec = table.spec(source.fs, source.channels)
+            spec = table.specs(source.fs, source.channels)[0]
             engine = self._open_engine()
             undo.callback(engine.close)
             warm_up(engine, spec)

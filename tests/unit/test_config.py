@@ -292,9 +292,9 @@ def test_bad_sources_are_one_clear_error(tmp_path, text, message):
 def test_names_are_counted_when_the_source_is_known():
     """How many channels there are, only the source says."""
     source = config.SourceTable(channel_names=("a", "b"), iq=True)
-    assert source.spec(48000.0, 4).n_signals == 2
+    assert source.specs(48000.0, 4)[0].n_signals == 2
     with pytest.raises(ConfigError, match=r"^channel_names=a,b: must be 3, one for each"):
-        source.spec(48000.0, 6)
+        source.specs(48000.0, 6)
 
 
 def test_changes_of_sources_are_named(tmp_path):
@@ -322,16 +322,187 @@ def test_changes_of_sources_are_named(tmp_path):
         ("log.level", True),
         ("log.style", False),
         ("analysis.hop", True),
-        ("source.uri", False),
+        ("source.uri", True),
+        ("source", True),
         ("sources.roof.analysis.hop", True),
-        ("sources.roof.uri", False),
-        ("sources.roof", False),
-        ("sources.analysis.uri", False),
-        ("sources.analysis.analysis.hop", True),
-        ('sources."x.analysis".uri', False),
-        ('sources."x.analysis".analysis.hop', True),
+        ('sources."x.analysis".uri', True),
+        ("sources.roof", True),
+        ("products.levels", True),
+        ("products.levels.bands", True),
+        ("publish.on_demand", True),
+        ("publish.endpoints", False),
+        ("security.require", False),
+        ("engine.engine", False),
     ],
 )
-def test_analyses_and_the_log_level_are_live(key, live):
-    """Whatever sources are called."""
+def test_sources_products_and_the_log_level_are_live(key, live):
+    """Whatever they are called; endpoints, keys and engines are taken at the start."""
     assert config.is_live(key) == live
+
+
+# ---- several products
+
+PRODUCTS = """
+[analysis]
+hop = 512
+
+[products.levels]
+bands = "third-octave"
+weighting = "A"
+averaging = "mean"
+rate_hz = 10
+
+[products."fine.res"]
+win_length = 8191
+nfft = 8191
+sources = ["pond"]
+
+[sources.roof]
+uri = "signal:sine,1000,-20"
+analysis = { win_length = 2048 }
+
+[sources.pond]
+uri = "signal:sine,1000,-20"
+analysis = { scaling = "density" }
+"""
+
+
+def test_products_inherit_from_the_analysis_of_each_source(tmp_path):
+    """The main one comes first; what a table does not say is the source's; sources restrict."""
+    roof, pond = config.load(file(tmp_path, PRODUCTS)).all_sources
+    main, levels = roof.specs(48000.0, 2)
+    assert (main.product, main.win_length, main.bands) == ("dbfs", 2048, "")
+    assert (levels.product, levels.win_length, levels.scaling) == ("levels", 2048, "dbfs")
+    assert (levels.bands, levels.weighting, levels.averaging) == ("third-octave", "A", "mean")
+    main, levels, fine = pond.specs(48000.0, 1)
+    assert [spec.product for spec in (main, levels, fine)] == ["density", "levels", "fine.res"]
+    assert (levels.win_length, levels.scaling) == (4096, "density")
+    assert (fine.win_length, fine.nfft, fine.hop) == (8191, 8191, 512)
+
+
+def test_products_survive_toml(tmp_path):
+    """Only what they say is written, so that they go on inheriting."""
+    loaded = config.load(file(tmp_path, PRODUCTS))
+    text = config.to_toml(loaded)
+    assert config.load(file(tmp_path, text)) == loaded
+    written = tomllib.loads(text)["products"]["levels"]
+    assert list(written) == ["sources", "weighting", "bands", "averaging", "rate_hz"]
+
+
+@pytest.mark.parametrize("fs", [8000.0, 44100.0, 48000.0])
+@pytest.mark.parametrize("rate_hz", [0.3, 7, 20.0, 1000.0])
+def test_the_rate_is_that_of_messages(fs, rate_hz):
+    """Without averaging frames are left out, with averaging they make one row."""
+    few = config.AnalysisConfig(hop=512, rate_hz=rate_hz).spec(fs, 1)
+    n = max(1, round(fs / 512 / rate_hz))
+    assert (few.hop, few.averaging_frames) == (512 * n, 1)
+    mean = config.AnalysisConfig(hop=512, rate_hz=rate_hz, averaging="mean").spec(fs, 1)
+    assert (mean.hop, mean.averaging_frames) == (512, n)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[analysis]\naveraging='mean'", "averaging='mean': needs rate_hz, the rows a second"),
+        ("[analysis]\nrate_hz=1e-300", "rate_hz=1e-300: must be at least 2.24e-05, hop=1024"),
+        ("[analysis]\nrate_hz=nan", "analysis.rate_hz=nan: Expected `float` >= 0.0"),
+        ("[analysis]\nbands='deep'", "bands='deep': must be octave, third-octave, octave/B"),
+        ("[analysis]\nweighting='B'", "analysis.weighting='B': must be one of Z, A, C"),
+        ("[products.a]\nsourcs=[]", "products.a.sourcs: unknown key; [products.a] knows sources"),
+        ("[products]\na = 1", "products.a: unknown key; a product is a table, [products.NAME]"),
+        ("products = 1", "products: unknown key; keys stand in [source], [analysis],"),
+        ("[products.'a b']", "name of a product='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
+        ("[products.a]\nhop=0", "products.a: hop=0: must be at least 1 sample"),
+        ("[products.dbfs]", "products.dbfs: is what the main analysis is called; must be another"),
+        (
+            "[products.a]\nsources=['x']",
+            "products.a: sources='x': is no source's name; there are: none with a name",
+        ),
+        (
+            "[products.a]\nsources=['x']\n[sources.b]",
+            "products.a: sources='x': is no source's name; there are: b",
+        ),
+        (
+            "[sources.b]\niq=true\n[products.a]\nbands='octave'",
+            "sources.b: products.a: bands='octave': I/Q signals have none",
+        ),
+    ],
+)
+def test_bad_products_are_one_clear_error(tmp_path, text, message):
+    """An error names the product, the key, the value and the rule."""
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        config.load(file(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_products_of_sources_that_are_replaced_go_with_them(tmp_path):
+    """Those of all sources hold for the new one as well."""
+    notes = []
+    path = file(tmp_path, PRODUCTS)
+    loaded = config.load(path, {"source": {"uri": "-"}}, notes.append)
+    assert [product.name for product in loaded.all_sources[0].products] == ["levels"]
+    assert notes[1:] == ['command line: [products."fine.res"] of the file goes with them']
+
+
+def test_changes_of_products_are_named(tmp_path):
+    """Keys that only one of both says count as changed."""
+    old = config.load(file(tmp_path, PRODUCTS))
+    new = config.load(file(tmp_path, PRODUCTS.replace('weighting = "A"', "hop = 256")))
+    assert config.changed_keys(old, new) == ["products.levels.weighting", "products.levels.hop"]
+
+
+# ---- changes of single keys
+
+
+def test_changes_hold_by_the_rules_of_a_file(tmp_path):
+    """Keys are named as changed_keys names them; text is read as on a command line."""
+    old = config.load(file(tmp_path, PRODUCTS))
+    changes = {
+        "sources.pond.analysis.hop": "256",
+        'products."fine.res".nfft': 16384,
+        "products.levels": None,
+        "sources.shed": {"uri": "-", "analysis": {"hop": 64}},
+        "publish.raw32": "a, b",
+    }
+    new = config.with_changes(old, changes, "set")
+    assert set(config.changed_keys(old, new)) == {*changes, "sources.shed"}
+    assert new.sources[1].analysis.hop == 256
+    assert new.sources[2].analysis == config.AnalysisConfig(hop=64)
+    assert config.with_changes(old, {}, "set") == old
+
+
+def test_a_single_source_that_has_a_name_can_have_others_beside():
+    """It stays as it is, and becomes one of several."""
+    old = config.load(None, {"source": {"uri": "-", "name": "mic"}, "analysis": {"hop": 7}})
+    new = config.with_changes(old, {"sources.b": {"uri": "x.wav"}}, "set")
+    assert [source.name for source in new.sources] == ["mic", "b"]
+    assert new.all_sources[0] == old.all_sources[0]
+    assert new.sources[1].analysis.hop == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"analysis.hup": 1}, "set: analysis.hup: unknown key; [analysis] knows window"),
+        ({"analysis.hop": "x"}, "set: analysis.hop='x': Expected `int`, got `str`"),
+        ({"analysis.hop": 0}, "hop=0: must be at least 1 sample"),
+        ({"hop": 1}, "set: hop: unknown key; must be one of a table that is there"),
+        ({"": 1}, "set: : unknown key; must be one of a table that is there"),
+        ({"analysis.hop.x": 1}, "set: analysis.hop.x: unknown key; must be one of a table"),
+        ({"sources.roof": {}}, "set: source.name='': must be set before there can be others"),
+        ({"sources.roof.uri": "-"}, "set: sources.roof.uri: unknown key; must be one of a table"),
+        ({"products.a": None}, "set: products.a: is not there to be removed"),
+        (
+            {"source.name": "a", "sources.b": {}, "sources.a": None, "sources.b.x": 1},
+            "set: sources.b.x: unknown key; [sources.b] knows uri",
+        ),
+        (
+            {"source.name": "a", "sources.a": None},
+            "set: sources.a: is the last source; there must be one",
+        ),
+    ],
+)
+def test_bad_changes_are_one_clear_error(changes, message):
+    """Nothing is created by a slip of the pen, and the last source stays."""
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        config.with_changes(Config(), changes, "set")

@@ -1,0 +1,249 @@
+"""What can be set: frozen structs of every section of the configuration, and what follows of them.
+
+``default.toml`` describes each key. Where the values come from is ``spectrod.config``'s business.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from spectrod.errors import ConfigError
+from spectrod.types import AVERAGING_FRAMES_MAX, CHANNELS_MAX, HOP_MAX, Averaging, SpectrumSpec
+from spectrod.units import Scaling
+from spectrod.weighting import Weighting
+from spectrod.wire.names import check_name, name_channels
+
+Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
+PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
+Pace = Literal["realtime", "full"]
+"""As fast as the samples were taken, or as fast as the analysis reads."""
+
+
+class SourceConfig(Struct, frozen=True):
+    """Where samples come from; ``default.toml`` describes each key."""
+
+    uri: str = "auto"
+    name: str = ""
+    samplerate: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
+    select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
+    channel_names: tuple[str, ...] = ()
+    iq: bool = False
+    format: PcmFormat | Literal[""] = ""
+    block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
+    latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
+    exclusive: bool = False
+    pace: Pace = "realtime"
+    loop: bool = False
+
+
+class AnalysisConfig(Struct, frozen=True):
+    """What is computed."""
+
+    window: str = "hann"
+    win_length: int = 4096
+    hop: int = 1024
+    nfft: int = 0
+    scaling: Scaling = "dbfs"
+    weighting: Weighting = "Z"
+    bands: str = ""
+    averaging: Averaging = "none"
+    averaging_s: float = 0.125
+    rate_hz: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+
+    def spec(
+        self, fs: float, channels: int, *, iq: bool = False, product: str = ""
+    ) -> SpectrumSpec:
+        """Bind to a source's rate and channels; raises ConfigError if a rule is broken."""
+        n_frames = self._frames_a_row(fs)
+        averages = self.averaging != "none"
+        return SpectrumSpec(
+            fs,
+            channels,
+            self.window,
+            self.win_length,
+            self.hop if averages else self.hop * n_frames,
+            self.nfft,
+            self.scaling,
+            iq=iq,
+            weighting=self.weighting,
+            bands=self.bands,
+            averaging=self.averaging,
+            averaging_frames=n_frames if averages else 1,
+            averaging_s=self.averaging_s,
+            product=product,
+        )
+
+    def _frames_a_row(self, fs: float) -> int:
+        """Count the frames from one message to the next."""
+        if self.averaging in ("mean", "max", "min") and not self.rate_hz:
+            raise ConfigError(
+                f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
+            )
+        if not self.rate_hz or self.hop < 1:
+            return 1
+        most = min(AVERAGING_FRAMES_MAX, HOP_MAX // self.hop)
+        n_frames = fs / self.hop / self.rate_hz
+        if n_frames > most:
+            raise ConfigError(
+                f"rate_hz={self.rate_hz:g}: must be at least {fs / self.hop / most:.3g}, "
+                f"hop={self.hop}"
+            )
+        return max(1, round(n_frames))
+
+
+class ProductConfig(Struct, frozen=True):
+    """One more analysis of sources; what is unset is as in the analysis of each of them."""
+
+    name: str
+    sources: tuple[str, ...] = ()
+    """Which have it; none named: all."""
+    window: str | UnsetType = UNSET
+    win_length: int | UnsetType = UNSET
+    hop: int | UnsetType = UNSET
+    nfft: int | UnsetType = UNSET
+    scaling: Scaling | UnsetType = UNSET
+    weighting: Weighting | UnsetType = UNSET
+    bands: str | UnsetType = UNSET
+    averaging: Averaging | UnsetType = UNSET
+    averaging_s: float | UnsetType = UNSET
+    rate_hz: Annotated[float, Meta(ge=0, le=1e6)] | UnsetType = UNSET
+
+    def of(self, analysis: AnalysisConfig) -> "Product":
+        """Fill in what is unset from the analysis of a source."""
+        own = {
+            key: value
+            for key in analysis.__struct_fields__
+            if (value := getattr(self, key)) is not UNSET
+        }
+        return Product(self.name, msgspec.structs.replace(analysis, **own))
+
+
+class Product(Struct, frozen=True):
+    """One more analysis of a source."""
+
+    name: str
+    """The PRODUCT of its topics."""
+    analysis: AnalysisConfig
+
+
+class SourceTable(SourceConfig, frozen=True):
+    """A source with the analyses of its own; what ``[sources.NAME]`` says, ``name`` included."""
+
+    analysis: AnalysisConfig = AnalysisConfig()
+    products: tuple[Product, ...] = ()
+    """Beside the analysis, which is the main one; filled in by ``Config.all_sources``."""
+
+    def specs(self, fs: float, channels: int) -> tuple[SpectrumSpec, ...]:
+        """Bind all analyses to what the source turned out to be, once it is open.
+
+        Parameters
+        ----------
+        fs : float
+            Sample rate [Hz].
+        channels : int
+            That are analysed.
+
+        Returns
+        -------
+        specs : tuple of SpectrumSpec
+            The main one first; no two of one product.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken, or ``channel_names`` are not one for each spectrum.
+        """
+        specs = [self.analysis.spec(fs, channels, iq=self.iq)]
+        name_channels(self.channel_names, specs[0].n_signals)
+        for product in self.products:
+            specs.append(self._spec(product, fs, channels))
+            if product.name == specs[0].product:
+                raise ConfigError(
+                    f"products.{product.name}: is what the main analysis is called; "
+                    "must be another name"
+                )
+        return tuple(specs)
+
+    def _spec(self, product: Product, fs: float, channels: int) -> SpectrumSpec:
+        check_name("name of a product", product.name)
+        try:
+            return product.analysis.spec(fs, channels, iq=self.iq, product=product.name)
+        except ConfigError as error:
+            raise ConfigError(f"products.{product.name}: {error}") from error
+
+
+class EngineConfig(Struct, frozen=True):
+    """What computes it."""
+
+    engine: Literal["auto", "opencl", "numpy"] = "auto"
+    device: str = ""
+
+
+class PublishConfig(Struct, frozen=True):
+    """Where spectra go."""
+
+    endpoints: Endpoints = ("tcp://127.0.0.1:5556",)
+    insecure: bool = False
+    queue_frames: Annotated[int, Meta(ge=1)] = 256
+    high_water_mark: Annotated[int, Meta(ge=1)] = 256
+    on_demand: bool = True
+    replay_mb: Annotated[float, Meta(ge=0, le=65536)] = 16.0
+    raw32: tuple[str, ...] = ()
+
+
+class ControlConfig(Struct, frozen=True):
+    """Where the daemon takes requests, and how many."""
+
+    endpoints: tuple[str, ...] = ("auto",)
+    requests_per_s: Annotated[float, Meta(gt=0, le=100_000)] = 100.0
+    state_folder: str = ""
+
+
+class SecurityConfig(Struct, frozen=True):
+    """Who may connect."""
+
+    server_key: str = ""
+    client_keys: str = ""
+    require: Literal["remote", "always"] = "remote"
+
+
+class LogConfig(Struct, frozen=True):
+    """What is said about it."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    style: Literal["auto", "journal", "human", "json"] = "auto"
+
+
+class Config(Struct, frozen=True):
+    """All settings of the daemon, immutable."""
+
+    source: SourceConfig = SourceConfig()
+    analysis: AnalysisConfig = AnalysisConfig()
+    engine: EngineConfig = EngineConfig()
+    publish: PublishConfig = PublishConfig()
+    control: ControlConfig = ControlConfig()
+    security: SecurityConfig = SecurityConfig()
+    log: LogConfig = LogConfig()
+    sources: tuple[SourceTable, ...] = ()
+    """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
+    products: tuple[ProductConfig, ...] = ()
+
+    @property
+    def all_sources(self) -> tuple[SourceTable, ...]:
+        """What the daemon analyses: those of ``[sources.*]``, or else the one of ``[source]``.
+
+        Each with its products, in the order of the configuration.
+        """
+        own: dict[str, Any] = msgspec.structs.asdict(self.source)
+        tables = self.sources or (SourceTable(**own, analysis=self.analysis),)
+        return tuple(self._with_products(table) for table in tables)
+
+    def _with_products(self, table: SourceTable) -> SourceTable:
+        products = [
+            product.of(table.analysis)
+            for product in self.products
+            if not product.sources or table.name in product.sources
+        ]
+        return msgspec.structs.replace(table, products=tuple(products))
