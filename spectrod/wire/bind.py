@@ -42,17 +42,29 @@ def bind(sock: zmq.SyncSocket, endpoint: Endpoint, cleanup: ExitStack) -> str:
     """
     if endpoint.transport == "ipc":
         cleanup.enter_context(_reserve_path(endpoint))
-        with _umask(_IPC_UMASK):
-            _bind(sock, endpoint)
-    else:
-        sock.setsockopt(zmq.IPV6, endpoint.is_ipv6)
-        _bind(sock, endpoint)
+    bind_again(sock, endpoint, endpoint.text)
     return sock.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
-def _bind(sock: zmq.SyncSocket, endpoint: Endpoint) -> None:
+def bind_again(sock: zmq.SyncSocket, endpoint: Endpoint, text: str) -> None:
+    """Bind what was unbound again, to what ``bind`` has returned for it.
+
+    Raises
+    ------
+    BusyError, ConfigError, StorageError, UnavailableError
+        As ``bind``.
+    """
+    if endpoint.transport == "ipc":
+        with _umask(_IPC_UMASK):
+            _bind(sock, endpoint, text)
+    else:
+        sock.setsockopt(zmq.IPV6, endpoint.is_ipv6)
+        _bind(sock, endpoint, text)
+
+
+def _bind(sock: zmq.SyncSocket, endpoint: Endpoint, text: str) -> None:
     try:
-        sock.bind(endpoint.text)
+        sock.bind(text)
     except zmq.ZMQError as error:
         raise _translated(error.errno, endpoint) from error
 

@@ -1,0 +1,393 @@
+"""Who may connect, and what for: CURVE keys, ZeroMQ's authentication (ZAP), refusals.
+
+One thread answers libzmq's question whose key may come in, and hears of handshakes that failed.
+"""
+
+import ipaddress
+import math
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import recv_monitor_message
+
+from spectrod.config import SecurityConfig
+from spectrod.errors import ConfigError, InternalError
+from spectrod.events import EventLog
+from spectrod.wakeup import Wakeup
+from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
+from spectrod.wire.refusals import Kind, Refusals
+from spectrod.wire.requests import Right
+
+_ZAP_ENDPOINT = "inproc://zeromq.zap.01"
+_ZAP_VERSION = b"1.0"
+_CURVE_DOMAIN = b"spectrod.curve"
+_PLAIN_DOMAIN = b"spectrod.plain"
+_PLAIN_USER = "(plain)"  # no key can be called that
+_JOIN_S = 5.0
+_CLOSE_LIMIT_S = 1.0
+_HANDSHAKE_MS = 5000  # whoever connects and says nothing is not waited for any longer
+_KEPT_REVOKED = 1000  # keys that are told as revoked, not as unknown
+
+_EVENTS = (
+    zmq.Event.CLOSED
+    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+    | zmq.Event.MONITOR_STOPPED
+)
+# Codes of zmq.h that pyzmq has no names for: ..._CRYPTOGRAPHIC and ..._MECHANISM_MISMATCH.
+_FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_key"}
+# "localhost:UID:GID:PID", by SO_PEERCRED.
+_IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who sent a message."""
+
+    name: str
+    """The name of its key; of a connection without one, where it is from."""
+    right: Right | None
+    """None of a key that was revoked."""
+
+    def may(self, right: Right) -> bool:
+        """Whether it has a right; ``control`` includes ``read``."""
+        return self.right is not None and right in ("read", self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """All keys of one moment; replaced as a whole."""
+
+    server: KeyPair
+    clients: Mapping[bytes, PublicKey]
+    """By their 40 characters of Z85."""
+    by_name: Mapping[str, PublicKey] = field(repr=False)
+    revoked: tuple[bytes, ...] = ()
+
+
+class Access:
+    """ZeroMQ's context, and who may connect to its sockets.
+
+    Without keys in the configuration everybody may who reaches an endpoint, and no thread runs.
+    With them, an endpoint that other machines can reach, or each (``require = "always"``), takes
+    connections of known keys only; the others learn nothing. Should the thread fail, nobody new
+    is let in.
+
+    Parameters
+    ----------
+    security : SecurityConfig
+        Which keys.
+    events : EventLog or None
+        Is told of refusals, and of keys that came and went.
+
+    Attributes
+    ----------
+    context : zmq.Context
+        To make every socket of the daemon with.
+    refusals : Refusals
+        Connections that were refused, by kind.
+    generation : int
+        Rises when connections that live must be proven anew; see ``Listeners``.
+    failure : Exception or None
+        What ended the thread, if it was not ``close``.
+
+    Raises
+    ------
+    ConfigError
+        If a key cannot be read, or there are keys of clients but none of the server's, or the
+        other way round.
+    """
+
+    def __init__(
+        self, security: SecurityConfig | None = None, *, events: EventLog | None = None
+    ) -> None:
+        self._security = SecurityConfig() if security is None else security
+        self._events = events
+        self._keys = _read_keys(self._security)
+        self._unread_monitors: list[zmq.SyncSocket] = []
+        self._on_change: list[Callable[[], None]] = []
+        self._closed: Counter[str] = Counter()
+        self._lock = threading.Condition()
+        self._wakeup: Wakeup | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.context: zmq.Context[zmq.SyncSocket] = zmq.Context()
+        self.refusals = Refusals(events)
+        self.generation = 0
+        self.failure: Exception | None = None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether other machines may be let in."""
+        return self._keys is not None
+
+    def is_curve(self, endpoint: Endpoint) -> bool:
+        """Whether an endpoint takes connections of known keys only."""
+        must = self._security.require == "always" or not endpoint.is_local
+        return self.has_keys and must
+
+    def start(self) -> None:
+        """Start the thread that lets connections in; needed, and done, only if there are keys."""
+        if self._keys is None or self._thread is not None:
+            return
+        self._wakeup = Wakeup()
+        # Bound by the caller, so that no endpoint can be bound before it is there.
+        zap = self.context.socket(zmq.REP)
+        zap.setsockopt(zmq.LINGER, 0)
+        zap.bind(_ZAP_ENDPOINT)
+        self._thread = threading.Thread(
+            target=self._run, args=(zap, self._wakeup), name="access", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and the context, once every socket of it is closed; idempotent."""
+        if self._thread is not None and self._wakeup is not None:
+            self._stopping.set()
+            self._wakeup.set()
+            self._thread.join(_JOIN_S)
+            if self._thread.is_alive():
+                raise InternalError(f"the access thread did not end within {_JOIN_S:.0f} s")
+            self._thread = None
+            self._wakeup.close()
+        self.context.term()
+
+    def prepare(self, sock: zmq.SyncSocket, endpoint: Endpoint) -> None:
+        """Set what the next bind needs.
+
+        libzmq copies a socket's options when it binds, so that one socket may have both kinds of
+        endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
+        """
+        if self._keys is None:
+            return
+        is_curve = self.is_curve(endpoint)
+        sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
+        sock.setsockopt(zmq.CURVE_SERVER, is_curve)
+        sock.setsockopt(zmq.ZAP_DOMAIN, _CURVE_DOMAIN if is_curve else _PLAIN_DOMAIN)
+        # Without it, libzmq lets everybody in while nobody answers for the domain.
+        sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        if is_curve:
+            sock.setsockopt(zmq.CURVE_SECRETKEY, self._keys.server.secret)
+
+    def user(self, frame: zmq.Frame) -> Peer:
+        """Tell who sent a message, from a frame of it that was received with ``copy=False``.
+
+        A connection without a key may do all on this machine, where the socket's file has its
+        mode or the loopback is trusted, and read from others, where ``insecure`` lets them in.
+        """
+        keys = self._keys
+        # Where no key was asked for, a peer may call itself what it likes.
+        name = _PLAIN_USER if keys is None else _metadata(frame, "User-Id")
+        if keys is None or name == _PLAIN_USER:
+            return _plain_peer(_metadata(frame, "Peer-Address"))
+        known = keys.by_name.get(name)
+        return Peer(name, None if known is None else known.right)
+
+    def watch(self, sock: zmq.SyncSocket, on_change: Callable[[], None]) -> None:
+        """Hear of a socket's handshakes that fail, before it binds; to be called by its owner.
+
+        Parameters
+        ----------
+        sock : zmq.Socket
+        on_change : callable
+            Wakes the owner, by any thread, when ``generation`` has risen.
+        """
+        if self._wakeup is None:
+            return
+        # libzmq's own threads wait while a monitor has no reader: it is connected at once.
+        monitor = sock.get_monitor_socket(_EVENTS)
+        with self._lock:
+            self._unread_monitors.append(monitor)
+            self._on_change.append(on_change)
+        self._wakeup.set()
+
+    def times_closed(self, endpoint: str) -> int:
+        """How often an endpoint of a watched socket, as it was bound, has been closed."""
+        with self._lock:
+            return self._closed[endpoint]
+
+    def wait_closed(self, endpoint: str, times: int) -> None:
+        """Wait until an endpoint was closed so often: libzmq does it in a thread of its own.
+
+        Raises
+        ------
+        InternalError
+            If that takes more than a second.
+        """
+        with self._lock:
+            if not self._lock.wait_for(lambda: self._closed[endpoint] >= times, _CLOSE_LIMIT_S):
+                raise InternalError(f"{endpoint}: not closed within {_CLOSE_LIMIT_S:g} s")
+
+    def reload(self) -> list[str]:
+        """Read the keys again, and cut off whoever may not come in any more; any thread.
+
+        All connections to the endpoints with keys are cut, because libzmq cannot cut a single one;
+        those that may come back do so by themselves, within 0.2 s, and see what they have missed as
+        a hole in ``seq``. If only keys were added, or rights changed, none is.
+
+        Returns
+        -------
+        lines : list of str
+            What has changed, for a person.
+
+        Raises
+        ------
+        ConfigError
+            If a key cannot be read or is wrong; then all is as it was.
+        """
+        old, new = self._keys, _read_keys(self._security)
+        if old is None or new is None:
+            return []
+        gone = [key for key in old.clients if key not in new.clients]
+        revoked = [key for key in (*old.revoked, *gone) if key not in new.clients]
+        self._keys = replace(new, revoked=tuple(revoked[-_KEPT_REVOKED:]))
+        lines = _differences(old, new)
+        if gone or old.server.key != new.server.key:
+            with self._lock:
+                self.generation += 1
+                waiting = list(self._on_change)
+            for wake in waiting:
+                wake()
+        if self._events is not None:
+            for line in lines:
+                self._events.add("security.keys", line)
+        return lines
+
+    # All below runs in the access thread.
+
+    def _run(self, zap: zmq.SyncSocket, wakeup: Wakeup) -> None:
+        with ExitStack() as cleanup:
+            cleanup.callback(zap.close)
+            try:
+                self._serve(zap, wakeup, cleanup)
+            except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
+                self.failure = error
+
+    def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
+        poller = zmq.Poller()
+        poller.register(zap, zmq.POLLIN)
+        poller.register(wakeup.fileno(), zmq.POLLIN)
+        while not self._stopping.is_set():
+            ready = dict(poller.poll(self._wait_ms()))
+            wakeup.clear()
+            self._take_monitors(poller, cleanup)
+            if ready.pop(zap, 0):
+                self._answer(zap)
+            for monitor in ready:
+                if isinstance(monitor, zmq.Socket):
+                    self._hear(monitor, poller)
+            self.refusals.tell()
+
+    def _wait_ms(self) -> int | None:
+        due_s = self.refusals.due_s
+        return None if due_s is None else max(0, math.ceil((due_s - time.monotonic()) * 1e3))
+
+    def _take_monitors(self, poller: zmq.Poller, cleanup: ExitStack) -> None:
+        with self._lock:
+            monitors, self._unread_monitors = self._unread_monitors, []
+        for monitor in monitors:
+            cleanup.callback(monitor.close)
+            poller.register(monitor, zmq.POLLIN)
+
+    def _answer(self, zap: zmq.SyncSocket) -> None:
+        """Answer one question of libzmq's, RFC 27: may this key come in, and what is it called."""
+        parts = zap.recv_multipart()
+        _, request, domain, address, _, mechanism, *credentials = parts
+        user = self._admitted(domain, mechanism, credentials, address.decode("ascii", "replace"))
+        status, text = (b"400", b"") if user is None else (b"200", b"")
+        zap.send_multipart([_ZAP_VERSION, request, status, text, (user or "").encode(), b""])
+
+    def _admitted(
+        self, domain: bytes, mechanism: bytes, credentials: list[bytes], address: str
+    ) -> str | None:
+        """Return the name of whoever may come in, None of who may not."""
+        if (domain, mechanism) == (_PLAIN_DOMAIN, b"NULL"):
+            return _PLAIN_USER
+        keys = self._keys
+        if keys is None or (domain, mechanism) != (_CURVE_DOMAIN, b"CURVE"):
+            self.refusals.add("other", address)
+            return None
+        key = z85.encode(credentials[0])
+        known = keys.clients.get(key)
+        if known is None:
+            kind: Kind = "revoked_key" if key in keys.revoked else "unknown_key"
+            self.refusals.add(kind, f"{key.decode()} from {address}")
+            return None
+        return known.name
+
+    def _hear(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> None:
+        """Read what a monitor says: of handshakes that failed before ZAP, of endpoints closed."""
+        message = recv_monitor_message(monitor)
+        event, value = message["event"], message["value"]
+        if event == zmq.Event.MONITOR_STOPPED:
+            poller.unregister(monitor)
+        elif event == zmq.Event.CLOSED:
+            with self._lock:
+                self._closed[message["endpoint"].decode("utf-8", "surrogateescape")] += 1
+                self._lock.notify_all()
+        elif event == zmq.Event.HANDSHAKE_FAILED_PROTOCOL:
+            self.refusals.add(_FAULTS.get(value, "other"))
+        else:
+            self.refusals.add("other")
+
+
+def _metadata(frame: zmq.Frame, name: str) -> str:
+    try:
+        return str(frame.get(name))
+    except zmq.ZMQError:  # it has none of that name
+        return ""
+
+
+def _plain_peer(address: str) -> Peer:
+    match = _IPC_ADDRESS.fullmatch(address)
+    if match:
+        return Peer(f"uid {match[1]}", "control")
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return Peer(address, None)
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return Peer(address, "control" if (mapped or ip).is_loopback else "read")
+
+
+def _read_keys(security: SecurityConfig) -> _Keys | None:
+    if not (security.server_key or security.client_keys):
+        if security.require == "always":
+            raise ConfigError(
+                "security.require='always': needs security.server_key and security.client_keys"
+            )
+        return None
+    for name in ("server_key", "client_keys"):
+        if not getattr(security, name):
+            raise ConfigError(f"security.{name}='': must be given with the other of the two")
+    clients = read_folder(Path(security.client_keys))
+    return _Keys(
+        read_secret(Path(security.server_key)),
+        {key.key: key for key in clients},
+        {key.name: key for key in clients},
+    )
+
+
+def _differences(old: _Keys, new: _Keys) -> list[str]:
+    lines = []
+    if old.server.key != new.server.key:
+        lines.append(f"the server's key is now {new.server.key.decode()}")
+    for key, client in old.clients.items():
+        if key not in new.clients:
+            lines.append(f"key {client.name}: revoked")
+    for key, client in new.clients.items():
+        before = old.clients.get(key)
+        if before is None:
+            lines.append(f"key {client.name}: new, may {client.right}")
+        elif (before.name, before.right) != (client.name, client.right):
+            lines.append(f"key {before.name}: now {client.name}, may {client.right}")
+    return lines
