@@ -299,7 +299,8 @@ class SpectrumBatch:
     gap_samples : int
         Samples missing between the frame before and the first of these; 0 if none.
     discontinuity : bool
-        True if the first frame does not follow on the one before.
+        True if the first frame does not follow on the one before, or on the rows skipped: samples
+        are missing, or an average was broken off.
     skipped_rows : int
         Rows directly before the first of these that nobody wanted, so that they were not computed.
     """

@@ -26,6 +26,9 @@ class FrameStream:
     gap frames and averages start anew, and the next batch of each spec carries the gap's size.
     Samples are copied once, to the end of a window in which all frames are read in place.
 
+    Specs that nobody wants can be left out for a while, see ``want``: then only the samples that
+    the next frame needs are kept.
+
     If the engine fails and has a fallback, that goes on: the samples of all frames that were not
     delivered are still there. An average under way begins anew with the first of these frames,
     and the next batch is marked as not following on the one before.
@@ -54,10 +57,13 @@ class FrameStream:
         As given.
     engine : Engine
         What computes now.
+    tracks : list of Track
+        One a spec, in their order.
     gaps, gap_samples : int
         Interruptions, and the samples missing in them.
     cut_frames : int
-        Frames of averages that a gap or a failure cut off before they made a row.
+        Frames of averages that were cut off before they made a row: by a gap, a failure, a reset,
+        or because nobody wanted the row any more.
     engine_failures : int
         How often an engine failed and another went on.
 
@@ -96,7 +102,7 @@ class FrameStream:
         self._offset: int | None = None
         self._clock: Block | None = None
         self._window: SampleWindow
-        self._tracks: list[Track] = []
+        self.tracks: list[Track] = []
         try:
             self._open(batch_frames)
         except DeviceError as error:
@@ -109,7 +115,7 @@ class FrameStream:
         sized = [(s, batch_frames or _batch_frames(s, layout, engine)) for s in self.specs]
         reach = max(_reach(spec, count, layout) for spec, count in sized)
         self._window = engine.window(layout, 2 * reach)
-        self._tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
+        self.tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
 
     @property
     def layout(self) -> Layout:
@@ -129,10 +135,7 @@ class FrameStream:
     @property
     def gap_pending(self) -> int | None:
         """Samples of gaps that no batch of the first spec has reported yet; None without a gap."""
-        track = self._tracks[0]
-        gaps = [track.unreported, track.gap, *(batch.gap for batch in track.in_flight)]
-        known = [gap for gap in gaps if gap is not None]
-        return sum(known) if known else None
+        return self.tracks[0].gap_pending
 
     def remainder(self) -> list[tuple[int, int]]:
         """Say what no row has yet, of each spec.
@@ -143,15 +146,50 @@ class FrameStream:
             Samples from the first of the next frame on, and frames of an unfinished average.
         """
         end = self._window.end
-        return [(max(0, end - track.next), track.done) for track in self._tracks]
+        return [(max(0, end - track.next), track.done) for track in self.tracks]
 
     def take_over(self, earlier: "FrameStream") -> None:
-        """Carry on the counters of the stream before, and a gap that it has not reported yet."""
+        """Carry on the counters of the stream before, and what it has not reported yet.
+
+        That is for each spec of the same product; to others the gap of the first one is reported.
+        """
         self.gaps, self.gap_samples = earlier.gaps, earlier.gap_samples
         self.cut_frames += earlier.cut_frames
         self.engine_failures += earlier.engine_failures
-        for track in self._tracks:
-            track.unreported = earlier.gap_pending
+        tracks = {track.spec.product: track for track in earlier.tracks}
+        for track in self.tracks:
+            if before := tracks.get(track.spec.product):
+                track.take_over(before)
+            else:
+                track.unreported = earlier.gap_pending
+
+    def want(self, products: frozenset[str] | None) -> list[SpectrumBatch]:
+        """Say which products are to be computed from the next samples on; None: all.
+
+        Of the others frames are passed over: nothing is computed, and the next batch carries in
+        ``skipped_rows`` how many rows that were, and all gaps met meanwhile. A row that is wanted
+        only after its first frame is passed over as a whole, so that rows are the same as without
+        any of this, but for exponential averages, which begin anew.
+
+        Returns what was complete before, of all products, in order; raises as ``flush``.
+        """
+        out = self.flush()
+        for track in self.tracks:
+            is_wanted = products is None or track.spec.product in products
+            if is_wanted != track.is_wanted:
+                self.cut_frames += track.want(is_wanted=is_wanted)
+        return out
+
+    def reset(self, product: str = "") -> list[SpectrumBatch]:
+        """Begin averages and holds anew with the next frame, of one product or of all.
+
+        Returns what was complete before, in order; raises as ``flush``.
+        """
+        out = self.flush()
+        for track in self.tracks:
+            if product in ("", track.spec.product):
+                self.cut_frames += track.reset()
+        return out
 
     def push(self, block: Block) -> list[SpectrumBatch]:
         """Take samples in; return what they complete, or what has waited long enough, in order.
@@ -200,7 +238,8 @@ class FrameStream:
     def _lose(self, lost_samples: int, out: list[SpectrumBatch]) -> None:
         self.gaps += 1
         self.gap_samples += lost_samples
-        for track in self._tracks:
+        for track in self.tracks:
+            track.pass_over()
             if n_frames := track.n_complete():
                 self._submit(track, n_frames, out)
             self.cut_frames += track.interrupt(lost_samples)
@@ -222,13 +261,13 @@ class FrameStream:
         if skipped:
             assert self._offset is not None
             self._offset += skipped
-            for track in self._tracks:
+            for track in self.tracks:
                 track.next -= skipped
         return skipped
 
     @property
     def _needs(self) -> int:
-        return min(track.needs for track in self._tracks)
+        return min(track.needs for track in self.tracks)
 
     def _room(self, out: list[SpectrumBatch]) -> int:
         """Make room, and return how many samples may be appended.
@@ -241,15 +280,15 @@ class FrameStream:
         half = window.capacity // 2
         if window.fill == window.capacity:
             while window.end - self._needs > half:
-                self._deliver(min(self._tracks, key=lambda track: track.needs), out)
-            window.move(min(window.end, *(track.next for track in self._tracks)))
+                self._deliver(min(self.tracks, key=lambda track: track.needs), out)
+            window.move(min(window.end, *(track.next for track in self.tracks)))
         if window.fill == half:
             self._settle()
         return (half if window.fill < half else window.capacity) - window.fill
 
     def _settle(self) -> None:
         try:
-            for track in self._tracks:
+            for track in self.tracks:
                 track.settle()
         except DeviceError as error:
             self._fall_back(error)
@@ -258,10 +297,11 @@ class FrameStream:
 
     def _advance(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
         """Submit full batches and frames that have waited so long; deliver those."""
-        for track in self._tracks:
+        for track in self.tracks:
+            track.pass_over()
             for n_frames in _batches(track, wait_samples):
                 self._submit(track, n_frames, out)
-        for track in self._tracks:
+        for track in self.tracks:
             while track.in_flight and track.waited(track.in_flight[0].first) >= wait_samples:
                 self._deliver(track, out)
 
@@ -288,7 +328,7 @@ class FrameStream:
         """Have what is in flight computed anew by the engine's fallback, and all that follows."""
         self.engine = stand_in(self.engine, error)
         self.engine_failures += 1
-        for track in self._tracks:
+        for track in self.tracks:
             self.cut_frames += track.replay(self.engine)
 
 

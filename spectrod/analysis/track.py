@@ -28,6 +28,8 @@ class Submitted:
         The newest block: says when a sample was taken.
     gap : int, optional
         Samples missing directly before; None if nothing is.
+    skipped_rows : int
+        Rows directly before that nobody wanted.
     restart : bool
         Whether averages begin anew.
     moves, done, primed, engine, rows
@@ -43,6 +45,7 @@ class Submitted:
     n_frames: int
     clock: Block
     gap: int | None
+    skipped_rows: int
     restart: bool
     rows: Rows
     moves: int = 0
@@ -58,6 +61,9 @@ _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
 
 class Track:
     """The frames of one spec in a window: those to come, and up to two batches being computed.
+
+    While nobody wants them, frames are passed over: those of a row that nobody wanted from its
+    first frame on are not computed, and rows stay where they would be without that.
 
     Parameters
     ----------
@@ -78,6 +84,10 @@ class Track:
         Position of the first frame that was not submitted yet.
     gap, unreported : int, optional
         Samples missing before that frame, and before the first of the rows delivered next.
+    skipped_rows, unreported_skipped_rows : int
+        The same of rows that were passed over.
+    is_wanted : bool
+        Whether frames are to be computed; changed by ``want``.
     in_flight : deque of Submitted
         Not collected, the oldest first.
     """
@@ -90,7 +100,11 @@ class Track:
         self.next = 0
         self.gap: int | None = None
         self.unreported: int | None = None
+        self.skipped_rows = 0
+        self.is_wanted = True
         self.in_flight: deque[Submitted] = deque()
+        self.unreported_skipped_rows = 0
+        self._passed = 0  # frames of a row that is not computed
         self._window = window
         self._restart = False
         self._use(engine)
@@ -105,6 +119,59 @@ class Track:
         """Frames of the unfinished average."""
         return self._plan.count.done
 
+    @property
+    def gap_pending(self) -> int | None:
+        """Samples of gaps that no batch has reported yet; None without a gap."""
+        gaps = [self.unreported, self.gap, *(batch.gap for batch in self.in_flight)]
+        known = [gap for gap in gaps if gap is not None]
+        return sum(known) if known else None
+
+    @property
+    def skipped_pending(self) -> int:
+        """Rows passed over that no batch has reported yet."""
+        in_flight = sum(batch.skipped_rows for batch in self.in_flight)
+        return self.unreported_skipped_rows + in_flight + self.skipped_rows
+
+    def want(self, *, is_wanted: bool) -> int:
+        """Begin or cease to compute frames; all complete ones are submitted or passed over.
+
+        Returns how many frames of an average were computed for nothing.
+        """
+        self.is_wanted = is_wanted
+        if is_wanted:
+            return 0
+        cut_frames = self._cut()
+        self._passed = (self._passed + cut_frames) % self._plan.count.frames
+        return cut_frames
+
+    def pass_over(self) -> None:
+        """Leave out complete frames that nobody wants, and the rest of a row begun like that."""
+        n_frames = self.n_complete()
+        per_row = self._plan.count.frames
+        if self.is_wanted:
+            n_frames = min(n_frames, -self._passed % per_row)
+        if n_frames:
+            n_rows, self._passed = divmod(self._passed + n_frames, per_row)
+            self.skipped_rows += n_rows
+            self.next += n_frames * self.spec.hop
+            # An exponential average goes on from row to row.
+            self._restart = True
+
+    def reset(self) -> int:
+        """Begin averages anew with the next frame; return how many frames that cuts off.
+
+        The next batch says that it does not follow on, if an average was under way.
+        """
+        if self._plan.count.primed or self._passed:
+            self.gap = self.gap or 0
+        self._passed = 0
+        return self._cut()
+
+    def take_over(self, earlier: "Track") -> None:
+        """Carry on what another track has not reported: a gap, rows that were passed over."""
+        self.unreported = earlier.gap_pending
+        self.unreported_skipped_rows = earlier.skipped_pending
+
     def n_complete(self) -> int:
         """Frames whose samples are all there, not submitted yet."""
         return max(0, (self._window.end - self.next - self.spec.win_length) // self.spec.hop + 1)
@@ -115,11 +182,17 @@ class Track:
 
     def interrupt(self, lost_samples: int) -> int:
         """Go on with what follows a gap; return how many frames of an average it cuts off."""
+        cut_frames = self._cut()
+        self._passed = 0
+        self.next = self._window.end
+        self.gap = (self.gap or 0) + lost_samples
+        return cut_frames
+
+    def _cut(self) -> int:
+        """Drop an unfinished average; return how many frames it has."""
         cut_frames = self._plan.count.done
         self._plan.restart()
         self._restart = True
-        self.next = self._window.end
-        self.gap = (self.gap or 0) + lost_samples
         return cut_frames
 
     def submit(self, n_frames: int, index: int, clock: Block) -> None:
@@ -129,10 +202,18 @@ class Track:
         """
         place = self._window.place(self.next)
         batch = Submitted(
-            self.next, place, index, n_frames, clock, self.gap, self._restart, _NO_ROWS
+            self.next,
+            place,
+            index,
+            n_frames,
+            clock,
+            self.gap,
+            self.skipped_rows,
+            self._restart,
+            _NO_ROWS,
         )
         self.next += n_frames * self.spec.hop
-        self.gap, self._restart = None, False
+        self.gap, self.skipped_rows, self._restart = None, 0, False
         self.in_flight.append(batch)
         self._launch(batch)
 
@@ -152,9 +233,11 @@ class Track:
         batch = self.in_flight.popleft()
         if batch.gap is not None:
             self.unreported = (self.unreported or 0) + batch.gap
+        self.unreported_skipped_rows += batch.skipped_rows
         if len(values) == 0:
             return None
         gap, self.unreported = self.unreported, None
+        skipped_rows, self.unreported_skipped_rows = self.unreported_skipped_rows, 0
         row_samples = self.spec.hop * self.spec.averaging_frames
         begin = batch.index - batch.done * self.spec.hop
         index = begin + row_samples * np.arange(len(values), dtype=np.int64)
@@ -170,6 +253,7 @@ class Track:
             batch.engine,
             gap_samples=gap or 0,
             discontinuity=gap is not None,
+            skipped_rows=skipped_rows,
         )
 
     def replay(self, engine: Engine) -> int:

@@ -121,6 +121,44 @@ def test_a_gap_survives_a_change_of_the_analysis():
     assert (after.gaps, after.gap_samples) == (1, 10)
 
 
+def test_rows_passed_over_survive_a_change_of_the_analysis():
+    """They are counted in the next batch of that product; what complete frames there were comes."""
+    frames, after = stream(), stream(hop=100)
+    frames.push(block(0, 128))
+    assert frames.want(frozenset()) == []
+    assert frames.push(block(128, 128 + 3 * 37)) == []
+    after.take_over(frames)
+    assert after.push(block(300, 500))[0].skipped_rows == 3
+
+
+def test_what_was_complete_when_demand_ended_still_comes():
+    """Frames that wait for a batch to fill were wanted."""
+    frames = stream(max_latency_s=float("inf"))
+    assert frames.push(block(0, 128 + 2 * 37)) == []
+    assert [batch.n_frames for batch in frames.want(frozenset())] == [3]
+    assert frames.push(block(128 + 2 * 37, 1000)) == []
+
+
+@pytest.mark.parametrize("averaging", ["mean", "max", "exponential"])
+def test_a_reset_begins_averages_anew(averaging):
+    """The next row is of frames after it, and says that it does not follow on the one before."""
+    spec = SpectrumSpec(
+        1e6, 2, win_length=128, hop=128, averaging=averaging, averaging_frames=3, averaging_s=0.01
+    )
+    frames = FrameStream(spec, NumpyEngine())
+    assert [b.n_frames for b in frames.push(block(0, 128 * 5))] == [1]
+    frames.reset("another")
+    assert frames.cut_frames == 0
+    frames.reset(spec.product)
+    assert frames.cut_frames == 2
+    (batch,) = frames.push(block(128 * 5, 128 * 8))
+    (alone,) = FrameStream(spec, NumpyEngine()).push(block(128 * 5, 128 * 8))
+    np.testing.assert_array_equal(batch.values, alone.values)
+    assert (batch.sample_index[0], batch.discontinuity, batch.gap_samples) == (128 * 5, True, 0)
+    frames.reset()
+    assert frames.cut_frames == 2
+
+
 def test_gaps_in_a_row_add_up():
     """Losses with no frame between them are reported together."""
     frames = stream()
