@@ -18,9 +18,9 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.config import SecurityConfig
 from spectrod.errors import ConfigError, InternalError
 from spectrod.events import EventLog
+from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
@@ -78,7 +78,7 @@ class Access:
     """ZeroMQ's context, and who may connect to its sockets.
 
     Without keys in the configuration everybody may who reaches an endpoint, and no thread runs.
-    With them, an endpoint that other machines can reach, or each (``require = "always"``), takes
+    With them, a TCP endpoint that other machines can reach, or each (``require = "always"``), takes
     connections of known keys only; the others learn nothing. Should the thread fail, nobody new
     is let in.
 
@@ -99,6 +99,8 @@ class Access:
         Rises when connections that live must be proven anew; see ``Listeners``.
     failure : Exception or None
         What ended the thread, if it was not ``close``.
+    at_end : ExitStack
+        Closed by ``close`` once the context has ended: the ``cleanup`` of every bind.
 
     Raises
     ------
@@ -121,6 +123,7 @@ class Access:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.context: zmq.Context[zmq.SyncSocket] = zmq.Context()
+        self.at_end = ExitStack()
         self.refusals = Refusals(events)
         self.generation = 0
         self.failure: Exception | None = None
@@ -132,8 +135,8 @@ class Access:
 
     def is_curve(self, endpoint: Endpoint) -> bool:
         """Whether an endpoint takes connections of known keys only."""
-        must = self._security.require == "always" or not endpoint.is_local
-        return self.has_keys and must
+        is_strict = self._security.require == "always" or not endpoint.is_local
+        return self.has_keys and endpoint.transport == "tcp" and is_strict
 
     def start(self) -> None:
         """Start the thread that lets connections in; needed, and done, only if there are keys."""
@@ -160,6 +163,7 @@ class Access:
             self._thread = None
             self._wakeup.close()
         self.context.term()
+        self.at_end.close()
 
     def prepare(self, sock: zmq.SyncSocket, endpoint: Endpoint) -> None:
         """Set what the next bind needs.

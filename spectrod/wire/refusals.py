@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from spectrod.events import EventLog
 
 Kind = Literal["no_key", "wrong_server_key", "unknown_key", "revoked_key", "other"]
-"""``other``: no ZeroMQ, or a handshake that the peer broke off; one without a key may do so, once it
+"""``other``: no ZeroMQ, or a handshake that its peer broke off; one without a key may, once it
 sees that one is needed."""
 
 PERIOD_S = 60.0
