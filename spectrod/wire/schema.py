@@ -317,7 +317,8 @@ def _decode_topic(part: bytes) -> str:
 def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) -> _H:
     try:
         return decoder.decode(part)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # RecursionError: msgspec's, where a field that nobody knows is nested without end.
         excerpt = part[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
         raise WireError(f"{name}: header={excerpt!r}: {error}") from error
 

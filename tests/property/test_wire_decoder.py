@@ -1,0 +1,92 @@
+"""What a decoder makes of messages and requests that are almost right.
+
+`benchmarks/fuzz_decoder.py` searches further, guided by coverage.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spectrod.errors import WireError
+from spectrod.wire.requests import METHODS, Reply, read_request
+from spectrod.wire.schema import decode, encode
+
+DATA = Path(__file__).parents[1] / "data"
+GOLDEN = [
+    golden
+    for path in sorted(DATA.glob("golden_v1*.json"))
+    for golden in json.loads(path.read_text())
+]
+FIELDS = sorted({field for golden in GOLDEN for field in json.loads(golden["header"])})
+
+odd_numbers = st.sampled_from([0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**400, 1e308])
+odd_texts = st.sampled_from(["", "<f8", "|O", ">f4", "\0", "\N{GRINNING FACE}", "a" * 1000])
+values = st.recursive(
+    st.none() | st.booleans() | odd_numbers | st.integers() | st.floats() | odd_texts | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def almost_messages(draw):
+    """Draw a golden message with some fields of its header changed, and perhaps its payload."""
+    golden = draw(st.sampled_from(GOLDEN))
+    header = json.loads(golden["header"])
+    for field in draw(st.lists(st.sampled_from(FIELDS), max_size=3)):
+        if draw(st.booleans()):
+            header.pop(field, None)
+        else:
+            header[field] = draw(values)
+    payload = bytes.fromhex(golden["payload_hex"] or "")
+    payload = payload[: draw(st.sampled_from([len(payload), len(payload) // 2, 0]))]
+    text = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return [golden["topic"].encode(), text, payload][: draw(st.integers(2, 3))]
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(almost_messages())
+def test_an_almost_right_message_is_refused_or_kept_to_the_last_bit(parts):
+    """What is read is written to bytes that are read as the same again."""
+    with contextlib.suppress(WireError):
+        message = decode(parts)
+        assert encode(decode(encode(message))) == encode(message)
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden["topic"])
+@pytest.mark.parametrize("nest", [b"[", b'{"a":'], ids=["arrays", "objects"])
+def test_nesting_without_end_is_refused(golden, nest):
+    """In the place of a header, and in a field that nobody knows."""
+    name, head = golden["topic"].encode(), golden["header"].encode()
+    for header in (nest * 100_000, head[:-1] + b',"later":' + nest * 100_000):
+        with pytest.raises(WireError, match=r"header="):
+            decode([name, header, b""])
+
+
+@st.composite
+def almost_requests(draw):
+    """Draw a request of some method with parameters that are some other's, or nobody's."""
+    fields = {name for method in METHODS.values() for name in method.params.__struct_fields__}
+    params = draw(st.dictionaries(st.sampled_from(sorted(fields)) | st.text(), values, max_size=3))
+    request = {"v": 1, "id": 1, "method": draw(st.sampled_from(sorted(METHODS))), "params": params}
+    for field in draw(st.lists(st.sampled_from(sorted(request)), max_size=2)):
+        request[field] = draw(values)
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(almost_requests() | st.binary(max_size=200))
+def test_a_request_is_read_or_answered(data):
+    """Whatever comes, what the daemon says of it can be sent."""
+    match read_request(data):
+        case Reply() as reply:
+            assert json.loads(msgspec.json.encode(reply))["ok"] is False
+        case request, params:
+            assert isinstance(params, METHODS[request.method].params)
