@@ -4,12 +4,12 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.errors import InputError, InternalError, SpectrodError, UnavailableError
+from spectrod.errors import ConfigError, InputError, InternalError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import Source
 from spectrod.stats import CaptureStats, State, Stats
@@ -24,6 +24,7 @@ _RING_MIN_SAMPLES = 1 << 17
 _READ_SAMPLES = 1 << 16
 # Of many channels a backlog would else be read in one piece that takes longer than it was behind.
 _READ_BYTES = 1 << 22
+_RESETS_MAX = 64
 
 
 class Sink(Protocol):
@@ -48,22 +49,35 @@ class Checks(Protocol):
         """Take (channels, n) samples [FS]; return lines for the log: what begins, what ends."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Attached:
+    """A sink that takes one product for a while."""
+
+    sink: Sink
+    product: str
+    on_failure: Callable[[SpectrodError], None]
+
+
 class Pipeline:
     """A source, its ring, its analysis and what becomes of the spectra.
 
     Constructing opens nothing; ``start`` starts every part, ``stop`` stops them in reverse order.
     The source has a thread or a process of its own, the analysis a thread.
 
+    All products are computed unless ``demand`` says otherwise. Then a product is computed until its
+    first row is out, which proves the engine, and from there on while it is in demand or a sink is
+    attached to it.
+
     Parameters
     ----------
     source : Source
         Opened, not started.
-    spec : SpectrumSpec
-        What to compute; rate and channels are the source's.
+    specs : SpectrumSpec or sequence of them
+        What to compute, each of a product of its own; rate and channels are the source's.
     engine : Engine
         What computes; the pipeline's from here on, closed by ``stop``.
     sinks : sequence of Sink
-        Called for each batch, in order, by the analysis thread.
+        Called for each batch of each product, in order, by the analysis thread.
     progress : Wakeup, optional
         Set when the pipeline has finished or failed.
     max_samples : int, optional
@@ -79,7 +93,7 @@ class Pipeline:
     def __init__(  # noqa: PLR0913 - it is the place where everything meets
         self,
         source: Source,
-        spec: SpectrumSpec,
+        specs: SpectrumSpec | Sequence[SpectrumSpec],
         engine: Engine,
         *,
         sinks: Sequence[Sink] = (),
@@ -91,6 +105,8 @@ class Pipeline:
     ) -> None:
         self.source, self.engine = source, engine
         self._sinks = tuple(sinks)
+        self._attached: tuple[_Attached, ...] = ()
+        self._handing_on = threading.Lock()
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self._max_samples = max_samples
         self._checks = checks
@@ -101,12 +117,18 @@ class Pipeline:
         self._stopping = False
         self._done = False
         self.progress = progress or Wakeup()
-        capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
-        self.ring = SampleRing(spec.fs, spec.channels, capacity)
-        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * spec.channels))
-        self._stream = self.prepare(spec)
+        self._stream = self.prepare(specs)
+        fs, channels = self.spec.fs, self.spec.channels
+        capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * fs))
+        self.ring = SampleRing(fs, channels, capacity)
+        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * channels))
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
+        self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
+        self._demand: frozenset[str] | None = None
+        self._is_paused = False
+        self._demand_has_changed = False
+        self._proven: frozenset[str] = frozenset()
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
 
     def start(self) -> None:
@@ -134,7 +156,69 @@ class Pipeline:
         """End the source; what it has delivered is still analysed, then ``finished`` is true."""
         self.source.stop()
 
-    def reconfigure(self, spec: SpectrumSpec) -> None:
+    def demand(self, products: frozenset[str] | None) -> None:
+        """Say which products somebody wants, from the next block on; None: all. Any thread."""
+        self._demand = products
+        self._change_demand()
+
+    def pause(self) -> None:
+        """Compute nothing of any product, whoever wants it, from the next block on. Any thread."""
+        self._is_paused = True
+        self._change_demand()
+
+    def resume(self) -> None:
+        """End a pause; any thread."""
+        self._is_paused = False
+        self._change_demand()
+
+    def _change_demand(self) -> None:
+        self._demand_has_changed = True
+
+    def reset(self, product: str = "") -> None:
+        """Begin averages and holds anew, of a product or of all, from the next block on.
+
+        Any thread. Of more than 64 between two blocks the oldest are forgotten.
+        """
+        self._resets.append(product)
+
+    def attach(
+        self,
+        sink: Sink,
+        product: str,
+        on_failure: Callable[[SpectrodError], None] = lambda _: None,
+    ) -> None:
+        """Give a sink all batches of a product from the next block on, until ``detach``.
+
+        Any thread. The sink takes part in the demand.
+
+        Parameters
+        ----------
+        sink : Sink
+            Must take it that the product's spec changes.
+        product : str
+            That there is.
+        on_failure : callable
+            Called by the analysis thread with what the sink raised; it is detached then.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such product.
+        """
+        known = [spec.product for spec in self.specs]
+        if product not in known:
+            raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
+        with self._handing_on:
+            self._attached = (*self._attached, _Attached(sink, product, on_failure))
+        self._change_demand()
+
+    def detach(self, sink: Sink) -> None:
+        """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
+        with self._handing_on:
+            self._attached = tuple(one for one in self._attached if one.sink is not sink)
+        self._change_demand()
+
+    def reconfigure(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> None:
         """Change the analysis of a running pipeline, from the next block on.
 
         Raises
@@ -142,15 +226,15 @@ class Pipeline:
         ConfigError, UnavailableError
             If the engine cannot do it, or there is no memory for it; the old analysis goes on.
         """
-        self.change_to(self.prepare(spec))
+        self.change_to(self.prepare(specs))
 
-    def prepare(self, spec: SpectrumSpec) -> FrameStream:
+    def prepare(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> FrameStream:
         """Make an analysis that ``change_to`` will take; raises as ``reconfigure``."""
         # Frames wait for a batch to fill only while more samples are there to be read.
         try:
-            return FrameStream(spec, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
+            return FrameStream(specs, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
         except MemoryError as error:
-            raise _no_memory(spec, error) from error
+            raise _no_memory(specs, error) from error
 
     def change_to(self, stream: FrameStream) -> None:
         """Go on with an analysis that was prepared, from the next block on."""
@@ -158,8 +242,13 @@ class Pipeline:
 
     @property
     def spec(self) -> SpectrumSpec:
-        """What is being computed."""
+        """The first of what is being computed."""
         return self._stream.spec
+
+    @property
+    def specs(self) -> tuple[SpectrumSpec, ...]:
+        """What can be computed."""
+        return self._stream.specs
 
     @property
     def finished(self) -> bool:
@@ -174,6 +263,7 @@ class Pipeline:
     def stats(self) -> Stats:
         """Take a snapshot of the counters; any thread may call it."""
         capture, checks = self.source.capture(), self._checks
+        computed = self._stream.wanted
         return Stats(
             state=self._state_with(capture),
             source=self.source.description,
@@ -181,6 +271,7 @@ class Pipeline:
             fs=self.source.fs,
             channels=self.source.channels,
             samples=self.ring.written,
+            analysed=self.ring.taken,
             frames=self._frames,
             messages=0,
             overflows=self.ring.overflows,
@@ -194,6 +285,9 @@ class Pipeline:
             checks=checks.active if checks else (),
             clipped_samples=checks.clipped_samples if checks else 0,
             name=self.source.name,
+            products=tuple(spec.product for spec in self.specs),
+            computed=computed,
+            row_samples=_row_samples(self._stream, computed),
         )
 
     def _state_with(self, capture: CaptureStats) -> State:
@@ -201,6 +295,8 @@ class Pipeline:
             return self._state
         if capture.waiting_for:
             return "waiting"
+        if self._is_paused:
+            return "paused"
         return "running" if self._frames else "starting"
 
     # ---- the analysis thread
@@ -214,7 +310,7 @@ class Pipeline:
         except SpectrodError as error:
             self.failure = error
         except MemoryError as error:
-            self.failure = _no_memory(self.spec, error)
+            self.failure = _no_memory(self.specs, error)
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must reach the main thread, not be lost here.
             _log.exception("analysis failed")
@@ -243,7 +339,7 @@ class Pipeline:
                 if block is None:
                     break
                 n_left -= block.lost_samples + block.n_samples
-            self._take_new_stream()
+            self._take_changes()
             self._check(block)
             self._hand_on(self._stream.push(block))
         self._hand_on(self._stream.flush())
@@ -253,18 +349,63 @@ class Pipeline:
             for line in self._checks.look(block.samples):
                 _log.warning("%s: %s", self.source.name, line)
 
-    def _take_new_stream(self) -> None:
+    def _take_changes(self) -> None:
+        """Do what other threads have asked for."""
         if self._next_stream:
-            self._hand_on(self._stream.flush())
-            stream = self._next_stream.pop()
-            stream.take_over(self._stream)
-            self._stream = stream
+            self._take_new_stream()
+        while self._resets:
+            self._hand_on(self._stream.reset(self._resets.popleft()))
+        if self._demand_has_changed:
+            self._demand_has_changed = False  # before it is read, or a change would be slept over
+            self._hand_on(self._stream.want(self._wanted()))
+
+    def _take_new_stream(self) -> None:
+        self._hand_on(self._stream.flush())
+        stream = self._next_stream.pop()
+        stream.take_over(self._stream)
+        self._stream = stream
+        self._proven = frozenset()
+        self._demand_has_changed = True
+
+    def _wanted(self) -> frozenset[str] | None:
+        """Work out what is to be computed; None: all."""
+        if self._is_paused:
+            return frozenset()
+        if self._demand is None:
+            return None
+        attached = {one.product for one in self._attached}
+        unproven = {spec.product for spec in self.specs} - self._proven
+        return self._demand | attached | unproven
 
     def _hand_on(self, batches: list[SpectrumBatch]) -> None:
         for batch in batches:
             self._frames += batch.n_frames
             for sink in self._sinks:
                 sink.submit(batch)
+            if self._attached:
+                self._hand_to_attached(batch)
+            if batch.spec.product not in self._proven:
+                self._proven |= {batch.spec.product}
+                self._demand_has_changed = True
+
+    def _hand_to_attached(self, batch: SpectrumBatch) -> None:
+        failed = []
+        with self._handing_on:
+            for one in self._attached:
+                if one.product == batch.spec.product:
+                    try:
+                        one.sink.submit(batch)
+                    except SpectrodError as error:
+                        failed.append((one, error))
+        for one, failure in failed:
+            self.detach(one.sink)
+            one.on_failure(failure)
+
+
+def _row_samples(stream: FrameStream, products: Sequence[str]) -> int:
+    """Count the samples from one row to the next, of the product with the most rows; 0 of none."""
+    specs = [spec for spec in stream.specs if spec.product in products]
+    return min((spec.hop * spec.averaging_frames for spec in specs), default=0)
 
 
 def _up_to(n: int, block: Block) -> Block | None:
@@ -273,7 +414,11 @@ def _up_to(n: int, block: Block) -> Block | None:
     return replace(block, samples=block.samples[:, :n_within]) if n_within > 0 else None
 
 
-def _no_memory(spec: SpectrumSpec, error: MemoryError) -> UnavailableError:
+def _no_memory(
+    specs: SpectrumSpec | Sequence[SpectrumSpec], error: MemoryError
+) -> UnavailableError:
+    several = (specs,) if isinstance(specs, SpectrumSpec) else specs
+    largest = max(several, key=lambda spec: spec.nfft)
     return UnavailableError(
-        f"channels={spec.channels}, nfft={spec.nfft}: no memory for the analysis: {error}"
+        f"channels={largest.channels}, nfft={largest.nfft}: no memory for the analysis: {error}"
     )

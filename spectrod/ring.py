@@ -160,6 +160,11 @@ class SampleRing:
     # ---- the consumer's side
 
     @property
+    def taken(self) -> int:
+        """Index after the newest sample that was read, lost ones included; any thread may ask."""
+        return self._read
+
+    @property
     def exhausted(self) -> bool:
         """True when the source has ended and everything was read."""
         # NB: _closed first; a last write between the two reads must not be missed.

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["starting", "running", "waiting", "finished", "failed", "stopped"]
-"""``waiting``: the source delivers nothing at the moment and is being sought again."""
+State = Literal["starting", "running", "paused", "waiting", "finished", "failed", "stopped"]
+"""``waiting``: the source delivers nothing at the moment and is being sought again. ``paused``: it
+was asked that nothing be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Stats:
     samples: int
     """Samples a channel that the source has written to the ring, lost ones included."""
     frames: int
-    """Frames analysed."""
+    """Rows computed, of all products: frames, or averages over them."""
     messages: int
     """Spectrum messages handed to ZeroMQ."""
     overflows: int
@@ -78,3 +79,14 @@ class Stats:
     """What topics call the source."""
     heartbeats: int = 0
     """Signs of life handed to ZeroMQ."""
+    analysed: int = 0
+    """Samples a channel that the analysis has taken, lost ones included."""
+    products: tuple[str, ...] = ()
+    """What can be computed, the main one first."""
+    computed: tuple[str, ...] = ()
+    """What of it is computed now: what somebody wants, and what has not given its first row."""
+    row_samples: int = 0
+    """Samples from one row to the next of what is computed, of that with the most rows; 0 if
+    nothing is."""
+    subscribers: int = 0
+    """Subscriptions to spectra of the daemon that live now."""

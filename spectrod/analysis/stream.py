@@ -128,6 +128,11 @@ class FrameStream:
         return self.specs[0]
 
     @property
+    def wanted(self) -> tuple[str, ...]:
+        """Products that are computed."""
+        return tuple(track.spec.product for track in self.tracks if track.is_wanted)
+
+    @property
     def next_index(self) -> int | None:
         """Index of the sample expected next; None before the first."""
         return None if self._offset is None else self._offset + self._window.end

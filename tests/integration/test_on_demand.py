@@ -1,0 +1,229 @@
+"""A pipeline that computes what is wanted: demand, attached sinks, pauses, resets."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.errors import ConfigError, StorageError
+from spectrod.pipeline import Pipeline
+from spectrod.source.base import PulledSource
+from spectrod.types import SpectrumSpec
+
+FS = 48000.0
+HOP = 128
+BLOCK = 480
+MAIN = SpectrumSpec(FS, 1, win_length=256, hop=HOP, product="main")
+MEAN = SpectrumSpec(
+    FS, 1, win_length=255, hop=HOP, averaging="mean", averaging_frames=5, product="mean"
+)
+SPECS = (MAIN, MEAN)
+NOISE = np.random.default_rng(7).uniform(-1, 1, (1, 400 * BLOCK)).astype(np.float32)
+
+
+class Fed(PulledSource):
+    """A source whose blocks the test gives, one by one."""
+
+    def __init__(self):
+        super().__init__("full")
+        self.name, self.description, self.fs, self.channels = "fed", "fed by a test", FS, 1
+
+    def start(self, ring):
+        self._ring = ring
+
+    def blocks(self, n_max):
+        raise NotImplementedError
+
+    def give(self, n_blocks=1):
+        for _ in range(n_blocks):
+            first = self._ring.written
+            self._ring.write(NOISE[:, first : first + BLOCK], first, 0, 0)
+
+    def stop(self):
+        pass
+
+
+class Looked:
+    """Checks that say when the analysis has taken so many samples; all before are analysed."""
+
+    active, clipped_samples = (), 0
+
+    def __init__(self):
+        self.n_samples, self._changed = 0, threading.Condition()
+
+    def look(self, samples):
+        with self._changed:
+            self.n_samples += samples.shape[1]
+            self._changed.notify()
+        return []
+
+    def await_samples(self, n):
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.n_samples >= n, 10.0)
+
+
+class Collect:
+    """A sink that keeps everything; optionally raises."""
+
+    def __init__(self, error=None):
+        self.batches, self._error = [], error
+
+    def submit(self, batch):
+        if self._error:
+            raise self._error
+        self.batches.append(batch)
+
+    def of(self, product):
+        return [batch for batch in self.batches if batch.spec.product == product]
+
+    def rows(self, product):
+        return [int(index) for batch in self.of(product) for index in batch.sample_index]
+
+
+class Running:
+    """A pipeline under test: ``give`` returns when the analysis is through with all blocks."""
+
+    def __init__(self, specs=SPECS):
+        self.source, self.looked, self.sink = Fed(), Looked(), Collect()
+        self.pipeline = Pipeline(
+            self.source, specs, NumpyEngine(), sinks=[self.sink], checks=self.looked
+        )
+
+    def give(self, n_blocks=1):
+        self.source.give(n_blocks)
+        # A block is looked at before it is analysed: the one after it tells that this has happened.
+        self.looked.await_samples(self.pipeline.ring.written)
+        self.source.give()
+        self.looked.await_samples(self.pipeline.ring.written)
+
+    def __enter__(self):
+        self.pipeline.start()
+        return self
+
+    def __exit__(self, *_):
+        self.pipeline.stop()
+
+
+def test_all_is_computed_unless_demand_is_told():
+    """Whoever says nothing of demand gets every row of every product."""
+    with Running() as running:
+        running.give(9)
+    n = 10 * BLOCK
+    assert running.sink.rows("main") == list(range(0, n - 255, HOP))
+    assert running.sink.rows("mean") == list(range(0, n - 254 - 4 * HOP, 5 * HOP))
+    assert running.pipeline.stats().computed == ("main", "mean")
+
+
+def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
+    """The first row proves the engine and says what there is; after it nothing is computed."""
+    with Running() as running:
+        running.pipeline.demand(frozenset())
+        running.give(20)
+        assert running.pipeline.stats().computed == ()
+        assert running.pipeline.stats().row_samples == 0
+        assert running.pipeline.stats().analysed == 21 * BLOCK
+        before = running.sink.rows("main"), running.sink.rows("mean")
+        assert before[0][0] == before[1][0] == 0
+        running.give(20)
+        assert (running.sink.rows("main"), running.sink.rows("mean")) == before
+
+
+@pytest.mark.parametrize("product", ["main", "mean"])
+def test_the_first_row_on_demand_comes_within_two_rows(product):
+    """It begins with the first frame that is complete after demand was told, in its place."""
+    spec = {spec.product: spec for spec in SPECS}[product]
+    row_samples = spec.hop * spec.averaging_frames
+    with Running() as running:
+        running.pipeline.demand(frozenset())
+        running.give(31)
+        before = running.sink.of(product)
+        n_before = sum(batch.n_frames + batch.skipped_rows for batch in before)
+        told_at = running.pipeline.ring.written
+        running.pipeline.demand(frozenset({product}))
+        assert running.pipeline.stats().computed == ()
+        running.give(8)
+        assert running.pipeline.stats().computed == (product,)
+        assert running.pipeline.stats().row_samples == row_samples
+        batch = running.sink.of(product)[len(before)]
+        first = int(batch.sample_index[0])
+        assert first == (n_before + batch.skipped_rows) * row_samples
+        complete = first + (spec.averaging_frames - 1) * HOP + spec.win_length
+        assert told_at < complete <= told_at + 2 * row_samples
+
+
+def test_attached_sinks_are_demand():
+    """They get one product, from the next block on, until they are let go."""
+    kept = Collect()
+    with Running() as running:
+        running.pipeline.demand(frozenset())
+        running.give(20)
+        running.pipeline.attach(kept, "mean")
+        running.give(20)
+        assert running.pipeline.stats().computed == ("mean",)
+        running.pipeline.detach(kept)
+        n_rows = len(kept.rows("mean"))
+        assert n_rows >= 10
+        assert kept.rows("main") == []
+        running.give(20)
+        assert len(kept.rows("mean")) == n_rows
+        assert running.pipeline.stats().computed == ()
+        with pytest.raises(ConfigError, match=r"^product='max': must be one of main, mean$"):
+            running.pipeline.attach(kept, "max")
+
+
+def test_an_attached_sink_that_fails_is_let_go():
+    """Its owner is told; the pipeline goes on."""
+    told = []
+    error = StorageError("disk full")
+    with Running() as running:
+        running.pipeline.attach(Collect(error), "main", told.append)
+        running.give(20)
+        assert told == [error]
+        assert running.pipeline.stats().state == "running"
+        assert len(running.sink.rows("main")) > 1
+
+
+def test_a_pause_stops_all_and_loses_no_count():
+    """Nothing is computed while it lasts, whoever wants it; rows are counted on."""
+    with Running([MAIN]) as running:
+        running.give(10)
+        running.pipeline.pause()
+        running.pipeline.demand(frozenset({"main"}))
+        running.give(10)
+        assert running.pipeline.stats().state == "paused"
+        assert running.pipeline.stats().computed == ()
+        n_before = len(running.sink.rows("main"))
+        running.give(10)
+        assert len(running.sink.rows("main")) == n_before
+        running.pipeline.resume()
+        running.give(10)
+        assert running.pipeline.stats().state == "running"
+    skipped = sum(batch.skipped_rows for batch in running.sink.batches)
+    assert skipped > 20
+    assert len(running.sink.rows("main")) + skipped == MAIN.n_frames(44 * BLOCK)
+
+
+def test_a_reset_begins_averages_anew():
+    """The row after it begins with the first frame not complete by then."""
+    with Running([MEAN]) as running:
+        running.give(9)
+        running.pipeline.reset("mean")
+        running.give(9)
+    starts = [int(b.sample_index[0]) for b in running.sink.batches if b.discontinuity]
+    assert starts == [-(-(10 * BLOCK - 254) // HOP) * HOP]
+
+
+def test_a_change_of_the_analysis_is_proven_anew():
+    """Each product is computed until its first row, then again on demand only."""
+    with Running() as running:
+        running.pipeline.demand(frozenset())
+        running.give(20)
+        n_before = len(running.sink.batches)
+        changed = SpectrumSpec(FS, 1, win_length=512, hop=256, product="main")
+        running.pipeline.reconfigure((changed, MEAN))
+        running.give(20)
+        assert running.pipeline.specs == (changed, MEAN)
+        assert running.pipeline.stats().computed == ()
+        after = running.sink.batches[n_before:]
+        assert {batch.spec for batch in after} == {changed, MEAN}
