@@ -35,10 +35,9 @@ class Fed(PulledSource):
     def blocks(self, n_max):
         raise NotImplementedError
 
-    def give(self, n_blocks=1):
-        for _ in range(n_blocks):
-            first = self._ring.written
-            self._ring.write(NOISE[:, first : first + BLOCK], first, 0, 0)
+    def give(self):
+        first = self._ring.written
+        self._ring.write(NOISE[:, first : first + BLOCK], first, 0, 0)
 
     def stop(self):
         pass
@@ -82,7 +81,7 @@ class Collect:
 
 
 class Running:
-    """A pipeline under test: ``give`` returns when the analysis is through with all blocks."""
+    """A pipeline under test, which takes blocks one by one."""
 
     def __init__(self, specs=SPECS):
         self.source, self.looked, self.sink = Fed(), Looked(), Collect()
@@ -90,12 +89,11 @@ class Running:
             self.source, specs, NumpyEngine(), sinks=[self.sink], checks=self.looked
         )
 
-    def give(self, n_blocks=1):
-        self.source.give(n_blocks)
-        # A block is looked at before it is analysed: the one after it tells that this has happened.
-        self.looked.await_samples(self.pipeline.ring.written)
-        self.source.give()
-        self.looked.await_samples(self.pipeline.ring.written)
+    def give(self, n_blocks):
+        """Give so many blocks and one more, which may still be analysed on return."""
+        for _ in range(n_blocks + 1):
+            self.source.give()
+            self.looked.await_samples(self.pipeline.ring.written)
 
     def __enter__(self):
         self.pipeline.start()
