@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrod.errors import ConfigError
+from spectrod.wire.names import NAME_PATTERN
 
 IPC_PATH_MAX_BYTES = 107
 """Linux's sockaddr_un.sun_path without its final NUL."""
 
 _PORT_MAX = 65535
+_RAW32_TOPIC = re.compile(rf"(spec|bands)(/{NAME_PATTERN}){{3}}/")
 _NAME = re.compile(r"[A-Za-z0-9._-]+|\*")
 
 
@@ -67,6 +69,24 @@ def parse_endpoint(text: str) -> Endpoint:
     if separator and transport == "ipc":
         return _parse_ipc(text, address)
     raise ConfigError(f"endpoint={text!r}: must be tcp://HOST:PORT or ipc://PATH")
+
+
+def parse_raw32(text: str) -> tuple[Endpoint, str]:
+    """Read ``ENDPOINT TOPIC``: where plain vectors go, and of which topic.
+
+    Raises
+    ------
+    ConfigError
+        If it is not both, or the topic is not that of one channel's spectra or bands.
+    """
+    endpoint, _, topic = text.strip().partition(" ")
+    topic = topic.strip()
+    if not _RAW32_TOPIC.fullmatch(topic):
+        raise ConfigError(
+            f"raw32={text!r}: must be an endpoint and a topic with a space between, for example "
+            "'tcp://127.0.0.1:5558 spec/mic/0/dbfs/'"
+        )
+    return parse_endpoint(endpoint), topic
 
 
 def parse_remote(text: str) -> Endpoint:

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,30 +12,40 @@ from spectrod.stats import State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.names import check_channel_names, check_name, name_channels
 from spectrod.wire.queue import FrameQueue, QueuedFrame
-from spectrod.wire.schema import (
-    Heartbeat,
-    HeartbeatHeader,
-    Meta,
-    MetaHeader,
-    SpectrumHeader,
-    encode,
-    encode_header,
-    heartbeat_topic,
-    topic,
-)
+from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, encode_header, heartbeat_topic
+from spectrod.wire.stream import Stream, topic_of
 
 _ENDED: tuple[State, ...] = ("finished", "failed")
 
-Parts = Sequence[Any]
-"""A message as ZeroMQ takes it: bytes, and arrays as payload."""
+Parts = Sequence[bytes]
+"""A message as ZeroMQ takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Where numbering goes on if a source of the same name comes again in the same epoch."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    """Number of the next row of each product."""
+    messages: Counter[str] = field(default_factory=Counter)
+    """Number of the next message of each topic without values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message with values on its way out."""
+
+    topic: str
+    seq: int
+    parts: tuple[bytes, bytes, bytes]
 
 
 class Feed:
     """The spectra of one source on their way out; made by ``Publisher.feed``.
 
-    The analysis calls ``submit``, whoever learns that something has changed calls ``changed``; all
-    else is the publisher's thread's. The queue is bounded by queue_frames: it drops its oldest,
-    counted in ``dropped``.
+    The analysis calls ``submit``, whoever learns that something has changed calls ``changed`` and
+    ``offer``; all else is the publisher's thread's. The queue is bounded by queue_frames: it drops
+    its oldest, counted in ``dropped``.
 
     Parameters
     ----------
@@ -51,9 +61,14 @@ class Feed:
         Frames that may wait for the publisher's thread, >= 1.
     channel_names : sequence of str
         What topics call the channels of the spectra; none: their numbers.
+    numbers : Numbers or None
+        Of a source that had the name before.
 
     Attributes
     ----------
+    on_demand : callable or None
+        Called by the publisher's thread with the products that subscribers want, when they have
+        become others and after each ``offer``; must not block. To be set before ``offer``.
     messages : int
         Spectra handed to ZeroMQ.
     heartbeats : int
@@ -65,7 +80,9 @@ class Feed:
         If a name cannot stand in a topic, or queue_frames is below 1.
     """
 
-    def __init__(
+    on_demand: Callable[[frozenset[str]], None] | None
+
+    def __init__(  # noqa: PLR0913 - the last two are a source's own affair
         self,
         name: str,
         stats: Callable[[], Stats],
@@ -74,6 +91,7 @@ class Feed:
         wake: Callable[[], None],
         queue_frames: int,
         channel_names: Sequence[str] = (),
+        numbers: Numbers | None = None,
     ) -> None:
         if queue_frames < 1:
             raise ConfigError(f"queue_frames={queue_frames}: must be at least 1")
@@ -82,11 +100,15 @@ class Feed:
         self._stats = stats
         self._epoch = epoch
         self._wake = wake
-        self._queue = FrameQueue(queue_frames)
+        self.numbers = numbers or Numbers()
+        self._queue = FrameQueue(queue_frames, self.numbers.rows)
         self._channel_names = tuple(channel_names)
         self._has_changed = False
-        self._stream: _Stream | None = None
-        self._seq: Counter[str] = Counter()
+        self._offered: Mapping[str, tuple[bytes, ...]] | None = None
+        self._streams: dict[str, Stream] = {}
+        self._has_offer = False
+        self._told: tuple[object, frozenset[str]] | None = None
+        self.on_demand = None
         self.messages = 0
         self.heartbeats = 0
 
@@ -114,14 +136,62 @@ class Feed:
         self._has_changed = True
         self._wake()
 
+    def offer(self, specs: Sequence[SpectrumSpec]) -> None:
+        """Say what the source could send from now on; any thread may call it.
+
+        ``on_demand`` is called soon with those of these products that subscribers want. What was
+        offered before and is not any more is described no more.
+
+        Raises
+        ------
+        ConfigError
+            If two have the same product, or a name cannot stand in a topic.
+        """
+        for product, count in Counter(spec.product for spec in specs).items():
+            if count > 1:
+                raise ConfigError(f"product={product!r}: named {count} times, must be once")
+        offered = {
+            spec.product: tuple(
+                sorted(
+                    topic_of(self.name, channel, spec).encode()
+                    for channel in name_channels(self._channel_names, spec.n_signals)
+                )
+            )
+            for spec in specs
+        }
+        self._offered = offered
+        self._has_offer = True
+        self._wake()
+
     # All below is the publisher's thread's; what it yields is to be sent at once.
+
+    def take_offer(self) -> bool:
+        """Say whether something else has been offered since the last call."""
+        has_offer, self._has_offer = self._has_offer, False
+        return has_offer
+
+    def tell_demand(self, covers: Callable[[Sequence[bytes]], bool]) -> None:
+        """Work out which products are wanted, and tell if they are others than were told.
+
+        Parameters
+        ----------
+        covers : callable
+            Says whether somebody wants one of these topics, which are sorted.
+        """
+        on_demand, offered = self.on_demand, self._offered
+        if on_demand is None or offered is None:
+            return
+        wanted = frozenset(product for product, topics in offered.items() if covers(topics))
+        if self._told is None or self._told[0] is not offered or self._told[1] != wanted:
+            self._told = (offered, wanted)
+            on_demand(wanted)
 
     def take_change(self) -> bool:
         """Say whether something has changed since the last call."""
         changed, self._has_changed = self._has_changed, False
         return changed
 
-    def queued(self) -> Iterator[Parts]:
+    def queued(self) -> Iterator[Outgoing | Parts]:
         """Yield the messages of frames that wait, and before them what describes them.
 
         At most one queue's worth, so that heartbeats and subscriptions get their turn if frames
@@ -131,19 +201,19 @@ class Feed:
             frame = self._queue.take()
             if frame is None:
                 return
-            if self._stream is None or not self._stream.describes(frame.batch):
-                yield from self._describe(frame.batch)
-            yield from self._spectra(frame)
+            stream = self._streams.get(frame.batch.spec.product)
+            if stream is None or not stream.describes(frame.batch):
+                stream = self._begin(frame.batch)
+                yield from self._describe(stream)
+            yield from self._spectra(stream, frame)
         self._wake()
 
     def described(self) -> Iterator[Parts]:
         """Yield the description of each topic; nothing before the first spectrum."""
-        stream = self._stream
-        if stream is not None:
-            device = self._stats().source
-            for name in stream.meta_topics:
-                header = stream.meta_header(self._next_seq(name), self._epoch, device)
-                yield encode(Meta(name, header, stream.frequencies))
+        offered = self._offered
+        for product, stream in list(self._streams.items()):
+            if offered is None or product in offered:
+                yield from self._describe(stream)
 
     def heartbeat(self, *, is_last: bool = False) -> Parts:
         """Make a sign of life; the last one says how it ended."""
@@ -170,81 +240,30 @@ class Feed:
         )
         return encode(Heartbeat(name, header))
 
-    def _describe(self, batch: SpectrumBatch) -> Iterator[Parts]:
-        if self._stream is None:
+    def _begin(self, batch: SpectrumBatch) -> Stream:
+        if not self._streams:
             self.changed()  # from "starting" to "running"
-        self._stream = _Stream(self.name, self._channel_names, batch.spec, batch.engine)
-        return self.described()
+        offered = self._offered
+        if offered is not None:
+            self._streams = {p: s for p, s in self._streams.items() if p in offered}
+        stream = Stream(self.name, self._channel_names, batch.spec, batch.engine)
+        self._streams[batch.spec.product] = stream
+        return stream
 
-    def _spectra(self, frame: QueuedFrame) -> Iterator[Parts]:
-        stream = self._stream
-        assert stream is not None
+    def _describe(self, stream: Stream) -> Iterator[Parts]:
+        device = self._stats().source
+        for name in stream.meta_topics:
+            yield stream.description(name, self._next_seq(name), self._epoch, device)
+
+    def _spectra(self, stream: Stream, frame: QueuedFrame) -> Iterator[Outgoing]:
         header = encode_header(stream.header(frame, self._epoch))
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
-        for name, channel in zip(stream.topics, values, strict=True):
-            yield name, header, channel
+        for name, encoded, channel in zip(stream.topics, stream.encoded, values, strict=True):
+            # A copy, because what is kept must not keep a whole batch.
+            yield Outgoing(name, frame.seq, (encoded, header, channel.tobytes()))
             self.messages += 1
 
     def _next_seq(self, name: str) -> int:
-        seq = self._seq[name]
-        self._seq[name] += 1
+        seq = self.numbers.messages[name]
+        self.numbers.messages[name] += 1
         return seq
-
-
-class _Stream:
-    """What the frames of one analysis have in common, worked out once."""
-
-    def __init__(
-        self, source_name: str, channel_names: Sequence[str], spec: SpectrumSpec, engine: str
-    ) -> None:
-        self.spec = spec
-        self.engine = engine
-        self.frequencies = spec.frequencies
-        self._names = name_channels(channel_names, spec.n_signals)
-        self.topics = [topic(source_name, name, spec.scaling).encode() for name in self._names]
-        self.meta_topics = [
-            topic(source_name, name, spec.scaling, kind="meta") for name in self._names
-        ]
-        self._fields: dict[str, Any] = {
-            "fs": spec.fs,
-            "win_length": spec.win_length,
-            "nfft": spec.nfft,
-            "hop": spec.hop,
-            "window": spec.window,
-            "enbw_hz": spec.enbw_hz,
-            "shape": (spec.n_bins,),
-            "unit": spec.unit,
-            "ref": spec.reference,
-            "engine": engine,
-            "first_bin": -(spec.nfft // 2) if spec.iq else 0,
-        }
-
-    def describes(self, batch: SpectrumBatch) -> bool:
-        same_spec = batch.spec is self.spec or batch.spec == self.spec
-        return same_spec and batch.engine == self.engine
-
-    def header(self, frame: QueuedFrame, epoch: int) -> SpectrumHeader:
-        batch, row = frame.batch, frame.row
-        return SpectrumHeader(
-            seq=frame.seq,
-            epoch=epoch,
-            t_utc_ns=int(batch.t_utc_ns[row]),
-            t_mono_ns=int(batch.t_mono_ns[row]),
-            sample_index=int(batch.sample_index[row]),
-            gap_samples=frame.gap_samples,
-            overflows=frame.overflows,
-            dropped=frame.dropped,
-            suspected=frame.suspected,
-            **self._fields,
-        )
-
-    def meta_header(self, seq: int, epoch: int, device: str) -> MetaHeader:
-        return MetaHeader(
-            seq=seq,
-            epoch=epoch,
-            t_utc_ns=time.time_ns(),
-            device=device,
-            channels=self.spec.channels,
-            channel_names=self._names,
-            **self._fields,
-        )

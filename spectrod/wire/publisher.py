@@ -1,33 +1,37 @@
 """The publisher: the last stage, spectra to ZeroMQ. Takes batches, knows no other stage."""
 
-import math
 import secrets
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
 
 import zmq
 
 from spectrod.errors import ConfigError, InternalError
+from spectrod.events import Event, EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.bind import bind
-from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint
-from spectrod.wire.feed import Feed
-from spectrod.wire.schema import HEARTBEAT_PERIOD_S, META_PERIOD_S
+from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
+from spectrod.wire.feed import Feed, Numbers
+from spectrod.wire.history import History
+from spectrod.wire.raw32 import Raw32
+from spectrod.wire.sender import Roster, Sender
+from spectrod.wire.xpub import open_xpub
 
-EPOCH_BITS = 53  # a double, JavaScript's only number, holds it exactly
+if TYPE_CHECKING:
+    from spectrod.wire.access import Access
 
-_LINGER_MS = 200
+EPOCH_BITS: Final = 53  # a double, JavaScript's only number, holds it exactly
+
 _JOIN_S = 5.0
-_MAX_INBOUND_BYTES = 64 * 1024  # peers send subscriptions, nothing larger
-_SUBSCRIPTIONS_A_TURN = 256  # a flood of them must not hold the spectra up
+_NAMES_KEPT = 1024
 
 
 class Publisher:
-    """Sends every frame of every channel as one message, from a thread that owns the socket.
+    """Sends every frame of every channel as one message, from a thread that owns the sockets.
 
     Each source has a feed, with a queue and counts of its own. Two places can lose frames, and
     neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest,
@@ -45,19 +49,27 @@ class Publisher:
         Frames of each source that may wait for the thread, >= 1.
     high_water_mark : int
         Messages that may wait for one subscriber, >= 1.
+    replay_mb : float
+        What ``history`` may take [MB].
+    raw32 : sequence of str
+        ``ENDPOINT TOPIC`` each: where the values of a topic go as plain float32 vectors.
+    access : Access or None
+        Who may connect, and the context of the sockets; None: everybody, in a context of its own.
+    events : EventLog or None
+        Is sent as well; its ``on_event`` becomes the publisher's.
     progress : Wakeup or None
         Set when the first message of a source is out, and when the thread has ended.
 
     Attributes
     ----------
-    feeds : list of Feed
-        In the order in which they were made.
-    endpoints : tuple of str
+    epoch : int
+        Random number of this start of the daemon.
+    endpoints, raw32_endpoints : tuple of str
         What ``start`` has bound to, with the ports that were chosen.
     failure : Exception or None
         What ended the thread, if it was not ``stop``.
-    subscribers : int
-        Subscriptions to spectra that live now.
+    history : History
+        The last messages.
 
     Raises
     ------
@@ -65,38 +77,60 @@ class Publisher:
         If an endpoint is malformed, reachable by strangers or named twice, or a number is below 1.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all of [publish] and what the daemon shares
         self,
         endpoints: Sequence[str],
         *,
         insecure: bool = False,
         queue_frames: int = 256,
         high_water_mark: int = 256,
+        replay_mb: float = 16.0,
+        raw32: Sequence[str] = (),
+        access: "Access | None" = None,
+        events: EventLog | None = None,
         progress: Wakeup | None = None,
     ) -> None:
         self._wanted = tuple(parse_endpoint(text) for text in endpoints)
-        for endpoint in self._wanted:
+        self._raw32 = tuple(parse_raw32(text) for text in raw32)
+        every = (*self._wanted, *(endpoint for endpoint, _ in self._raw32))
+        for endpoint in every:
             check_bindable(endpoint, insecure=insecure)
         _check_positive("endpoints", len(self._wanted))
-        _check_distinct(self._wanted)
+        _check_distinct(every)
         self._queue_frames = _check_positive("queue_frames", queue_frames)
         self._high_water_mark = _check_positive("high_water_mark", high_water_mark)
-        self._progress = progress
-        self._epoch = secrets.randbits(EPOCH_BITS)
+        self._access, self._events, self._progress = access, events, progress
+        self._roster = Roster()
+        self._numbers: dict[str, Numbers] = {}
         self._wakeup: Wakeup | None = None
         self._waking = threading.Lock()
         self._stopping = threading.Event()
+        self._sender: Sender | None = None
         self._thread: threading.Thread | None = None
         self._cleanup = ExitStack()
-        self.feeds: list[Feed] = []
+        self.epoch = secrets.randbits(EPOCH_BITS)
         self.endpoints: tuple[str, ...] = ()
+        self.raw32_endpoints: tuple[str, ...] = ()
         self.failure: Exception | None = None
-        self.subscribers = 0
+        self.history = History(round(replay_mb * 1e6), self.epoch)
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """In the order in which they were made."""
+        return self._roster.feeds
+
+    @property
+    def subscribers(self) -> int:
+        """Subscriptions to values that live now, see ``DemandBook.subscribers``."""
+        return self._sender.subscribers if self._sender else 0
 
     def feed(
         self, name: str, stats: Callable[[], Stats], channel_names: Sequence[str] = ()
     ) -> Feed:
-        """Make the way out for one more source; to be called before ``start``.
+        """Make the way out for one more source, before ``start`` or while the publisher runs.
+
+        To be called by one thread at a time, as ``remove_feed``. If there was a source of the same
+        name, numbers go on where its ended.
 
         Parameters
         ----------
@@ -117,13 +151,27 @@ class Publisher:
         feed = Feed(
             name,
             stats,
-            epoch=self._epoch,
+            epoch=self.epoch,
             wake=self._wake,
             queue_frames=self._queue_frames,
             channel_names=channel_names,
+            numbers=self._numbers.get(name),
         )
-        self.feeds.append(feed)
+        self._keep_numbers(feed)
+        self._roster.add(feed)
+        self._wake()
         return feed
+
+    def remove_feed(self, feed: Feed) -> None:
+        """Let a source go: what is queued is sent, then its last heartbeat. Returns at once.
+
+        To be called when nothing is submitted to it any more.
+        """
+        if self._thread is not None:
+            self._roster.remove(feed)
+            self._wake()
+        else:
+            self._roster.feeds = tuple(other for other in self.feeds if other is not feed)
 
     def start(self) -> None:
         """Bind in the caller's thread, so that it gets the error, then start the thread.
@@ -137,15 +185,26 @@ class Publisher:
             wakeup = Wakeup()
             cleanup.callback(wakeup.close)
             locks = cleanup.enter_context(ExitStack())
-            context = zmq.Context()
-            cleanup.callback(context.term)
-            socket = self._open_socket(context)
+            context = self._access.context if self._access else zmq.Context()
+            if self._access is None:
+                cleanup.callback(context.term)
+            socket = open_xpub(context, self._high_water_mark)
             cleanup.callback(socket.close)
-            self.endpoints = tuple(bind(socket, wanted, locks) for wanted in self._wanted)
+            self.endpoints = tuple(self._bind(socket, wanted, locks) for wanted in self._wanted)
+            raw32 = []
+            for endpoint, topic in self._raw32:
+                raw32.append(Raw32(open_xpub(context, self._high_water_mark), topic))
+                cleanup.callback(raw32[-1].socket.close)
+                bound = self._bind(raw32[-1].socket, endpoint, locks)
+                self.raw32_endpoints = (*self.raw32_endpoints, bound)
             self._cleanup = cleanup.pop_all()
         self._wakeup = wakeup
+        self._sender = Sender(socket, raw32, self._roster, self.history, self._events)
+        if self._events is not None:
+            self._events.on_event = self._wake_for_event
+            self._sender.events_waiting.set()
         self._thread = threading.Thread(
-            target=self._run, args=(socket, wakeup), name="publisher", daemon=True
+            target=self._run, args=(self._sender, wakeup), name="publisher", daemon=True
         )
         self._thread.start()
 
@@ -167,98 +226,40 @@ class Publisher:
             self._wakeup = None
         self._cleanup.close()
 
+    def _bind(self, socket: zmq.SyncSocket, endpoint: Endpoint, locks: ExitStack) -> str:
+        if self._access is not None:
+            self._access.prepare(socket, endpoint)
+        return bind(socket, endpoint, locks)
+
+    def _keep_numbers(self, feed: Feed) -> None:
+        """Remember the numbers of the names that came last; of older ones they begin anew."""
+        self._numbers.pop(feed.name, None)
+        self._numbers[feed.name] = feed.numbers
+        while len(self._numbers) > _NAMES_KEPT:
+            self._numbers.pop(next(iter(self._numbers)))
+
     def _wake(self) -> None:
         with self._waking:
             if self._wakeup is not None:
                 self._wakeup.set()
 
-    def _open_socket(self, context: "zmq.Context[zmq.SyncSocket]") -> zmq.SyncSocket:
-        socket = context.socket(zmq.XPUB)
-        # Linger comes before bind: without it, terminating the context waits for slow subscribers.
-        socket.setsockopt(zmq.LINGER, _LINGER_MS)
-        socket.setsockopt(zmq.SNDHWM, self._high_water_mark)
-        socket.setsockopt(zmq.MAXMSGSIZE, _MAX_INBOUND_BYTES)
-        # VERBOSER reports every subscription and its end, not only a topic's first and last.
-        socket.setsockopt(zmq.XPUB_VERBOSER, 1)
-        socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
-        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
-        return socket
+    def _wake_for_event(self, _event: Event) -> None:
+        if self._sender is not None:
+            self._sender.events_waiting.set()
+        self._wake()
 
-    # All below runs in the publisher's thread.
-
-    def _run(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
+    def _run(self, sender: Sender, wakeup: Wakeup) -> None:
         try:
-            self._serve(socket, wakeup)
+            sender.serve(wakeup, self._stopping.is_set, self._report_progress)
         except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
             self.failure = error
         finally:
-            socket.close()
+            sender.close()
             self._report_progress()
-
-    def _serve(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
-        poller = zmq.Poller()
-        poller.register(socket, zmq.POLLIN)
-        poller.register(wakeup.fileno(), zmq.POLLIN)
-        next_beat_s = next_meta_s = time.monotonic()
-        while not self._stopping.is_set():
-            wait_s = min(next_beat_s, next_meta_s) - time.monotonic()
-            poller.poll(max(0, math.ceil(wait_s * 1e3)))
-            wakeup.clear()  # before the queues are read, or a frame put in between would wait
-            has_newcomer = self._read_subscriptions(socket)
-            self._send_queued(socket)
-            now_s = time.monotonic()
-            is_due = has_newcomer or now_s >= next_beat_s
-            self._send_heartbeats(socket, to_all=is_due)
-            if is_due:
-                next_beat_s = now_s + HEARTBEAT_PERIOD_S
-            if has_newcomer or now_s >= next_meta_s:
-                self._send_meta(socket)
-                next_meta_s = now_s + META_PERIOD_S
-        self._send_queued(socket)
-        for feed in self.feeds:
-            socket.send_multipart(feed.heartbeat(is_last=True))
-
-    def _read_subscriptions(self, socket: zmq.SyncSocket) -> bool:
-        """Keep the count of subscribers, and say whether there is a new subscription."""
-        has_newcomer = False
-        for _ in range(_SUBSCRIPTIONS_A_TURN):
-            try:
-                request = socket.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                break
-            is_new = request[:1] == b"\x01"
-            has_newcomer |= is_new
-            if request[:1] in (b"\x00", b"\x01") and _covers_spectra(request[1:]):
-                self.subscribers += 1 if is_new else -1
-        return has_newcomer
-
-    def _send_queued(self, socket: zmq.SyncSocket) -> None:
-        for feed in self.feeds:
-            is_first = feed.messages == 0
-            for parts in feed.queued():
-                # Copying is faster than zero-copy at these sizes, and the array may be reused.
-                socket.send_multipart(parts, copy=True)
-            if is_first and feed.messages:
-                self._report_progress()
-
-    def _send_heartbeats(self, socket: zmq.SyncSocket, *, to_all: bool) -> None:
-        for feed in self.feeds:
-            if feed.take_change() or to_all:
-                socket.send_multipart(feed.heartbeat())
-
-    def _send_meta(self, socket: zmq.SyncSocket) -> None:
-        for feed in self.feeds:
-            for parts in feed.described():
-                socket.send_multipart(parts)
 
     def _report_progress(self) -> None:
         if self._progress is not None:
             self._progress.set()
-
-
-def _covers_spectra(prefix: bytes) -> bool:
-    return prefix.startswith(b"spec/") or b"spec/".startswith(prefix)
 
 
 def _check_distinct(endpoints: Sequence[Endpoint]) -> None:

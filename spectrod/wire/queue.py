@@ -22,7 +22,7 @@ class QueuedFrame(NamedTuple):
     suspected: int
     """Losses found by counting when it was put in."""
     dropped: int = 0
-    """Frames dropped so far, all of them older than this one."""
+    """Frames of its product dropped so far, all of them older than this one."""
 
 
 class FrameQueue:
@@ -30,31 +30,42 @@ class FrameQueue:
 
     Bounded: when it is full, the oldest frame is dropped and counted, so that what is sent stays
     fresh and the analysis never waits. A dropped frame keeps its sequence number, so subscribers
-    see the hole, and hands its gap report on to the frame after it.
+    see the hole, and hands its gap report on to the next frame of its product.
+
+    Parameters
+    ----------
+    limit_frames : int
+        Frames that may wait.
+    next_seq : Counter or None
+        Number of each product's next frame, to go on from; counted on in place.
     """
 
-    def __init__(self, limit_frames: int) -> None:
+    def __init__(self, limit_frames: int, next_seq: Counter[str] | None = None) -> None:
         self.limit_frames = limit_frames
         self.frames = 0
         """Frames put in so far."""
         self.dropped = 0
         """Frames dropped so far."""
         self._queue: deque[QueuedFrame] = deque()
-        self._next_seq: Counter[str] = Counter()
-        self._dropped_gap_samples = 0
+        self._next_seq = Counter[str]() if next_seq is None else next_seq
+        self._dropped_gap_samples = Counter[str]()
+        self._dropped_of = Counter[str]()
         self._lock = threading.Lock()
 
     def put(self, batch: SpectrumBatch, overflows: int = 0, suspected: int = 0) -> None:
         """Add every frame of a batch, with counts of losses so far; never waits for room."""
         with self._lock:
-            first_seq = self._next_seq[batch.spec.scaling]
+            product = batch.spec.product
+            # Rows that nobody wanted have numbers too, so that a hole is always as long as the time
+            # that it stands for.
+            first_seq = self._next_seq[product] + batch.skipped_rows
             for row in range(batch.n_frames):
                 self._make_room()
                 gap_samples = batch.gap_samples if row == 0 else 0
                 self._queue.append(
                     QueuedFrame(batch, row, first_seq + row, gap_samples, overflows, suspected)
                 )
-            self._next_seq[batch.spec.scaling] += batch.n_frames
+            self._next_seq[product] = first_seq + batch.n_frames
             self.frames += batch.n_frames
 
     def take(self) -> QueuedFrame | None:
@@ -63,12 +74,16 @@ class FrameQueue:
             if not self._queue:
                 return None
             frame = self._queue.popleft()
-            gap_samples = frame.gap_samples + self._dropped_gap_samples
-            self._dropped_gap_samples = 0
-            dropped = self.dropped
+            product = frame.batch.spec.product
+            gap_samples = frame.gap_samples + self._dropped_gap_samples.pop(product, 0)
+            dropped = self._dropped_of[product]
         return frame._replace(gap_samples=gap_samples, dropped=dropped)
 
     def _make_room(self) -> None:
         if len(self._queue) >= self.limit_frames:
-            self._dropped_gap_samples += self._queue.popleft().gap_samples
+            frame = self._queue.popleft()
+            product = frame.batch.spec.product
+            if frame.gap_samples:
+                self._dropped_gap_samples[product] += frame.gap_samples
+            self._dropped_of[product] += 1
             self.dropped += 1

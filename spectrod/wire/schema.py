@@ -148,6 +148,28 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""
 
 
+class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that has happened; there is no payload."""
+
+    v: Literal[1] = VERSION
+    schema: Literal["spectrod.event"] = "spectrod.event"
+    seq: _Count
+    """Number of this event in its topic, from 0."""
+    epoch: _Count
+    t_utc_ns: int
+    """When it was noted [ns since 1970]."""
+    number: _Count
+    """Number of this event among all of the daemon's, from 0."""
+    kind: str
+    """What sort it is, of words with dots between, for example ``source.waiting``."""
+    text: str
+    """The rest, for a person."""
+    source: str = ""
+    """Name of the source that it is about; empty if of the daemon."""
+    who: str = ""
+    """Who asked for it; empty if nobody did."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """One frame of one channel.
@@ -160,9 +182,14 @@ class Frame:
     values : (n_values,) float32
         Read-only [header.unit].
     missed : int
-        Messages of this topic lost directly before this one; set by the client.
+        Messages of this topic lost directly before this one; of the new start only, if the daemon
+        was restarted; set by the client.
     restarted : bool
         True if the daemon started anew since the message before; set by the client.
+    away_s : float
+        If so, time from the start of the frame before to that of this one [s]; set by the client.
+    replayed : bool
+        True if it was missed, and had from the daemon's memory; set by the client.
     """
 
     topic: str
@@ -170,6 +197,8 @@ class Frame:
     values: NDArray[Any]
     missed: int = 0
     restarted: bool = False
+    away_s: float = 0.0
+    replayed: bool = False
 
     @property
     def f(self) -> Float64Array:
@@ -220,8 +249,16 @@ class Heartbeat:
         return self.topic.split("/")[1]
 
 
-Message = Frame | Meta | Heartbeat
-Header = SpectrumHeader | MetaHeader | HeartbeatHeader
+@dataclass(frozen=True, slots=True)
+class EventMessage:
+    """Something that has happened; its topic is ``event/SOURCE/``, or ``event/-/``."""
+
+    topic: str
+    header: EventHeader
+
+
+Message = Frame | Meta | Heartbeat | EventMessage
+Header = SpectrumHeader | MetaHeader | HeartbeatHeader | EventHeader
 _H = TypeVar("_H", SpectrumHeader, MetaHeader, HeartbeatHeader)
 
 _encoder = msgspec.json.Encoder()
@@ -242,7 +279,18 @@ def topic(source: str, channel: str, product: str, *, kind: str = "spec") -> str
         If a name cannot stand in a topic.
     """
     check_name("source name", source)
+    check_name("product", product)
     return f"{kind}/{source}/{check_name('channel name', channel)}/{product}/"
+
+
+def last_topic(topic: str) -> str:
+    """Name the topic under which the newest message of a topic with values is sent again."""
+    return "last/" + topic.partition("/")[2]
+
+
+def event_topic(source: str) -> str:
+    """Name the topic of a source's events, ``event/SOURCE/``; of the daemon's own for none."""
+    return f"event/{source or '-'}/"
 
 
 def heartbeat_topic(source: str) -> str:

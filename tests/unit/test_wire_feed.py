@@ -6,7 +6,7 @@ import pytest
 from spectrod.errors import ConfigError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.feed import Feed
+from spectrod.wire.feed import Feed, Outgoing
 from spectrod.wire.schema import Frame, Meta, decode
 
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=32, scaling="dbfs")
@@ -30,7 +30,11 @@ def make_feed(stats=make_stats, *, queue_frames=8, channel_names=(), wake=lambda
 
 
 def messages(feed):
-    return [decode([bytes(part) for part in parts]) for parts in feed.queued()]
+    return [decode(parts_of(message)) for message in feed.queued()]
+
+
+def parts_of(message):
+    return message.parts if isinstance(message, Outgoing) else message
 
 
 def test_losses_are_those_when_the_frame_came():
@@ -121,8 +125,8 @@ def test_a_turn_sends_no_more_than_a_queue_holds():
     feed = make_feed(queue_frames=2, wake=lambda: wakes.append("up"))
     feed.submit(make_batch(2))
     sent = 0
-    for parts in feed.queued():
-        if parts[0].startswith(b"spec/mic/0/"):
+    for message in feed.queued():
+        if parts_of(message)[0].startswith(b"spec/mic/0/"):
             sent += 1
             feed.submit(make_batch())
     assert (sent, feed.dropped) == (2, 0)

@@ -1,0 +1,260 @@
+"""The publisher's thread: reads subscriptions, sends what waits. Owns the sockets."""
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import zmq
+
+from spectrod.events import EventLog
+from spectrod.wakeup import Wakeup
+from spectrod.wire.demand import DemandBook
+from spectrod.wire.feed import Feed, Outgoing, Parts
+from spectrod.wire.history import History, Stored
+from spectrod.wire.raw32 import Raw32
+from spectrod.wire.schema import (
+    HEARTBEAT_PERIOD_S,
+    META_PERIOD_S,
+    EventHeader,
+    EventMessage,
+    encode,
+    event_topic,
+    last_topic,
+)
+from spectrod.wire.xpub import take_requests
+
+_LAST = b"last/"
+_LAST_MAX = 64
+_ANSWER_PERIOD_S = 0.05
+"""Subscriptions are answered at once, but no more often than this [s]."""
+
+
+@dataclass
+class Roster:
+    """The feeds, and those that are to say goodbye; any thread may change it."""
+
+    feeds: tuple[Feed, ...] = ()
+    leaving: tuple[Feed, ...] = ()
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, feed: Feed) -> None:
+        """Take one more."""
+        with self.lock:
+            self.feeds = (*self.feeds, feed)
+
+    def remove(self, feed: Feed) -> None:
+        """Let one go, which says goodbye first."""
+        with self.lock:
+            if feed in self.feeds:
+                self.feeds = tuple(other for other in self.feeds if other is not feed)
+                self.leaving = (*self.leaving, feed)
+
+    def take(self) -> tuple[tuple[Feed, ...], tuple[Feed, ...]]:
+        """Return those that stay, and once those that leave."""
+        with self.lock:
+            leaving, self.leaving = self.leaving, ()
+            return self.feeds, leaving
+
+
+class Sender:
+    """What the publisher's thread does.
+
+    Parameters
+    ----------
+    socket : zmq.Socket
+        From ``open_xpub``, bound.
+    raw32 : sequence of Raw32
+        The endpoints without topics.
+    roster : Roster
+        Whose messages to send.
+    history : History
+        Receives all messages with values.
+    events : EventLog or None
+        What else to send.
+    """
+
+    def __init__(
+        self,
+        socket: zmq.SyncSocket,
+        raw32: Sequence[Raw32],
+        roster: Roster,
+        history: History,
+        events: EventLog | None,
+    ) -> None:
+        self._socket = socket
+        self._raw32 = tuple(raw32)
+        self._roster = roster
+        self._history = history
+        self._events = events
+        self._next_event = 0
+        self._feeds: tuple[Feed, ...] = ()
+        self._book = DemandBook()
+        self._has_newcomer = False
+        self._last_prefixes: set[bytes] = set()
+        self._event_seq = Counter[str]()
+        self._may_answer_s = 0.0
+        self._next_beat_s = self._next_meta_s = 0.0
+        self.events_waiting = threading.Event()
+        """To be set when there are events."""
+
+    @property
+    def subscribers(self) -> int:
+        """See ``DemandBook``."""
+        return self._book.subscribers
+
+    def serve(
+        self, wakeup: Wakeup, is_stopping: Callable[[], bool], on_first: Callable[[], None]
+    ) -> None:
+        """Send until told to stop, then what is left and the goodbyes.
+
+        Parameters
+        ----------
+        wakeup : Wakeup
+            Set when there is something to do.
+        is_stopping : callable
+            Whether to stop.
+        on_first : callable
+            Called when the first message of a source is out.
+        """
+        poller = zmq.Poller()
+        poller.register(wakeup.fileno(), zmq.POLLIN)
+        for socket in self._sockets:
+            poller.register(socket, zmq.POLLIN)
+        while not is_stopping():
+            poller.poll(max(0, math.ceil((self._due_s() - time.monotonic()) * 1e3)))
+            wakeup.clear()  # before the queues are read, or a frame put in between would wait
+            self._take_turn(on_first)
+        self._take_turn(on_first)
+        for feed in self._feeds:
+            self._socket.send_multipart(feed.heartbeat(is_last=True))
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for socket in self._sockets:
+            socket.close()
+
+    @property
+    def _sockets(self) -> tuple[zmq.SyncSocket, ...]:
+        return (self._socket, *(raw32.socket for raw32 in self._raw32))
+
+    def _due_s(self) -> float:
+        """When there is something to do, even if nobody wakes us."""
+        due_s = min(self._next_beat_s, self._next_meta_s)
+        return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
+
+    def _take_turn(self, on_first: Callable[[], None]) -> None:
+        self._feeds, leaving = self._roster.take()
+        for feed in leaving:
+            self._say_goodbye(feed, on_first)
+        self._read_requests()
+        for feed in self._feeds:
+            self._send_queued(feed, on_first)
+        self._send_events()
+        now_s = time.monotonic()
+        if self._has_newcomer and now_s >= self._may_answer_s:
+            self._may_answer_s = now_s + _ANSWER_PERIOD_S
+            self._next_beat_s = self._next_meta_s = 0.0
+            self._has_newcomer = False
+            self._send_last()
+        self._send_heartbeats(now_s)
+        self._send_meta(now_s)
+
+    def _read_requests(self) -> None:
+        has_changed = (
+            sum(feed.take_offer() for feed in self._feeds) > 0
+        )  # each is asked, unlike with any()
+        for raw32 in self._raw32:
+            has_changed |= raw32.read_requests()
+        for request in take_requests(self._socket):
+            prefix = self._book.note(request)
+            if prefix is not None:
+                self._has_newcomer = True
+                self._note_last(prefix)
+        if has_changed or self._book.has_changed:
+            self._book.has_changed = False
+            for feed in self._feeds:
+                feed.tell_demand(self._covers)
+
+    def _note_last(self, prefix: bytes) -> None:
+        if prefix.startswith(_LAST):
+            # More prefixes than that are one that stands for all of them.
+            self._last_prefixes.add(prefix if len(self._last_prefixes) < _LAST_MAX else _LAST)
+
+    def _covers(self, topics: Sequence[bytes]) -> bool:
+        return self._book.covers(topics) or any(raw32.covers(topics) for raw32 in self._raw32)
+
+    def _send_queued(self, feed: Feed, on_first: Callable[[], None]) -> None:
+        is_first = feed.messages == 0
+        for message in feed.queued():
+            if isinstance(message, Outgoing):
+                self._send_values(message)
+            else:
+                self._send(message)
+        if is_first and feed.messages:
+            on_first()
+
+    def _send_values(self, message: Outgoing) -> None:
+        self._send(message.parts)
+        self._history.add(message.topic, Stored(message.seq, message.parts))
+        for raw32 in self._raw32:
+            raw32.send(message)
+
+    def _send(self, parts: Parts) -> None:
+        # Copying is faster than zero-copy at these sizes.
+        self._socket.send_multipart(parts, copy=True)
+
+    def _say_goodbye(self, feed: Feed, on_first: Callable[[], None]) -> None:
+        self._send_queued(feed, on_first)
+        self._send(feed.heartbeat(is_last=True))
+        for name in self._history.topics():
+            if name.split("/")[1] == feed.name:
+                self._history.forget(name)
+
+    def _send_heartbeats(self, now_s: float) -> None:
+        is_due = now_s >= self._next_beat_s
+        if is_due:
+            self._next_beat_s = now_s + HEARTBEAT_PERIOD_S
+        for feed in self._feeds:
+            if feed.take_change() or is_due:
+                self._send(feed.heartbeat())
+
+    def _send_meta(self, now_s: float) -> None:
+        if now_s < self._next_meta_s:
+            return
+        self._next_meta_s = now_s + META_PERIOD_S
+        for feed in self._feeds:
+            for parts in feed.described():
+                self._send(parts)
+
+    def _send_events(self) -> None:
+        if self._events is None or not self.events_waiting.is_set():
+            return
+        self.events_waiting.clear()  # before they are read, or one noted in between would wait
+        for event in self._events.since(self._next_event):
+            self._next_event = event.number + 1
+            name = event_topic(event.source)
+            header = EventHeader(
+                seq=self._event_seq[name],
+                epoch=self._history.epoch,
+                t_utc_ns=event.t_utc_ns,
+                number=event.number,
+                kind=event.kind,
+                text=event.text,
+                source=event.source,
+                who=event.who,
+            )
+            self._event_seq[name] += 1
+            self._send(encode(EventMessage(name, header)))
+
+    def _send_last(self) -> None:
+        prefixes, self._last_prefixes = tuple(self._last_prefixes), set()
+        if not prefixes:
+            return
+        for name in self._history.topics():
+            again = last_topic(name).encode()
+            newest = self._history.newest(name) if again.startswith(prefixes) else None
+            if newest is not None:
+                self._send((again, *newest.parts[1:]))
