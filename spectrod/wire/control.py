@@ -1,0 +1,433 @@
+"""The control socket: requests in, replies out, whoever asks and whatever they send.
+
+Knows no daemon: a handler answers. What a request is, ``spectrod.wire.requests`` says.
+"""
+
+import errno
+import logging
+import math
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import zmq
+
+from spectrod.errors import ConfigError, InternalError
+from spectrod.wakeup import Wakeup
+from spectrod.wire.access import Access
+from spectrod.wire.answers import (
+    Answer,
+    Handler,
+    Later,
+    Peer,
+    encode_reply,
+    guarded,
+    succeeded,
+)
+from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.limits import PeerLimits, TokenBucket
+from spectrod.wire.listeners import Listeners
+from spectrod.wire.requests import (
+    METHODS,
+    REQUEST_MAX_BYTES,
+    Params,
+    Reply,
+    Request,
+    failed,
+    read_request,
+)
+
+_log = logging.getLogger(__name__)
+
+_LINGER_MS = 200
+_JOIN_S = 2.0
+_REPLIES_A_PEER = 256  # that wait in ZeroMQ for a peer that does not read
+_SMALL_BYTES = 64 * 1024  # of a reply; of larger ones fewer may wait
+_LARGE_A_PEER = 2
+_LARGE_MAX = 16
+_REQUESTS_A_PEER = 64  # that wait in ZeroMQ for us
+_REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
+_PEERS_AT_FULL_RATE = 10
+_PEERS_MAX = 1024
+_CHANGES_MAX = 32
+_WAITING_A_PEER = 8
+_WAITING_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that has passed all checks."""
+
+    envelope: tuple[bytes, ...]
+    request: Request
+    params: Params
+    peer: Peer
+
+
+class _Waiting:
+    """A request whose answer is to come."""
+
+    def __init__(self, asked: _Asked, later: Later, wake: Callable[[], None]) -> None:
+        self.asked, self.later, self._wake = asked, later, wake
+        self.deadline_s = time.monotonic() + later.timeout_s
+        # Looked at once after the watch has begun: what came in between is seen.
+        self.may_be_there = True
+        self.end_watch = later.watch(self._notice)
+
+    def _notice(self) -> None:
+        self.may_be_there = True
+        self._wake()
+
+
+class ControlServer:
+    """Takes requests at endpoints, from a thread that owns the socket.
+
+    Read methods are answered at once by that thread. Those that change something, and may compile
+    kernels for it, run one after the other on a second thread.
+
+    Everything that waits is bounded. A peer may ask requests_per_s times a second, a second's worth
+    at once, and is told ``too_many`` above that. Of all peers together ten times as many are read a
+    second; the rest stays in ZeroMQ, 64 of each peer, and then at the peer: nobody's flood takes
+    the processor from the analysis. 32 changes may wait, then peers are told ``busy``; ``latest``
+    may wait 8 times for one peer and 256 times for all, then they are told ``too_many``. For a
+    peer that does not read, 256 replies of up to 64 KB wait, and 2 larger ones (16 of all peers);
+    more large ones become ``too_many``, more of all are dropped, which ``counts`` tells.
+
+    Parameters
+    ----------
+    endpoints : sequence of str
+        ``ipc://PATH`` and ``tcp://HOST:PORT``, one or more.
+    handler : Handler
+        Answers; ``read`` is called by one thread, ``change`` by another.
+    access : Access
+        Started; says who asks and who may connect. To be closed after the server has stopped.
+    requests_per_s : float
+        That one peer may make, > 0.
+    progress : Wakeup or None
+        Set when the thread has ended.
+
+    Attributes
+    ----------
+    endpoints : tuple of str
+        What ``start`` has bound to.
+    failure : Exception or None
+        What ended the thread, if it was not ``stop``.
+    counts : Counter of str
+        Since the start: ``requests`` (messages that came, whatever they were), ``dropped`` (replies
+        to peers that have gone or do not read), and of replies each error's code.
+
+    Raises
+    ------
+    ConfigError
+        If an endpoint is malformed, or strangers could reach it and keys are not asked for.
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        handler: Handler,
+        access: Access,
+        *,
+        requests_per_s: float = 100.0,
+        progress: Wakeup | None = None,
+    ) -> None:
+        self._wanted = tuple(parse_endpoint(text) for text in endpoints)
+        for endpoint in self._wanted:
+            _check_bindable(endpoint, access)
+        self._handler, self._access, self._progress = handler, access, progress
+        of_all = _PEERS_AT_FULL_RATE * requests_per_s
+        self._of_all = TokenBucket(of_all, max(1.0, of_all), time.monotonic())
+        self._of_each = PeerLimits(requests_per_s, _PEERS_MAX)
+        self._changes: queue.Queue[_Asked | None] = queue.Queue(_CHANGES_MAX)
+        # Never longer than the queue that it comes from, but for the one that was being done.
+        self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
+        self._waiting: list[_Waiting] = []
+        self._large = _LargeReplies()
+        self._wakeup: Wakeup | None = None
+        self._waking = threading.Lock()
+        self._is_closing = threading.Event()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.endpoints: tuple[str, ...] = ()
+        self.failure: Exception | None = None
+        self.counts: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Bind in the caller's thread, so that it gets the error, then start the threads.
+
+        Raises
+        ------
+        BusyError, ConfigError, StorageError, UnavailableError
+            If an endpoint cannot be bound; ``access`` may be closed then.
+        """
+        socket = self._open_socket()
+        try:
+            self._listeners = Listeners(socket, self._access, self._wake)
+            # ZeroMQ removes a socket's file in a thread of its own, until the context has ended.
+            locks = self._access.at_end
+            self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._wanted)
+        except BaseException:
+            socket.close()
+            raise
+        self._wakeup = wakeup = Wakeup()
+        self._threads = [
+            threading.Thread(target=self._change, name="control-changes", daemon=True),
+            threading.Thread(target=self._run, args=(socket, wakeup), name="control", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Finish the change that runs, refuse those that wait, release the endpoints; idempotent.
+
+        A change that takes 2 s more is left to itself.
+        """
+        if not self._threads:
+            return
+        changes, server = self._threads
+        self._threads = []
+        self._is_closing.set()
+        with suppress(queue.Full):  # then the flag is seen before the next of them
+            self._changes.put_nowait(None)
+        changes.join(_JOIN_S)
+        if changes.is_alive():
+            _log.warning("control: a change takes long: not waited for")
+        self._stopping.set()
+        self._wake()
+        server.join(_JOIN_S)
+        if server.is_alive():
+            raise InternalError(f"the control socket's thread did not end within {_JOIN_S:.0f} s")
+        with self._waking:
+            if self._wakeup is not None:
+                self._wakeup.close()
+            self._wakeup = None
+
+    def _wake(self) -> None:
+        # Those who wake it may come late: after the stop it is nobody's descriptor, or another's.
+        with self._waking:
+            if self._wakeup is not None:
+                self._wakeup.set()
+
+    def _open_socket(self) -> zmq.SyncSocket:
+        socket = self._access.context.socket(zmq.ROUTER)
+        # Linger comes before bind: without it, the context's end waits for who does not read.
+        socket.setsockopt(zmq.LINGER, _LINGER_MS)
+        socket.setsockopt(zmq.SNDHWM, _REPLIES_A_PEER)
+        socket.setsockopt(zmq.RCVHWM, _REQUESTS_A_PEER)
+        socket.setsockopt(zmq.MAXMSGSIZE, REQUEST_MAX_BYTES)
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # to a client of a fixed identity that comes back
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # a reply that cannot be sent is told, not lost
+        socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
+        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        socket.copy_threshold = 0  # pyzmq tracks only what it does not copy
+        return socket
+
+    # ---- the thread of changes
+
+    def _change(self) -> None:
+        while (asked := self._changes.get()) is not None and not self._is_closing.is_set():
+            act = partial(self._handler.change, asked.request.method, asked.params, asked.peer)
+            self._done.append((asked, guarded(asked.request, act)))
+            self._wake()
+
+    # ---- the thread that owns the socket
+
+    def _run(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
+        try:
+            self._serve(socket, wakeup)
+            self._refuse_the_rest(socket)
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
+            self.failure = error
+        finally:
+            for waiting in self._waiting:
+                waiting.end_watch()
+            socket.close()
+            if self._progress is not None:
+                self._progress.set()
+
+    def _serve(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
+        both, resting = zmq.Poller(), zmq.Poller()
+        both.register(socket, zmq.POLLIN)
+        for poller in (both, resting):
+            poller.register(wakeup.fileno(), zmq.POLLIN)
+        while not self._stopping.is_set():
+            rest_s = self._of_all.wait_s(time.monotonic())
+            poller = resting if rest_s else both
+            poller.poll(self._poll_ms(rest_s or math.inf))
+            wakeup.clear()  # before what it tells of is looked at
+            self._listeners.refresh()
+            self._receive(socket)
+            while self._done:
+                self._reply(socket, *self._done.popleft())
+            self._look_again(socket)
+
+    def _poll_ms(self, rest_s: float) -> int | None:
+        now_s = time.monotonic()
+        wait_s = min([rest_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
+        return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
+
+    def _receive(self, socket: zmq.SyncSocket) -> None:
+        for _ in range(_REQUESTS_A_TURN):
+            now_s = time.monotonic()
+            if self._of_all.wait_s(now_s):
+                return
+            try:
+                frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            self._of_all.take(now_s)
+            self.counts["requests"] += 1
+            self._take(socket, frames, now_s)
+
+    def _take(self, socket: zmq.SyncSocket, frames: Sequence[zmq.Frame], now_s: float) -> None:
+        # A REQ socket puts an empty part before what it sends, and wants it back.
+        n_envelope = 2 if len(frames) == 3 and len(frames[1]) == 0 else 1
+        envelope = tuple(frame.bytes for frame in frames[:n_envelope])
+        body = frames[n_envelope:]
+        if len(body) != 1:
+            text = f"message of {len(body)} parts: must be one part, of JSON"
+            self._send(socket, envelope, failed(None, "bad_request", text))
+            return
+        read = read_request(body[0].bytes)
+        request_id = read.id if isinstance(read, Reply) else read[0].id
+        if not self._of_each.take(envelope[0], now_s):
+            text = "more requests than requests_per_s allows one peer"
+            read = failed(request_id, "too_many", text)
+        if isinstance(read, Reply):
+            self._send(socket, envelope, read)
+        else:
+            self._admit(socket, _Asked(envelope, *read, self._access.user(body[0])))
+
+    def _admit(self, socket: zmq.SyncSocket, asked: _Asked) -> None:
+        """Check who asks, and have it answered now or handed over."""
+        method, peer = asked.request.method, asked.peer
+        right = METHODS[method].right
+        if peer.right is None or (right == "control" and peer.right != "control"):
+            text = f"{method}: needs the right {right!r}, which {peer.name} does not have"
+            self._reply(socket, asked, failed(asked.request.id, "denied", text))
+        elif right == "read":
+            act = partial(self._handler.read, method, asked.params, peer)
+            self._reply(socket, asked, guarded(asked.request, act))
+        else:
+            try:
+                self._changes.put_nowait(asked)
+            except queue.Full:
+                text = f"{method}: {_CHANGES_MAX} changes wait already; try again later"
+                self._reply(socket, asked, failed(asked.request.id, "busy", text))
+
+    def _reply(
+        self, socket: zmq.SyncSocket, asked: _Asked, outcome: Answer | Later | Reply
+    ) -> None:
+        if isinstance(outcome, Later):
+            self._defer(socket, asked, outcome)
+        elif isinstance(outcome, Answer):
+            self._send(socket, asked.envelope, succeeded(asked.request, outcome), outcome.parts)
+        else:
+            self._send(socket, asked.envelope, outcome)
+
+    def _defer(self, socket: zmq.SyncSocket, asked: _Asked, later: Later) -> None:
+        of_peer = sum(w.asked.envelope[0] == asked.envelope[0] for w in self._waiting)
+        if of_peer >= _WAITING_A_PEER or len(self._waiting) >= _WAITING_MAX:
+            text = f"{asked.request.method}: more than may wait at once, {_WAITING_A_PEER} a peer"
+            self._reply(socket, asked, failed(asked.request.id, "too_many", text))
+        else:
+            self._waiting.append(_Waiting(asked, later, self._wake))
+
+    def _look_again(self, socket: zmq.SyncSocket) -> None:
+        """Answer those who wait and whose answer is there, or whose time is over."""
+        now_s = time.monotonic()
+        for waiting in [w for w in self._waiting if w.may_be_there or w.deadline_s <= now_s]:
+            waiting.may_be_there = False
+            outcome = guarded(waiting.asked.request, waiting.later.look)
+            if outcome is None and waiting.deadline_s <= now_s:
+                outcome = waiting.later.otherwise
+            if outcome is not None:
+                self._waiting.remove(waiting)
+                waiting.end_watch()
+                self._reply(socket, waiting.asked, outcome)
+
+    def _refuse_the_rest(self, socket: zmq.SyncSocket) -> None:
+        """Answer everyone who still waits for something when the server stops."""
+        while self._done:
+            self._reply(socket, *self._done.popleft())
+        rest = [waiting.asked for waiting in self._waiting]
+        with suppress(queue.Empty):
+            while True:
+                asked = self._changes.get_nowait()
+                rest += [] if asked is None else [asked]
+        for asked in rest:
+            text = f"{asked.request.method}: the daemon stops"
+            self._reply(socket, asked, failed(asked.request.id, "unavailable", text))
+
+    def _send(
+        self,
+        socket: zmq.SyncSocket,
+        envelope: tuple[bytes, ...],
+        reply: Reply,
+        parts: Sequence[bytes] = (),
+    ) -> None:
+        message = [encode_reply(reply), *parts]
+        size_bytes = sum(map(len, message))
+        if size_bytes > _SMALL_BYTES and not self._large.has_room(envelope[0]):
+            text = "large replies wait that were not read; read them first"
+            message, size_bytes = [encode_reply(failed(reply.id, "too_many", text))], 0
+            self.counts["too_many"] += 1
+        elif reply.error is not None:
+            self.counts[reply.error.code] += 1
+        tracker = _send_or_drop(socket, [*envelope, *message], track=size_bytes > _SMALL_BYTES)
+        if tracker is None:
+            self.counts["dropped"] += 1
+        elif size_bytes > _SMALL_BYTES:
+            self._large.add(envelope[0], tracker)
+
+
+class _LargeReplies:
+    """Those that ZeroMQ still holds, because a peer does not read, or not yet."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[bytes, zmq.MessageTracker]] = []
+
+    def has_room(self, peer: bytes) -> bool:
+        """Whether one more may be sent to a peer."""
+        self._held = [(whose, tracker) for whose, tracker in self._held if not tracker.done]
+        of_peer = sum(whose == peer for whose, _ in self._held)
+        return of_peer < _LARGE_A_PEER and len(self._held) < _LARGE_MAX
+
+    def add(self, peer: bytes, tracker: zmq.MessageTracker) -> None:
+        """Take one that has been handed to ZeroMQ."""
+        self._held.append((peer, tracker))
+
+
+def _send_or_drop(
+    socket: zmq.SyncSocket, parts: Sequence[bytes], *, track: bool
+) -> zmq.MessageTracker | None:
+    """Send to a peer, and return what tells when it has left; None if it could not be sent."""
+    *first, last = parts
+    for _ in range(2):
+        try:
+            socket.send_multipart(first, zmq.NOBLOCK | zmq.SNDMORE)
+        except zmq.ZMQError as error:
+            if error.errno == errno.EHOSTUNREACH:  # gone
+                return None
+            if error.errno != errno.EAGAIN:
+                raise
+            # As many wait as may; but a look makes ZeroMQ take notice of what was read meanwhile.
+            socket.getsockopt(zmq.EVENTS)
+        else:
+            # Parts leave in their order: the last one's tracker tells of them all.
+            return socket.send(last, 0, copy=not track, track=track) or zmq.MessageTracker()
+    return None
+
+
+def _check_bindable(endpoint: Endpoint, access: Access) -> None:
+    if not (endpoint.is_local or access.is_curve(endpoint)):
+        raise ConfigError(
+            f"endpoint={endpoint.text!r}: anyone on the network could control the daemon; "
+            "bind to 127.0.0.1, or set keys in [security]"
+        )

@@ -1,0 +1,499 @@
+"""The control socket over real sockets, with a handler that only plays a part."""
+
+import json
+import os
+import threading
+from contextlib import contextmanager
+
+import pytest
+import zmq
+
+from spectrod.client import Control
+from spectrod.config import SecurityConfig
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    DeniedError,
+    InternalError,
+    NotFoundError,
+    StorageError,
+    UnavailableError,
+)
+from spectrod.wire.access import Access, Peer
+from spectrod.wire.answers import Answer, Later
+from spectrod.wire.control import ControlServer
+from spectrod.wire.keys import make_keys
+from spectrod.wire.requests import REQUEST_MAX_BYTES, GetParams
+
+TIMEOUT_MS = 20_000
+STATUS = b'{"v":1,"id":1,"method":"status"}'
+
+
+class Part:
+    """A handler that gives what a test tells it to, and notes what it was asked."""
+
+    def __init__(self, answer=None):
+        self.asked, self._answer = [], answer or (lambda *_: Answer("done"))
+
+    def read(self, method, params, peer):
+        self.asked.append((method, params, peer, threading.current_thread().name))
+        return self._answer(method, params)
+
+    change = read
+
+
+@contextmanager
+def served(handler, folder=None, access=None, **limits):
+    """Run a server at an IPC endpoint in a folder, else at a port."""
+    endpoint = f"ipc://{folder}/c.ipc" if folder else "tcp://127.0.0.1:*"
+    access = access or Access()
+    server = ControlServer([endpoint], handler, access, **limits)
+    try:
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        access.close()
+
+
+@contextmanager
+def dealer(server, kind=zmq.DEALER, **options):
+    """Connect a bare socket."""
+    with zmq.Context() as context, context.socket(kind) as socket:
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
+        for name, value in options.items():
+            socket.setsockopt(getattr(zmq, name), value)
+        socket.connect(server.endpoints[0])
+        yield socket
+
+
+def reply_to(socket, *parts):
+    socket.send_multipart(parts)
+    return json.loads(socket.recv())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder whose path is short enough for a socket's address."""
+    monkeypatch.chdir(tmp_path)
+    return "."
+
+
+def test_a_request_reaches_the_handler_with_its_parameters(folder):
+    """Method, typed parameters and who asks; the result comes back under the request's id."""
+    handler = Part(lambda _, params: Answer({"key": params.key}))
+    with served(handler, folder) as server, dealer(server) as socket:
+        request = b'{"v":1,"id":"a","method":"get","params":{"key":"log"}}'
+        assert reply_to(socket, request) == {
+            "v": 1,
+            "id": "a",
+            "ok": True,
+            "result": {"key": "log"},
+        }
+    [(method, params, peer, thread)] = handler.asked
+    assert (method, params, thread) == ("get", GetParams(key="log"), "control")
+    assert peer.right == "control"
+    assert peer.name.startswith(f"uid {os.getuid()}")
+
+
+def test_requests_of_a_req_socket_come_back_in_its_envelope(folder):
+    """ZeroMQ's simplest client, which puts an empty part in front, works too."""
+    with served(Part(), folder) as server, dealer(server, zmq.REQ) as socket:
+        assert reply_to(socket, STATUS)["result"] == "done"
+
+
+BAD = {
+    "nothing": b"",
+    "no JSON": b"\x00\xff{",
+    "bad UTF-8": b'{"v":1,"id":1,"method":"\xff"}',
+    "an array": b"[1]",
+    "deep nesting": b"[" * 60_000,
+    "deep parameters": b'{"v":1,"id":1,"method":"set","params":{"changes":{"a":' + b"[" * 60_000,
+    "another version": b'{"v":2,"id":1,"method":"status"}',
+    "no method": b'{"v":1,"id":1}',
+    "NaN": b'{"v":1,"id":NaN,"method":"status"}',
+    "one field more": b'{"v":1,"id":1,"method":"status","x":1}',
+    "a huge number": b'{"v":1,"id":' + b"9" * 5000 + b',"method":"status"}',
+    "text after it": STATUS + b"{}",
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_no_request_gets_a_reply_that_says_so(what, folder):
+    """The socket lives on, and the next request is answered."""
+    with served(Part(), folder) as server, dealer(server) as socket:
+        reply = reply_to(socket, BAD[what])
+        assert (reply["ok"], reply["error"]["code"]) == (False, "bad_request")
+        assert reply["error"]["message"]
+        assert reply_to(socket, STATUS)["ok"]
+        assert server.counts["bad_request"] == 1
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 1000])
+def test_a_request_of_several_parts_is_refused(n_parts, folder):
+    """Whatever the parts are."""
+    with served(Part(), folder) as server, dealer(server) as socket:
+        reply = reply_to(socket, *[STATUS] * n_parts)
+        assert reply["error"] == {
+            "code": "bad_request",
+            "message": f"message of {n_parts} parts: must be one part, of JSON",
+        }
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "text"),
+    [
+        (b'{"id":7,"method":"explode"}', "unknown_method", "method='explode': must be one of st"),
+        (b'{"id":7,"method":"get","params":{"x":1}}', "bad_params", "get: Object contains unknown"),
+        (b'{"id":7,"method":"get","params":[]}', "bad_params", "get: Expected `object`"),
+        (b'{"id":7,"method":"get","params":{"key":"\xff"}}', "bad_params", "get: 'utf-8' codec"),
+        (b'{"id":7,"method":"set","params":{"changes":{}}}', "bad_params", "set: Expected `object"),
+        (b'{"id":7,"method":"status","v":3}', "bad_request", "request: Invalid enum value 3"),
+    ],
+)
+def test_a_refusal_bears_the_id_of_its_request(request_, code, text, folder):
+    """Whoever asks for several things at once knows which one it was."""
+    with served(Part(), folder) as server, dealer(server) as socket:
+        reply = reply_to(socket, request_)
+        assert (reply["id"], reply["error"]["code"]) == (7, code)
+        assert reply["error"]["message"].startswith(text)
+
+
+def test_a_request_may_have_64_kb_and_not_one_byte_more(folder):
+    """A larger one ends the connection: nothing of it is read, and others are not disturbed."""
+    whole = STATUS.ljust(REQUEST_MAX_BYTES)
+    with served(Part(), folder) as server, dealer(server) as small, dealer(server) as large:
+        assert reply_to(small, whole)["ok"]
+        with large.get_monitor_socket(zmq.EVENT_DISCONNECTED) as monitor:
+            large.send(whole + b" ")
+            assert monitor.poll(TIMEOUT_MS)
+            large.disable_monitor()
+        assert reply_to(small, STATUS)["ok"]
+        assert server.counts["requests"] == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("hop=0: must be"), "refused"),
+        (NotFoundError("source='x': is not there"), "not_found"),
+        (DeniedError("no"), "denied"),
+        (BusyError("later"), "busy"),
+        (StorageError("disk"), "storage"),
+        (UnavailableError("away"), "unavailable"),
+        (InternalError("bug"), "internal"),
+    ],
+)
+@pytest.mark.parametrize("method", ["status", "reload"])
+def test_each_error_of_the_handler_has_its_code(error, code, method, folder):
+    """In either thread; the text is the error's."""
+
+    def raising(*_):
+        raise error
+
+    with served(Part(raising), folder) as server, dealer(server) as socket:
+        reply = reply_to(socket, json.dumps({"id": 1, "method": method}).encode())
+        assert reply["error"] == {"code": code, "message": str(error)}
+
+
+@pytest.mark.parametrize("method", ["status", "reload"])
+def test_a_bug_in_a_method_is_told_and_ends_nothing(method, folder, caplog):
+    """The traceback is in the log, the peer sees a line."""
+    handler = Part(lambda *_: 1 // 0)
+    with served(handler, folder) as server, dealer(server) as socket:
+        for _ in range(2):
+            reply = reply_to(socket, json.dumps({"id": 1, "method": method}).encode())
+            assert reply["error"]["code"] == "internal"
+            assert reply["error"]["message"].startswith("ZeroDivisionError")
+    assert "Traceback" in caplog.text
+
+
+def test_names_that_are_no_unicode_are_told_with_question_marks(folder):
+    """A file name of other bytes does not keep the status from being sent."""
+    handler = Part(lambda *_: Answer({"uri": "a\udcff"}))
+    with served(handler, folder) as server, dealer(server) as socket:
+        assert reply_to(socket, STATUS)["result"] == {"uri": "a?"}
+
+
+# ---- who may
+
+
+@pytest.mark.parametrize(
+    ("right", "method", "allowed"),
+    [
+        ("read", "status", True),
+        ("read", "reload", False),
+        ("control", "status", True),
+        ("control", "reload", True),
+        (None, "status", False),
+    ],
+)
+def test_a_right_allows_its_methods_and_no_others(right, method, allowed, folder, monkeypatch):
+    """Who may only read changes nothing, and a key that was revoked does not even read."""
+    monkeypatch.setattr(Access, "user", lambda *_: Peer("ann", right))
+    handler = Part()
+    with served(handler, folder) as server, dealer(server) as socket:
+        reply = reply_to(socket, json.dumps({"id": 1, "method": method}).encode())
+    assert reply["ok"] == allowed == bool(handler.asked)
+    if not allowed:
+        needed = "control" if method == "reload" else "read"
+        text = f"{method}: needs the right {needed!r}, which ann does not have"
+        assert reply["error"] == {"code": "denied", "message": text}
+
+
+@pytest.mark.parametrize("host", ["*", "198.51.100.1", "192.0.2.1", "[::]"])
+def test_strangers_cannot_control(host):
+    """An endpoint that other machines can reach needs keys; nothing like --insecure opens it."""
+    access = Access()
+    with pytest.raises(ConfigError, match="anyone on the network could control the daemon"):
+        ControlServer([f"tcp://{host}:5557"], Part(), access)
+    access.close()
+
+
+# ---- how much, how often
+
+
+def test_who_asks_too_often_is_told_so_and_others_are_not(folder):
+    """Each peer has a second's worth of requests at once, whatever another has used up."""
+    with (
+        served(Part(), folder, requests_per_s=5) as server,
+        dealer(server) as first,
+        dealer(server) as second,
+    ):
+        codes = [reply_to(first, STATUS).get("error", {}).get("code") for _ in range(20)]
+        assert codes[:5] == [None] * 5
+        assert codes.count("too_many") >= 10
+        assert reply_to(second, STATUS)["ok"]
+        assert server.counts["too_many"] == codes.count("too_many")
+
+
+def test_all_peers_together_are_read_no_faster_than_the_bound(folder):
+    """What is above it waits, and is answered in its turn: none is lost."""
+    with served(Part(), folder, requests_per_s=20) as server, dealer(server) as socket:
+        n = 230  # of which 200 may come at once, and 200 a second after that
+        for _ in range(n):
+            socket.send(STATUS)
+        for _ in range(n):
+            assert socket.recv()
+        assert server.counts["requests"] == n
+
+
+def test_a_peer_that_never_reads_keeps_nobody_waiting(folder):
+    """As many replies as may wait for it; more are dropped and counted."""
+    handler = Part(lambda method, _: Answer("x" * 60_000 if method == "get" else None))
+    with (
+        served(handler, folder, requests_per_s=10_000) as server,
+        dealer(server, RCVHWM=1) as deaf,
+        dealer(server) as other,
+    ):
+        n = 600
+        for _ in range(n):
+            deaf.send(b'{"id":1,"method":"get"}')
+        while [asked[0] for asked in handler.asked].count("get") < n:
+            assert reply_to(other, STATUS)["ok"]
+        # 256 wait, and what the kernel's buffers and its own queue hold.
+        assert n - 256 - 50 < server.counts["dropped"] <= n - 256
+
+
+def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
+    """Those who read get as many as they like; who does not is told why there are no more."""
+    parts = [bytes(1 << 20)] * 4
+    handler = Part(lambda *_: Answer("x", parts))
+    with (
+        served(handler, folder, requests_per_s=1000) as server,
+        dealer(server, RCVHWM=1) as deaf,
+        dealer(server) as other,
+    ):
+        for _ in range(20):
+            deaf.send(STATUS)
+        for _ in range(30):
+            other.send(STATUS)
+            assert [len(part) for part in other.recv_multipart()[1:]] == [1 << 20] * 4
+        whole, refused = 0, 0
+        for _ in range(20):
+            reply, *rest = deaf.recv_multipart()
+            whole += len(rest) == 4
+            refused += json.loads(reply).get("error", {}).get("code") == "too_many"
+        assert whole + refused == 20
+        assert 2 <= whole <= 6
+        deaf.send(STATUS)
+        assert len(deaf.recv_multipart()) == 5
+
+
+def test_the_32nd_change_waits_and_the_next_is_refused(folder):
+    """A change that takes long keeps no one else's status from being told."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(method, _params):
+        if method == "reload":
+            begun.set()
+            assert go_on.wait(20)
+        return Answer(method)
+
+    reload = b'{"id":1,"method":"reload"}'
+    with served(Part(slow), folder) as server, dealer(server) as socket:
+        socket.send(reload)
+        assert begun.wait(20)
+        for _ in range(33):
+            socket.send(reload)
+        refused = json.loads(socket.recv())
+        assert refused["error"] == {
+            "code": "busy",
+            "message": "reload: 32 changes wait already; try again later",
+        }
+        assert reply_to(socket, STATUS)["result"] == "status"
+        go_on.set()
+        assert [json.loads(socket.recv())["result"] for _ in range(33)] == ["reload"] * 33
+
+
+# ---- answers that come later
+
+
+class Slow:
+    """Something that is there once a test says so."""
+
+    def __init__(self):
+        self.watchers, self.is_there, self.watched = [], False, threading.Event()
+
+    def later(self, timeout_s):
+        return Later(self.look, self.watch, timeout_s, Answer("too late"))
+
+    def look(self):
+        return Answer("there", [b"part"]) if self.is_there else None
+
+    def watch(self, wake):
+        self.watchers.append(wake)
+        self.watched.set()
+        return lambda: self.watchers.remove(wake)
+
+    def come(self):
+        self.is_there = True
+        for wake in self.watchers:
+            wake()
+
+
+LATEST = b'{"id":1,"method":"latest","params":{"topic":"spec/a/0/dbfs/"}}'
+
+
+def test_an_answer_that_comes_later_is_waited_for_by_nobody_else(folder):
+    """Others are answered meanwhile, and the answer comes with its parts as soon as it is there."""
+    slow = Slow()
+    handler = Part(lambda method, _: slow.later(60) if method == "latest" else Answer("now"))
+    with served(handler, folder) as server, dealer(server) as socket:
+        socket.send(LATEST)
+        assert slow.watched.wait(20)
+        assert reply_to(socket, STATUS)["result"] == "now"
+        slow.come()
+        reply, *parts = socket.recv_multipart()
+        assert (json.loads(reply)["result"], parts) == ("there", [b"part"])
+        assert slow.watchers == []
+
+
+def test_an_answer_that_never_comes_is_given_up_in_time(folder):
+    """What is said then is what the handler has prepared for it."""
+    slow = Slow()
+    with served(Part(lambda *_: slow.later(0.05)), folder) as server, dealer(server) as socket:
+        assert reply_to(socket, LATEST)["result"] == "too late"
+        assert slow.watchers == []
+
+
+def test_one_that_was_there_before_the_watch_is_not_missed(folder):
+    """What came between the question and the watch is found by a look."""
+    slow = Slow()
+    slow.is_there = True
+    with served(Part(lambda *_: slow.later(60)), folder) as server, dealer(server) as socket:
+        assert reply_to(socket, LATEST)["result"] == "there"
+
+
+def test_a_peer_may_wait_for_eight_answers_at_once(folder):
+    """More are refused, which does not end those that wait."""
+    slow = Slow()
+    with served(Part(lambda *_: slow.later(60)), folder) as server, dealer(server) as socket:
+        for _ in range(9):
+            socket.send(LATEST)
+        refused = json.loads(socket.recv())
+        assert refused["error"]["code"] == "too_many"
+        slow.come()
+        for _ in range(8):
+            assert json.loads(socket.recv_multipart()[0])["result"] == "there"
+
+
+# ---- start and stop
+
+
+def test_a_stop_answers_all_who_wait(folder):
+    """Nobody is left without a reply when the daemon ends."""
+    slow = Slow()
+    with served(Part(lambda *_: slow.later(60)), folder) as server, dealer(server) as socket:
+        socket.send(LATEST)
+        assert slow.watched.wait(20)
+        server.stop()
+        reply = json.loads(socket.recv())
+        assert reply["error"] == {"code": "unavailable", "message": "latest: the daemon stops"}
+        assert slow.watchers == []
+        server.stop()  # idempotent
+
+
+def test_a_second_server_on_the_same_socket_is_refused(folder):
+    """It does not take the socket away from the first, which goes on to answer."""
+    with served(Part(), folder) as server:
+        access = Access()
+        second = ControlServer(server.endpoints, Part(), access)
+        with pytest.raises(BusyError, match="in use by another process"):
+            second.start()
+        access.close()
+        with dealer(server) as socket:
+            assert reply_to(socket, STATUS)["ok"]
+
+
+def test_its_files_are_for_user_and_group_alone_and_gone_after_it(folder, tmp_path):
+    """Socket 0660, whatever the umask; neither socket nor lock is left behind."""
+    before = os.umask(0)
+    try:
+        with served(Part(), folder):
+            assert (tmp_path / "c.ipc").stat().st_mode & 0o777 == 0o660
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_clients_at_once_get_their_own_answers(folder):
+    """Of requests that are in flight at the same time, nobody sees another's."""
+    handler = Part(lambda _, params: Answer(params.key))
+    failures = []
+    with served(handler, folder, requests_per_s=10_000) as server:
+
+        def ask(name):
+            with Control(server.endpoints[0]) as control:
+                keys = [f"{name}.{k}" for k in range(300)]
+                if [control.call("get", key=key) for key in keys] != keys:
+                    failures.append(name)
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert failures == []
+    assert len(handler.asked) == 600
+
+
+def test_keys_are_asked_for_where_the_configuration_says_so(tmp_path):
+    """The request of a peer without a key is not even read."""
+    make_keys(tmp_path, "server", "control")
+    make_keys(tmp_path / "clients", "ann", "read")
+    access = Access(
+        SecurityConfig(
+            server_key=str(tmp_path / "server.key"),
+            client_keys=str(tmp_path / "clients"),
+            require="always",
+        )
+    )
+    access.start()
+    with served(Part(), access=access) as server, Control(server.endpoints[0]) as control:
+        with pytest.raises(DeniedError, match="the daemon asks for keys"):
+            control.call("status")
+        assert server.counts["requests"] == 0
