@@ -46,7 +46,7 @@ _EVENTS = (
 # Codes of zmq.h that pyzmq has no names for: ..._CRYPTOGRAPHIC and ..._MECHANISM_MISMATCH.
 _FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_key"}
 # "localhost:UID:GID:PID", by SO_PEERCRED.
-_IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:\d+")
+_IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,7 @@ def _metadata(frame: zmq.Frame, name: str) -> str:
 def _plain_peer(address: str) -> Peer:
     match = _IPC_ADDRESS.fullmatch(address)
     if match:
-        return Peer(f"uid {match[1]}", "control")
+        return Peer(f"uid {match[1]} pid {match[2]}", "control")
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
