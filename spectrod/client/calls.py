@@ -1,6 +1,7 @@
 """Requests of the control socket and what comes back, without a socket."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -10,12 +11,13 @@ from spectrod.errors import (
     ConfigError,
     DeniedError,
     InternalError,
+    NotFoundError,
     SpectrodError,
     StorageError,
     UnavailableError,
     WireError,
 )
-from spectrod.wire.requests import VERSION
+from spectrod.wire.requests import VERSION, Messages
 
 _EXCERPT_CHARS = 60
 _ERRORS: Final[Mapping[str, type[SpectrodError]]] = {
@@ -24,7 +26,7 @@ _ERRORS: Final[Mapping[str, type[SpectrodError]]] = {
     "bad_params": ConfigError,
     "denied": DeniedError,
     "too_many": BusyError,
-    "not_found": ConfigError,
+    "not_found": NotFoundError,
     "refused": ConfigError,
     "unavailable": UnavailableError,
     "storage": StorageError,
@@ -85,7 +87,7 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
     """
     try:
         reply = _decoder.decode(parts[0])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = parts[0][:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
         raise WireError(f"reply={excerpt!r}: {error}") from error
     if reply.v != VERSION:
@@ -97,3 +99,29 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
     if not reply.ok:
         raise WireError("reply: ok=false: must say what the error is")
     return reply.result, parts[1:]
+
+
+def messages_of(result: Any, parts: Sequence[bytes]) -> tuple[list[Sequence[bytes]], bool]:
+    """Read what ``replay`` and ``latest`` give.
+
+    Returns
+    -------
+    messages : list of sequences of bytes
+        Each the parts of one message, in their order.
+    more : bool
+        Whether there are more.
+
+    Raises
+    ------
+    WireError
+        If the result does not describe the parts.
+    """
+    try:
+        described = msgspec.convert(result, Messages)
+    except msgspec.ValidationError as error:
+        raise WireError(f"reply: result: {error}") from error
+    if sum(described.parts) != len(parts) or min(described.parts, default=1) < 1:
+        raise WireError(f"reply: parts={list(described.parts)}: must be those of {len(parts)}")
+    ends = list(accumulate(described.parts))
+    starts = [0, *ends[:-1]]
+    return [parts[i:j] for i, j in zip(starts, ends, strict=False)], described.more

@@ -1,13 +1,28 @@
-"""How a client connects: socket options, keys, and the same of both for every kind of client."""
+"""How a client connects: socket options and keys, the same for every kind of client."""
 
+import asyncio
+import os
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
+from spectrod.errors import ConfigError, DeniedError
 from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.keys import read_key, read_secret
 
-RECONNECT_MS = 100
-"""Intervals that grow would miss a daemon that starts by up to as long as it took to start."""
+_RECONNECT_MS = 100
+# Only what ends a connection for good: libzmq's thread would wait for whoever does not read the
+# monitor, and there is one such event for each time that we connect.
+_REFUSALS: Final = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_AUTH
+_MECHANISM_MISMATCH: Final = 0x11000002
+
+KeyFile = str | os.PathLike[str]
+SyncContext = zmq.Context[zmq.SyncSocket]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -20,18 +35,158 @@ class Credentials:
     secret_key: bytes
 
 
-def connect(
-    socket: "zmq.Socket[bytes]", endpoint: Endpoint, credentials: Credentials | None
-) -> None:
-    """Set what every client's socket needs, and connect; it goes on trying for ever."""
-    # Linger comes before connect: without it, terminating the context waits for a daemon.
-    socket.setsockopt(zmq.LINGER, 0)
-    socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
-    socket.setsockopt(zmq.IPV6, endpoint.is_ipv6)
-    if credentials is not None:
-        socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.server_key)
-        socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public_key)
-        socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
-    socket.connect(endpoint.text)
+def read_credentials(server_key: KeyFile | None, key_file: KeyFile | None) -> Credentials | None:
+    """Read the keys that a connection needs.
+
+    Parameters
+    ----------
+    server_key : str, path or None
+        The daemon's public key: its 40 characters, or its file (``server.pub``).
+    key_file : str, path or None
+        Our own secret key's file (``NAME.key``), which nobody else may read.
+
+    Returns
+    -------
+    credentials : Credentials or None
+        None if neither is given.
+
+    Raises
+    ------
+    ConfigError
+        If only one of them is given, or a file cannot be read or is not a key's.
+    """
+    if server_key is None and key_file is None:
+        return None
+    if server_key is None or key_file is None:
+        missing = "server_key" if server_key is None else "key_file"
+        raise ConfigError(f"{missing}: must be given too: server_key and key_file go together")
+    own = read_secret(Path(key_file))
+    return Credentials(read_key(os.fspath(server_key)), own.key, own.secret)
+
+
+class Connection:
+    """A socket that is connected, and goes on trying to be for ever. To be used by one thread.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+        Where to.
+    kind : int
+        ``zmq.SUB`` or ``zmq.DEALER``.
+    credentials : Credentials or None
+        For an endpoint that needs keys.
+    context : zmq.Context or None
+        To share one; None makes one that lives as long as the connection.
+    options : mapping of zmq.SocketOption to int
+        More socket options.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        kind: int,
+        credentials: Credentials | None,
+        context: SyncContext | None,
+        options: Mapping[zmq.SocketOption, int],
+    ) -> None:
+        self.endpoint = endpoint
+        self._has_keys = credentials is not None
+        self._owns_context = context is None
+        self._context = zmq.Context() if context is None else context
+        self.socket: zmq.SyncSocket = self._context.socket(kind)
+        # Linger comes before connect: without it, ending the context waits for a daemon.
+        self.socket.setsockopt(zmq.LINGER, 0)
+        # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
+        self.socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        self.socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
+        self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
+        self.socket.setsockopt(zmq.IPV6, endpoint.is_ipv6)
+        for option, value in options.items():
+            self.socket.setsockopt(option, value)
+        if credentials is not None:
+            self.socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.server_key)
+            self.socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public_key)
+            self.socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
+        self._monitor = self.socket.get_monitor_socket(_REFUSALS)
+        self.socket.connect(endpoint.text)
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self.socket.closed
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a message waits here."""
+        return bool(self.socket.poll(0))
+
+    def receive(self) -> list[bytes] | None:
+        """Return a message that waits, without waiting for one; None if there is none.
+
+        Raises
+        ------
+        DeniedError
+            If the daemon does not let us in, told once; it is asked again from then on.
+        """
+        try:
+            return self.socket.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            pass
+        if self._monitor.poll(0):
+            refused = recv_monitor_message(self._monitor)
+            # libzmq does not try again after a refusal; whoever was let in later would wait.
+            self.socket.disconnect(self.endpoint.text)
+            self.socket.connect(self.endpoint.text)
+            raise DeniedError(f"{self.endpoint.text}: {self._reason(refused['value'])}")
+        return None
+
+    def wait(self, deadline_s: float | None) -> bool:
+        """Wait until ``receive`` has something, at most until a moment of the monotonic clock."""
+        poller = zmq.Poller()
+        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        if deadline_s is None:
+            return bool(poller.poll())
+        return bool(poller.poll(max(0, round((deadline_s - time.monotonic()) * 1e3))))
+
+    async def wait_async(self, deadline_s: float | None) -> bool:
+        """Do as ``wait``, while the running event loop goes on."""
+        loop = asyncio.get_running_loop()
+        sockets = (self.socket, self._monitor)
+        # A ZeroMQ descriptor says that there may be news; to poll takes them in, and says of what.
+        while not any(socket.poll(0) for socket in sockets):
+            news = loop.create_future()
+            for socket in sockets:
+                loop.add_reader(socket.fileno(), _note, news)
+            try:
+                async with asyncio.timeout_at(_in_time_of(loop, deadline_s)):
+                    await news
+            except TimeoutError:
+                return False
+            finally:
+                for socket in sockets:
+                    loop.remove_reader(socket.fileno())
+        return True
+
+    def close(self) -> None:
+        """Close the socket, and the context if it is our own; idempotent."""
+        self.socket.close()
+        self._monitor.close()
+        if self._owns_context:
+            self._context.term()
+
+    def _reason(self, code: int) -> str:
+        if code != _MECHANISM_MISMATCH:
+            return "the daemon refuses our key; is its public half in the daemon's client_keys?"
+        if self._has_keys:
+            return "the daemon asks for no keys there; leave server_key and key_file out"
+        return "the daemon asks for keys; give server_key and key_file"
+
+
+def _note(news: "asyncio.Future[None]") -> None:
+    if not news.done():
+        news.set_result(None)
+
+
+def _in_time_of(loop: asyncio.AbstractEventLoop, deadline_s: float | None) -> float | None:
+    return None if deadline_s is None else loop.time() + deadline_s - time.monotonic()

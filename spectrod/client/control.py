@@ -7,11 +7,13 @@ from typing import Any, Self
 import zmq
 
 from spectrod.client.calls import decode_reply, encode_call
-from spectrod.client.connection import Credentials, connect
-from spectrod.errors import UnavailableError
+from spectrod.client.connection import Connection, KeyFile, SyncContext, read_credentials
+from spectrod.errors import DeniedError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
 
 TIMEOUT_S = 5.0
+REPLAY_TIMEOUT_S = 2.0
+"""Frames wait meanwhile for what was missed before them."""
 
 
 class Control:
@@ -25,15 +27,17 @@ class Control:
         Where the daemon takes requests, for example ``ipc:///run/spectrod/control.sock``.
     timeout_s : float
         How long a call waits for its reply [s].
-    credentials : Credentials or None
-        For an endpoint that needs keys.
+    server_key : str, path or None
+        For endpoints with keys: the daemon's public key, its 40 characters or its file.
+    key_file : str, path or None
+        For endpoints with keys: the file of our own secret key.
     context : zmq.Context or None
         To share one; None makes one that lives as long as this.
 
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to.
+        If the endpoint is not one that can be connected to, or a key cannot be read.
     """
 
     def __init__(
@@ -41,15 +45,15 @@ class Control:
         endpoint: str,
         *,
         timeout_s: float = TIMEOUT_S,
-        credentials: Credentials | None = None,
-        context: "zmq.Context[zmq.SyncSocket] | None" = None,
+        server_key: KeyFile | None = None,
+        key_file: KeyFile | None = None,
+        context: SyncContext | None = None,
     ) -> None:
         self._endpoint = parse_remote(endpoint)
         self._timeout_s = timeout_s
-        self._credentials = credentials
-        self._owns_context = context is None
-        self._context = zmq.Context() if context is None else context
-        self._socket: zmq.SyncSocket | None = None
+        self._credentials = read_credentials(server_key, key_file)
+        self._context = context
+        self._connection: Connection | None = None
         self._number = 0
 
     def call(self, method: str, /, **params: Any) -> Any:
@@ -58,8 +62,8 @@ class Control:
         Raises
         ------
         DeniedError
-            If the key has no right to the method.
-        ConfigError
+            If the key has no right to the method, or the daemon does not let us in.
+        ConfigError, NotFoundError
             If the method, a parameter or a name is not known, or a rule is broken.
         UnavailableError
             If no reply came in time, or what was asked for is not there. After the former it is
@@ -73,29 +77,37 @@ class Control:
 
     def call_parts(self, method: str, /, **params: Any) -> tuple[Any, Sequence[bytes]]:
         """Do as ``call``, and return the parts after the reply as well: whole messages."""
-        self._number += 1
-        request = encode_call(self._number, method, params)
-        # `latest` waits in the daemon as long as it is told to, before the reply is even due.
-        wait_s = self._timeout_s + float(params.get("timeout_s", 0.0))
+        number, request, wait_s = self._prepare(method, params)
         deadline_s = time.monotonic() + wait_s
-        socket = self._open()
-        socket.send(request)
-        while socket.poll(max(0, round((deadline_s - time.monotonic()) * 1e3))):
-            reply = decode_reply(self._number, socket.recv_multipart())
+        connection = self._open()
+        connection.socket.send(request)
+        while connection.wait(deadline_s):
+            reply = self._take(connection, number)
             if reply is not None:
                 return reply
-        # With its socket goes the request, or a daemon that starts later would carry it out.
-        self._close_socket()
-        raise UnavailableError(
-            f"{self._endpoint.text}: no reply to {method} within {wait_s:g} s; "
-            "is the daemon running there, and are the keys right?"
-        )
+        raise self._gave_up(method, wait_s)
+
+    async def call_async(self, method: str, /, **params: Any) -> Any:
+        """Do as ``call``, while the running event loop goes on."""
+        return (await self.call_parts_async(method, **params))[0]
+
+    async def call_parts_async(self, method: str, /, **params: Any) -> tuple[Any, Sequence[bytes]]:
+        """Do as ``call_parts``, while the running event loop goes on."""
+        number, request, wait_s = self._prepare(method, params)
+        deadline_s = time.monotonic() + wait_s
+        connection = self._open()
+        connection.socket.send(request)
+        while await connection.wait_async(deadline_s):
+            reply = self._take(connection, number)
+            if reply is not None:
+                return reply
+        raise self._gave_up(method, wait_s)
 
     def close(self) -> None:
         """End the connection; idempotent."""
-        self._close_socket()
-        if self._owns_context:
-            self._context.term()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -103,13 +115,31 @@ class Control:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def _open(self) -> zmq.SyncSocket:
-        if self._socket is None:
-            self._socket = self._context.socket(zmq.DEALER)
-            connect(self._socket, self._endpoint, self._credentials)
-        return self._socket
+    def _prepare(self, method: str, params: dict[str, Any]) -> tuple[int, bytes, float]:
+        self._number += 1
+        # `latest` waits in the daemon as long as it is told to, before the reply is even due.
+        wait_s = self._timeout_s + float(params.get("timeout_s", 0.0))
+        return self._number, encode_call(self._number, method, params), wait_s
 
-    def _close_socket(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(
+                self._endpoint, zmq.DEALER, self._credentials, self._context, {}
+            )
+        return self._connection
+
+    def _take(self, connection: Connection, number: int) -> tuple[Any, Sequence[bytes]] | None:
+        try:
+            parts = connection.receive()
+        except DeniedError:
+            self.close()  # with the request, which must not be carried out when nobody waits for it
+            raise
+        return None if parts is None else decode_reply(number, parts)
+
+    def _gave_up(self, method: str, wait_s: float) -> UnavailableError:
+        # With its socket goes the request, or a daemon that starts later would carry it out.
+        self.close()
+        return UnavailableError(
+            f"{self._endpoint.text}: no reply to {method} within {wait_s:g} s; "
+            "is the daemon running there, and are the keys right?"
+        )

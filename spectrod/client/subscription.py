@@ -1,41 +1,39 @@
-"""Frames from a daemon, and what was missed on the way."""
+"""Frames from a daemon, for programs that wait for them."""
 
-import math
 import time
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Self
 
 import zmq
 
-from spectrod.client.connection import connect
-from spectrod.errors import UnavailableError, WireError
-from spectrod.stats import State
-from spectrod.wire.endpoint import Endpoint, parse_remote
-from spectrod.wire.schema import (
-    HEARTBEAT_PERIOD_S,
-    Frame,
-    Heartbeat,
-    HeartbeatHeader,
-    Message,
-    Meta,
-    decode,
+from spectrod.client.calls import messages_of
+from spectrod.client.connection import (
+    Connection,
+    Credentials,
+    KeyFile,
+    SyncContext,
+    read_credentials,
 )
-
-SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
-"""After this long without any message a daemon counts as gone [s]."""
+from spectrod.client.control import REPLAY_TIMEOUT_S, Control
+from spectrod.client.tracker import Ask, Tracker
+from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
+from spectrod.wire.endpoint import Endpoint, parse_remote
+from spectrod.wire.schema import EventMessage, Frame, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
-_ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
-_KINDS = (b"spec/", b"meta/", b"hb/")
+_WITH_META = ("spec/", "bands/")
 
 
-def subscribe(
+def subscribe(  # noqa: PLR0913 - each named, and none needed
     endpoint: str,
     prefix: str = "spec/",
     *,
     timeout_s: float | None = None,
-    context: "zmq.Context[zmq.SyncSocket] | None" = None,
+    replay_from: str | None = None,
+    server_key: KeyFile | None = None,
+    key_file: KeyFile | None = None,
+    context: SyncContext | None = None,
 ) -> "Subscription":
     """Subscribe to the spectra of a daemon.
 
@@ -48,6 +46,13 @@ def subscribe(
         Beginning of the topics wanted, ``spec/SOURCE/CHANNEL/PRODUCT/``.
     timeout_s : float or None
         How long iterating waits for a frame; None waits for ever.
+    replay_from : str or None
+        The daemon's control endpoint: frames that were missed are had from there, in their place,
+        as long as the daemon remembers them.
+    server_key : str, path or None
+        For endpoints with keys: the daemon's public key, its 40 characters or its file.
+    key_file : str, path or None
+        For endpoints with keys: the file of our own secret key.
     context : zmq.Context or None
         To share one; None makes one that lives as long as the subscription.
 
@@ -59,76 +64,138 @@ def subscribe(
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to.
+        If an endpoint is not one that can be connected to, or a key cannot be read.
 
     Examples
     --------
     >>> for frame in subscribe("tcp://127.0.0.1:5556"):  # doctest: +SKIP
     ...     print(frame.f[frame.values.argmax()], frame.values.max(), frame.header.unit)
     """
-    return Subscription(parse_remote(endpoint), prefix, timeout_s=timeout_s, context=context)
+    control = None
+    if replay_from is not None:
+        control = open_replay(replay_from, server_key, key_file)
+    connection = open_subscription(
+        parse_remote(endpoint), prefix, read_credentials(server_key, key_file), context
+    )
+    return Subscription(connection, timeout_s=timeout_s, control=control)
 
 
-class Subscription:
-    """An iterator of frames. To be used by one thread.
+def open_replay(endpoint: str, server_key: KeyFile | None, key_file: KeyFile | None) -> Control:
+    """Make ready to ask for what was missed; connects when there is something."""
+    return Control(endpoint, timeout_s=REPLAY_TIMEOUT_S, server_key=server_key, key_file=key_file)
+
+
+def open_subscription(
+    endpoint: Endpoint, prefix: str, credentials: Credentials | None, context: SyncContext | None
+) -> Connection:
+    """Connect, and subscribe to a prefix, its descriptions and its sources' signs of life."""
+    options = {zmq.RCVHWM: _HIGH_WATER_MARK}
+    connection = Connection(endpoint, zmq.SUB, credentials, context, options)
+    kind = next((kind for kind in _WITH_META if prefix.startswith(kind)), "")
+    narrower = prefix.removeprefix(kind) if kind else ""
+    source, slash, _ = narrower.partition("/")
+    for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
+        connection.socket.subscribe(wanted)
+    return connection
+
+
+class Follower:
+    """What both kinds of subscription have in common: all but the waiting.
 
     Bounded: 1000 messages wait here and as many as its high-water mark in the daemon; after that
     the daemon discards new ones for this subscriber, which ``Frame.missed`` tells.
 
+    Parameters
+    ----------
+    connection : Connection
+        Subscribed; closed with the subscription.
+    timeout_s : float or None
+        How long iterating waits for a frame; None waits for ever.
+    control : Control or None
+        To have frames from that were missed; closed with the subscription.
+
     Attributes
     ----------
-    missed : int
-        Messages lost so far, over all topics.
-    meta : dict of str to Meta
-        The last description of each topic, by the topic of its spectra.
-    heartbeats : dict of str to HeartbeatHeader
-        The last sign of life of each source, by the source's name.
-    heartbeat : HeartbeatHeader or None
-        The last of them all.
+    replay_failure : str
+        Why missed frames could not be asked for, the last time that it was tried; empty if they
+        could.
     """
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        prefix: str,
-        *,
-        timeout_s: float | None,
-        context: "zmq.Context[zmq.SyncSocket] | None",
+        self, connection: Connection, *, timeout_s: float | None, control: Control | None = None
     ) -> None:
-        self._endpoint = endpoint
+        self._connection = connection
         self._timeout_s = timeout_s
-        self._owns_context = context is None
-        self._context = zmq.Context() if context is None else context
-        self._socket = self._context.socket(zmq.SUB)
-        self._connect(prefix)
-        self._last_seen: dict[str, tuple[int, int]] = {}
-        self._last_message_s = -math.inf
-        self.missed = 0
-        self.meta: dict[str, Meta] = {}
-        self.heartbeats: dict[str, HeartbeatHeader] = {}
-        self.heartbeat: HeartbeatHeader | None = None
+        self._control = control
+        self._tracker = Tracker(connection.endpoint.text, replays=control is not None)
+        self.replay_failure = ""
 
-    def _connect(self, prefix: str) -> None:
-        self._socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MARK)
-        narrower = prefix.removeprefix("spec/") if prefix.startswith("spec/") else ""
-        source, slash, _ = narrower.partition("/")
-        for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
-            self._socket.subscribe(wanted)
-        connect(self._socket, self._endpoint, None)
+    @property
+    def missed(self) -> int:
+        """Messages lost so far, over all topics."""
+        return self._tracker.missed
+
+    @property
+    def meta(self) -> dict[str, Meta]:
+        """The last description of each topic, by the topic of its spectra."""
+        return self._tracker.meta
+
+    @property
+    def heartbeats(self) -> dict[str, HeartbeatHeader]:
+        """The last sign of life of each source, by the source's name."""
+        return self._tracker.heartbeats
+
+    @property
+    def heartbeat(self) -> HeartbeatHeader | None:
+        """The last of them all."""
+        return self._tracker.heartbeat
+
+    @property
+    def events(self) -> deque[EventMessage]:
+        """The last 1000 events, if the prefix covers them; take out what you have seen."""
+        return self._tracker.events
 
     @property
     def alive(self) -> bool:
         """Whether the daemon has said something lately, and not goodbye of every source."""
-        if not self._socket.closed and self._socket.poll(0):
+        if not self._connection.closed and self._connection.is_readable:
             return True
-        states = {beat.state for beat in self.heartbeats.values()}
-        said_goodbye = bool(states) and states.issubset(_ENDED)
-        return self.silence_s < SILENCE_S and not said_goodbye
+        return self._tracker.alive
 
     @property
     def silence_s(self) -> float:
         """Time since the last message was read [s]; infinite before the first."""
-        return time.monotonic() - self._last_message_s
+        return self._tracker.silence_s
+
+    def close(self) -> None:
+        """End the subscription; idempotent."""
+        self._connection.close()
+        if self._control is not None:
+            self._control.close()
+
+    def __del__(self) -> None:
+        # `for frame in subscribe(...): break` leaves nobody else to close it.
+        self.close()
+
+    def _read(self) -> None:
+        """Take in a message that has arrived."""
+        parts = self._connection.receive()
+        if parts is not None:
+            self._tracker.feed(parts)
+
+    def _go_without(self, error: SpectrodError) -> None:
+        """Leave missed what cannot be had, and raise what will not be right the next time."""
+        self._tracker.answer([], more=False)
+        self.replay_failure = str(error)
+        if not isinstance(error, (UnavailableError, BusyError, NotFoundError)):
+            raise error
+
+    def _nothing_came(self) -> UnavailableError:
+        return UnavailableError(self._tracker.why_nothing(self._timeout_s or 0.0))
+
+
+class Subscription(Follower):
+    """An iterator of frames; ``Follower`` has its parameters. To be used by one thread."""
 
     def __iter__(self) -> Self:
         return self
@@ -140,25 +207,32 @@ class Subscription:
         ------
         UnavailableError
             If timeout_s was given and no frame came in that time.
+        DeniedError
+            If the daemon does not let us in; the next call tries again.
         WireError
             If a message does not follow the protocol: it is told, not skipped, and the next call
             goes on with the message after it.
         """
-        if self._socket.closed:
+        if self._connection.closed:
             raise StopIteration
         frame = self.receive(self._timeout_s)
         if frame is None:
-            raise UnavailableError(self._why_nothing())
+            raise self._nothing_came()
         return frame
 
     def receive(self, timeout_s: float | None = None) -> Frame | None:
         """Return the next frame; None if timeout_s is given and it does not come in time."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
-        while self._wait_until(deadline_s):
-            frame = self._take(self._socket.recv_multipart(zmq.NOBLOCK))
-            if frame is not None:
-                return frame
-        return None
+        while True:
+            step = self._tracker.step()
+            if isinstance(step, Frame):
+                return step
+            if step is not None:
+                self._replay(step)
+            elif not self._connection.wait(deadline_s):
+                return None
+            else:
+                self._read()
 
     def drain(self) -> Iterator[Frame]:
         """Yield the frames that have arrived, without waiting: at most 1000, so that it ends."""
@@ -181,61 +255,19 @@ class Subscription:
             return {}
         return {first.topic: first} | {frame.topic: frame for frame in self.drain()}
 
-    def close(self) -> None:
-        """End the subscription; idempotent."""
-        self._socket.close()
-        if self._owns_context:
-            self._context.term()
-
-    def __del__(self) -> None:
-        # `for frame in subscribe(...): break` leaves nobody else to close it.
-        self.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def _wait_until(self, deadline_s: float | None) -> bool:
-        if deadline_s is None:
-            return bool(self._socket.poll())
-        return bool(self._socket.poll(max(0, round((deadline_s - time.monotonic()) * 1e3))))
-
-    def _take(self, parts: list[bytes]) -> Frame | None:
-        """Note what a message says; return it if it is a frame."""
-        self._last_message_s = time.monotonic()
-        if not parts[0].startswith(_KINDS):
-            return None  # a kind of topic that a later version has added
-        message = decode(parts)
-        missed, restarted = self._compare(message)
-        match message:
-            case Meta():
-                self.meta["spec/" + message.topic.removeprefix("meta/")] = message
-            case Heartbeat():
-                self.heartbeat = self.heartbeats[message.source] = message.header
-            case Frame():
-                self.missed += missed
-                if missed or restarted:
-                    return replace(message, missed=missed, restarted=restarted)
-                return message
-        return None
-
-    def _compare(self, message: Message) -> tuple[int, bool]:
-        """How many messages of the topic are missing before this one, and whether it began anew."""
-        epoch, seq = message.header.epoch, message.header.seq
-        last_epoch, last_seq = self._last_seen.get(message.topic, (epoch, seq - 1))
-        self._last_seen[message.topic] = (epoch, seq)
-        if epoch != last_epoch:
-            return 0, True
-        if seq <= last_seq:
-            raise WireError(f"{message.topic}: seq={seq}: must be above {last_seq}, the one before")
-        return seq - last_seq - 1, False
-
-    def _why_nothing(self) -> str:
-        name, wait = self._endpoint.text, f"within {self._timeout_s:g} s"
-        if self.alive and self.heartbeat is not None:
-            why = self.heartbeat.waiting_for
-            state = f"{self.heartbeat.state} ({why})" if why else self.heartbeat.state
-            return f"{name}: the daemon is {state} but sent no spectrum {wait}"
-        return f"{name}: nothing came {wait}; is the daemon running there?"
+    def _replay(self, ask: Ask) -> None:
+        """Ask the daemon for what is missing; what it has not, or not in time, stays missed."""
+        assert self._control is not None
+        self.replay_failure = ""
+        try:
+            found, more = messages_of(*self._control.call_parts("replay", **ask._asdict()))
+        except SpectrodError as error:
+            self._go_without(error)
+        else:
+            self._tracker.answer(found, more=more)

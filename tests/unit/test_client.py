@@ -189,8 +189,8 @@ def test_a_message_that_waits_is_a_sign_of_life(daemon, subscription):
     """A reader that is late with reading does not take the daemon for dead."""
     daemon.send(frame(0), frame(1))
     next(subscription)
-    assert subscription._socket.poll(5000)
-    subscription._last_message_s -= 60.0
+    assert subscription._connection.socket.poll(5000)
+    subscription._tracker._last_message_s -= 60.0
     assert subscription.alive
 
 
@@ -198,7 +198,7 @@ def test_long_silence_is_death(daemon, subscription):
     """Three seconds without any message end a daemon's life."""
     daemon.send(heartbeat(), frame(0))
     next(subscription)
-    subscription._last_message_s -= 3.1
+    subscription._tracker._last_message_s -= 3.1
     assert not subscription.alive
 
 
@@ -237,7 +237,7 @@ def test_a_silent_source_is_told_apart_from_a_dead_daemon(daemon):
     """Where heartbeats come and spectra do not, the error says so."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("starting"))
-        assert subscription._socket.poll(TIMEOUT_S * 1e3)
+        assert subscription._connection.socket.poll(TIMEOUT_S * 1e3)
         subscription._timeout_s = 0.1
         with pytest.raises(UnavailableError, match="the daemon is starting but sent no spectrum"):
             next(subscription)
@@ -247,7 +247,7 @@ def test_why_nothing_comes_is_told(daemon):
     """A source that is waited for says what for."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("waiting", waiting_for="no audio input"))
-        assert subscription._socket.poll(TIMEOUT_S * 1e3)
+        assert subscription._connection.socket.poll(TIMEOUT_S * 1e3)
         subscription._timeout_s = 0.1
         with pytest.raises(UnavailableError, match=r"is waiting \(no audio input\) but sent no"):
             next(subscription)
@@ -266,7 +266,7 @@ def test_a_loop_that_is_left_leaves_no_socket(daemon):
     """Where nobody holds the subscription, it closes itself, without a warning."""
     subscription = daemon.subscribe()
     daemon.send(frame(0))
-    socket = subscription._socket
+    socket = subscription._connection.socket
     for _ in subscription:
         break
     del subscription

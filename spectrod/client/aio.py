@@ -1,0 +1,95 @@
+"""Frames from a daemon, for programs with an event loop: ``async for frame in subscribe(...)``."""
+
+import time
+from typing import Self
+
+from spectrod.client.calls import messages_of
+from spectrod.client.connection import KeyFile, SyncContext, read_credentials
+from spectrod.client.subscription import Follower, open_replay, open_subscription
+from spectrod.client.tracker import Ask
+from spectrod.errors import SpectrodError
+from spectrod.wire.endpoint import parse_remote
+from spectrod.wire.schema import Frame
+
+
+def subscribe(  # noqa: PLR0913 - each named, and none needed
+    endpoint: str,
+    prefix: str = "spec/",
+    *,
+    timeout_s: float | None = None,
+    replay_from: str | None = None,
+    server_key: KeyFile | None = None,
+    key_file: KeyFile | None = None,
+    context: SyncContext | None = None,
+) -> "AsyncSubscription":
+    """Subscribe to the spectra of a daemon; all as in ``spectrod.client.subscribe``.
+
+    Raises
+    ------
+    ConfigError
+        If an endpoint is not one that can be connected to, or a key cannot be read.
+
+    Examples
+    --------
+    >>> async def show():
+    ...     async with aio.subscribe("tcp://127.0.0.1:5556") as frames:
+    ...         async for frame in frames:
+    ...             print(frame.topic, frame.values.max(), frame.header.unit)
+    """
+    control = None
+    if replay_from is not None:
+        control = open_replay(replay_from, server_key, key_file)
+    connection = open_subscription(
+        parse_remote(endpoint), prefix, read_credentials(server_key, key_file), context
+    )
+    return AsyncSubscription(connection, timeout_s=timeout_s, control=control)
+
+
+class AsyncSubscription(Follower):
+    """An asynchronous iterator of frames; ``Follower`` has its parameters. To be used by one task.
+
+    A task that is cancelled while it waits for a frame has lost none.
+    """
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Frame:
+        """Wait for the next frame; raises as ``Subscription.__next__``."""
+        if self._connection.closed:
+            raise StopAsyncIteration
+        frame = await self.receive(self._timeout_s)
+        if frame is None:
+            raise self._nothing_came()
+        return frame
+
+    async def receive(self, timeout_s: float | None = None) -> Frame | None:
+        """Return the next frame; None if timeout_s is given and it does not come in time."""
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            step = self._tracker.step()
+            if isinstance(step, Frame):
+                return step
+            if step is not None:
+                await self._replay(step)
+            elif not await self._connection.wait_async(deadline_s):
+                return None
+            else:
+                self._read()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self.close()
+
+    async def _replay(self, ask: Ask) -> None:
+        assert self._control is not None
+        self.replay_failure = ""
+        try:
+            reply = await self._control.call_parts_async("replay", **ask._asdict())
+            found, more = messages_of(*reply)
+        except SpectrodError as error:
+            self._go_without(error)
+        else:
+            self._tracker.answer(found, more=more)

@@ -1,0 +1,165 @@
+"""The newest frame of a topic, each time that somebody is ready for one: ``latest``."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from spectrod.client.calls import messages_of
+from spectrod.client.connection import KeyFile, SyncContext
+from spectrod.client.control import Control
+from spectrod.errors import UnavailableError, WireError
+from spectrod.wire.schema import Frame, decode
+
+_WAIT_S = 10.0  # that one request waits in the daemon; then it is asked anew
+
+
+def latest(
+    control: str,
+    topic: str,
+    *,
+    timeout_s: float | None = None,
+    server_key: KeyFile | None = None,
+    key_file: KeyFile | None = None,
+    context: SyncContext | None = None,
+) -> "Latest":
+    """Have the newest frame of a topic, whenever there is time for one.
+
+    For programs that are slower than the frames come, or far away: nothing is sent that was not
+    asked for, nothing waits anywhere, and a frame is never older than the way it takes.
+
+    Parameters
+    ----------
+    control : str
+        The daemon's control endpoint.
+    topic : str
+        One topic, ``spec/SOURCE/CHANNEL/PRODUCT/``, with its trailing slash.
+    timeout_s : float or None
+        How long iterating waits for a frame; None waits for ever.
+    server_key, key_file, context
+        As for ``subscribe``.
+
+    Returns
+    -------
+    latest : Latest
+        Iterate over it; close it, or use it in a ``with`` statement.
+
+    Raises
+    ------
+    ConfigError
+        If the endpoint is not one that can be connected to, or a key cannot be read.
+    """
+    connection = Control(control, server_key=server_key, key_file=key_file, context=context)
+    return Latest(connection, topic, timeout_s=timeout_s)
+
+
+class Latest:
+    """An iterator, asynchronous as well, of the newest frames of a topic. To be used by one thread.
+
+    Attributes
+    ----------
+    missed : int
+        Frames so far that were passed over; ``Frame.missed`` has those before each.
+    """
+
+    def __init__(self, control: Control, topic: str, *, timeout_s: float | None) -> None:
+        self._control = control
+        self._topic = topic
+        self._timeout_s = timeout_s
+        self._last: Frame | None = None
+        self.missed = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Frame:
+        """Wait for a frame that is newer than the last.
+
+        Raises
+        ------
+        UnavailableError
+            If timeout_s was given and no frame came in that time, or the daemon does not answer.
+        SpectrodError
+            As ``Control.call``.
+        """
+        frame = self.receive(self._timeout_s)
+        if frame is None:
+            raise UnavailableError(self._why_nothing())
+        return frame
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Frame:
+        """Do as ``__next__``, while the running event loop goes on."""
+        frame = await self.receive_async(self._timeout_s)
+        if frame is None:
+            raise UnavailableError(self._why_nothing())
+        return frame
+
+    def receive(self, timeout_s: float | None = None) -> Frame | None:
+        """Return the newest frame; None if timeout_s is given and none is newer in that time."""
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            frame = self._take(*self._control.call_parts("latest", **self._params(deadline_s)))
+            if frame is not None or _is_over(deadline_s):
+                return frame
+
+    async def receive_async(self, timeout_s: float | None = None) -> Frame | None:
+        """Do as ``receive``, while the running event loop goes on."""
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            params = self._params(deadline_s)
+            frame = self._take(*await self._control.call_parts_async("latest", **params))
+            if frame is not None or _is_over(deadline_s):
+                return frame
+
+    def close(self) -> None:
+        """End the connection; idempotent."""
+        self._control.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _params(self, deadline_s: float | None) -> dict[str, Any]:
+        left_s = _WAIT_S if deadline_s is None else deadline_s - time.monotonic()
+        params = {"topic": self._topic, "timeout_s": min(_WAIT_S, max(0.0, left_s))}
+        if self._last is not None:
+            header = self._last.header
+            params |= {"after_seq": header.seq, "epoch": header.epoch}
+        return params
+
+    def _take(self, result: Any, parts: Sequence[bytes]) -> Frame | None:
+        messages, _ = messages_of(result, parts)
+        if not messages:
+            return None
+        frame = decode(messages[-1])
+        if not isinstance(frame, Frame):
+            raise WireError(f"topic={frame.topic!r}: must be one of spectra")
+        frame = _compared(frame, self._last)
+        self._last = frame
+        self.missed += frame.missed
+        return frame
+
+    def _why_nothing(self) -> str:
+        return f"{self._topic}: nothing newer came within {self._timeout_s:g} s"
+
+
+def _compared(frame: Frame, last: Frame | None) -> Frame:
+    """Say of a frame what is missing between the last one and it."""
+    if last is None:
+        return frame
+    new, old = frame.header, last.header
+    if new.epoch != old.epoch:
+        away_s = (new.t_utc_ns - old.t_utc_ns) / 1e9
+        return replace(frame, missed=new.seq, restarted=True, away_s=away_s)
+    if new.seq <= old.seq:
+        raise WireError(f"{frame.topic}: seq={new.seq}: must be above {old.seq}, the one before")
+    return replace(frame, missed=new.seq - old.seq - 1)
+
+
+def _is_over(deadline_s: float | None) -> bool:
+    return deadline_s is not None and time.monotonic() >= deadline_s

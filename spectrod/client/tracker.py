@@ -1,0 +1,221 @@
+"""What a subscriber knows from the messages so far: the same for every kind. Opens nothing."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from spectrod.errors import WireError
+from spectrod.stats import State
+from spectrod.wire.schema import (
+    HEARTBEAT_PERIOD_S,
+    EventMessage,
+    Frame,
+    Heartbeat,
+    HeartbeatHeader,
+    Message,
+    Meta,
+    decode,
+)
+
+SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
+"""After this long without any message a daemon counts as gone [s]."""
+
+REPLAY_LIMIT = 64
+"""Messages that are asked for at once."""
+
+_ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
+_KINDS = (b"spec/", b"bands/", b"last/", b"meta/", b"hb/", b"event/")
+_EVENTS_KEPT = 1000
+
+
+class Ask(NamedTuple):
+    """What ``replay`` of the control socket is to be asked for, to fill a hole."""
+
+    topic: str
+    first_seq: int
+    epoch: int
+    limit: int
+
+
+class _Seen(NamedTuple):
+    epoch: int
+    seq: int
+    t_utc_ns: int
+
+
+class _Hole:
+    """Messages that are missing before a frame, and are being asked for."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.next_seq = frame.header.seq - frame.missed
+
+    def fill(self, frame: Frame) -> Frame | None:
+        """Return a frame that lies in the hole as what comes next, None if it does not."""
+        end, found = self.frame, frame.header
+        if not self.next_seq <= found.seq < end.header.seq or found.epoch != end.header.epoch:
+            return None
+        missed, self.next_seq = found.seq - self.next_seq, found.seq + 1
+        self.frame = replace(
+            end, missed=end.header.seq - self.next_seq, restarted=False, away_s=0.0
+        )
+        away_s = end.away_s - (end.header.t_utc_ns - found.t_utc_ns) / 1e9 if end.restarted else 0.0
+        return replace(frame, missed=missed, restarted=end.restarted, away_s=away_s, replayed=True)
+
+
+class Tracker:
+    """Turns messages into frames, and tells what is missing between them.
+
+    Call ``feed`` with each message, then ``step`` until it gives None. Where it gives ``Ask``,
+    call ``answer`` before the next step. Bounded: the frames of one answer wait here at most.
+
+    Parameters
+    ----------
+    name : str
+        The endpoint, for texts.
+    replays : bool
+        Fill holes: ``step`` gives ``Ask``.
+
+    Attributes
+    ----------
+    missed : int
+        Messages lost so far, over all topics.
+    meta : dict of str to Meta
+        The last description of each topic, by the topic of its spectra.
+    heartbeats : dict of str to HeartbeatHeader
+        The last sign of life of each source, by the source's name.
+    heartbeat : HeartbeatHeader or None
+        The last of them all.
+    events : deque of EventMessage
+        The last 1000, if they were subscribed to; the caller may take them out.
+    """
+
+    def __init__(self, name: str, *, replays: bool = False) -> None:
+        self._name = name
+        self._replays = replays
+        self._last_seen: dict[str, _Seen] = {}
+        self._last_message_s = -math.inf
+        self._ready: deque[Frame] = deque()
+        self._hole: _Hole | None = None
+        self.missed = 0
+        self.meta: dict[str, Meta] = {}
+        self.heartbeats: dict[str, HeartbeatHeader] = {}
+        self.heartbeat: HeartbeatHeader | None = None
+        self.events: deque[EventMessage] = deque(maxlen=_EVENTS_KEPT)
+
+    @property
+    def silence_s(self) -> float:
+        """Time since the last message was read [s]; infinite before the first."""
+        return time.monotonic() - self._last_message_s
+
+    @property
+    def alive(self) -> bool:
+        """Whether the daemon has said something lately, and not goodbye of every source."""
+        states = {beat.state for beat in self.heartbeats.values()}
+        said_goodbye = bool(states) and states.issubset(_ENDED)
+        return self.silence_s < SILENCE_S and not said_goodbye
+
+    def feed(self, parts: Sequence[bytes]) -> None:
+        """Note what a message says.
+
+        Raises
+        ------
+        WireError
+            If it does not follow the protocol; the message after it may.
+        """
+        self._last_message_s = time.monotonic()
+        if not parts[0].startswith(_KINDS):
+            return  # a kind of topic that a later version has added
+        match decode(parts):
+            case Meta() as meta:
+                self._compare(meta)
+                self.meta["spec/" + meta.topic.removeprefix("meta/")] = meta
+            case Heartbeat() as beat:
+                self._compare(beat)
+                self.heartbeat = self.heartbeats[beat.source] = beat.header
+            case EventMessage() as event:
+                self._compare(event)
+                self.events.append(event)
+            case Frame() as frame:
+                self._take(frame)
+
+    def step(self) -> Frame | Ask | None:
+        """Return the next frame, or what is to be asked for before it; None: feed the next."""
+        if self._ready:
+            frame = self._ready.popleft()
+            self.missed += frame.missed
+            return frame
+        if self._hole is None:
+            return None
+        header = self._hole.frame.header
+        limit = min(REPLAY_LIMIT, header.seq - self._hole.next_seq)
+        return Ask(self._hole.frame.topic, self._hole.next_seq, header.epoch, limit)
+
+    def answer(self, messages: Sequence[Sequence[bytes]], *, more: bool) -> None:
+        """Take what was asked for, in order; without any, the hole stays what it is.
+
+        Raises
+        ------
+        WireError
+            If one does not follow the protocol; then nothing more is asked for this hole.
+        """
+        hole, self._hole = self._hole, None
+        if hole is None:
+            return
+        first_seq = hole.next_seq
+        try:
+            found = [decode(parts) for parts in messages]
+        except WireError:
+            self._ready.append(hole.frame)
+            raise
+        filled = [hole.fill(frame) for frame in found if isinstance(frame, Frame)]
+        self._ready += [frame for frame in filled if frame is not None]
+        if more and hole.frame.missed and hole.next_seq > first_seq:
+            self._hole = hole
+        else:
+            self._ready.append(hole.frame)
+
+    def why_nothing(self, timeout_s: float) -> str:
+        """Say why no frame came in time."""
+        wait = f"within {timeout_s:g} s"
+        if self.alive and self.heartbeat is not None:
+            why = self.heartbeat.waiting_for
+            state = f"{self.heartbeat.state} ({why})" if why else self.heartbeat.state
+            return f"{self._name}: the daemon is {state} but sent no spectrum {wait}"
+        return f"{self._name}: nothing came {wait}; is the daemon running there?"
+
+    def _take(self, frame: Frame) -> None:
+        if frame.topic.startswith("last/"):  # one that was sent before
+            self._ready.append(frame)
+            return
+        before = self._compare(frame)
+        header = frame.header
+        if before is None:
+            self._ready.append(frame)
+        elif before.epoch != header.epoch:
+            away_s = (header.t_utc_ns - before.t_utc_ns) / 1e9
+            self._queue(replace(frame, missed=header.seq, restarted=True, away_s=away_s))
+        elif header.seq > before.seq + 1:
+            self._queue(replace(frame, missed=header.seq - before.seq - 1))
+        else:
+            self._ready.append(frame)
+
+    def _queue(self, frame: Frame) -> None:
+        if self._replays and frame.missed:
+            self._hole = _Hole(frame)
+        else:
+            self._ready.append(frame)
+
+    def _compare(self, message: Message) -> _Seen | None:
+        """Return what was seen of the topic before; a number that goes back is an error."""
+        header = message.header
+        before = self._last_seen.get(message.topic)
+        self._last_seen[message.topic] = _Seen(header.epoch, header.seq, header.t_utc_ns)
+        if before is not None and before.epoch == header.epoch and header.seq <= before.seq:
+            raise WireError(
+                f"{message.topic}: seq={header.seq}: must be above {before.seq}, the one before"
+            )
+        return before
