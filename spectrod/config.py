@@ -145,7 +145,11 @@ def check_file(path: str) -> None:
     """
     config = _merged(_from_file(Path(path)))
     for endpoint in config.publish.endpoints:
-        check_bindable(parse_endpoint(endpoint), insecure=config.publish.insecure)
+        check_bindable(
+            parse_endpoint(endpoint),
+            insecure=config.publish.insecure,
+            has_keys=bool(config.security.server_key and config.security.client_keys),
+        )
 
 
 def _replace_sources(

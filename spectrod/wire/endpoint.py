@@ -103,18 +103,18 @@ def parse_remote(text: str) -> Endpoint:
     return endpoint
 
 
-def check_bindable(endpoint: Endpoint, *, insecure: bool) -> None:
-    """Refuse an endpoint that strangers could read.
+def check_bindable(endpoint: Endpoint, *, insecure: bool, has_keys: bool = False) -> None:
+    """Refuse an endpoint that strangers could use.
 
     Raises
     ------
     ConfigError
-        If other machines could reach it and insecure is not set.
+        If other machines could reach it, there are no keys, and insecure is not set.
     """
-    if not (insecure or endpoint.is_local):
+    if not (insecure or has_keys or endpoint.is_local):
         raise ConfigError(
-            f"endpoint={endpoint.text!r}: anyone on the network could listen; "
-            "bind to 127.0.0.1, or allow it with --insecure"
+            f"endpoint={endpoint.text!r}: anyone on the network could listen; bind to 127.0.0.1, "
+            "set security.server_key and security.client_keys, or allow it with --insecure"
         )
 
 

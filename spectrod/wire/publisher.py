@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import zmq
 
@@ -13,16 +13,14 @@ from spectrod.errors import ConfigError, InternalError
 from spectrod.events import Event, EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
-from spectrod.wire.bind import bind
+from spectrod.wire.access import Access
 from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.feed import Feed, Numbers
 from spectrod.wire.history import History
+from spectrod.wire.listeners import Listeners
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.sender import Roster, Sender
 from spectrod.wire.xpub import open_xpub
-
-if TYPE_CHECKING:
-    from spectrod.wire.access import Access
 
 EPOCH_BITS: Final = 53  # a double, JavaScript's only number, holds it exactly
 
@@ -86,7 +84,7 @@ class Publisher:
         high_water_mark: int = 256,
         replay_mb: float = 16.0,
         raw32: Sequence[str] = (),
-        access: "Access | None" = None,
+        access: Access | None = None,
         events: EventLog | None = None,
         progress: Wakeup | None = None,
     ) -> None:
@@ -94,7 +92,9 @@ class Publisher:
         self._raw32 = tuple(parse_raw32(text) for text in raw32)
         every = (*self._wanted, *(endpoint for endpoint, _ in self._raw32))
         for endpoint in every:
-            check_bindable(endpoint, insecure=insecure)
+            check_bindable(
+                endpoint, insecure=insecure, has_keys=access is not None and access.has_keys
+            )
         _check_positive("endpoints", len(self._wanted))
         _check_distinct(every)
         self._queue_frames = _check_positive("queue_frames", queue_frames)
@@ -184,22 +184,22 @@ class Publisher:
         with ExitStack() as cleanup:
             wakeup = Wakeup()
             cleanup.callback(wakeup.close)
-            locks = cleanup.enter_context(ExitStack())
-            context = self._access.context if self._access else zmq.Context()
-            if self._access is None:
-                cleanup.callback(context.term)
-            socket = open_xpub(context, self._high_water_mark)
-            cleanup.callback(socket.close)
-            self.endpoints = tuple(self._bind(socket, wanted, locks) for wanted in self._wanted)
-            raw32 = []
+            access = self._access
+            if access is None:
+                access = Access()
+                cleanup.callback(access.close)
+            socket, listeners = self._open(access, cleanup)
+            self.endpoints = tuple(listeners.bind(wanted, access.at_end) for wanted in self._wanted)
+            every, raw32 = [listeners], []
             for endpoint, topic in self._raw32:
-                raw32.append(Raw32(open_xpub(context, self._high_water_mark), topic))
-                cleanup.callback(raw32[-1].socket.close)
-                bound = self._bind(raw32[-1].socket, endpoint, locks)
+                raw32_socket, listeners = self._open(access, cleanup)
+                bound = listeners.bind(endpoint, access.at_end)
                 self.raw32_endpoints = (*self.raw32_endpoints, bound)
+                raw32.append(Raw32(raw32_socket, topic))
+                every.append(listeners)
             self._cleanup = cleanup.pop_all()
         self._wakeup = wakeup
-        self._sender = Sender(socket, raw32, self._roster, self.history, self._events)
+        self._sender = Sender(socket, raw32, every, self._roster, self.history, self._events)
         if self._events is not None:
             self._events.on_event = self._wake_for_event
             self._sender.events_waiting.set()
@@ -226,10 +226,10 @@ class Publisher:
             self._wakeup = None
         self._cleanup.close()
 
-    def _bind(self, socket: zmq.SyncSocket, endpoint: Endpoint, locks: ExitStack) -> str:
-        if self._access is not None:
-            self._access.prepare(socket, endpoint)
-        return bind(socket, endpoint, locks)
+    def _open(self, access: Access, cleanup: ExitStack) -> tuple[zmq.SyncSocket, Listeners]:
+        socket = open_xpub(access.context, self._high_water_mark)
+        cleanup.callback(socket.close)
+        return socket, Listeners(socket, access, self._wake)
 
     def _keep_numbers(self, feed: Feed) -> None:
         """Remember the numbers of the names that came last; of older ones they begin anew."""

@@ -14,6 +14,7 @@ from spectrod.wakeup import Wakeup
 from spectrod.wire.demand import DemandBook
 from spectrod.wire.feed import Feed, Outgoing, Parts
 from spectrod.wire.history import History, Stored
+from spectrod.wire.listeners import Listeners
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
@@ -68,6 +69,8 @@ class Sender:
         From ``open_xpub``, bound.
     raw32 : sequence of Raw32
         The endpoints without topics.
+    listeners : sequence of Listeners
+        Of all these sockets.
     roster : Roster
         Whose messages to send.
     history : History
@@ -80,12 +83,14 @@ class Sender:
         self,
         socket: zmq.SyncSocket,
         raw32: Sequence[Raw32],
+        listeners: Sequence[Listeners],
         roster: Roster,
         history: History,
         events: EventLog | None,
     ) -> None:
         self._socket = socket
         self._raw32 = tuple(raw32)
+        self._listeners = tuple(listeners)
         self._roster = roster
         self._history = history
         self._events = events
@@ -146,6 +151,8 @@ class Sender:
         return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
 
     def _take_turn(self, on_first: Callable[[], None]) -> None:
+        for listeners in self._listeners:
+            listeners.refresh()
         self._feeds, leaving = self._roster.take()
         for feed in leaving:
             self._say_goodbye(feed, on_first)
