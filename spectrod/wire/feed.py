@@ -12,7 +12,7 @@ from spectrod.stats import State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.names import check_channel_names, check_name, name_channels
 from spectrod.wire.queue import FrameQueue, QueuedFrame
-from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, encode_header, heartbeat_topic
+from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
 from spectrod.wire.stream import Stream, topic_of
 
 _ENDED: tuple[State, ...] = ("finished", "failed")
@@ -256,7 +256,7 @@ class Feed:
             yield stream.description(name, self._next_seq(name), self._epoch, device)
 
     def _spectra(self, stream: Stream, frame: QueuedFrame) -> Iterator[Outgoing]:
-        header = encode_header(stream.header(frame, self._epoch))
+        header = stream.header(frame, self._epoch)
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
         for name, encoded, channel in zip(stream.topics, stream.encoded, values, strict=True):
             # A copy, because what is kept must not keep a whole batch.

@@ -4,10 +4,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader
 from spectrod.wire.names import name_channels
 from spectrod.wire.queue import QueuedFrame
-from spectrod.wire.schema import Meta, MetaHeader, SpectrumHeader, encode, topic
+from spectrod.wire.schema import Meta, encode, encode_header, topic
 
 
 def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
@@ -22,54 +25,68 @@ def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
 
 
 class Stream:
-    """The topics and the headers of one analysis of one source."""
+    """The topics and the headers of one analysis of one source.
+
+    Parameters
+    ----------
+    source_name : str
+        The SOURCE of the topics.
+    channel_names : sequence of str
+        What topics call the channels; none: their numbers.
+    spec : SpectrumSpec
+        What is computed.
+    engine : str
+        What computes it.
+
+    Attributes
+    ----------
+    topics, meta_topics : list of str
+        One each a channel.
+    encoded : list of bytes
+        ``topics`` as they are sent.
+    """
 
     def __init__(
         self, source_name: str, channel_names: Sequence[str], spec: SpectrumSpec, engine: str
     ) -> None:
-        self.spec = spec
-        self.engine = engine
+        self._spec = spec
+        self._engine = engine
         self._names = name_channels(channel_names, spec.n_signals)
         self.topics = [topic_of(source_name, name, spec) for name in self._names]
         self.encoded = [name.encode() for name in self.topics]
         self.meta_topics = [
             topic(source_name, name, spec.product, kind="meta") for name in self._names
         ]
-        self._frequencies = spec.frequencies
+        self._f = spec.frequencies
+        table = spec.band_table
+        self._edges = None if table is None else np.stack([table.lower, table.upper])
         self._fields: dict[str, Any] = {
             "fs": spec.fs,
             "win_length": spec.win_length,
             "nfft": spec.nfft,
-            "hop": spec.hop,
+            "hop": spec.hop * spec.averaging_frames,
             "window": spec.window,
             "enbw_hz": spec.enbw_hz,
-            "shape": (spec.n_bins,),
+            "shape": (spec.n_values,),
             "unit": spec.unit,
             "ref": spec.reference,
             "engine": engine,
-            "first_bin": -(spec.nfft // 2) if spec.iq else 0,
+            "weighting": spec.weighting,
+            "averaging": spec.averaging,
+            "averaging_frames": spec.averaging_frames,
+            "averaging_s": spec.averaging_s if spec.averaging == "exponential" else None,
+            "frame_hop": spec.hop,
         }
+        self._first_bin = -(spec.nfft // 2) if spec.iq else 0
 
     def describes(self, batch: SpectrumBatch) -> bool:
         """Say whether a batch belongs to this analysis."""
-        same_spec = batch.spec is self.spec or batch.spec == self.spec
-        return same_spec and batch.engine == self.engine
+        same_spec = batch.spec is self._spec or batch.spec == self._spec
+        return same_spec and batch.engine == self._engine
 
-    def header(self, frame: QueuedFrame, epoch: int) -> SpectrumHeader:
+    def header(self, frame: QueuedFrame, epoch: int) -> bytes:
         """Make the header of a row, which is the same for all channels."""
-        batch, row = frame.batch, frame.row
-        return SpectrumHeader(
-            seq=frame.seq,
-            epoch=epoch,
-            t_utc_ns=int(batch.t_utc_ns[row]),
-            t_mono_ns=int(batch.t_mono_ns[row]),
-            sample_index=int(batch.sample_index[row]),
-            gap_samples=frame.gap_samples,
-            overflows=frame.overflows,
-            dropped=frame.dropped,
-            suspected=frame.suspected,
-            **self._fields,
-        )
+        return encode_header(self._header(frame, epoch))
 
     def description(self, name: str, seq: int, epoch: int, device: str) -> list[bytes]:
         """Make the description of one of the topics."""
@@ -78,8 +95,27 @@ class Stream:
             epoch=epoch,
             t_utc_ns=time.time_ns(),
             device=device,
-            channels=self.spec.channels,
+            channels=self._spec.channels,
             channel_names=self._names,
+            first_bin=self._first_bin,
+            bands=self._spec.bands,
             **self._fields,
         )
-        return encode(Meta(name, header, self._frequencies))
+        return encode(Meta(name, header, self._f, self._edges))
+
+    def _header(self, frame: QueuedFrame, epoch: int) -> ValuesHeader:
+        batch, row = frame.batch, frame.row
+        fields = self._fields | {
+            "seq": frame.seq,
+            "epoch": epoch,
+            "t_utc_ns": int(batch.t_utc_ns[row]),
+            "t_mono_ns": int(batch.t_mono_ns[row]),
+            "sample_index": int(batch.sample_index[row]),
+            "gap_samples": frame.gap_samples,
+            "overflows": frame.overflows,
+            "dropped": frame.dropped,
+            "suspected": frame.suspected,
+        }
+        if self._spec.bands:
+            return BandsHeader(bands=self._spec.bands, n_bands=self._spec.n_values, **fields)
+        return SpectrumHeader(first_bin=self._first_bin, **fields)

@@ -1,20 +1,26 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
-from spectrod.wire.schema import Frame, Heartbeat, Meta, decode, encode
+from spectrod.bands import get_bands
+from spectrod.wire.jsonschema import schemas
+from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, Meta, decode, encode
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/data/golden_v1.json").read_text())
 FIRST = json.loads((ROOT / "tests/data/golden_v1_first.json").read_text())
 
 
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs/schema").iterdir()}
+
+
 def parts_of(golden):
-    payload = golden["payload_hex"]
+    payloads = [golden["payload_hex"], golden.get("edges_hex")]
     head = [golden["topic"].encode(), golden["header"].encode()]
-    return head if payload is None else [*head, bytes.fromhex(payload)]
+    return [*head, *(bytes.fromhex(payload) for payload in payloads if payload is not None)]
 
 
 @pytest.fixture
@@ -41,6 +47,10 @@ def test_messages_of_the_first_daemons_are_still_read(golden):
 def test_fields_that_came_later_have_defaults():
     """Of a daemon that does not know them, nothing was suspected and all spectra are one-sided."""
     spectrum, meta, heartbeat = (decode(parts_of(golden)).header for golden in FIRST)
+    for header in (spectrum, meta):
+        assert (header.weighting, header.averaging, header.averaging_frames) == ("Z", "none", 1)
+        assert (header.averaging_s, header.frame_hop) == (None, 0)
+    assert meta.bands == ""
     assert (spectrum.suspected, spectrum.first_bin) == (0, 0)
     assert (meta.first_bin, meta.channel_names) == (0, ())
     assert (heartbeat.waiting_for, heartbeat.checks, heartbeat.rate_error_ppm) == ("", (), None)
@@ -74,6 +84,56 @@ def test_the_golden_heartbeat_is_read(messages):
     assert (beat.header.state, beat.header.frames) == ("running", 8)
     assert (beat.header.rate_error_ppm, beat.header.rate_uncertainty_ppm) == (-12.5, 0.25)
     assert (beat.header.checks, beat.header.restarts) == (("silent: 1",), 1)
+
+
+def test_the_golden_bands_are_read_as_the_same_sine(messages):
+    """A-weighted octaves of the sine: its power is in those about 4 and 8 kHz."""
+    frame, meta = messages["bands"], messages["bands_meta"]
+    assert isinstance(frame, BandFrame)
+    assert (frame.source, frame.channel, frame.product) == ("mic1", "0", "octaves")
+    assert (frame.header.bands, frame.header.n_bands, frame.header.weighting) == ("octave", 4, "A")
+    assert (frame.header.averaging, frame.header.averaging_frames) == ("mean", 4)
+    assert (frame.header.hop, frame.header.frame_hop) == (128, 32)
+    np.testing.assert_allclose(frame.values, [-200.0, -27.355, -20.822, -184.179], atol=1e-3)
+    table = get_bands("octave", 48000.0, 64)
+    np.testing.assert_array_equal(meta.f, table.centre)
+    np.testing.assert_array_equal(meta.edges, [table.lower, table.upper])
+
+
+def test_the_golden_events_are_read(messages):
+    """Of a source and of the daemon itself, with characters beyond ASCII."""
+    one, own = messages["event"], messages["event_daemon"]
+    assert isinstance(one, EventMessage)
+    assert (one.header.number, one.header.kind) == (5, "source.waiting")
+    assert (own.topic, own.header.source, own.header.who) == ("event/-/", "", "uid 1000")
+    assert "\N{MICRO SIGN}" in own.header.text
+
+
+@pytest.mark.parametrize(("again", "first"), [("last", "spectrum"), ("last_bands", "bands")])
+def test_what_is_sent_again_differs_in_its_topic_only(messages, again, first):
+    """Header and payload under ``last/`` are those of the message."""
+    assert messages[again].topic == "last/" + messages[first].topic.partition("/")[2]
+    assert type(messages[again]) is type(messages[first])
+    assert encode(messages[again])[1:] == encode(messages[first])[1:]
+
+
+@pytest.mark.parametrize("golden", [*GOLDEN, *FIRST], ids=lambda golden: golden["name"])
+def test_the_json_schemas_fit_the_golden_headers(golden):
+    """Those of the first daemons too; and they refuse a header that lacks its first field."""
+    header = json.loads(golden["header"])
+    schema = SCHEMAS[header["schema"].removeprefix("spectrod.")]
+    jsonschema.validate(header, schema, cls=jsonschema.Draft202012Validator)
+    del header["seq"]
+    with pytest.raises(jsonschema.ValidationError, match="'seq' is a required property"):
+        jsonschema.validate(header, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_the_json_schemas_are_those_of_the_code():
+    """``python -m spectrod.wire.jsonschema docs/schema`` changes nothing; each field has a text."""
+    assert json.loads(json.dumps(schemas())) == SCHEMAS
+    for schema in SCHEMAS.values():
+        fields = schema["properties"].items()
+        assert [name for name, field in fields if "description" not in field] == ["v", "schema"]
 
 
 def test_the_documented_bytes_are_the_golden_message():

@@ -1,0 +1,235 @@
+"""Headers of messages, version 1: their fields, types, rules and defaults. Pure data.
+
+Fields are encoded in the order in which they stand; new ones are added at a header's end, with a
+default for messages of daemons that do not know them.
+"""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta as Rule
+
+VERSION: Final = 1
+
+DType = Literal["<f4", "<f8"]
+"""All element types that are ever decoded; NumPy's parser of dtypes never sees a peer's text."""
+
+_INT64_MAX = (1 << 63) - 1
+_Count = Annotated[int, Rule(ge=0, le=_INT64_MAX)]
+_Length = Annotated[int, Rule(ge=1, le=_INT64_MAX)]
+_Time = Annotated[int, Rule(ge=-_INT64_MAX, le=_INT64_MAX)]
+_Hertz = Annotated[float, Rule(gt=0)]
+_Seconds = Annotated[float, Rule(gt=0)]
+_FirstBin = Annotated[int, Rule(ge=-_INT64_MAX, le=0)]
+
+
+class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What every message with values says of them."""
+
+    v: Literal[1] = VERSION
+    schema: str = ""
+    seq: _Count
+    """Number of this message in its topic since the epoch began, from 0."""
+    epoch: _Count
+    """Random number of this start of the daemon."""
+    t_utc_ns: _Time
+    """UTC of the frame's first sample [ns since 1970]."""
+    t_mono_ns: _Time
+    """The daemon's monotonic clock at the frame's first sample [ns]."""
+    sample_index: _Count
+    """Absolute index of the frame's first sample; lost samples count."""
+    fs: _Hertz
+    """Sample rate [Hz]."""
+    win_length: _Length
+    """Samples under the window."""
+    nfft: _Length
+    """Transform length."""
+    hop: _Length
+    """Samples from one message to the next."""
+    window: str
+    """Name of the window."""
+    enbw_hz: _Hertz
+    """Equivalent noise bandwidth of the window, and so of a bin [Hz]."""
+    dtype: DType = "<f4"
+    """Element type of the payload."""
+    shape: tuple[_Length]
+    """Number of values."""
+    unit: str
+    """Unit of the values, for example ``dBFS``."""
+    ref: str
+    """What the unit refers to."""
+    cal_id: str | None = None
+    """Identity of the calibration in use; null if there is none."""
+    engine: str
+    """What computed the values."""
+    gap_samples: _Count = 0
+    """Samples missing between the frame before and this one."""
+    overflows: _Count = 0
+    """Overflows that the sound system has flagged since the epoch began."""
+    dropped: _Count = 0
+    """Messages of this topic that the daemon's send queue has dropped since the epoch began."""
+    suspected: _Count = 0
+    """Losses since the epoch began that no flag told of, found by counting."""
+
+
+class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
+    """A spectrum: one value a bin; value k lies at (first_bin + k) * fs / nfft."""
+
+    schema: Literal["spectrod.spectrum"] = "spectrod.spectrum"
+    first_bin: _FirstBin = 0
+    """Number of the first value's bin: ``-(nfft // 2)`` where two-sided."""
+    weighting: str = "Z"
+    """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
+    averaging: str = "none"
+    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
+    averaging_frames: _Length = 1
+    """Frames in a row of the average; 1 without averaging."""
+    averaging_s: _Seconds | None = None
+    """Time constant of an exponential average [s]; else null."""
+    frame_hop: _Count = 0
+    """Samples from one frame to the next within an average; 0: as hop."""
+
+
+class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
+    """A spectrum in bands: one value a band; the description has their frequencies."""
+
+    schema: Literal["spectrod.bands"] = "spectrod.bands"
+    bands: str
+    """Name of the bands, for example ``third-octave``."""
+    n_bands: _Length
+    """How many bands there are: the number of values."""
+    weighting: str = "Z"
+    """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
+    averaging: str = "none"
+    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
+    averaging_frames: _Length = 1
+    """Frames in a row of the average; 1 without averaging."""
+    averaging_s: _Seconds | None = None
+    """Time constant of an exponential average [s]; else null."""
+    frame_hop: _Count = 0
+    """Samples from one frame to the next within an average; 0: as hop."""
+
+
+class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not change from message to message; the payload is the frequency axis [Hz]."""
+
+    v: Literal[1] = VERSION
+    schema: Literal["spectrod.meta"] = "spectrod.meta"
+    seq: _Count
+    """Number of this message in its topic since the epoch began, from 0."""
+    epoch: _Count
+    """Random number of this start of the daemon."""
+    t_utc_ns: _Time
+    """When it was sent [ns since 1970]."""
+    device: str
+    """The source, for a person."""
+    channels: _Length
+    """How many channels of the source are analysed."""
+    fs: _Hertz
+    """Sample rate [Hz]."""
+    win_length: _Length
+    """Samples under the window."""
+    nfft: _Length
+    """Transform length."""
+    hop: _Length
+    """Samples from one message to the next."""
+    window: str
+    """Name of the window."""
+    enbw_hz: _Hertz
+    """Equivalent noise bandwidth of the window, and so of a bin [Hz]."""
+    axis: str = "frequency"
+    """What the payload is."""
+    axis_unit: str = "Hz"
+    """Unit of the payload."""
+    dtype: DType = "<f8"
+    """Element type of the payload."""
+    shape: tuple[_Length]
+    """Number of values."""
+    unit: str
+    """Unit of the values that are described."""
+    ref: str
+    """What the unit refers to."""
+    cal_id: str | None = None
+    """Identity of the calibration in use; null if there is none."""
+    engine: str
+    """What computes the values."""
+    first_bin: _FirstBin = 0
+    """Number of the first value's bin: ``-(nfft // 2)`` where two-sided."""
+    channel_names: tuple[str, ...] = ()
+    """The CHANNEL of each of the source's topics, in the order of its channels."""
+    bands: str = ""
+    """Name of the bands; empty: the values are bins. Bands have their edges as one more part."""
+    weighting: str = "Z"
+    """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
+    averaging: str = "none"
+    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
+    averaging_frames: _Length = 1
+    """Frames in a row of the average; 1 without averaging."""
+    averaging_s: _Seconds | None = None
+    """Time constant of an exponential average [s]; else null."""
+    frame_hop: _Count = 0
+    """Samples from one frame to the next within an average; 0: as hop."""
+
+
+class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of life, whether or not there are spectra."""
+
+    v: Literal[1] = VERSION
+    schema: Literal["spectrod.heartbeat"] = "spectrod.heartbeat"
+    seq: _Count
+    """Number of this message in its topic since the epoch began, from 0."""
+    epoch: _Count
+    """Random number of this start of the daemon."""
+    t_utc_ns: _Time
+    """When it was sent [ns since 1970]."""
+    t_mono_ns: _Time
+    """The daemon's monotonic clock when it was sent [ns]."""
+    state: str
+    """What the daemon is doing, see ``spectrod.stats.State``; later versions may know more."""
+    frames: _Count
+    """Frames that have reached the publisher since the epoch began."""
+    overflows: _Count = 0
+    """Overflows that the sound system has flagged since the epoch began."""
+    dropped: _Count = 0
+    """Frames that the daemon's send queue has dropped since the epoch began."""
+    waiting_for: str = ""
+    """Why no samples come, for a person; empty while they do."""
+    suspected: _Count = 0
+    """Losses since the epoch began that no flag told of, found by counting."""
+    restarts: _Count = 0
+    """Times since the epoch began that the capture broke off and was begun again."""
+    rate_error_ppm: float | None = None
+    """Measured over nominal sample rate, less one [1e-6]; null if not known."""
+    rate_uncertainty_ppm: float | None = None
+    """Half width of its 95 % interval [1e-6]; null if not known."""
+    checks: tuple[str, ...] = ()
+    """What is odd about the samples now, for a person."""
+    clipped_samples: _Count = 0
+    """Samples at full scale in runs of three or more since the epoch began, over all channels."""
+
+
+class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that has happened; there is no payload."""
+
+    v: Literal[1] = VERSION
+    schema: Literal["spectrod.event"] = "spectrod.event"
+    seq: _Count
+    """Number of this event in its topic, from 0."""
+    epoch: _Count
+    """Random number of this start of the daemon."""
+    t_utc_ns: _Time
+    """When it was noted [ns since 1970]."""
+    number: _Count
+    """Number of this event among all of the daemon's, from 0."""
+    kind: str
+    """What sort it is, of words with dots between, for example ``source.waiting``."""
+    text: str
+    """The rest, for a person."""
+    source: str = ""
+    """Name of the source that it is about; empty if of the daemon."""
+    who: str = ""
+    """Who asked for it; empty if nobody did."""
+
+
+ValuesHeader = SpectrumHeader | BandsHeader
+Header = SpectrumHeader | BandsHeader | MetaHeader | HeartbeatHeader | EventHeader

@@ -1,0 +1,64 @@
+"""Writes JSON Schemas of all headers: ``python -m spectrod.wire.jsonschema docs/schema``."""
+
+import ast
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from spectrod.wire import headers
+
+_HEADERS: Final = {
+    "spectrum": headers.SpectrumHeader,
+    "bands": headers.BandsHeader,
+    "meta": headers.MetaHeader,
+    "heartbeat": headers.HeartbeatHeader,
+    "event": headers.EventHeader,
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Make the JSON Schema (2020-12) of each header, by the last word of its ``schema``."""
+    return {name: _schema(header) for name, header in _HEADERS.items()}
+
+
+def write(folder: Path) -> None:
+    """Write them as NAME.json; raises OSError if a file cannot be written."""
+    for name, schema in schemas().items():
+        (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n")
+
+
+def _schema(header: type[msgspec.Struct]) -> dict[str, Any]:
+    defined: dict[str, Any] = msgspec.json.schema(header)["$defs"][header.__name__]
+    texts = _field_texts(header)
+    for name, prop in defined["properties"].items():
+        if name in texts:
+            prop["description"] = texts[name]
+    for name in ("v", "schema"):  # the encoder always writes them, and a reader tells by them
+        defined["required"].insert(0, name)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **defined}
+
+
+def _field_texts(header: type[msgspec.Struct]) -> dict[str, str]:
+    """Read the docstring of each field, which Python does not keep, from the source."""
+    texts: dict[str, str] = {}
+    for base in reversed(header.__mro__):
+        if base.__module__ != headers.__name__:
+            continue
+        (definition,) = ast.parse(inspect.getsource(base)).body
+        assert isinstance(definition, ast.ClassDef)
+        for statement, following in zip(definition.body, definition.body[1:], strict=False):
+            match statement, following:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts[name] = " ".join(text.replace("``", "").split())
+    return texts
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
