@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from spectrod.wire import headers
 
-_HEADERS: Final = {
+_HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "spectrum": headers.SpectrumHeader,
     "bands": headers.BandsHeader,
     "meta": headers.MetaHeader,
