@@ -10,6 +10,14 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
 
 
+def add_keys(parser: argparse._ActionsContainer) -> None:
+    """Add what connects to an endpoint that needs keys."""
+    parser.add_argument(
+        "--server-key", metavar="KEY", help="the daemon's public key, its file or its 40 characters"
+    )
+    parser.add_argument("--key", metavar="FILE", help="our own secret key (spectrod keys new)")
+
+
 SOURCES = "sound file, folder of them, -, pcm:PATH, signal:KIND,..., soundcard[:NAME] or auto"
 """The forms of SRC, for help texts."""
 

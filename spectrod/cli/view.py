@@ -2,6 +2,7 @@
 
 import argparse
 
+from spectrod.cli import options
 from spectrod.view.terminal import view
 
 
@@ -14,9 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ENDPOINT",
         help="where a daemon publishes (%(default)s)",
     )
+    options.add_keys(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Show until q or Ctrl-C; where there is no terminal, a line a second."""
-    view(args.endpoint)
+    view(args.endpoint, server_key=args.server_key, key_file=args.key)
     return 0

@@ -34,10 +34,12 @@ _LEAVE = f"{RESET}\x1b[?25h\x1b[?1049l"
 _LEAVE_LIMIT_S = 0.5
 
 
-def view(
+def view(  # noqa: PLR0913 - each named, and none needed
     endpoint: str,
     *,
     prefix: str = "spec/",
+    server_key: str | None = None,
+    key_file: str | None = None,
     out: TextIO | None = None,
     keys: TextIO | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -53,6 +55,8 @@ def view(
         Where the daemon publishes; it may start later.
     prefix : str
         Beginning of the topics wanted.
+    server_key, key_file : str or None
+        For an endpoint with keys, as ``spectrod.client.subscribe`` takes them.
     out, keys : text file or None
         Where to draw and where keys come from, each with a descriptor; None is standard output
         and input.
@@ -62,7 +66,9 @@ def view(
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to.
+        If the endpoint is not one that can be connected to, or a key cannot be read.
+    DeniedError
+        If the daemon does not let us in.
     WireError
         If a message does not follow the protocol.
     StorageError, BrokenPipeError
@@ -72,7 +78,8 @@ def view(
     """
     out = sys.stdout if out is None else out
     keys = sys.stdin if keys is None else keys
-    with subscribe(endpoint, prefix) as subscription, _ended_by_signal() as ended:
+    subscription = subscribe(endpoint, prefix, server_key=server_key, key_file=key_file)
+    with subscription, _ended_by_signal() as ended:
         player = _Player(subscription, endpoint)
 
         def is_over() -> bool:
