@@ -23,9 +23,10 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 # and jackd2, which says what it loses), a wall clock that can be set (faketime), recordings
 # (alsa-utils, espeak-ng), the tool that generates and measures others (sox), and an OpenCL for
 # processors that are too new for the compiler in pyopencl's wheel (pocl-opencl-icd), a device that
-# looks for races in kernels (oclgrind) ...
+# looks for races in kernels (oclgrind), what the examples in C are made of, an MQTT broker ...
 TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
-    alsa-utils espeak-ng sox pocl-opencl-icd oclgrind
+    alsa-utils espeak-ng sox pocl-opencl-icd oclgrind \
+    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto
 # ... and, for the tests under a real systemd, what builds and boots a container.
 SYSTEMD_PACKAGES = debootstrap systemd-container
 ROOT := $(filter 0,$(shell id -u))
@@ -86,7 +87,13 @@ bench: $(VENV)/.group-test $(VENV)/.opencl
 
 # --- checking
 
-test: $(VENV)/.group-test
+# --ignore-scripts: the package brings ZeroMQ ready-made, and else would build it where that fails.
+examples/node_modules/.installed: examples/package-lock.json
+	@scripts/packages node=nodejs npm=npm
+	@cd examples && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+test: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
 	@$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd") $(ARGS)
@@ -142,5 +149,5 @@ uninstall:
 	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) examples/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find spectrod tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
