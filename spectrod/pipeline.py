@@ -1,11 +1,15 @@
 """Source -> ring -> analysis -> sinks: the one place where one source's stages are wired."""
 
 import logging
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
+
+import numpy as np
 
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.stream import FrameStream
@@ -25,6 +29,14 @@ _READ_SAMPLES = 1 << 16
 # Of many channels a backlog would else be read in one piece that takes longer than it was behind.
 _READ_BYTES = 1 << 22
 _RESETS_MAX = 64
+_NOTE_PERIOD_S = 1.0
+
+
+FailureHandler = Callable[[SpectrodError], None]
+
+
+def ignore_failure(_error: SpectrodError) -> None:
+    """Do nothing: whoever attached the sink need not know."""
 
 
 class Sink(Protocol):
@@ -55,7 +67,7 @@ class _Attached:
 
     sink: Sink
     product: str
-    on_failure: Callable[[SpectrodError], None]
+    on_failure: FailureHandler
 
 
 class Pipeline:
@@ -65,8 +77,8 @@ class Pipeline:
     The source has a thread or a process of its own, the analysis a thread.
 
     All products are computed unless ``demand`` says otherwise. Then a product is computed until its
-    first row is out, which proves the engine, and from there on while it is in demand or a sink is
-    attached to it.
+    first row is out, which proves the engine, and from there on while it is in demand, leased, or a
+    sink is attached to it.
 
     Parameters
     ----------
@@ -88,6 +100,9 @@ class Pipeline:
         Looks at all samples, for what is odd about them; what it finds is logged.
     on_end : callable
         Called by the analysis thread when the pipeline has finished or failed, not when stopped.
+    note : callable
+        Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
+        a gap, once a second at most, a failure of the engine, what checks have found.
     """
 
     def __init__(  # noqa: PLR0913 - it is the place where everything meets
@@ -102,6 +117,7 @@ class Pipeline:
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
         on_end: Callable[[], None] = lambda: None,
+        note: Callable[[str, str], None] = lambda _kind, _text: None,
     ) -> None:
         self.source, self.engine = source, engine
         self._sinks = tuple(sinks)
@@ -111,6 +127,9 @@ class Pipeline:
         self._max_samples = max_samples
         self._checks = checks
         self._on_end = on_end
+        self._note = note
+        self._noted = (0, 0, 0)
+        self._note_due_s = -math.inf
         self._frames = 0
         self._state: State = "starting"
         self.failure: SpectrodError | None = None
@@ -126,6 +145,7 @@ class Pipeline:
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
         self._demand: frozenset[str] | None = None
+        self._leases: dict[str, float] = {}
         self._is_paused = False
         self._demand_has_changed = False
         self._proven: frozenset[str] = frozenset()
@@ -171,6 +191,23 @@ class Pipeline:
         self._is_paused = False
         self._change_demand()
 
+    def lease(self, product: str, seconds: float) -> None:
+        """Have a product computed for a while, by whoever asks now and then; any thread.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such product.
+        """
+        self._require(product)
+        self._leases |= {product: time.monotonic() + seconds}
+        self._change_demand()
+
+    def _require(self, product: str) -> None:
+        known = [spec.product for spec in self.specs]
+        if product not in known:
+            raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
+
     def _change_demand(self) -> None:
         self._demand_has_changed = True
 
@@ -178,15 +215,17 @@ class Pipeline:
         """Begin averages and holds anew, of a product or of all, from the next block on.
 
         Any thread. Of more than 64 between two blocks the oldest are forgotten.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such product.
         """
+        if product:
+            self._require(product)
         self._resets.append(product)
 
-    def attach(
-        self,
-        sink: Sink,
-        product: str,
-        on_failure: Callable[[SpectrodError], None] = lambda _: None,
-    ) -> None:
+    def attach(self, sink: Sink, product: str, on_failure: FailureHandler = ignore_failure) -> None:
         """Give a sink all batches of a product from the next block on, until ``detach``.
 
         Any thread. The sink takes part in the demand.
@@ -205,9 +244,7 @@ class Pipeline:
         ConfigError
             If there is no such product.
         """
-        known = [spec.product for spec in self.specs]
-        if product not in known:
-            raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
+        self._require(product)
         with self._handing_on:
             self._attached = (*self._attached, _Attached(sink, product, on_failure))
         self._change_demand()
@@ -287,7 +324,7 @@ class Pipeline:
             name=self.source.name,
             products=tuple(spec.product for spec in self.specs),
             computed=computed,
-            row_samples=_row_samples(self._stream, computed),
+            row_due_samples=_row_due_samples(self._stream, computed),
         )
 
     def _state_with(self, capture: CaptureStats) -> State:
@@ -342,12 +379,26 @@ class Pipeline:
             self._take_changes()
             self._check(block)
             self._hand_on(self._stream.push(block))
+            self._note_losses()
         self._hand_on(self._stream.flush())
 
     def _check(self, block: Block) -> None:
         if self._checks:
             for line in self._checks.look(block.samples):
                 _log.warning("%s: %s", self.source.name, line)
+                self._note("source.checks", line)
+
+    def _note_losses(self) -> None:
+        stream = self._stream
+        now = (stream.gaps, stream.gap_samples, stream.engine_failures)
+        if now == self._noted or time.monotonic() < self._note_due_s:
+            return
+        gaps, samples, failures = np.subtract(now, self._noted).tolist()
+        self._noted, self._note_due_s = now, time.monotonic() + _NOTE_PERIOD_S
+        if gaps:
+            self._note("source.gap", f"{samples} samples lost in {gaps} gaps")
+        if failures:
+            self._note("engine.failed", f"going on with {stream.engine.name}")
 
     def _take_changes(self) -> None:
         """Do what other threads have asked for."""
@@ -355,6 +406,8 @@ class Pipeline:
             self._take_new_stream()
         while self._resets:
             self._hand_on(self._stream.reset(self._resets.popleft()))
+        if self._leases and min(self._leases.values()) < time.monotonic():
+            self._end_leases()
         if self._demand_has_changed:
             self._demand_has_changed = False  # before it is read, or a change would be slept over
             self._hand_on(self._stream.want(self._wanted()))
@@ -367,6 +420,11 @@ class Pipeline:
         self._proven = frozenset()
         self._demand_has_changed = True
 
+    def _end_leases(self) -> None:
+        now_s = time.monotonic()
+        self._leases = {product: end_s for product, end_s in self._leases.items() if end_s >= now_s}
+        self._change_demand()
+
     def _wanted(self) -> frozenset[str] | None:
         """Work out what is to be computed; None: all."""
         if self._is_paused:
@@ -375,7 +433,7 @@ class Pipeline:
             return None
         attached = {one.product for one in self._attached}
         unproven = {spec.product for spec in self.specs} - self._proven
-        return self._demand | attached | unproven
+        return self._demand | attached | unproven | self._leases.keys()
 
     def _hand_on(self, batches: list[SpectrumBatch]) -> None:
         for batch in batches:
@@ -402,10 +460,12 @@ class Pipeline:
             one.on_failure(failure)
 
 
-def _row_samples(stream: FrameStream, products: Sequence[str]) -> int:
-    """Count the samples from one row to the next, of the product with the most rows; 0 of none."""
+def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
+    """Count the samples within which a row must come of these products; 0 of none."""
     specs = [spec for spec in stream.specs if spec.product in products]
-    return min((spec.hop * spec.averaging_frames for spec in specs), default=0)
+    # Two rows if it was not wanted from the first frame of one on, a window if that is empty.
+    due = (2 * spec.hop * spec.averaging_frames + spec.win_length for spec in specs)
+    return min(due, default=0)
 
 
 def _up_to(n: int, block: Block) -> Block | None:

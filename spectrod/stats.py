@@ -85,8 +85,7 @@ class Stats:
     """What can be computed, the main one first."""
     computed: tuple[str, ...] = ()
     """What of it is computed now: what somebody wants, and what has not given its first row."""
-    row_samples: int = 0
-    """Samples from one row to the next of what is computed, of that with the most rows; 0 if
-    nothing is."""
+    row_due_samples: int = 0
+    """Samples within which a row must come of what is computed; 0 if nothing is."""
     subscribers: int = 0
     """Subscriptions to spectra of the daemon that live now."""

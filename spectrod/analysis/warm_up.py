@@ -10,7 +10,7 @@ _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
 
 
-def warm_up(engine: Engine, spec: SpectrumSpec) -> None:
+def warm_up(engine: Engine, *specs: SpectrumSpec) -> None:
     """Compute frames of silence, and have the engine keep what its driver compiled for them.
 
     Drivers compile at the first launch of each shape (PoCL: for seconds, on a busy machine for
@@ -20,10 +20,16 @@ def warm_up(engine: Engine, spec: SpectrumSpec) -> None:
     ----------
     engine : Engine
         What will compute.
-    spec : SpectrumSpec
+    *specs : SpectrumSpec
         What it will compute: frames one by one, as they come, and many at a time, as when it has
         fallen behind.
     """
+    for spec in specs:
+        _compute_silence(engine, spec)
+    engine.keep_programs()
+
+
+def _compute_silence(engine: Engine, spec: SpectrumSpec) -> None:
     stream = FrameStream(spec, engine, max_latency_s=float("inf"))
     n_many = min(_MANY_FRAMES, _SAMPLES_MAX // (spec.hop * spec.channels))
     index = 0
@@ -33,4 +39,3 @@ def warm_up(engine: Engine, spec: SpectrumSpec) -> None:
             stream.push(Block(silence, index, 0, 0))
             stream.flush()
             index += n_samples
-    engine.keep_programs()

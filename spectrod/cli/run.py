@@ -16,9 +16,10 @@ import msgspec
 import spectrod
 from spectrod import config
 from spectrod.cli import options
-from spectrod.config import AnalysisConfig, Config, SourceTable
-from spectrod.daemon import Daemon, Member, build_daemon
+from spectrod.config import Config
+from spectrod.daemon import Daemon, build_daemon
 from spectrod.errors import DeviceError
+from spectrod.member import Member
 from spectrod.service import (
     Notifier,
     Signals,
@@ -147,23 +148,19 @@ class _Reload:
 
     def _apply(self, new: Config) -> None:
         old = self._settings
-        sources = tuple(_with_analysis(source, _analysis(source, new)) for source in old.sources)
-        log = msgspec.structs.replace(old.log, level=new.log.level)
         # What is not applied stays as it was, so that the next reload names it again.
-        settings = msgspec.structs.replace(old, analysis=new.analysis, log=log, sources=sources)
-        self._daemon.reconfigure([source.analysis for source in settings.all_sources])
+        settings = msgspec.structs.replace(
+            old,
+            source=new.source,
+            analysis=new.analysis,
+            sources=new.sources,
+            products=new.products,
+            publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
+            log=msgspec.structs.replace(old.log, level=new.log.level),
+        )
+        self._daemon.reconfigure(settings)
         logging.getLogger().setLevel(new.log.level.upper())
         self._settings = settings
-
-
-def _analysis(source: SourceTable, new: Config) -> AnalysisConfig:
-    """Find what a new configuration wants computed of a source; as before, if it has none."""
-    by_name = {table.name: table.analysis for table in new.sources}
-    return by_name.get(source.name, source.analysis)
-
-
-def _with_analysis(source: SourceTable, analysis: AnalysisConfig) -> SourceTable:
-    return msgspec.structs.replace(source, analysis=analysis)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ def status_line(stats: Sequence[Stats]) -> str:
     """Say in one line what a daemon does, what it waits for, and what it lost."""
     if len(stats) == 1:
         return _whole(stats[0])
-    return " | ".join(_brief(one) for one in stats)
+    return " | ".join([*(_brief(one) for one in stats), _subscribers(stats[0])])
 
 
 def _whole(stats: Stats) -> str:
@@ -29,7 +29,16 @@ def _counts(stats: Stats) -> str:
     if not stats.fs:
         return f"tried {stats.capture.attempts} times"
     losses = ", ".join(f"{count} {what}" for what, count in _losses(stats))
-    return f"{stats.frames} frames, {stats.messages} messages; {losses}"
+    demand = f"{_subscribers(stats)}, computing {_computed(stats)}"
+    return f"{stats.frames} frames, {stats.messages} messages; {demand}; {losses}"
+
+
+def _subscribers(stats: Stats) -> str:
+    return "1 subscriber" if stats.subscribers == 1 else f"{stats.subscribers} subscribers"
+
+
+def _computed(stats: Stats) -> str:
+    return ", ".join(stats.computed) or "nothing"
 
 
 def _losses(stats: Stats) -> list[tuple[str, int]]:
@@ -70,4 +79,5 @@ def _brief(stats: Stats) -> str:
         return f"{stats.name} waiting: {stats.capture.waiting_for}"
     losses = ", ".join(f"{n} {what}" for what, n in _losses(stats) if n)
     lost = f", {losses}" if losses else ""
-    return f"{stats.name} {stats.state}, {stats.messages} messages{lost}{_capture(stats)}"
+    idle = ", computing nothing" if stats.state == "running" and not stats.computed else ""
+    return f"{stats.name} {stats.state}, {stats.messages} messages{idle}{lost}{_capture(stats)}"

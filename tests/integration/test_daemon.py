@@ -25,6 +25,7 @@ from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
 from spectrod.source.signal import SignalSource
 from spectrod.wire.publisher import Publisher
+from spectrod.wire.sender import Sender
 
 TIMEOUT_S = 20.0
 TONE = ("--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*", "--engine", "numpy")
@@ -136,7 +137,7 @@ FAILURES = {
         (2, "spectrod: x.wav: damaged\n"),
     ),
     "publisher": (
-        (Publisher, "_send_queued", ArithmeticError("oops")),
+        (Sender, "_send_queued", ArithmeticError("oops")),
         (70, "spectrod: publisher: ArithmeticError('oops'); please report this\n"),
     ),
 }

@@ -119,7 +119,7 @@ def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
         running.pipeline.demand(frozenset())
         running.give(20)
         assert running.pipeline.stats().computed == ()
-        assert running.pipeline.stats().row_samples == 0
+        assert running.pipeline.stats().row_due_samples == 0
         assert running.pipeline.stats().analysed == 21 * BLOCK
         before = running.sink.rows("main"), running.sink.rows("mean")
         assert before[0][0] == before[1][0] == 0
@@ -142,7 +142,8 @@ def test_the_first_row_on_demand_comes_within_two_rows(product):
         assert running.pipeline.stats().computed == ()
         running.give(8)
         assert running.pipeline.stats().computed == (product,)
-        assert running.pipeline.stats().row_samples == row_samples
+        due_samples = running.pipeline.stats().row_due_samples
+        assert due_samples == 2 * row_samples + spec.win_length
         batch = running.sink.of(product)[len(before)]
         first = int(batch.sample_index[0])
         assert first == (n_before + batch.skipped_rows) * row_samples

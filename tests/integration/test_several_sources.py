@@ -10,8 +10,10 @@ import time
 import numpy as np
 import pytest
 import soundfile
+from msgspec.structs import replace
 
-from spectrod import client, daemon
+from spectrod import client
+from spectrod import member as member_module
 from spectrod.config import (
     AnalysisConfig,
     Config,
@@ -184,7 +186,7 @@ def test_a_second_daemon_on_an_endpoint_is_refused(tmp_path, monkeypatch):
 def test_a_failing_publisher_ends_it(start, monkeypatch):
     """Sources that deliver are of no use then."""
     running = start(TONE, POND)
-    monkeypatch.setattr(running.publisher, "_send_meta", None)
+    monkeypatch.setattr(running.publisher._sender, "_send_meta", None)
     with subscribe(running):
         wait_until(running, lambda: running.finished)
     with pytest.raises(InternalError, match=r"publisher: TypeError.*please report this"):
@@ -200,7 +202,7 @@ def test_changed_analyses_start_with_the_next_block(start):
     with subscribe(running) as frames:
         next(frames)
         changed = AnalysisConfig("flattop", 512, 128, scaling="density")
-        running.reconfigure([changed, POND.analysis])
+        running.reconfigure(settings(replace(TONE, analysis=changed), POND))
         frame = next(frame for frame in frames if frame.header.nfft == 512)
         assert (frame.source, frame.header.unit) == ("tone", "FS^2/Hz")
         assert next(f for f in frames if f.source == "pond").header.nfft == 2048
@@ -213,11 +215,15 @@ def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
     running = start(TONE, POND)
     wait_until(running, lambda: all(stats.messages for stats in running.stats()))
     before = [member.pipeline.spec for member in running.members]
+    more = replace(TONE, name="more")
+    fine, broken = (
+        replace(table, analysis=AnalysisConfig(hop=hop)) for table, hop in ((TONE, 64), (POND, 0))
+    )
     with pytest.raises(ConfigError, match="hop=0: must be at least 1 sample"):
-        running.reconfigure([AnalysisConfig(hop=64), AnalysisConfig(hop=0)])
-    n = [stats.frames for stats in running.stats()]
+        running.reconfigure(settings(fine, more, broken))
+    n = [stats.analysed for stats in running.stats()]
     wait_until(
-        running, lambda: all(now.frames > k + 5 for now, k in zip(running.stats(), n, strict=True))
+        running, lambda: all(now.analysed > k for now, k in zip(running.stats(), n, strict=True))
     )
     assert [member.pipeline.spec for member in running.members] == before
 
@@ -231,8 +237,8 @@ class Sound:
     def __init__(self, monkeypatch):
         self.answer = UnavailableError("soundcard: no audio input on this machine")
         self.asked = threading.Semaphore(0)
-        self._real = daemon.open_source
-        monkeypatch.setattr(daemon, "open_source", self._open)
+        self._real = member_module.open_source
+        monkeypatch.setattr(member_module, "open_source", self._open)
 
     def _open(self, table):
         if not table.uri.startswith("soundcard"):
@@ -312,7 +318,7 @@ def test_topics_do_not_depend_on_what_is_there(sound, uri, name):
 def test_an_absent_card_changes_its_analysis_too(start, sound):
     """What was changed while it was away holds once it comes."""
     running = start(ABSENT)
-    running.reconfigure([AnalysisConfig(win_length=256, hop=128)])
+    running.reconfigure(settings(replace(ABSENT, analysis=AnalysisConfig(win_length=256, hop=128))))
     sound.answer = tone_source
     with subscribe(running) as frames:
         assert next(frames).header.win_length == 256
@@ -365,7 +371,7 @@ def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monk
     def none(*_):
         raise DeviceError("device='gpu': no such OpenCL device")
 
-    monkeypatch.setattr(daemon, "open_engine", none)
+    monkeypatch.setattr(member_module, "open_engine", none)
     with pytest.raises(DeviceError, match="device='gpu'"):
         build_daemon(settings(ABSENT))
 

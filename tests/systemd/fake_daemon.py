@@ -15,7 +15,7 @@ from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 
 
-def make_stats(count=0, state="running"):
+def make_stats(count=0, state="running", name="mic"):
     """Counters of a source that has done ``count`` of everything and lost nothing."""
     return Stats(
         state=state,
@@ -32,7 +32,13 @@ def make_stats(count=0, state="running"):
         gaps=0,
         gap_samples=0,
         ring_peak=0.0,
-        name="mic",
+        name=name,
+        heartbeats=count,
+        analysed=2 * count,
+        products=("dbfs",),
+        computed=("dbfs",),
+        row_due_samples=1,
+        subscribers=1,
     )
 
 

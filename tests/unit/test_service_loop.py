@@ -181,7 +181,7 @@ def test_the_watchdog_is_fed_while_all_counters_advance(manager):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stuck", ["samples", "frames", "messages"])
+@pytest.mark.parametrize("stuck", ["samples", "analysed", "frames", "messages", "heartbeats"])
 def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
     """One counter that stands still is enough to end the pings, whatever the others do."""
     script = [dataclasses.replace(make_stats(n), **{stuck: 1}) for n in range(2, 100)]
@@ -247,6 +247,7 @@ def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
         ([make_stats(1), make_stats(0, "failed")], True),
         ([make_stats(0, "finished"), make_stats(0, "failed")], False),
         ([make_stats(1), make_stats(1)], True),
+        ([make_stats(0, "paused")], True),
     ],
 )
 def test_a_daemon_is_up_once_all_of_its_sources_are(stats, up):
@@ -262,10 +263,52 @@ def _advances(*script):
 def test_every_source_must_get_on():
     """One that stands still is enough to end the pings, whatever the others do."""
     assert _advances(
-        [make_stats(1), make_stats(1)],
-        [make_stats(2), make_stats(1)],
-        [make_stats(3), make_stats(2)],
+        [make_stats(1), make_stats(1, name="roof")],
+        [make_stats(2), make_stats(1, name="roof")],
+        [make_stats(3), make_stats(2, name="roof")],
     ) == [True, False, True]
+
+
+def test_a_source_of_which_nothing_is_wanted_must_still_deliver():
+    """Samples, the analysis that takes them, heartbeats: each of them shows if it stands still."""
+    idle = {"computed": (), "row_due_samples": 0, "frames": 1, "messages": 1}
+    assert _advances(
+        *([dataclasses.replace(make_stats(n), **idle)] for n in (1, 2, 3)),
+    ) == [True, True, True]
+    for stuck in ("samples", "analysed", "heartbeats"):
+        script = [dataclasses.replace(make_stats(n), **{**idle, stuck: 1}) for n in (1, 2)]
+        assert _advances(*([stats] for stats in script)) == [True, False]
+    paused = [dataclasses.replace(make_stats(n, "paused"), **idle) for n in (1, 2)]
+    assert _advances(*([stats] for stats in paused)) == [True, True]
+
+
+def test_rows_must_come_when_they_are_due():
+    """However far one is from the next; what is due stays due while other counters advance."""
+
+    def slow(n, rows, due=10):
+        return [
+            dataclasses.replace(
+                make_stats(n), frames=rows, messages=rows, analysed=4 * n, row_due_samples=due
+            )
+        ]
+
+    assert _advances(slow(1, 1), slow(2, 1), slow(3, 1), slow(4, 1), slow(5, 2), slow(6, 2)) == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    # What was not wanted for long has all of its time once it is.
+    assert _advances(slow(1, 1), slow(9, 1, due=0), slow(10, 1), slow(12, 1)) == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    # A first row that never comes is no start.
+    assert _advances(slow(1, 0), slow(2, 0)) == [False, False]
 
 
 def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
@@ -293,9 +336,9 @@ def test_going_away_and_coming_back_is_getting_on():
 
 def test_a_source_that_has_ended_need_not_get_on():
     """The others are still watched."""
-    ended = make_stats(5, "failed")
+    ended = make_stats(5, "failed", name="roof")
     assert _advances(
-        [make_stats(1), make_stats(5)],
+        [make_stats(1), make_stats(5, name="roof")],
         [make_stats(2), ended],
         [make_stats(3), ended],
         [make_stats(3), ended],
@@ -308,7 +351,7 @@ def test_status_line_names_every_loss():
         make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4, engine_failures=5
     )
     assert status_line([stats]) == (
-        "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; "
+        "running: fake, 48000 Hz x 1, numpy; 7 frames, 7 messages; 1 subscriber, computing dbfs; "
         "1 overflows, 2 overruns, 3 dropped, 4 gaps, 5 engine failures"
     )
 
@@ -340,10 +383,20 @@ def test_status_line_of_several_sources_is_short():
     """Each has its name, its state and what is not as it should be."""
     lossy = dataclasses.replace(make_stats(7), name="roof", overruns=2)
     failed = dataclasses.replace(make_stats(3, "failed"), name="shed")
-    assert status_line([make_stats(5), lossy, _waiting(0, 1, 1), failed]) == (
-        "mic running, 5 messages | roof running, 7 messages, 2 overruns | "
-        "mic waiting: no audio input | shed failed, 3 messages"
+    idle = dataclasses.replace(make_stats(5), computed=(), subscribers=0)
+    assert status_line([idle, lossy, _waiting(0, 1, 1), failed]) == (
+        "mic running, 5 messages, computing nothing | roof running, 7 messages, 2 overruns | "
+        "mic waiting: no audio input | shed failed, 3 messages | 0 subscribers"
     )
+
+
+def test_status_line_says_what_is_computed_for_whom():
+    """Of a single source, by the names of its products."""
+    stats = make_stats(7)
+    two = dataclasses.replace(stats, subscribers=2, computed=("dbfs", "levels"))
+    assert "; 2 subscribers, computing dbfs, levels; " in status_line([two])
+    none = dataclasses.replace(stats, subscribers=0, computed=())
+    assert "; 0 subscribers, computing nothing; " in status_line([none])
 
 
 @pytest.fixture
