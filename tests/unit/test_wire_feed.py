@@ -7,7 +7,7 @@ from spectrod.errors import ConfigError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.feed import Feed, Outgoing
-from spectrod.wire.schema import Frame, Meta, decode
+from spectrod.wire.schema import BandFrame, Frame, Meta, decode
 
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=32, scaling="dbfs")
 
@@ -174,3 +174,114 @@ def test_names_that_topics_cannot_carry_are_refused(name, channel_names, message
             queue_frames=1,
             channel_names=channel_names,
         )
+
+
+THIRDS = SpectrumSpec(
+    fs=48000.0,
+    channels=2,
+    win_length=1024,
+    hop=512,
+    scaling="dbfs",
+    bands="third-octave",
+    weighting="A",
+    averaging="mean",
+    averaging_frames=4,
+    product="thirds",
+)
+
+
+def covering(*wanted):
+    return lambda topics: any(topic in wanted for topic in topics)
+
+
+def test_who_computes_is_told_what_is_wanted_and_when_it_changes():
+    """Once after each offer, even of nothing wanted, and then when it becomes another set."""
+    told = []
+    feed = make_feed()
+    feed.on_demand = told.append
+    feed.tell_demand(covering(b"spec/mic/1/dbfs/"))
+    assert told == []
+    feed.offer([SPEC, THIRDS])
+    assert feed.take_offer()
+    assert not feed.take_offer()
+    for wanted in [(), (), (b"spec/mic/1/dbfs/",), (b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/")]:
+        feed.tell_demand(covering(*wanted))
+    assert told == [frozenset(), {"dbfs"}, {"dbfs", "thirds"}]
+    feed.offer([THIRDS])
+    feed.tell_demand(covering(b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/"))
+    feed.offer([THIRDS])
+    feed.tell_demand(covering(b"bands/mic/0/thirds/"))
+    assert told[3:] == [{"thirds"}, {"thirds"}]
+
+
+def test_topics_are_offered_sorted_for_the_book():
+    """Ten channels' topics are not in the order of their numbers."""
+    spec = SpectrumSpec(fs=48000.0, channels=11, win_length=64, hop=32)
+    feed = make_feed()
+    feed.on_demand = lambda _: None
+    feed.offer([spec])
+    seen = []
+    feed.tell_demand(lambda topics: seen.append(topics) is None)
+    assert seen == [tuple(sorted(b"spec/mic/%d/density/" % k for k in range(11)))]
+
+
+def test_two_products_of_one_name_are_refused():
+    """Their topics would be the same."""
+    with pytest.raises(ConfigError, match="product='dbfs': named 2 times, must be once"):
+        make_feed().offer([SPEC, SPEC])
+
+
+def test_bands_have_topics_and_a_description_of_their_own():
+    """Values a band, centres and edges described, hop from message to message."""
+    feed = make_feed()
+    values = np.arange(2 * THIRDS.n_values, dtype=np.float32).reshape(1, 2, -1)
+    index = np.arange(1)
+    feed.submit(SpectrumBatch(values, index, index, index, THIRDS, "numpy"))
+    meta, _, frame, _ = messages(feed)
+    assert (meta.topic, frame.topic) == ("meta/mic/0/thirds/", "bands/mic/0/thirds/")
+    assert isinstance(frame, BandFrame)
+    np.testing.assert_array_equal(frame.values, values[0, 0])
+    for header in (meta.header, frame.header):
+        assert (header.hop, header.frame_hop, header.averaging_frames) == (2048, 512, 4)
+        assert (header.averaging, header.averaging_s) == ("mean", None)
+        assert (header.bands, header.weighting) == ("third-octave", "A")
+    assert frame.header.n_bands == THIRDS.n_values
+    table = THIRDS.band_table
+    np.testing.assert_array_equal(meta.f, table.centre)
+    np.testing.assert_array_equal(meta.edges, [table.lower, table.upper])
+
+
+def test_an_exponential_average_tells_its_time_constant():
+    """Others have none."""
+    spec = SpectrumSpec(fs=48000.0, win_length=64, hop=32, averaging="exponential")
+    feed = make_feed()
+    feed.submit(make_batch(spec=spec))
+    meta, frame = messages(feed)
+    assert (meta.header.averaging_s, frame.header.averaging_s) == (0.125, 0.125)
+    assert meta.edges is None
+
+
+def test_products_that_are_no_more_are_described_no_more():
+    """Others are, also where nothing was ever offered."""
+    feed = make_feed()
+    feed.submit(make_batch())
+    feed.submit(make_batch(spec=SpectrumSpec(48000.0, 2, win_length=64, hop=32)))
+    messages(feed)
+
+    def described():
+        return {decode(parts).topic for parts in feed.described()}
+
+    both = {f"meta/mic/{k}/{product}/" for k in (0, 1) for product in ("dbfs", "density")}
+    assert described() == both
+    feed.offer([SPEC])
+    assert described() == {"meta/mic/0/dbfs/", "meta/mic/1/dbfs/"}
+
+
+def test_what_is_sent_does_not_keep_its_batch():
+    """History would otherwise hold whole batches for the sake of one row."""
+    feed = make_feed()
+    batch = make_batch(3)
+    feed.submit(batch)
+    sent = [message for message in feed.queued() if isinstance(message, Outgoing)]
+    assert {type(part) for message in sent for part in message.parts} == {bytes}
+    assert [message.seq for message in sent] == [0, 0, 1, 1, 2, 2]

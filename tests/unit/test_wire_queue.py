@@ -1,3 +1,6 @@
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 
 from spectrod.types import SpectrumBatch, SpectrumSpec
@@ -60,3 +63,36 @@ def test_the_gap_of_a_dropped_frame_is_passed_on():
     queue.put(make_batch(1, gap_samples=10))
     queue.put(make_batch(2, gap_samples=1))
     assert [frame.gap_samples for frame in take_all(queue)] == [111, 0]
+
+
+def test_rows_that_nobody_wanted_have_numbers():
+    """The number says how many rows there could have been, of each product apart."""
+    queue = FrameQueue(8)
+    queue.put(replace(make_batch(2), skipped_rows=5))
+    levels = replace(SPEC, product="levels")
+    queue.put(replace(make_batch(1), spec=levels, skipped_rows=1))
+    queue.put(replace(make_batch(1), skipped_rows=2))
+    seen = [(frame.batch.spec.product, frame.seq) for frame in take_all(queue)]
+    assert seen == [("density", 5), ("density", 6), ("levels", 1), ("density", 9)]
+    assert queue.frames == 4
+
+
+def test_gaps_and_drops_are_told_of_the_product_they_befell():
+    """What was dropped of one explains no hole in another."""
+    queue = FrameQueue(2)
+    levels = replace(SPEC, product="levels")
+    queue.put(make_batch(1, gap_samples=100))
+    queue.put(replace(make_batch(1), spec=levels))
+    queue.put(make_batch(1))
+    seen = [(f.batch.spec.product, f.gap_samples, f.dropped) for f in take_all(queue)]
+    assert seen == [("levels", 0, 0), ("density", 100, 1)]
+    assert queue.dropped == 1
+
+
+def test_numbers_go_on_from_those_given():
+    """A source that comes again under its name goes on where it ended."""
+    numbers = Counter(density=4)
+    queue = FrameQueue(8, numbers)
+    queue.put(make_batch(2))
+    assert [frame.seq for frame in take_all(queue)] == [4, 5]
+    assert numbers == {"density": 6}
