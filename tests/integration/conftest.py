@@ -1,12 +1,20 @@
-"""Real sound servers for tests, on machines that have no sound card."""
+"""Real sound servers for tests, on machines that have no sound card; publishers and subscribers."""
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+import zmq
+
+from spectrod.wakeup import Wakeup
+from spectrod.wire.publisher import Publisher
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 from audio_servers import JackServer, SoundServer
+from publishing import ANY_PORT, TIMEOUT_S, make_stats
 
 
 @pytest.fixture
@@ -34,3 +42,72 @@ def jack_server(tmp_path_factory, monkeypatch):
         monkeypatch.setenv(name, value)
     yield server
     server.close()
+
+
+@pytest.fixture
+def progress():
+    wakeup = Wakeup()
+    yield wakeup
+    wakeup.close()
+
+
+@pytest.fixture
+def publish(progress):
+    """Start publishers of one source, or of those named; they are stopped at the end."""
+    started = []
+
+    def start(*endpoints, stats=make_stats, names=("mic",), channel_names=(), **options):
+        publisher = Publisher(endpoints or [ANY_PORT], **options)
+        for name in names:
+            publisher.feed(name, stats, channel_names)
+        publisher.start()
+        started.append(publisher)
+        return publisher
+
+    yield start
+    for publisher in started:
+        publisher.stop()
+        assert publisher.failure is None
+
+
+@pytest.fixture
+def raw_subscriber():
+    """Connect plain SUB sockets that are closed at the end."""
+    with zmq.Context() as context:
+        sockets = []
+
+        def connect(endpoint, *prefixes, high_water_mark=1000):
+            sub = context.socket(zmq.SUB)
+            sockets.append(sub)
+            sub.setsockopt(zmq.LINGER, 0)
+            sub.setsockopt(zmq.IPV6, "[" in endpoint)
+            sub.setsockopt(zmq.RCVHWM, high_water_mark)
+            sub.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
+            for prefix in prefixes:
+                sub.subscribe(prefix)
+            sub.connect(endpoint)
+            return sub
+
+        yield connect
+        for sub in sockets:
+            sub.close()
+
+
+@pytest.fixture
+def wait_for_subscribers(raw_subscriber):
+    """Wait on heartbeats: one comes with every new subscription, and every second."""
+
+    def wait(publisher, count=1):
+        beats = raw_subscriber(publisher.endpoints[0], "hb/")
+        while publisher.subscribers < count:
+            beats.recv_multipart()
+
+    return wait
+
+
+@pytest.fixture
+def ipc_path():
+    """A path for a socket; pytest's own folders may be too deep for its 107 bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="spectrod-"))
+    yield folder / "s.ipc"
+    shutil.rmtree(folder)

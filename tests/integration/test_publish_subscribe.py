@@ -2,107 +2,25 @@
 
 import fcntl
 import resource
-import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zmq
+from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
 
 from spectrod.client import subscribe
 from spectrod.errors import BusyError, ConfigError, StorageError, UnavailableError
-from spectrod.stats import Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wakeup import Wakeup
+from spectrod.types import SpectrumSpec
 from spectrod.wire.publisher import Publisher
 from spectrod.wire.schema import Heartbeat, Meta, decode
 
-TIMEOUT_S = 10.0
-ANY_PORT = "tcp://127.0.0.1:*"
 ROOT = Path(__file__).parents[2]
-SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="dbfs")
-
-
-def make_batch(n_frames=1, first=0, spec=SPEC, gap_samples=0):
-    index = (first + np.arange(n_frames)) * spec.hop
-    values = np.zeros((n_frames, spec.n_signals, spec.n_bins), np.float32)
-    values += (first + np.arange(n_frames, dtype=np.float32))[:, None, None]
-    values[:, 1:] += 0.5
-    t_ns = 10**9 + index * 20833
-    return SpectrumBatch(values, index, t_ns, t_ns + 5, spec, "numpy", gap_samples)
-
-
-def make_stats(state="running", **counts):
-    none = dict.fromkeys(("frames", "messages", "dropped", "gaps", "gap_samples", "overruns"), 0)
-    counts = {"overflows": 0, "samples": 0, "ring_peak": 0.0} | none | counts
-    return Stats(state, "test signal", "numpy", 48000.0, 2, **counts)
-
-
-@pytest.fixture
-def progress():
-    wakeup = Wakeup()
-    yield wakeup
-    wakeup.close()
-
-
-@pytest.fixture
-def publish(progress):
-    """Start publishers of one source, or of those named; they are stopped at the end."""
-    started = []
-
-    def start(*endpoints, stats=make_stats, names=("mic",), channel_names=(), **options):
-        publisher = Publisher(endpoints or [ANY_PORT], **options)
-        for name in names:
-            publisher.feed(name, stats, channel_names)
-        publisher.start()
-        started.append(publisher)
-        return publisher
-
-    yield start
-    for publisher in started:
-        publisher.stop()
-        assert publisher.failure is None
-
-
-@pytest.fixture
-def raw_subscriber():
-    """Connect plain SUB sockets that are closed at the end."""
-    with zmq.Context() as context:
-        sockets = []
-
-        def connect(endpoint, *prefixes, high_water_mark=1000):
-            sub = context.socket(zmq.SUB)
-            sockets.append(sub)
-            sub.setsockopt(zmq.LINGER, 0)
-            sub.setsockopt(zmq.IPV6, "[" in endpoint)
-            sub.setsockopt(zmq.RCVHWM, high_water_mark)
-            sub.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
-            for prefix in prefixes:
-                sub.subscribe(prefix)
-            sub.connect(endpoint)
-            return sub
-
-        yield connect
-        for sub in sockets:
-            sub.close()
-
-
-@pytest.fixture
-def wait_for_subscribers(raw_subscriber):
-    """Wait on heartbeats: one comes with every new subscription, and every second."""
-
-    def wait(publisher, count=1):
-        beats = raw_subscriber(publisher.endpoints[0], "hb/")
-        while publisher.subscribers < count:
-            beats.recv_multipart()
-
-    return wait
 
 
 @pytest.fixture
@@ -363,14 +281,6 @@ def test_a_peers_nonsense_upstream_is_ignored(publish, wait_for_subscribers):
             peer.send(request)
         wait_for_subscribers(publisher)
         assert publisher.subscribers == 1
-
-
-@pytest.fixture
-def ipc_path():
-    """A path for a socket; pytest's own folders may be too deep for its 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="spectrod-"))
-    yield folder / "s.ipc"
-    shutil.rmtree(folder)
 
 
 def test_an_ipc_socket_is_private_and_leaves_nothing(publish, ipc_path):

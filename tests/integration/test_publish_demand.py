@@ -1,0 +1,315 @@
+"""What subscribers ask the publisher for, and what they get for it; every wait is for a message."""
+
+import queue
+import socket
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import zmq
+from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
+
+from spectrod.errors import BusyError, ConfigError
+from spectrod.events import EventLog
+from spectrod.types import SpectrumSpec
+from spectrod.wire.publisher import Publisher
+from spectrod.wire.schema import EventMessage, Frame, Heartbeat, Meta, decode
+
+LEVELS = SpectrumSpec(
+    fs=48000.0,
+    channels=2,
+    win_length=1024,
+    hop=512,
+    scaling="dbfs",
+    bands="octave",
+    product="levels",
+)
+
+
+def receive(sub):
+    return decode(sub.recv_multipart())
+
+
+def receive_until(sub, wanted):
+    while not wanted(message := receive(sub)):
+        pass
+    return message
+
+
+@pytest.fixture
+def demanded(publish):
+    """A publisher with a source of two products, and what its analysis is told."""
+
+    def start(*endpoints, **options):
+        told = queue.Queue()
+        publisher = publish(*endpoints, **options)
+        feed = publisher.feeds[0]
+        feed.on_demand = told.put
+        feed.offer([SPEC, LEVELS])
+        assert told.get(timeout=TIMEOUT_S) == set()
+        return publisher, feed, told
+
+    return start
+
+
+def test_products_are_wanted_while_somebody_subscribes(demanded, raw_subscriber):
+    """Each by the prefixes that its topics begin with; the last one's end ends it."""
+    publisher, _, told = demanded()
+    one = raw_subscriber(publisher.endpoints[0], "spec/mic/0/")
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    every = raw_subscriber(publisher.endpoints[0], "")
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
+    one.unsubscribe("spec/mic/0/")
+    every.close()
+    seen = [told.get(timeout=TIMEOUT_S)]
+    while seen[-1]:
+        seen.append(told.get(timeout=TIMEOUT_S))
+    assert set(map(frozenset, seen)) <= {frozenset(), frozenset({"dbfs"})}
+
+
+def test_descriptions_signs_of_life_and_last_messages_want_nothing(demanded, raw_subscriber):
+    """They come anyway; another subscription proves that they have been seen."""
+    publisher, _, told = demanded()
+    raw_subscriber(publisher.endpoints[0], "meta/", "hb/", "event/", "last/", "spec/pond/")
+    raw_subscriber(publisher.endpoints[0], "bands/")
+    assert told.get(timeout=TIMEOUT_S) == {"levels"}
+    assert publisher.subscribers == 2
+
+
+def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_subscriber):
+    """A subscription may be older than the product, and than the source."""
+    publisher, feed, told = demanded()
+    raw_subscriber(publisher.endpoints[0], "spec/mic/0/density/", "spec/pond/")
+    feed.offer([SPEC])
+    assert told.get(timeout=TIMEOUT_S) == set()
+    feed.offer([SPEC, SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=64)])
+    while not (wanted := told.get(timeout=TIMEOUT_S)):
+        pass
+    assert wanted == {"density"}
+    pond = publisher.feed("pond", make_stats)
+    pond_told = queue.Queue()
+    pond.on_demand = pond_told.put
+    pond.offer([SPEC])
+    assert pond_told.get(timeout=TIMEOUT_S) == {"dbfs"}
+
+
+def test_a_peer_cannot_take_back_what_another_wants(demanded, raw_subscriber, raw_peer):
+    """Nor does one that subscribed twice, and leaves once, leave anything behind."""
+    publisher, _, told = demanded()
+    honest = raw_subscriber(publisher.endpoints[0], "spec/")
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    hostile = raw_peer(publisher.endpoints[0])
+    for request in (b"\x00spec/", b"\x00spec/", b"\x01bands/", b"\x01bands/"):
+        hostile.send(request)
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs", "levels"}
+    hostile.close()
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    honest.close()
+    assert told.get(timeout=TIMEOUT_S) == set()
+
+
+@pytest.fixture
+def raw_peer():
+    """Connect XSUB sockets, which send what they like."""
+    with zmq.Context() as context:
+        sockets = []
+
+        def connect(endpoint):
+            peer = context.socket(zmq.XSUB)
+            peer.setsockopt(zmq.LINGER, 0)
+            peer.connect(endpoint)
+            sockets.append(peer)
+            return peer
+
+        yield connect
+        for peer in sockets:
+            peer.close()
+
+
+def test_rows_passed_over_have_numbers(publish, raw_subscriber):
+    """Who comes late begins with the number that the row has, whoever computed the others."""
+    publisher = publish()
+    sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    publisher.feeds[0].submit(make_batch(1))
+    publisher.feeds[0].submit(make_batch(2, first=101, skipped_rows=100))
+    frames = [receive_until(sub, lambda m: isinstance(m, Frame)) for _ in range(3)]
+    assert [frame.header.seq for frame in frames] == [0, 101, 102]
+    assert [frame.header.dropped for frame in frames] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("replay_mb", [0, 1])
+def test_the_last_message_comes_with_the_subscription_to_it(
+    publish, progress, raw_subscriber, replay_mb
+):
+    """The newest, of matching topics only, byte for byte, and not again with the next one."""
+    publisher = publish(progress=progress, replay_mb=replay_mb)
+    publisher.feeds[0].submit(make_batch(3))
+    assert progress.wait(TIMEOUT_S)
+    sub = raw_subscriber(publisher.endpoints[0], "last/mic/1/", "hb/")
+    last = receive_until(sub, lambda m: isinstance(m, Frame))
+    assert (last.topic, last.header.seq, last.values[0]) == ("last/mic/1/dbfs/", 2, 2.5)
+    newest = publisher.history.newest("spec/mic/1/dbfs/")
+    assert (newest.seq, decode(newest.parts).header) == (2, last.header)
+    publisher.feeds[0].submit(make_batch(1, first=3))
+    raw_subscriber(publisher.endpoints[0], "spec/")
+    beats = [receive(sub) for _ in range(2)]
+    assert {type(beat) for beat in beats} == {Heartbeat}
+
+
+def test_each_subscription_to_the_last_message_is_answered(publish, progress, raw_subscriber):
+    """Also one of a subscriber that has had it, by another prefix."""
+    publisher = publish(progress=progress)
+    publisher.feeds[0].submit(make_batch(1))
+    assert progress.wait(TIMEOUT_S)
+    sub = raw_subscriber(publisher.endpoints[0])
+    for prefix, channels in [("last/", "01"), ("last/mic/", "01"), ("last/mic/1/", "1")]:
+        sub.subscribe(prefix)
+        for channel in channels:
+            assert receive(sub).topic == f"last/mic/{channel}/dbfs/"
+
+
+def test_history_gives_what_a_subscriber_has_missed(publish, progress):
+    """By topic and number, as it was sent."""
+    publisher = publish(progress=progress)
+    assert publisher.history.newest("spec/mic/0/dbfs/") is None
+    heard, fourth = [], threading.Event()
+
+    def hear(message):
+        heard.append(message.seq)
+        if message.seq == 3:
+            fourth.set()
+
+    publisher.history.watch("spec/mic/0/dbfs/", hear)
+    publisher.feeds[0].submit(make_batch(4))
+    assert fourth.wait(TIMEOUT_S)
+    again = publisher.history.since("spec/mic/0/dbfs/", 2, publisher.epoch)
+    frames = [decode(message.parts) for message in again]
+    assert [(frame.header.seq, frame.values[0]) for frame in frames] == [(2, 2.0), (3, 3.0)]
+    assert heard == [0, 1, 2, 3]
+
+
+def test_events_are_sent_as_they_happen(publish, raw_subscriber):
+    """Numbered by topic and over all, those of before the start too."""
+    events = EventLog()
+    events.add("daemon.started", "0")
+    publisher = publish(events=events)
+    sub = raw_subscriber(publisher.endpoints[0], "event/", "hb/")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    events.add("source.waiting", "no audio input", source="mic")
+    events.add("control.set", "analysis.hop: 1024 -> 512", who="roof")
+    events.add("source.back", "there", source="mic")
+    seen = [receive_until(sub, lambda m: isinstance(m, EventMessage)) for _ in range(3)]
+    assert [message.topic for message in seen] == ["event/mic/", "event/-/", "event/mic/"]
+    headers = [message.header for message in seen]
+    assert [(h.seq, h.number) for h in headers] == [(0, 1), (1, 2), (1, 3)]
+    assert (headers[1].kind, headers[1].who) == ("control.set", "roof")
+    assert {h.epoch for h in headers} == {publisher.epoch}
+
+
+def test_plain_vectors_are_one_part_of_float32(demanded, raw_subscriber):
+    """As GNU Radio's ZMQ SUB source reads them: no topic, no header; of one topic only."""
+    text = f"{ANY_PORT} spec/mic/1/dbfs/"
+    publisher, feed, told = demanded(raw32=[text])
+    vectors = raw_subscriber(publisher.raw32_endpoints[0], "")
+    assert told.get(timeout=TIMEOUT_S) == {"dbfs"}
+    feed.submit(make_batch(2))
+    feed.submit(make_batch(1, spec=LEVELS))
+    for first in (0.5, 1.5):
+        (values,) = vectors.recv_multipart()
+        np.testing.assert_array_equal(np.frombuffer(values, "<f4"), [first] * SPEC.n_values)
+    vectors.close()
+    assert told.get(timeout=TIMEOUT_S) == set()
+    assert publisher.subscribers == 0
+
+
+def test_plain_vectors_have_endpoints_of_their_own(publish):
+    """Two topics, two endpoints; one that is taken is told."""
+    with pytest.raises(ConfigError, match=r"endpoint='tcp://127\.0\.0\.1:7': named 2 times"):
+        Publisher(["tcp://127.0.0.1:7"], raw32=["tcp://127.0.0.1:7 spec/mic/0/dbfs/"])
+    taken = publish().endpoints[0]
+    with pytest.raises(BusyError, match=f"endpoint='{taken}': in use by another process"):
+        publish(raw32=[f"{taken} spec/mic/0/dbfs/"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tcp://127.0.0.1:5558", "tcp://127.0.0.1:5558 spec/mic/0/", "x spec/a/0/b/ ", "", "a b c"],
+)
+def test_where_plain_vectors_go_must_be_an_endpoint_and_a_topic(text):
+    """The whole text and the rule are told."""
+    with pytest.raises(ConfigError, match=r"raw32=.*: must be an endpoint and a topic|endpoint='x"):
+        Publisher([ANY_PORT], raw32=[text])
+
+
+def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
+    """A new one is heard at once; one that goes sends what it has, says goodbye, and is silent."""
+    publisher = publish()
+    sub = raw_subscriber(publisher.endpoints[0], "")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    pond = publisher.feed("pond", make_stats)
+    pond.submit(make_batch(2))
+    publisher.remove_feed(pond)
+    assert [feed.name for feed in publisher.feeds] == ["mic"]
+    seen = [receive_until(sub, lambda m: "/pond/" in m.topic)]
+    while not (isinstance(seen[-1], Heartbeat) and seen[-1].header.state == "stopped"):
+        seen.append(receive_until(sub, lambda m: "/pond/" in m.topic))
+    kinds = [type(message) for message in seen if not isinstance(message, Heartbeat)]
+    assert kinds == [Meta] * 2 + [Frame] * 4
+    assert publisher.history.topics() == []
+
+
+def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscriber):
+    """Numbers never go back within an epoch, though the two overlap in no message."""
+    publisher = publish()
+    sub = raw_subscriber(publisher.endpoints[0], "spec/pond/0/", "hb/pond/", "hb/mic/")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    seqs, beats = [], []
+    for k in range(3):
+        pond = publisher.feed("pond", make_stats)
+        pond.submit(make_batch(2, first=2 * k))
+        publisher.remove_feed(pond)
+    while len(seqs) < 6 or beats[-1].state != "stopped":
+        message = receive(sub)
+        if isinstance(message, Frame):
+            seqs.append(message.header.seq)
+        elif message.source == "pond":
+            beats.append(message.header)
+    assert seqs == [0, 1, 2, 3, 4, 5]
+    assert [beat.seq for beat in beats] == list(range(len(beats)))
+
+
+def test_a_source_may_be_removed_before_the_start():
+    """It was never heard of, and its name is free."""
+    publisher = Publisher([ANY_PORT])
+    publisher.remove_feed(publisher.feed("mic", make_stats))
+    assert publisher.feeds == ()
+    publisher.feed("mic", make_stats)
+
+
+def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber, ipc_path):
+    """IPv4, IPv6 and IPC at once, one numbering; each one's subscriptions count."""
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))  # a machine without IPv6 fails here, and says so
+    publisher = publish(ANY_PORT, "tcp://[::1]:*", f"ipc://{ipc_path}")
+    subs = [raw_subscriber(endpoint, "spec/mic/0/", "hb/") for endpoint in publisher.endpoints]
+    while publisher.subscribers < 3:
+        receive(subs[0])
+    publisher.feeds[0].submit(make_batch(2))
+    seen = [
+        [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in "ab"] for sub in subs
+    ]
+    assert seen[0] == seen[1] == seen[2]
+    assert [header.seq for header in seen[0]] == [0, 1]
+
+
+def test_rules_of_numbers_hold_with_gaps_and_drops(publish, raw_subscriber):
+    """What the queue drops of one product is told of that one; passed-over rows are no drops."""
+    publisher = publish(queue_frames=2)
+    sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
+    receive_until(sub, lambda m: isinstance(m, Heartbeat))
+    batch = replace(make_batch(7, gap_samples=9), skipped_rows=5)
+    publisher.feeds[0].submit(batch)
+    headers = [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in range(2)]
+    assert [(h.seq, h.dropped, h.gap_samples) for h in headers] == [(10, 5, 9), (11, 5, 0)]
