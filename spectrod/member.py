@@ -159,7 +159,8 @@ class Member:
 
     def is_source_of(self, table: SourceTable) -> bool:
         """Say whether a table is of this source, whatever analyses it names."""
-        return table.name in (self.name, self.table.name) and _source(table) == _source(self.table)
+        # Only a single source may go without a name, and has none in the file when others go again.
+        return table.name in ("", self.name, self.table.name) and _source(table) == _source(self.table)
 
     def prepare(self, table: SourceTable) -> FrameStream | None:
         """Make what ``change_to`` will take; None where nothing changes, or there is no source yet.

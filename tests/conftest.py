@@ -65,6 +65,9 @@ def _no_surroundings(tmp_path_factory):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # What somebody has tuned is not what is tested.
     os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
+    # Daemons under test are not found by whoever uses the machine, nor the other way round.
+    os.environ["RUNTIME_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("run"))
+    os.environ["STATE_DIRECTORY"] = os.fspath(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="module")

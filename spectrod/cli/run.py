@@ -6,17 +6,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from logging.handlers import MemoryHandler
 
-import msgspec
-
 import spectrod
 from spectrod import config
 from spectrod.cli import options
-from spectrod.config import Config
+from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import Daemon, build_daemon
 from spectrod.errors import DeviceError
 from spectrod.member import Member
@@ -90,16 +88,23 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
     notifier = Notifier()
     show = _choose_show(args.show)
     daemon = build_daemon(settings)
+    controlled = ControlledDaemon(daemon, settings, lambda: config.load(args.config, flags))
     try:
-        daemon.start()
+        controlled.start()
     except BaseException:
-        daemon.stop()
+        controlled.stop()
         raise
-    _announce(daemon)
-    reload = _Reload(daemon, settings, lambda: config.load(args.config, flags))
+    _announce(daemon, controlled.endpoints)
+    return _serve(controlled, daemon, show, signals, notifier)
+
+
+def _serve(
+    controlled: ControlledDaemon, daemon: Daemon, show: str, signals: Signals, notifier: Notifier
+) -> int:
+    reload = controlled.settings.reload
     on_tick = _print_status if show == "status" else None
     with _live_view(daemon) if show == "live" else nullcontext():
-        return serve(daemon, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
+        return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
 
 
 def _choose_show(wanted: str) -> str:
@@ -110,12 +115,14 @@ def _choose_show(wanted: str) -> str:
     return wanted
 
 
-def _announce(daemon: Daemon) -> None:
+def _announce(daemon: Daemon, control: Sequence[str]) -> None:
     endpoint, *others = daemon.publisher.endpoints
     _log.info("spectrod %s", spectrod.__version__)
     for member in daemon.members:
         _log.info("source %s: %s", member.name, _description(member))
     _log.info("publishing at %s", ", ".join([endpoint, *others]))
+    if control:
+        _log.info("control at %s", ", ".join(control))
     _log.info("watch it: spectrod view %s", endpoint)
 
 
@@ -129,38 +136,6 @@ def _description(member: Member) -> str:
 
 def _print_status(stats: Sequence[Stats]) -> None:
     write_line(status_line(stats), sys.stdout)
-
-
-class _Reload:
-    """Applies what can change while running, and says what cannot."""
-
-    def __init__(self, daemon: Daemon, settings: Config, load: Callable[[], Config]) -> None:
-        self._daemon, self._settings, self._load = daemon, settings, load
-
-    def __call__(self) -> list[str]:
-        new = self._load()
-        changed = config.changed_keys(self._settings, new)
-        live = [key for key in changed if config.is_live(key)]
-        self._apply(new)
-        lines = [f"applied {key}" for key in live]
-        lines += [f"{key} needs a restart" for key in changed if key not in live]
-        return lines or ["nothing has changed"]
-
-    def _apply(self, new: Config) -> None:
-        old = self._settings
-        # What is not applied stays as it was, so that the next reload names it again.
-        settings = msgspec.structs.replace(
-            old,
-            source=new.source,
-            analysis=new.analysis,
-            sources=new.sources,
-            products=new.products,
-            publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
-            log=msgspec.structs.replace(old.log, level=new.log.level),
-        )
-        self._daemon.reconfigure(settings)
-        logging.getLogger().setLevel(new.log.level.upper())
-        self._settings = settings
 
 
 @contextmanager

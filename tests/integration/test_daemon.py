@@ -13,14 +13,12 @@ import termios
 import threading
 import time
 
-import msgspec
 import pytest
 
 from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyPlan
 from spectrod.cli import main, run
 from spectrod.client import subscribe
-from spectrod.config import AnalysisConfig, Config, SourceTable
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
 from spectrod.source.signal import SignalSource
@@ -154,142 +152,6 @@ def test_a_failure_of_any_thread_ends_it_with_its_code(thread, monkeypatch, caps
 
 
 # ---- reload
-
-
-class RunningDaemon:
-    """What a reload needs of a daemon: a note of what was asked."""
-
-    def __init__(self, refusal=None):
-        self.asked, self._refusal = [], refusal
-
-    def reconfigure(self, analyses):
-        if self._refusal:
-            raise self._refusal
-        self.asked.append(analyses)
-
-
-OTHER_VALUES = {
-    "source.uri": "-",
-    "source.name": "roof",
-    "source.samplerate": 44100,
-    "source.channels": 2,
-    "source.select": (1, 0),
-    "source.channel_names": ("a", "b"),
-    "source.iq": True,
-    "source.format": "u8",
-    "source.block_ms": 20.0,
-    "source.latency_ms": 50.0,
-    "source.exclusive": True,
-    "source.pace": "full",
-    "source.loop": True,
-    "analysis.window": "flattop",
-    "analysis.win_length": 512,
-    "analysis.hop": 77,
-    "analysis.nfft": 8192,
-    "analysis.scaling": "density",
-    "engine.engine": "numpy",
-    "engine.device": "x",
-    "publish.endpoints": ("tcp://127.0.0.1:1",),
-    "publish.insecure": True,
-    "publish.queue_frames": 1,
-    "publish.high_water_mark": 1,
-    "log.level": "debug",
-    "log.style": "json",
-}
-LIVE = {key for key in OTHER_VALUES if key.startswith("analysis.")} | {"log.level"}
-
-
-def changed(settings, key):
-    section, name = key.split(".")
-    part = msgspec.structs.replace(getattr(settings, section), **{name: OTHER_VALUES[key]})
-    return msgspec.structs.replace(settings, **{section: part})
-
-
-@pytest.fixture
-def log_level():
-    """The root logger's level, put back at the end."""
-    root = logging.getLogger()
-    before = root.level
-    yield lambda: root.level
-    root.setLevel(before)
-
-
-@pytest.mark.parametrize("key", OTHER_VALUES)
-def test_each_key_is_applied_or_needs_a_restart(key, log_level):
-    """Once applied it is no change any more; what needs a restart is named until there is one."""
-    running, new = RunningDaemon(), changed(Config(), key)
-    reload = run._Reload(running, Config(), lambda: new)
-    if key in LIVE:
-        assert reload() == [f"applied {key}"]
-        assert reload() == ["nothing has changed"]
-    else:
-        assert reload() == reload() == [f"{key} needs a restart"]
-    assert running.asked == [[new.analysis]] * 2
-    assert log_level() == (logging.DEBUG if key == "log.level" else logging.INFO)
-
-
-def test_every_key_of_the_configuration_is_looked_at():
-    """No key is forgotten in the test before."""
-    everything = Config()
-    for key in OTHER_VALUES:
-        everything = changed(everything, key)
-    sections = msgspec.to_builtins(Config())
-    assert sections.pop("sources") == ()
-    assert config.changed_keys(Config(), everything) == list(OTHER_VALUES)
-    assert len(OTHER_VALUES) == sum(len(keys) for keys in sections.values())
-
-
-def table(name, hop=1024, uri="signal:sine,1000,-20"):
-    return SourceTable(uri=uri, name=name, analysis=AnalysisConfig(hop=hop))
-
-
-def test_each_source_has_its_analysis_changed_and_nothing_else():
-    """Analyses change while running; a source that comes, goes or moves needs a restart."""
-    old = Config(sources=(table("mic"), table("pond"), table("roof.left")))
-    new = Config(
-        sources=(table("shed"), table("pond", hop=77), table("roof.left", hop=88, uri="-"))
-    )
-    running = RunningDaemon()
-    reload = run._Reload(running, old, lambda: new)
-    restarts = [
-        "sources.mic needs a restart",
-        'sources."roof.left".uri needs a restart',
-        "sources.shed needs a restart",
-    ]
-    assert reload() == [
-        "applied sources.pond.analysis.hop",
-        'applied sources."roof.left".analysis.hop',
-        *restarts,
-    ]
-    assert [analysis.hop for analysis in running.asked[0]] == [1024, 77, 88]
-    assert reload() == restarts
-
-
-def test_one_source_does_not_become_several_without_a_restart():
-    """Either way; the analysis of the one goes on to be changed."""
-    one = Config(analysis=AnalysisConfig(hop=77))
-    several = Config(sources=(table("mic"),))
-    running = RunningDaemon()
-    lines = run._Reload(running, Config(), lambda: several)()
-    assert lines == ["source needs a restart", "sources.mic needs a restart"]
-    lines = run._Reload(running, several, lambda: one)()
-    assert lines == [
-        "applied analysis.hop",
-        "sources.mic needs a restart",
-        "source needs a restart",
-    ]
-    assert [analysis.hop for analyses in running.asked for analysis in analyses] == [1024, 1024]
-
-
-def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
-    """Not the log's level either, and the next reload tries again."""
-    new = changed(changed(Config(), "analysis.hop"), "log.level")
-    reload = run._Reload(RunningDaemon(DeviceError("too small")), Config(), lambda: new)
-    before = log_level()
-    for _ in range(2):
-        with pytest.raises(DeviceError, match="too small"):
-            reload()
-    assert log_level() == before
 
 
 class DaemonProcess:

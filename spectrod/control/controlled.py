@@ -1,0 +1,108 @@
+"""A daemon with its control socket: started, stopped and failing as one."""
+
+from collections.abc import Callable, Sequence
+
+from spectrod.config import Config
+from spectrod.control.journal import Journal
+from spectrod.control.methods import AboutControl, Methods
+from spectrod.control.recordings import Recordings, state_folder
+from spectrod.control.settings import LiveSettings
+from spectrod.daemon import Daemon
+from spectrod.errors import InternalError
+from spectrod.stats import Stats
+from spectrod.wakeup import Wakeup
+from spectrod.wire.control import ControlServer
+from spectrod.wire.rendezvous import own_endpoint
+
+_AUTO = "auto"
+
+
+class ControlledDaemon:
+    """A daemon that takes requests, as ``spectrod.service.serve`` needs it.
+
+    ``start`` starts the daemon first and takes requests then; ``stop`` is the reverse, and finishes
+    recordings in between.
+
+    Parameters
+    ----------
+    daemon : Daemon
+        Not started.
+    settings : Config
+        What it was made of.
+    load : callable
+        Reads the configuration again.
+
+    Attributes
+    ----------
+    settings : LiveSettings
+        What is in force; SIGHUP reloads it.
+    """
+
+    def __init__(self, daemon: Daemon, settings: Config, load: Callable[[], Config]) -> None:
+        self._daemon, self._control = daemon, settings.control
+        journal = Journal(daemon.events)
+        self.settings = LiveSettings(daemon, settings, load, journal, daemon.access.reload)
+        self._recordings = Recordings(state_folder(settings.control.state_folder), journal)
+        self._methods = Methods(
+            daemon, self.settings, self._recordings, journal, self._about_control
+        )
+        self._server: ControlServer | None = None
+
+    def start(self) -> None:
+        """Start the daemon, then take requests; raises the SpectrodError of what cannot start."""
+        self._daemon.start()
+        wanted = [self._resolved(text) for text in self._control.endpoints]
+        if not wanted:
+            return
+        server = ControlServer(
+            wanted,
+            self._methods,
+            self._daemon.access,
+            requests_per_s=self._control.requests_per_s,
+            progress=self._daemon.progress,
+        )
+        server.start()
+        self._server = server
+
+    def stop(self) -> None:
+        """Take no more requests, finish recordings, stop the daemon; idempotent."""
+        if self._server is not None:
+            self._server.stop()
+        self._recordings.close()
+        self._daemon.stop()
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Where requests are taken, once started."""
+        return self._server.endpoints if self._server is not None else ()
+
+    @property
+    def progress(self) -> Wakeup:
+        """The daemon's, set as well when the control socket has failed."""
+        return self._daemon.progress
+
+    @property
+    def finished(self) -> bool:
+        """As the daemon; also true when the control socket has failed."""
+        return self._daemon.finished or self._failure is not None
+
+    def stats(self) -> Sequence[Stats]:
+        """Return the counters of each source."""
+        return self._daemon.stats()
+
+    def raise_failure(self) -> None:
+        """Raise what has ended the daemon or the control socket."""
+        self._daemon.raise_failure()
+        failure = self._failure
+        if failure is not None:
+            raise InternalError(f"control: {failure!r}; please report this") from failure
+
+    @property
+    def _failure(self) -> Exception | None:
+        return self._server.failure if self._server is not None else None
+
+    def _about_control(self) -> AboutControl:
+        return AboutControl(self.endpoints, dict(self._server.counts) if self._server else {})
+
+    def _resolved(self, endpoint: str) -> str:
+        return own_endpoint(self._daemon.publisher.endpoints[0]) if endpoint == _AUTO else endpoint

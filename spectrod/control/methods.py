@@ -1,0 +1,218 @@
+"""The methods of the control socket, on a running daemon."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+import spectrod
+from spectrod.control.journal import Journal
+from spectrod.control.recordings import Recordings
+from spectrod.control.replay import latest, replay
+from spectrod.control.settings import LiveSettings
+from spectrod.control.status import counter_metrics, engines, metric, source_metrics
+from spectrod.daemon import Daemon
+from spectrod.errors import ConfigError, NotFoundError
+from spectrod.member import Member
+from spectrod.wire.answers import Answer, Later, Peer
+from spectrod.wire.requests import (
+    AddSourceParams,
+    EventsParams,
+    GetParams,
+    LatestParams,
+    NoParams,
+    Params,
+    ProductParams,
+    RemoveSourceParams,
+    ReplayParams,
+    SetParams,
+    SourceParams,
+    StartRecordingParams,
+    StopRecordingParams,
+)
+
+_SOURCES_NAMED_MAX = 20
+
+
+class AboutControl(NamedTuple):
+    """What the daemon says of its control socket."""
+
+    endpoints: tuple[str, ...]
+    counts: Mapping[str, int]
+    """As ``ControlServer.counts``."""
+
+
+class Methods:
+    """Answers requests: what can be read by one thread, changes by another.
+
+    Parameters
+    ----------
+    daemon : Daemon
+    settings : LiveSettings
+    recordings : Recordings
+    journal : Journal
+    about_control : callable
+        Tells of the control socket.
+    """
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        settings: LiveSettings,
+        recordings: Recordings,
+        journal: Journal,
+        about_control: Callable[[], AboutControl],
+    ) -> None:
+        self._daemon, self._settings, self._recordings = daemon, settings, recordings
+        self._journal, self._about_control = journal, about_control
+        self._begun_s = time.monotonic()
+        # The parameters are of the type that ``requests.METHODS`` names for each.
+        self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
+            "status": self._status,
+            "metrics": self._metrics,
+            "get": self._get,
+            "events": self._events,
+            "replay": self._replay,
+            "latest": self._latest,
+        }
+        self._change: Mapping[str, Callable[[Any, str], Any]] = {
+            "set": self._set,
+            "reload": self._reload,
+            "pause": self._pause,
+            "resume": self._resume,
+            "reset": self._reset,
+            "source.add": self._add_source,
+            "source.remove": self._remove_source,
+            "record.start": self._start_recording,
+            "record.stop": self._stop_recording,
+        }
+
+    def read(self, method: str, params: Params, _peer: Peer) -> Answer | Later:
+        """Answer a method that changes nothing; raises SpectrodError."""
+        return self._read[method](params)
+
+    def change(self, method: str, params: Params, peer: Peer) -> Answer:
+        """Carry out a method that changes something; raises SpectrodError."""
+        return Answer(self._change[method](params, peer.name))
+
+    # ---- what can be read
+
+    def _status(self, _params: NoParams) -> Answer:
+        stats = self._daemon.stats()
+        publisher, control = self._daemon.publisher, self._about_control()
+        about = {
+            "version": spectrod.__version__,
+            "pid": os.getpid(),
+            "uptime_s": time.monotonic() - self._begun_s,
+            "epoch": publisher.epoch,
+            "t_utc_ns": time.time_ns(),
+            "publish": publisher.endpoints,
+            "raw32": publisher.raw32_endpoints,
+            "control": control.endpoints,
+            "engines": engines(stats),
+            "subscribers": publisher.subscribers,
+            "security": dict(self._daemon.access.refusals.counts),
+            "requests": control.counts,
+            "set": self._settings.set_keys,
+        }
+        sources = [msgspec.to_builtins(one) for one in stats]
+        recordings = self._recordings.facts()
+        return Answer({"daemon": about, "sources": sources, "recordings": recordings})
+
+    def _metrics(self, _params: NoParams) -> Answer:
+        publisher, refused = self._daemon.publisher, self._daemon.access.refusals.counts
+        found = [
+            metric("uptime", time.monotonic() - self._begun_s, "s"),
+            metric("subscribers", publisher.subscribers),
+            metric("history", publisher.history.size_bytes, "bytes"),
+            metric("recordings", sum(r["state"] == "recording" for r in self._recordings.facts())),
+            *counter_metrics("refused_connections", dict(refused), "kind"),
+            *counter_metrics("control", self._about_control().counts, "kind"),
+            *source_metrics(self._daemon.stats()),
+        ]
+        return Answer(found)
+
+    def _get(self, params: GetParams) -> Answer:
+        return Answer(self._settings.get(params.key))
+
+    def _events(self, params: EventsParams) -> Answer:
+        events = self._daemon.events.since(params.since, params.limit)
+        return Answer([msgspec.to_builtins(event) for event in events])
+
+    def _replay(self, params: ReplayParams) -> Answer:
+        return replay(self._daemon.publisher.history, params)
+
+    def _latest(self, params: LatestParams) -> Answer | Later:
+        return latest(self._daemon.publisher.history, self._member, params)
+
+    # ---- what changes something
+
+    def _set(self, params: SetParams, who: str) -> list[str]:
+        return self._settings.set(params.changes, who)
+
+    def _reload(self, _params: NoParams, who: str) -> list[str]:
+        return self._settings.reload(who)
+
+    def _pause(self, params: SourceParams, who: str) -> list[str]:
+        return self._each(params.source, Member.pause, "control.pause", who)
+
+    def _resume(self, params: SourceParams, who: str) -> list[str]:
+        return self._each(params.source, Member.resume, "control.resume", who)
+
+    def _each(self, source: str, act: Callable[[Member], None], kind: str, who: str) -> list[str]:
+        """Do something to a source or to all, and return their names."""
+        members = self._members(source)
+        for member in members:
+            before = member.stats().state
+            act(member)
+            self._journal.note(kind, f"was {before}", source=member.name, who=who)
+        return [member.name for member in members]
+
+    def _reset(self, params: ProductParams, who: str) -> list[str]:
+        members = self._members(params.source)
+        for member in members:
+            known = member.stats().products
+            if params.product not in ("", *known):
+                raise NotFoundError(
+                    f"product={params.product!r}: {member.name} has no such; there are: "
+                    f"{', '.join(known) or 'none yet'}"
+                )
+        for member in members:
+            member.reset(params.product)
+            what = params.product or "all products"
+            self._journal.note("control.reset", what, source=member.name, who=who)
+        return [member.name for member in members]
+
+    def _add_source(self, params: AddSourceParams, who: str) -> list[str]:
+        return self._settings.add_source(params.name, params.settings, who)
+
+    def _remove_source(self, params: RemoveSourceParams, who: str) -> list[str]:
+        return self._settings.remove_source(params.name, who)
+
+    def _start_recording(self, params: StartRecordingParams, who: str) -> dict[str, Any]:
+        if not params.source and len(self._daemon.members) > 1:
+            raise ConfigError(f"source='': must name one of {self._names()}")
+        (member,) = self._members(params.source)
+        duration_s = params.duration_s
+        return self._recordings.start(member, params.product, params.name, duration_s, who)
+
+    def _stop_recording(self, params: StopRecordingParams, who: str) -> list[dict[str, Any]]:
+        return self._recordings.stop(params.name, who)
+
+    # ---- sources by name
+
+    def _members(self, source: str) -> Sequence[Member]:
+        return (self._member(source),) if source else self._daemon.members
+
+    def _member(self, name: str) -> Member:
+        for member in self._daemon.members:
+            if member.name == name:
+                return member
+        raise NotFoundError(f"source={name!r}: is not there; there are: {self._names()}")
+
+    def _names(self) -> str:
+        names = [member.name for member in self._daemon.members]
+        more = ", ..." if len(names) > _SOURCES_NAMED_MAX else ""
+        return ", ".join(names[:_SOURCES_NAMED_MAX]) + more

@@ -1,0 +1,388 @@
+"""Pictures that a running daemon draws because somebody asked for them."""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+
+import spectrod
+from spectrod.control.journal import Journal
+from spectrod.errors import BusyError, ConfigError, NotFoundError, SpectrodError, StorageError
+from spectrod.pipeline import Pipeline, Sink
+from spectrod.record.options import PictureOptions
+from spectrod.record.sink import PictureSink
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array
+
+_log = logging.getLogger(__name__)
+
+RECORDINGS_MAX: Final = 4
+"""That run at once."""
+
+_ENDED_KEPT = 20
+_PICTURE_MAX_BYTES = 512 << 20
+_WIDTH_PX = 1000
+_COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
+_LOOK_S = 0.5
+_GRACE_S = 2.0
+_JOIN_S = 3.0
+_DRAWING_MAX_S = 30.0
+_FOLDER_MODE = 0o750
+_SUFFIX = ".png"
+
+State = Literal["recording", "finished", "failed"]
+
+
+class Recorded(Protocol):
+    """A source that can be recorded."""
+
+    @property
+    def name(self) -> str:
+        """What topics call it."""
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """None while it was never there."""
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing more will come of it."""
+
+    def attach(self, sink: Sink, product: str, on_failure: Callable[[SpectrodError], None]) -> None:
+        """Give a sink all batches of a product from now on."""
+
+    def detach(self, sink: Sink) -> None:
+        """Let a sink go."""
+
+
+def state_folder(wanted: str) -> Path:
+    """Say where recordings go: as configured, systemd's state folder, or the user's."""
+    if wanted:
+        return Path(wanted)
+    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path.home() / ".local" / "state"
+    return base / "spectrod"
+
+
+@dataclass(slots=True)
+class _Recording:
+    """One picture; all but the sink's part is changed by the thread of ``Recordings`` alone."""
+
+    path: Path
+    member: Recorded
+    sink: "_LinearSink"
+    who: str
+    deadline_s: float
+    begun_utc_ns: int = field(default_factory=time.time_ns)
+    state: State = "recording"
+    error: str = ""
+    stop_wanted: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def facts(self) -> dict[str, Any]:
+        """Say in built-in types what there is to say."""
+        return {
+            "name": self.path.name,
+            "path": os.fspath(self.path),
+            "source": self.member.name,
+            "product": self.sink.product,
+            "state": self.state,
+            "begun_utc_ns": self.begun_utc_ns,
+            "frames": self.sink.n_frames,
+            "error": self.error,
+            "who": self.who,
+        }
+
+
+class Recordings:
+    """The pictures that are being drawn, and the last twenty that were.
+
+    At most four at a time; each keeps at most 512 MB, whatever its length. A thread, which runs
+    while there are any, ends each when somebody says so, when its duration is over, when the
+    source has ended or its analysis has changed, and at ``close``. Any thread may call.
+
+    Parameters
+    ----------
+    folder : Path
+        Where all of them go; made with mode 0750 if it is missing.
+    journal : Journal
+        Is told of each beginning and end.
+    """
+
+    def __init__(self, folder: Path, journal: Journal) -> None:
+        self._folder, self._journal = folder, journal
+        self._running: list[_Recording] = []
+        self._ended: deque[_Recording] = deque(maxlen=_ENDED_KEPT)
+        self._lock = threading.Lock()
+        self._wakeup = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Describe all, those that ended first."""
+        with self._lock:
+            return [one.facts() for one in (*self._ended, *self._running)]
+
+    def start(
+        self, member: Recorded, product: str, name: str, duration_s: float | None, who: str
+    ) -> dict[str, Any]:
+        """Begin a picture.
+
+        Parameters
+        ----------
+        member : Recorded
+            The source.
+        product : str
+            Which of its products; empty takes the main one.
+        name : str
+            File name, of which ``.png`` may be left out; empty takes source, product and time.
+        duration_s : float or None
+            After which it ends by itself [s].
+        who : str
+            Who asked for it.
+
+        Returns
+        -------
+        facts : dict
+            What ``facts`` says of it.
+
+        Raises
+        ------
+        BusyError
+            If as many run as may, or the source is not there yet.
+        ConfigError
+            If no picture can be drawn of the product.
+        NotFoundError
+            If there is no such product.
+        StorageError
+            If the file is there already, or cannot be made.
+        """
+        pipeline = member.pipeline
+        if pipeline is None or member.ended:
+            raise BusyError(f"source={member.name!r}: gives nothing at the moment")
+        spec = _find(pipeline, member.name, product)
+        path = self._path(name or _name(member.name, spec.product))
+        with self._lock:
+            if len(self._running) >= RECORDINGS_MAX:
+                raise BusyError(f"recordings: {RECORDINGS_MAX} run already; stop one first")
+            self._check_new(path)
+            sink = _LinearSink(path, spec, duration_s, f"{member.name} {spec.product}")
+            limit_s = float("inf") if duration_s is None else duration_s + _GRACE_S
+            recording = _Recording(path, member, sink, who, time.monotonic() + limit_s)
+            member.attach(sink, spec.product, self._fail(recording))
+            self._running.append(recording)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="recordings", daemon=True)
+                self._thread.start()
+        self._journal.note("record.start", path.name, source=member.name, who=who)
+        return recording.facts()
+
+    def stop(self, name: str, who: str) -> list[dict[str, Any]]:
+        """End pictures and wait until their files are written.
+
+        Parameters
+        ----------
+        name : str
+            Which; empty means all.
+        who : str
+            Who asked for it.
+
+        Returns
+        -------
+        facts : list of dict
+            What ``facts`` says of each.
+
+        Raises
+        ------
+        BusyError
+            If drawing takes longer than 30 s.
+        NotFoundError
+            If none of that name runs.
+        """
+        with self._lock:
+            wanted = [one for one in self._running if name in ("", one.path.name, one.path.stem)]
+            if not wanted:
+                running = ", ".join(one.path.name for one in self._running) or "none"
+                raise NotFoundError(f"recording={name!r}: does not run; there are: {running}")
+            for one in wanted:
+                one.stop_wanted = True
+                one.who = who
+        self._wakeup.set()
+        for one in wanted:
+            if not one.ended.wait(_DRAWING_MAX_S):
+                raise BusyError(f"{one.path.name}: is still being drawn")
+        return [one.facts() for one in wanted]
+
+    def close(self) -> None:
+        """Finish all; to be called while the pipelines are still there. Idempotent."""
+        with self._lock:
+            thread = self._thread
+            for one in self._running:
+                one.stop_wanted = True
+        self._wakeup.set()
+        if thread is not None:
+            thread.join(_JOIN_S)
+            if thread.is_alive():
+                _log.error("recordings: drawing takes too long: pictures are lost")
+
+    def _path(self, name: str) -> Path:
+        path = self._folder / name
+        return path if path.suffix.lower() == _SUFFIX else path.with_name(path.name + _SUFFIX)
+
+    def _check_new(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{path.parent}: {error.strerror}") from error
+        if path.is_symlink() or path.exists() or any(one.path == path for one in self._running):
+            raise StorageError(f"{path.name}: is there already; give another name")
+
+    def _fail(self, recording: _Recording) -> Callable[[SpectrodError], None]:
+        def note(error: SpectrodError) -> None:
+            recording.error = str(error)
+            recording.stop_wanted = True
+            self._wakeup.set()
+
+        return note
+
+    # ---- the thread that ends them
+
+    def _run(self) -> None:
+        while True:
+            self._wakeup.wait(_LOOK_S)
+            self._wakeup.clear()
+            with self._lock:
+                due = [one for one in self._running if _is_due(one)]
+            for one in due:
+                self._finish(one)
+            with self._lock:
+                if not self._running:
+                    self._thread = None
+                    return
+
+    def _finish(self, recording: _Recording) -> None:
+        recording.member.detach(recording.sink)
+        try:
+            recording.sink.finish()
+            recording.state = "finished"
+        except SpectrodError as error:
+            recording.error, recording.state = str(error), "failed"
+        except Exception as error:  # noqa: BLE001 - the thread has others to finish
+            _log.exception("drawing failed")
+            recording.error, recording.state = f"{error!r}; please report this", "failed"
+        with self._lock:
+            self._running.remove(recording)
+            self._ended.append(recording)
+        told = f"{recording.path.name}: {recording.state}, {recording.sink.n_frames} frames"
+        text = f"{told}: {recording.error}" if recording.error else told
+        self._journal.note("record.stop", text, source=recording.member.name, who=recording.who)
+        recording.ended.set()
+
+
+def _is_due(recording: _Recording) -> bool:
+    is_over = recording.sink.is_full or recording.deadline_s <= time.monotonic()
+    return recording.stop_wanted or is_over or recording.member.ended
+
+
+def _find(pipeline: Pipeline, source: str, product: str) -> SpectrumSpec:
+    for spec in pipeline.specs:
+        if product in ("", spec.product):
+            return spec
+    known = ", ".join(spec.product for spec in pipeline.specs)
+    raise NotFoundError(f"product={product!r}: {source} has no such; there are: {known}")
+
+
+def _name(source: str, product: str) -> str:
+    return f"{source}-{product}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+
+
+class _LinearSink:
+    """Draws a picture of whatever product: levels become power, averages stand for frames.
+
+    ``submit`` is the analysis thread's; ``finish`` another's, once it is detached.
+    """
+
+    def __init__(
+        self, path: Path, spec: SpectrumSpec, duration_s: float | None, title: str
+    ) -> None:
+        if spec.iq or spec.bands or spec.output != "power":
+            what = "bands" if spec.bands else "two-sided or complex spectra"
+            raise ConfigError(f"product={spec.product!r}: pictures show no {what}")
+        size_bytes = spec.n_bins * spec.channels * _COLUMN_BYTES
+        if size_bytes > _PICTURE_MAX_BYTES:
+            raise ConfigError(
+                f"product={spec.product!r}: {spec.channels} channels of {spec.n_bins} bins need "
+                f"{size_bytes >> 20} MB for a picture, at most {_PICTURE_MAX_BYTES >> 20} are given"
+            )
+        self._spec = spec
+        self._linear = replace(
+            spec,
+            scaling="spectrum" if spec.scaling == "dbfs" else spec.scaling,
+            hop=spec.hop * spec.averaging_frames,
+            averaging="none",
+            averaging_frames=1,
+        )
+        self._n_samples = None if duration_s is None else round(duration_s * spec.fs)
+        self._end_sample: int | None = None
+        self.product = spec.product
+        self.n_frames = 0
+        self.is_full = False
+        software = f"spectrod {spectrod.__version__}"
+        options = PictureOptions(width=_WIDTH_PX, title=title)
+        self._picture = PictureSink(path, options, _transpose, self._linear, software)
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch.
+
+        Raises
+        ------
+        ConfigError
+            If the analysis has changed; what came before is drawn.
+        """
+        if batch.spec != self._spec:
+            raise ConfigError("the analysis has changed, and a picture holds one kind")
+        n_rows = self._n_within(batch)
+        if n_rows == 0:
+            return
+        values = batch.values[:n_rows]
+        if self._spec.scaling == "dbfs":
+            values = np.float32(FULL_SCALE_SINE_FS2) * np.power(np.float32(10.0), values / 10.0)
+        self._picture.submit(
+            replace(
+                batch,
+                spec=self._linear,
+                values=values,
+                sample_index=batch.sample_index[:n_rows],
+                t_mono_ns=batch.t_mono_ns[:n_rows],
+                t_utc_ns=batch.t_utc_ns[:n_rows],
+            )
+        )
+        self.n_frames += n_rows
+
+    def _n_within(self, batch: SpectrumBatch) -> int:
+        """Count the rows that begin before the duration is over."""
+        if self._n_samples is None or batch.n_frames == 0:
+            return batch.n_frames
+        if self._end_sample is None:
+            self._end_sample = int(batch.sample_index[0]) + self._n_samples
+        n_rows = int(np.searchsorted(batch.sample_index, self._end_sample))
+        self.is_full |= n_rows < batch.n_frames
+        return n_rows
+
+    def finish(self) -> None:
+        """Draw the picture; raises as ``PictureSink.finish``."""
+        self._picture.finish()
+
+
+def _transpose(matrix: Float32Array) -> Float32Array:
+    """Turn a matrix without the engine, which is the analysis thread's."""
+    return np.ascontiguousarray(matrix.T)

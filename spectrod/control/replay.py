@@ -1,0 +1,106 @@
+"""Messages that somebody has missed, and the newest one, for those who ask for them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from spectrod.errors import ConfigError, NotFoundError
+from spectrod.stats import Stats
+from spectrod.wire.answers import Answer, Later
+from spectrod.wire.history import History, Stored
+from spectrod.wire.requests import LatestParams, Messages, ReplayParams
+
+REPLY_MAX_BYTES: Final = 4 << 20
+"""After so many bytes of messages a reply ends, with one message at least."""
+
+_WORDS = ("spec", "bands")
+
+
+class Lending(Protocol):
+    """A source that computes a product as long as somebody wants it."""
+
+    def stats(self) -> Stats:
+        """Its products among other things."""
+
+    def lease(self, product: str, seconds: float) -> None:
+        """Have a product computed for so long."""
+
+
+def replay(history: History, params: ReplayParams) -> Answer:
+    """Give the messages of a topic from a number on, as far as they are still there."""
+    # One more than asked for tells whether there are more.
+    stored = history.since(params.topic, params.first_seq, params.epoch, params.limit + 1)
+    if not stored and params.topic not in history.topics():
+        raise _unknown(params.topic, history)
+    given = _within_bounds(stored, params.limit)
+    return _answer(history, given, more=len(given) < len(stored))
+
+
+def latest(
+    history: History, find: Callable[[str], Lending], params: LatestParams
+) -> Answer | Later:
+    """Give the newest message of a topic, or wait for the first that is newer than one before.
+
+    Parameters
+    ----------
+    history : History
+    find : callable
+        Gives a source by its name; raises NotFoundError.
+    params : LatestParams
+
+    Raises
+    ------
+    ConfigError, NotFoundError
+        If the topic is malformed, or there is none such.
+    """
+    source, product = _source_and_product(params.topic)
+    lending = find(source)
+    if product not in lending.stats().products:
+        raise _unknown(params.topic, history)
+    after_seq = params.after_seq if params.epoch in (0, history.epoch) else -1
+
+    def look() -> Answer | None:
+        newest = history.newest(params.topic)
+        if newest is None or newest.seq <= after_seq:
+            return None
+        return _answer(history, [newest])
+
+    def watch(wake: Callable[[], None]) -> Callable[[], None]:
+        lending.lease(product, params.timeout_s)
+        return history.watch(params.topic, lambda _: wake())
+
+    nothing = _answer(history, [])
+    there = look()
+    if there is not None or not params.timeout_s:
+        return there or nothing
+    return Later(look, watch, params.timeout_s, nothing)
+
+
+def _source_and_product(topic: str) -> tuple[str, str]:
+    match topic.split("/"):
+        case [word, source, _, product, ""] if word in _WORDS:
+            return source, product
+    raise ConfigError(
+        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/"
+    )
+
+
+def _unknown(topic: str, history: History) -> NotFoundError:
+    known = ", ".join(sorted(history.topics())) or "none yet"
+    return NotFoundError(f"topic={topic!r}: is not there; there are: {known}")
+
+
+def _within_bounds(stored: Iterable[Stored], limit: int) -> list[Stored]:
+    given: list[Stored] = []
+    size_bytes = 0
+    for message in stored:
+        size_bytes += message.size_bytes
+        if len(given) == limit or (given and size_bytes > REPLY_MAX_BYTES):
+            break
+        given.append(message)
+    return given
+
+
+def _answer(history: History, stored: Sequence[Stored], *, more: bool = False) -> Answer:
+    numbers = tuple(len(message.parts) for message in stored)
+    result = Messages(epoch=history.epoch, parts=numbers, more=more)
+    return Answer(result, [part for message in stored for part in message.parts])

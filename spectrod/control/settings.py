@@ -1,0 +1,270 @@
+"""The settings of a running daemon: what is in force, changes to it, the file read anew."""
+
+import logging
+import re
+import threading
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from spectrod import config
+from spectrod.config import Config, SourceTable
+from spectrod.control.journal import Journal
+from spectrod.errors import ConfigError, NotFoundError
+from spectrod.wire.names import check_name
+
+_KEY_PART: Final = re.compile(r'"([^"]*)"|([^".]+)')
+_DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
+_SAFE_URI: Final = re.compile(r"auto|soundcard(:.*)?|signal:.*", re.DOTALL)
+
+
+class Named(Protocol):
+    """A source of the daemon."""
+
+    @property
+    def name(self) -> str:
+        """What topics call it."""
+
+
+class Reconfigurable(Protocol):
+    """What takes on settings: the daemon."""
+
+    @property
+    def members(self) -> Sequence[Named]:
+        """Its sources."""
+
+    def reconfigure(self, settings: Config) -> None:
+        """Change to a configuration, all or nothing; raises a SpectrodError."""
+
+
+class LiveSettings:
+    """What the daemon runs with; may be changed by one thread after the other.
+
+    Parameters
+    ----------
+    daemon : Reconfigurable
+        Runs with ``settings``.
+    settings : Config
+        As it was started.
+    load : callable
+        Reads file, environment and command line again.
+    journal : Journal
+        Is told of every change.
+    reload_keys : callable
+        Reads the keys again and returns what has changed, for a person.
+
+    Attributes
+    ----------
+    current : Config
+        In force.
+    """
+
+    def __init__(
+        self,
+        daemon: Reconfigurable,
+        settings: Config,
+        load: Callable[[], Config],
+        journal: Journal,
+        reload_keys: Callable[[], list[str]] = list,
+    ) -> None:
+        self._daemon, self._load, self._journal = daemon, load, journal
+        self._reload_keys = reload_keys
+        self._set_keys: dict[str, None] = {}
+        self._changing = threading.Lock()
+        self.current = settings
+
+    @property
+    def set_keys(self) -> tuple[str, ...]:
+        """Keys whose values were set since the file was last read."""
+        return tuple(self._set_keys)
+
+    def get(self, key: str = "") -> Any:
+        """Return what is in force: of all, of a table, or of one key, as the file would name it.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such key.
+        """
+        value: Any = _tree(self.current)
+        for part in _parts(key):
+            if not (isinstance(value, dict) and part in value):
+                raise NotFoundError(f"{key}: unknown key; there are {_names(_tree(self.current))}")
+            value = value[part]
+        return value
+
+    def set(self, changes: Mapping[str, Any], who: str) -> list[str]:
+        """Change keys, all or none.
+
+        Parameters
+        ----------
+        changes : mapping
+            Of keys to values, which may be text as on a command line; None removes a table.
+        who : str
+            Who asked for it.
+
+        Returns
+        -------
+        lines : list of str
+            Each change, ``KEY: OLD -> NEW``.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken, or a key needs a restart, or a source would be opened by its path.
+        SpectrodError
+            If the daemon cannot do it.
+        """
+        with self._changing:
+            new = config.with_changes(self.current, changes, "set")
+            return self._change_to(new, "control.set", who)
+
+    def add_source(self, name: str, table: Mapping[str, Any], who: str) -> list[str]:
+        """Begin with one more source; arguments and errors as of ``set``."""
+        check_name("name of a source", name)
+        with self._changing:
+            before = self._with_tables()
+            if any(source.name == name for source in before.all_sources):
+                raise ConfigError(f"source={name!r}: is there already; give it another name")
+            key = f'sources."{name}"'
+            new = config.with_changes(before, {key: dict(table)}, "source.add")
+            self._apply(before)  # the same sources, so nothing comes of it if the next is refused
+            return self._change_to(new, "source.add", who)
+
+    def remove_source(self, name: str, who: str) -> list[str]:
+        """End a source; arguments and errors as of ``set``."""
+        with self._changing:
+            names = [source.name for source in self.current.all_sources]
+            if name not in names:
+                known = ", ".join(filter(None, names)) or "none with a name"
+                raise NotFoundError(f"source={name!r}: is not there; there are: {known}")
+            if len(names) == 1:
+                raise ConfigError(f"source={name!r}: is the last one, and a daemon must have one")
+            new = config.with_changes(self.current, {f'sources."{name}"': None}, "source.remove")
+            return self._change_to(new, "source.remove", who)
+
+    def reload(self, who: str = "SIGHUP") -> list[str]:
+        """Read configuration and keys again and apply what can be applied.
+
+        What was set since the file was last read is forgotten: the file says what is right.
+
+        Returns
+        -------
+        lines : list of str
+            What was applied, what was taken back, and what needs a restart.
+
+        Raises
+        ------
+        SpectrodError
+            If the file is wrong, or the daemon cannot do it; then nothing has changed. If the keys
+            are wrong, they are as they were.
+        """
+        with self._changing:
+            old, new = self.current, self._load()
+            changed = config.changed_keys(old, new)
+            live = [key for key in changed if config.is_live(key)]
+            # What is not applied stays as it was, so that the next reload names it again.
+            self._apply(_with_live_parts(old, new))
+            lines = [
+                f"applied {key}{' (the file wins over set)' if key in self._set_keys else ''}"
+                for key in live
+            ]
+            lines += [f"{key} needs a restart" for key in changed if key not in live]
+            self._set_keys.clear()
+            lines = [*lines, *self._read_keys()] or ["nothing has changed"]
+            self._journal.note("control.reload", "; ".join(lines), who=who)
+            return lines
+
+    def _read_keys(self) -> list[str]:
+        try:
+            return self._reload_keys()
+        except ConfigError as error:
+            raise ConfigError(f"settings applied, keys as they were: {error}") from error
+
+    def _change_to(self, new: Config, kind: str, who: str) -> list[str]:
+        """Apply what a peer has asked for."""
+        old = self.current
+        changed = config.changed_keys(old, new)
+        for key in changed:
+            if not config.is_live(key):
+                raise ConfigError(f"{key}: needs a restart: change it in the file")
+        _check_uris(old, new)
+        self._apply(new)
+        lines = _differences(old, new, changed)
+        for line in lines:
+            self._journal.note(kind, line, who=who)
+        if kind == "control.set":
+            self._set_keys |= dict.fromkeys(changed)
+        return lines
+
+    def _apply(self, new: Config) -> None:
+        self._daemon.reconfigure(new)
+        logging.getLogger().setLevel(new.log.level.upper())
+        self.current = new
+
+    def _with_tables(self) -> Config:
+        """Give a single [source] a table of its own, so that others may stand beside it."""
+        if self.current.sources:
+            return self.current
+        (table,), (member,) = self.current.all_sources, self._daemon.members
+        named = msgspec.structs.replace(table, name=member.name, products=())
+        return msgspec.structs.replace(self.current, sources=(named,))
+
+
+def _with_live_parts(old: Config, new: Config) -> Config:
+    """Take what a running daemon can take on, and leave the rest as it is."""
+    return msgspec.structs.replace(
+        old,
+        source=new.source,
+        analysis=new.analysis,
+        sources=new.sources,
+        products=new.products,
+        publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
+        log=msgspec.structs.replace(old.log, level=new.log.level),
+    )
+
+
+def _check_uris(old: Config, new: Config) -> None:
+    """Refuse what would have the daemon open files that a peer names."""
+    known = {source.uri for source in old.all_sources}
+    for source in new.all_sources:
+        if source.uri not in known and not _SAFE_URI.fullmatch(source.uri):
+            raise ConfigError(
+                f"uri={source.uri!r}: no file paths from peers outside the state folder; "
+                "must be soundcard[:NAME], signal:KIND,... or auto"
+            )
+
+
+def _tree(settings: Config) -> dict[str, Any]:
+    """Write settings as nested tables, the way that a file would."""
+    return tomllib.loads(config.to_toml(settings))
+
+
+def _parts(key: str) -> list[str]:
+    return [quoted or bare for quoted, bare in _KEY_PART.findall(key)]
+
+
+def _names(tree: Mapping[str, Any]) -> str:
+    return ", ".join(f"[{name}]" for name in tree)
+
+
+def _differences(old: Config, new: Config, keys: Sequence[str]) -> list[str]:
+    before, after = _tree(old), _tree(new)
+    return [f"{key}: {_shown(before, key)} -> {_shown(after, key)}" for key in keys]
+
+
+def _shown(tree: Any, key: str) -> str:
+    for part in _parts(key):
+        if part not in tree:
+            return "none"
+        tree = tree[part]
+    return msgspec.json.encode(_said(tree, _DEFAULTS)).decode()
+
+
+def _said(value: Any, default: Any) -> Any:
+    """Leave of a table what differs from the defaults."""
+    if not (isinstance(value, dict) and isinstance(default, dict)):
+        return value
+    return {k: _said(v, default.get(k)) for k, v in value.items() if default.get(k) != v}

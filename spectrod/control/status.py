@@ -1,0 +1,61 @@
+"""What a daemon says of itself: as one object for people and programs, and as a flat list."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from spectrod.stats import Stats
+
+# Of each source: attribute of Stats, name, unit.
+_OF_SOURCE: Final = (
+    ("samples", "samples", "samples"),
+    ("analysed", "analysed_samples", "samples"),
+    ("frames", "frames", "frames"),
+    ("messages", "messages", "messages"),
+    ("heartbeats", "heartbeats", "messages"),
+    ("overflows", "overflows", ""),
+    ("overruns", "overruns", ""),
+    ("dropped", "dropped_frames", "frames"),
+    ("gaps", "gaps", ""),
+    ("gap_samples", "gap_samples", "samples"),
+    ("clipped_samples", "clipped_samples", "samples"),
+    ("ring_peak", "ring_peak", "1"),
+    ("engine_failures", "engine_failures", ""),
+    ("fs", "sample_rate", "Hz"),
+)
+_OF_CAPTURE: Final = (
+    ("restarts", "capture_restarts", ""),
+    ("attempts", "capture_attempts", ""),
+    ("suspected", "suspected_losses", ""),
+    ("suspected_samples", "suspected_samples", "samples"),
+    ("rate_error_ppm", "rate_error", "1e-6"),
+    ("rate_uncertainty_ppm", "rate_uncertainty", "1e-6"),
+    ("jitter_s", "capture_jitter", "s"),
+)
+
+
+def metric(name: str, value: float, unit: str = "", **labels: str) -> dict[str, Any]:
+    """Make one entry of the list: name, value, unit (empty of a mere count), labels."""
+    return {"name": name, "value": value, "unit": unit, "labels": labels}
+
+
+def source_metrics(stats: Iterable[Stats]) -> list[dict[str, Any]]:
+    """List the counters of each source; what is not known (yet) is left out."""
+    found = []
+    for one in stats:
+        for owner, table in ((one, _OF_SOURCE), (one.capture, _OF_CAPTURE)):
+            for attribute, name, unit in table:
+                value = getattr(owner, attribute)
+                if value is not None:
+                    found.append(metric(name, value, unit, source=one.name))
+        found.append(metric("up", int(one.state == "running"), source=one.name))
+    return found
+
+
+def counter_metrics(name: str, counts: Mapping[Any, int], label: str) -> list[dict[str, Any]]:
+    """List counts by kind, the kind as a label."""
+    return [metric(name, n, **{label: kind}) for kind, n in sorted(counts.items())]
+
+
+def engines(stats: Sequence[Stats]) -> list[str]:
+    """Name what computes, each once."""
+    return list(dict.fromkeys(one.engine for one in stats if one.engine))

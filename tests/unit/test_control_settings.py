@@ -1,0 +1,332 @@
+"""Settings of a running daemon: get, set, reload, sources that come and go."""
+
+import logging
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from spectrod import config
+from spectrod.config import AnalysisConfig, Config, SourceTable
+from spectrod.control.journal import Journal
+from spectrod.control.settings import LiveSettings
+from spectrod.errors import ConfigError, DeviceError, NotFoundError
+from spectrod.events import EventLog
+
+
+class RunningDaemon:
+    """What settings need of a daemon: a note of what was asked."""
+
+    def __init__(self, refusal=None):
+        self.asked, self.refusal = [], refusal
+        self.members = [SimpleNamespace(name="signal")]
+
+    def reconfigure(self, settings):
+        if self.refusal:
+            raise self.refusal
+        self.asked.append(settings)
+
+
+@pytest.fixture(autouse=True)
+def log_level():
+    """The root logger's level, put back at the end."""
+    root = logging.getLogger()
+    before = root.level
+    yield lambda: root.level
+    root.setLevel(before)
+
+
+def live(settings=None, load=None, refusal=None, **options):
+    """Make settings in force of a daemon that only notes, and what notes them."""
+    settings = settings or Config()
+    daemon, events = RunningDaemon(refusal), EventLog()
+    load = load or (lambda: settings)
+    return LiveSettings(daemon, settings, load, Journal(events), **options), daemon, events
+
+
+OTHER_VALUES = {
+    "source.uri": "-",
+    "source.name": "roof",
+    "source.samplerate": 44100,
+    "source.channels": 2,
+    "source.select": (1, 0),
+    "source.channel_names": ("a", "b"),
+    "source.iq": True,
+    "source.format": "u8",
+    "source.block_ms": 20.0,
+    "source.latency_ms": 50.0,
+    "source.exclusive": True,
+    "source.pace": "full",
+    "source.loop": True,
+    "analysis.window": "flattop",
+    "analysis.win_length": 512,
+    "analysis.hop": 77,
+    "analysis.nfft": 8192,
+    "analysis.scaling": "density",
+    "analysis.weighting": "A",
+    "analysis.bands": "third-octave",
+    "analysis.averaging": "exponential",
+    "analysis.averaging_s": 1.0,
+    "analysis.rate_hz": 10.0,
+    "engine.engine": "numpy",
+    "engine.device": "x",
+    "publish.endpoints": ("tcp://127.0.0.1:1",),
+    "publish.insecure": True,
+    "publish.queue_frames": 1,
+    "publish.high_water_mark": 1,
+    "publish.on_demand": False,
+    "publish.replay_mb": 1.0,
+    "publish.raw32": ("tcp://127.0.0.1:2 spec/a/0/dbfs/",),
+    "control.endpoints": (),
+    "control.requests_per_s": 1.0,
+    "control.state_folder": "/x",
+    "security.server_key": "/k",
+    "security.client_keys": "/c",
+    "security.require": "always",
+    "log.level": "debug",
+    "log.style": "json",
+}
+LIVE = {key for key in OTHER_VALUES if key.startswith(("source.", "analysis."))}
+LIVE |= {"log.level", "publish.on_demand"}
+
+
+def changed(settings, key):
+    section, name = key.split(".")
+    part = msgspec.structs.replace(getattr(settings, section), **{name: OTHER_VALUES[key]})
+    return msgspec.structs.replace(settings, **{section: part})
+
+
+# ---- reload
+
+
+@pytest.mark.parametrize("key", OTHER_VALUES)
+def test_each_key_is_applied_or_needs_a_restart(key, log_level):
+    """Once applied it is no change any more; what needs a restart is named until there is one."""
+    new = changed(Config(), key)
+    settings, daemon, _ = live(load=lambda: new)
+    if key in LIVE:
+        assert settings.reload() == [f"applied {key}"]
+        assert settings.reload() == ["nothing has changed"]
+        assert daemon.asked == [new, new]
+    else:
+        assert settings.reload() == settings.reload() == [f"{key} needs a restart"]
+        assert daemon.asked == [Config(), Config()]
+    assert log_level() == (logging.DEBUG if key == "log.level" else logging.INFO)
+
+
+def test_every_key_of_the_configuration_is_looked_at():
+    """No key is forgotten in the test before."""
+    everything = Config()
+    for key in OTHER_VALUES:
+        everything = changed(everything, key)
+    sections = msgspec.to_builtins(Config())
+    assert (sections.pop("sources"), sections.pop("products")) == ((), ())
+    assert config.changed_keys(Config(), everything) == list(OTHER_VALUES)
+    assert len(OTHER_VALUES) == sum(len(keys) for keys in sections.values())
+
+
+def table(name, hop=1024, uri="signal:sine,1000,-20"):
+    return SourceTable(uri=uri, name=name, analysis=AnalysisConfig(hop=hop))
+
+
+def test_sources_come_go_and_change_by_a_reload():
+    """All of it is the daemon's to do at once."""
+    old = Config(sources=(table("mic"), table("pond"), table("roof.left")))
+    new = Config(
+        sources=(table("shed"), table("pond", hop=77), table("roof.left", hop=88, uri="-"))
+    )
+    settings, daemon, _ = live(old, lambda: new)
+    assert settings.reload() == [
+        "applied sources.mic",
+        "applied sources.pond.analysis.hop",
+        'applied sources."roof.left".uri',
+        'applied sources."roof.left".analysis.hop',
+        "applied sources.shed",
+    ]
+    assert daemon.asked == [new]
+
+
+def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
+    """Not the log's level either, and the next reload tries again."""
+    new = changed(changed(Config(), "analysis.hop"), "log.level")
+    settings, _, events = live(load=lambda: new, refusal=DeviceError("too small"))
+    before = log_level()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="too small"):
+            settings.reload()
+    assert log_level() == before
+    assert settings.current == Config()
+    assert events.since() == []
+
+
+def test_the_file_wins_over_what_was_set_before():
+    """A reload takes back what was set, and says so; what the file says too stays."""
+    settings, daemon, _ = live()
+    settings.set({"analysis.hop": 77, "log.level": "error"}, "ann")
+    assert settings.set_keys == ("analysis.hop", "log.level")
+    assert settings.reload() == [
+        "applied analysis.hop (the file wins over set)",
+        "applied log.level (the file wins over set)",
+    ]
+    assert settings.set_keys == ()
+    assert daemon.asked[-1] == Config()
+
+
+def test_a_reload_reads_the_keys_too():
+    """After the settings, of which it says that they are applied if the keys are wrong."""
+    settings, _, _ = live(reload_keys=lambda: ["key ann: revoked"])
+    assert settings.reload() == ["key ann: revoked"]
+
+    def wrong():
+        raise ConfigError("ann.pub: not a key's file")
+
+    new = changed(Config(), "analysis.hop")
+    settings, _, _ = live(load=lambda: new, reload_keys=wrong)
+    with pytest.raises(ConfigError, match="settings applied, keys as they were: ann"):
+        settings.reload()
+    assert settings.current == new
+
+
+# ---- set
+
+
+def test_a_change_is_applied_logged_and_an_event(caplog):
+    """One line and one event for each key, with who, what, the old value and the new one."""
+    caplog.set_level(logging.INFO)
+    settings, daemon, events = live()
+    lines = ['analysis.window: "hann" -> "flattop"', "analysis.hop: 1024 -> 77"]
+    assert settings.set({"analysis.hop": "77", "analysis.window": "flattop"}, "ann") == lines
+    expected = Config(analysis=AnalysisConfig(hop=77, window="flattop"))
+    assert daemon.asked == [expected]
+    assert settings.current == expected
+    assert [(e.kind, e.text, e.who) for e in events.since()] == [
+        ("control.set", line, "ann") for line in lines
+    ]
+    assert [record.message for record in caplog.records] == [
+        f"control.set: {line} (by ann)" for line in lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"analysis.hop": 0}, "hop=0: must be"),
+        ({"analysis.hop": "many"}, "set: analysis.hop='many': Expected `int`"),
+        ({"analysis.hops": 1}, "set: analysis.hops: unknown key"),
+        ({"analyses.hop": 1}, "set: analyses.hop: unknown key"),
+        ({"hop": 1}, "set: hop: unknown key"),
+        ({"": 1}, "set: : unknown key"),
+        ({"analysis.hop": {"a": 1}}, "set: analysis.hop={'a': 1}: Expected `int`"),
+        ({"analysis.hop": [[[]]]}, "set: analysis.hop=[[[]]]: Expected `int`"),
+        ({"analysis.hop": 10**30}, "hop=1000000000000000000000000000000: must be"),
+        ({"publish.endpoints": ["tcp://*:1"]}, "publish.endpoints: needs a restart: change it in"),
+        ({"control.state_folder": "/"}, "control.state_folder: needs a restart"),
+        ({"products.x.hop": 1}, "set: products.x.hop: unknown key"),
+        ({"products.a/b": {"hop": 1}}, "name of a product='a/b': must be 1 to 64"),
+        ({"products.x": None}, "set: products.x: is not there to be removed"),
+    ],
+)
+def test_a_change_that_breaks_a_rule_is_refused_whole(changes, text):
+    """Other changes of the same request are not carried out either."""
+    settings, daemon, events = live()
+    with pytest.raises(ConfigError) as refused:
+        settings.set({"analysis.window": "flattop", **changes}, "ann")
+    assert text in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert (daemon.asked, events.since(), settings.current) == ([], [], Config())
+
+
+@pytest.mark.parametrize(
+    "uri", ["/etc/passwd", "x.wav", "-", "pcm:/dev/sda", "pcm:", "file:///x", "", "soundcardx", "~"]
+)
+def test_a_peer_cannot_name_a_file(uri):
+    """Neither as a new source nor as another place of one that is there."""
+    settings, daemon, _ = live(Config(sources=(table("mic"),)))
+    for attempt in (
+        lambda: settings.set({"sources.mic.uri": uri}, "eve"),
+        lambda: settings.set({"sources.new": {"uri": uri}}, "eve"),
+        lambda: settings.add_source("new", {"uri": uri}, "eve"),
+    ):
+        with pytest.raises(ConfigError, match="no file paths from peers outside the state folder"):
+            attempt()
+    assert [asked.sources for asked in daemon.asked if asked.sources != (table("mic"),)] == []
+
+
+def test_a_file_that_the_operator_has_named_goes_on():
+    """Its analysis can be changed by peers."""
+    settings, daemon, _ = live(Config(sources=(table("wav", uri="/x.wav"),)))
+    settings.set({"sources.wav.analysis.hop": 77}, "ann")
+    assert daemon.asked == [Config(sources=(table("wav", hop=77, uri="/x.wav"),))]
+
+
+def test_a_line_of_the_log_is_one_line_whatever_a_peer_sends(caplog):
+    """Control characters are shown by their numbers, and long texts end early."""
+    caplog.set_level(logging.INFO)
+    settings, _, events = live()
+    settings.set({"source.uri": "signal:\n<3>forged\x1b[2J" + "x" * 5000}, "eve")
+    [record] = caplog.records
+    assert record.message.isprintable()
+    assert len(record.message) < 700
+    assert events.since()[0].text.isprintable()
+
+
+# ---- sources
+
+
+def test_a_source_is_added_beside_a_single_one():
+    """The single one becomes a table under the name that its topics have."""
+    settings, daemon, events = live(Config(analysis=AnalysisConfig(hop=77)))
+    assert settings.add_source("b", {"uri": "signal:white,-20", "channels": 2}, "ann") == [
+        'sources.b: none -> {"uri":"signal:white,-20","channels":2,"analysis":{"hop":77}}'
+    ]
+    one, other = daemon.asked[-1].all_sources
+    assert (one.name, one.uri, one.analysis.hop) == ("signal", "auto", 77)
+    assert (other.name, other.uri, other.analysis.hop) == ("b", "signal:white,-20", 77)
+    assert [event.kind for event in events.since()] == ["source.add"]
+    assert settings.remove_source("b", "ann") == [
+        'sources.b: {"uri":"signal:white,-20","channels":2,"analysis":{"hop":77}} -> none'
+    ]
+    assert [source.name for source in daemon.asked[-1].all_sources] == ["signal"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mic", "source='mic': is there already"),
+        ("a/b", "name of a source='a/b': must be 1 to 64"),
+        ('a"b', "name of a source='a\"b': must be 1 to 64"),
+        ("", "name of a source='': must be 1 to 64"),
+    ],
+)
+def test_a_source_needs_a_name_of_its_own(name, text):
+    """One that topics can carry."""
+    settings, _, _ = live(Config(sources=(table("mic"), table("pond"))))
+    with pytest.raises(ConfigError) as refused:
+        settings.add_source(name, {"uri": "signal:white,-20"}, "ann")
+    assert str(refused.value).startswith(text)
+
+
+def test_the_last_source_stays():
+    """A daemon without one would end."""
+    settings, _, _ = live(Config(sources=(table("mic"), table("roof.left"))))
+    with pytest.raises(NotFoundError, match="source='x': is not there; there"):
+        settings.remove_source("x", "ann")
+    settings.remove_source("roof.left", "ann")
+    with pytest.raises(ConfigError, match="source='mic': is the last one"):
+        settings.remove_source("mic", "ann")
+
+
+# ---- get
+
+
+def test_settings_are_read_as_the_file_would_name_them():
+    """All, a table, a key; names with a dot are quoted."""
+    settings, _, _ = live(Config(sources=(table("mic"), table("roof.left", hop=88))))
+    everything = settings.get()
+    assert everything["analysis"]["hop"] == 1024
+    assert settings.get("sources") == everything["sources"]
+    assert settings.get('sources."roof.left".analysis.hop') == 88
+    assert settings.get("log.level") == "info"
+    for key in ("x", "analysis.x", "analysis.hop.x", "sources.roof.left"):
+        with pytest.raises(NotFoundError, match="unknown key; there are \\[analysis\\], "):
+            settings.get(key)
