@@ -1,0 +1,329 @@
+"""A daemon that computes what subscribers want, and changes while it runs, over real sockets."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import soundfile
+from msgspec.structs import replace
+
+from spectrod import client
+from spectrod import member as member_module
+from spectrod.config import (
+    AnalysisConfig,
+    Config,
+    EngineConfig,
+    ProductConfig,
+    PublishConfig,
+    SourceTable,
+)
+from spectrod.daemon import build_daemon
+from spectrod.errors import ConfigError, InputError, UnavailableError
+
+TIMEOUT_S = 20.0
+TONE = SourceTable(uri="signal:sine,1000,-20", name="tone")
+NOISE = SourceTable(
+    uri="signal:white,-20", name="noise", analysis=AnalysisConfig(win_length=512, hop=255)
+)
+LEVELS = ProductConfig("levels", bands="octave", averaging="mean", rate_hz=20.0)
+FINE = ProductConfig("fine", sources=("tone",), win_length=8191, nfft=8191)
+
+
+def settings(*sources, products=(), on_demand=True):
+    publish = PublishConfig(endpoints=("tcp://127.0.0.1:*",), on_demand=on_demand)
+    return Config(sources=sources, products=products, publish=publish, engine=EngineConfig("numpy"))
+
+
+@pytest.fixture
+def start():
+    """Start daemons that are stopped at the end; nothing of them is left then."""
+    threads = threading.active_count()
+    started = []
+
+    def start(*sources, **options):
+        started.append(build_daemon(settings(*sources, **options)))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.stop()
+    assert threading.active_count() == threads
+
+
+def subscribe(running, prefix):
+    return client.subscribe(running.publisher.endpoints[0], prefix, timeout_s=TIMEOUT_S)
+
+
+def wait_until(running, condition):
+    """Wait on the daemon's own wake-ups for a condition."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not condition():
+        running.progress.wait(0.05)  # counters that nobody tells of are looked at now and then
+        assert time.monotonic() < deadline_s, running.stats()
+
+
+def computed(running):
+    return {stats.name: set(stats.computed) for stats in running.stats()}
+
+
+def idle(running):
+    wait_until(running, lambda: not any(computed(running).values()))
+
+
+def rows_sent(running):
+    """Number of the newest message of each source and product, all of one channel."""
+    history = running.publisher.history
+    return {
+        (topic.split("/")[1], topic.split("/")[3]): history.newest(topic).seq
+        for topic in history.topics()
+    }
+
+
+def kinds(running):
+    return [(event.kind, event.source) for event in running.events.since()]
+
+
+def test_without_subscribers_each_product_is_computed_once(start):
+    """The daemon is up, every topic has been sent, and then nothing is computed any more."""
+    running = start(TONE, NOISE, products=(LEVELS, FINE))
+    idle(running)
+    stats = running.stats()
+    assert [one.state for one in stats] == ["running"] * 2
+    assert [one.products for one in stats] == [("dbfs", "levels", "fine"), ("dbfs", "levels")]
+    wait_until(running, lambda: all(s.messages >= len(s.products) for s in running.stats()))
+    assert sorted(running.publisher.history.topics()) == [
+        "bands/noise/0/levels/",
+        "bands/tone/0/levels/",
+        "spec/noise/0/dbfs/",
+        "spec/tone/0/dbfs/",
+        "spec/tone/0/fine/",
+    ]
+    before = [one.frames for one in stats]
+    analysed = [one.analysed for one in stats]
+    wait_until(
+        running,
+        lambda: all(
+            now.analysed > n + 9600 for now, n in zip(running.stats(), analysed, strict=True)
+        ),
+    )
+    assert [one.frames for one in running.stats()] == before
+
+
+@pytest.mark.parametrize(
+    ("prefix", "wanted"),
+    [
+        ("spec/tone/0/dbfs/", {"tone": {"dbfs"}, "noise": set()}),
+        ("bands/", {"tone": {"levels"}, "noise": {"levels"}}),
+        ("spec/tone/", {"tone": {"dbfs", "fine"}, "noise": set()}),
+        ("spec/t", {"tone": {"dbfs", "fine"}, "noise": set()}),
+        ("", {"tone": {"dbfs", "fine", "levels"}, "noise": {"dbfs", "levels"}}),
+    ],
+)
+def test_what_is_subscribed_to_is_computed_while_it_is(start, prefix, wanted):
+    """By prefix, of each source and product by itself; when the subscriber goes, it ends."""
+    running = start(TONE, NOISE, products=(LEVELS, FINE))
+    idle(running)
+    before = rows_sent(running)
+    with subscribe(running, prefix):
+        wait_until(running, lambda: computed(running) == wanted)
+        wait_until(
+            running,
+            lambda: all(
+                rows_sent(running)[source, product] > before[source, product] + 2
+                for source, products in wanted.items()
+                for product in products
+            ),
+        )
+    idle(running)
+
+
+def test_numbers_say_what_was_passed_over_and_nothing_is_missed(start):
+    """Rows that nobody wanted are counted, so that only what did not arrive leaves a hole."""
+    running = start(NOISE)
+    rows = []
+    for _ in range(3):
+        idle(running)
+        with subscribe(running, "spec/") as frames:
+            rows += [next(frames).header for _ in range(3)]
+            assert frames.missed == 0
+    first = rows[0]
+    for header in rows:
+        assert header.sample_index == 255 * header.seq
+        assert (header.gap_samples, header.epoch) == (0, first.epoch)
+    assert [header.seq for header in rows] == sorted({header.seq for header in rows})
+
+
+def test_the_first_row_on_demand_comes_within_two_rows(start):
+    """Counted in samples, from where the ring stood when the publisher told of the demand."""
+    running = start(NOISE)
+    idle(running)
+    member = running.members[0]
+    told_at = []
+    demand = member.pipeline.demand
+
+    def watched(products):
+        if products:
+            told_at.append(member.pipeline.ring.written)
+        demand(products)
+
+    member.pipeline.demand = watched
+    with subscribe(running, "spec/noise/") as frames:
+        header = next(frames).header
+    complete = header.sample_index + header.win_length
+    # What is in the ring already is in blocks of 10 ms, which are read one by one.
+    assert told_at[0] - 480 < complete <= told_at[0] + 2 * 255
+
+
+def test_all_is_computed_where_that_is_asked_for(start):
+    """And the key may be changed while it runs."""
+    running = start(TONE, products=(LEVELS,), on_demand=False)
+    wait_until(running, lambda: running.stats()[0].frames > 10)
+    assert computed(running) == {"tone": {"dbfs", "levels"}}
+    running.reconfigure(settings(TONE, products=(LEVELS,)))
+    idle(running)
+    running.reconfigure(settings(TONE, products=(LEVELS,), on_demand=False))
+    wait_until(running, lambda: computed(running) == {"tone": {"dbfs", "levels"}})
+
+
+def test_a_lease_is_demand_until_it_ends(start):
+    """Whoever asks now and then has what he asks for computed meanwhile."""
+    running = start(TONE, products=(LEVELS,))
+    idle(running)
+    member = running.member("tone")
+    member.lease("levels", 1000.0)
+    wait_until(running, lambda: computed(running) == {"tone": {"levels"}})
+    member.lease("levels", 0.0)
+    idle(running)
+    with pytest.raises(ConfigError, match=r"^product='fine': must be one of dbfs, levels$"):
+        member.lease("fine", 1.0)
+    with pytest.raises(ConfigError, match=r"^source='mic': must be one of tone$"):
+        running.member("mic")
+
+
+def test_a_pause_is_told_to_subscribers(start):
+    """Nothing comes while it lasts, but heartbeats; afterwards it goes on."""
+    running = start(NOISE)
+    with subscribe(running, "spec/") as frames:
+        before = next(frames).header
+        running.member("noise").pause()
+        while frames.heartbeats["noise"].state != "paused":
+            frames.receive(0.1)
+        idle(running)
+        running.member("noise").resume()
+        wait_until(running, lambda: computed(running) == {"noise": {"dbfs"}})
+        while frames.heartbeats["noise"].state != "running":
+            after = next(frames).header
+        # Rows that were there before the pause, or not because of it: all are accounted for.
+        assert frames.missed > 0
+    assert after.sample_index - before.sample_index == 255 * (after.seq - before.seq)
+
+
+# ---- sources and products that come and go
+
+
+def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
+    """The others go on without a gap; when it is removed, its last heartbeat says so."""
+    running = start(TONE)
+    with subscribe(running, "spec/") as frames:
+        assert next(frames).source == "tone"
+        running.reconfigure(settings(TONE, NOISE))
+        assert [member.name for member in running.members] == ["tone", "noise"]
+        while (noise := next(frames)).source != "noise":
+            pass
+        running.reconfigure(settings(TONE))
+        while frames.heartbeats.get("noise") is None or (
+            frames.heartbeats["noise"].state != "stopped"
+        ):
+            next(frames)
+        running.reconfigure(settings(NOISE, TONE))
+        # Numbers of the name go on, so that they stay true within an epoch.
+        while (again := next(frames)).source != "noise" or again.header.seq <= noise.header.seq:
+            pass
+        assert frames.missed == 0
+    assert running.stats()[1].gaps == 0
+    assert running.stats()[1].name == "tone"
+
+
+def test_a_source_that_is_another_now_begins_anew(start):
+    """What is changed is more than its analysis; its name and its numbers stay."""
+    running = start(TONE)
+    with subscribe(running, "spec/tone/") as frames:
+        next(frames)
+        running.reconfigure(settings(replace(TONE, channels=2, channel_names=("l", "r"))))
+        assert {next(f for f in frames if f.channel == name).channel for name in "lr"} == {"l", "r"}
+    assert running.stats()[0].channels == 2
+
+
+def test_a_product_that_is_added_is_computed_on_demand(start):
+    """And one that is removed is not any more; the main one goes on."""
+    running = start(TONE)
+    with subscribe(running, "") as frames:
+        next(frames)
+        running.reconfigure(settings(TONE, products=(FINE,)))
+        frame = next(f for f in frames if f.topic == "spec/tone/0/fine/")
+        assert frame.values.shape == (4096,)
+        assert abs(frame.f[np.argmax(frame.values)] - 1000.0) <= 48_000 / 8191
+        running.reconfigure(settings(TONE))
+        wait_until(running, lambda: running.stats()[0].products == ("dbfs",))
+        assert next(f for f in frames if f.topic == "spec/tone/0/dbfs/").header.nfft == 4096
+        assert frames.missed == 0
+
+
+@pytest.mark.parametrize(
+    ("sources", "products", "error", "message"),
+    [
+        ((TONE, replace(NOISE, uri="/absent.wav")), (), InputError, r"absent\.wav: No such file"),
+        (
+            (TONE, NOISE, replace(NOISE)),
+            (),
+            ConfigError,
+            "source name='noise': is another source's",
+        ),
+        ((TONE, NOISE), (ProductConfig("x", hop=0),), ConfigError, r"products\.x: hop=0: must be"),
+        (
+            (TONE, NOISE),
+            (ProductConfig("dbfs"),),
+            ConfigError,
+            r"products\.dbfs: is what the main analysis is called; must be another name",
+        ),
+    ],
+)
+def test_a_configuration_that_is_refused_changes_nothing(start, sources, products, error, message):
+    """Neither the sources nor what is computed of them, and nothing is left behind."""
+    running = start(TONE)
+    idle(running)
+    members, threads = running.members, threading.active_count()
+    with pytest.raises(error, match=message):
+        running.reconfigure(settings(*sources, products=products, on_demand=False))
+    assert running.members == members
+    assert threading.active_count() == threads
+    assert running.stats()[0].products == ("dbfs",)
+    assert computed(running) == {"tone": set()}
+
+
+# ---- what has happened
+
+
+def test_what_happens_to_sources_is_noted(start, tmp_path, monkeypatch):
+    """Ends, failures, waiting: where there is a line in the log, there is an event."""
+    path = tmp_path / "short.wav"
+    soundfile.write(path, np.zeros(4800), 48_000)
+    absent = SourceTable(uri="soundcard:serial=123", name="mic")
+
+    def gone(*_):
+        raise UnavailableError("soundcard: no audio input on this machine")
+
+    opened = member_module.open_source
+    monkeypatch.setattr(
+        member_module,
+        "open_source",
+        lambda t: gone() if t.uri.startswith("soundcard") else opened(t),
+    )
+    running = start(TONE, SourceTable(uri=str(path), name="short"), absent)
+    wait_until(running, lambda: ("source.ended", "short") in kinds(running))
+    waiting = [event for event in running.events.since() if event.kind == "source.waiting"]
+    assert [(event.source, event.text) for event in waiting] == [
+        ("mic", "soundcard: no audio input on this machine")
+    ]
