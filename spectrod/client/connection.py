@@ -11,7 +11,7 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.errors import ConfigError, DeniedError
+from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import read_key, read_secret
 
@@ -132,13 +132,24 @@ class Connection:
             return self.socket.recv_multipart(zmq.NOBLOCK)
         except zmq.Again:
             pass
-        if self._monitor.poll(0):
-            refused = recv_monitor_message(self._monitor)
-            # libzmq does not try again after a refusal; whoever was let in later would wait.
-            self.socket.disconnect(self.endpoint.text)
-            self.socket.connect(self.endpoint.text)
-            raise DeniedError(f"{self.endpoint.text}: {self._reason(refused['value'])}")
+        self._check_refusal()
         return None
+
+    def send(self, part: bytes) -> None:
+        """Send a message of one part, or keep it until there is a connection.
+
+        Raises
+        ------
+        DeniedError
+            As ``receive``.
+        UnavailableError
+            If as many wait as may.
+        """
+        try:
+            self.socket.send(part, zmq.NOBLOCK)
+        except zmq.Again:
+            self._check_refusal()  # libzmq has given the connection up
+            raise UnavailableError(f"{self.endpoint.text}: too many messages wait") from None
 
     def wait(self, deadline_s: float | None) -> bool:
         """Wait until ``receive`` has something, at most until a moment of the monotonic clock."""
@@ -174,6 +185,14 @@ class Connection:
         self._monitor.close()
         if self._owns_context:
             self._context.term()
+
+    def _check_refusal(self) -> None:
+        if self._monitor.poll(0):
+            refused = recv_monitor_message(self._monitor)
+            # libzmq does not try again after a refusal; whoever was let in later would wait.
+            self.socket.disconnect(self.endpoint.text)
+            self.socket.connect(self.endpoint.text)
+            raise DeniedError(f"{self.endpoint.text}: {self._reason(refused['value'])}")
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:

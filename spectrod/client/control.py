@@ -1,7 +1,8 @@
 """Requests to a running daemon: what ``spectrod ctl`` is made of."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import zmq
@@ -79,8 +80,7 @@ class Control:
         """Do as ``call``, and return the parts after the reply as well: whole messages."""
         number, request, wait_s = self._prepare(method, params)
         deadline_s = time.monotonic() + wait_s
-        connection = self._open()
-        connection.socket.send(request)
+        connection = self._open(request)
         while connection.wait(deadline_s):
             reply = self._take(connection, number)
             if reply is not None:
@@ -95,8 +95,7 @@ class Control:
         """Do as ``call_parts``, while the running event loop goes on."""
         number, request, wait_s = self._prepare(method, params)
         deadline_s = time.monotonic() + wait_s
-        connection = self._open()
-        connection.socket.send(request)
+        connection = self._open(request)
         while await connection.wait_async(deadline_s):
             reply = self._take(connection, number)
             if reply is not None:
@@ -118,23 +117,34 @@ class Control:
     def _prepare(self, method: str, params: dict[str, Any]) -> tuple[int, bytes, float]:
         self._number += 1
         # `latest` waits in the daemon as long as it is told to, before the reply is even due.
-        wait_s = self._timeout_s + float(params.get("timeout_s", 0.0))
+        longer_s = params.get("timeout_s", 0.0)
+        wait_s = self._timeout_s + (longer_s if isinstance(longer_s, (int, float)) else 0.0)
         return self._number, encode_call(self._number, method, params), wait_s
 
-    def _open(self) -> Connection:
+    def _open(self, request: bytes) -> Connection:
+        """Send a request, connected to the daemon."""
         if self._connection is None:
             self._connection = Connection(
                 self._endpoint, zmq.DEALER, self._credentials, self._context, {}
             )
-        return self._connection
+        connection = self._connection
+        with self._closed_if_denied():
+            connection.send(request)
+        return connection
 
     def _take(self, connection: Connection, number: int) -> tuple[Any, Sequence[bytes]] | None:
-        try:
+        with self._closed_if_denied():
             parts = connection.receive()
-        except DeniedError:
-            self.close()  # with the request, which must not be carried out when nobody waits for it
-            raise
         return None if parts is None else decode_reply(number, parts)
+
+    @contextmanager
+    def _closed_if_denied(self) -> Iterator[None]:
+        # With its socket goes the request, which must not be carried out when nobody waits for it.
+        try:
+            yield
+        except DeniedError:
+            self.close()
+            raise
 
     def _gave_up(self, method: str, wait_s: float) -> UnavailableError:
         # With its socket goes the request, or a daemon that starts later would carry it out.

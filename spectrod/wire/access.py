@@ -115,6 +115,7 @@ class Access:
         self._security = SecurityConfig() if security is None else security
         self._events = events
         self._keys = _read_keys(self._security)
+        self._watched: list[zmq.SyncSocket] = []
         self._unread_monitors: list[zmq.SyncSocket] = []
         self._on_change: list[Callable[[], None]] = []
         self._closed: Counter[str] = Counter()
@@ -210,6 +211,7 @@ class Access:
         # libzmq's own threads wait while a monitor has no reader: it is connected at once.
         monitor = sock.get_monitor_socket(_EVENTS)
         with self._lock:
+            self._watched.append(sock)
             self._unread_monitors.append(monitor)
             self._on_change.append(on_change)
         self._wakeup.set()
@@ -275,6 +277,7 @@ class Access:
                 self._serve(zap, wakeup, cleanup)
             except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
                 self.failure = error
+                self._unwatch()
 
     def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
         poller = zmq.Poller()
@@ -290,6 +293,14 @@ class Access:
                 if isinstance(monitor, zmq.Socket):
                     self._hear(monitor, poller)
             self.refusals.tell()
+
+    def _unwatch(self) -> None:
+        """Have nothing more told, while it is still read: libzmq's threads would wait for ever."""
+        with self._lock:
+            watched, self._watched = self._watched, []
+        for sock in watched:
+            if not sock.closed:
+                sock.disable_monitor()
 
     def _wait_ms(self) -> int | None:
         due_s = self.refusals.due_s

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 from spectrod.events import EventLog
 
 Kind = Literal["no_key", "wrong_server_key", "unknown_key", "revoked_key", "other"]
-"""``other``: no ZeroMQ, or a handshake that its peer broke off; one without a key may, once it
-sees that one is needed."""
+"""``other``: a handshake that its peer broke off; one without a key may, once it sees that one is
+needed. What speaks no ZeroMQ is cut off without a word, also to us."""
 
 PERIOD_S = 60.0
 

@@ -1,0 +1,472 @@
+"""Who may connect, over real sockets; every wait is for a message, an event or a descriptor."""
+
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from spectrod.errors import ConfigError
+from spectrod.events import EventLog
+from spectrod.settings import SecurityConfig
+from spectrod.wire.access import Access, Peer
+from spectrod.wire.endpoint import parse_endpoint
+from spectrod.wire.keys import make_keys, read_secret
+from spectrod.wire.listeners import Listeners
+
+TIMEOUT_MS = 10_000
+ANY_PORT = "tcp://127.0.0.1:*"
+
+
+class Keys:
+    """A folder of keys, of a server and its clients."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.clients = folder / "clients"
+        self.clients.mkdir()
+        self.new("server")
+
+    def new(self, name, right="read", *, known=False):
+        own = self.folder / name
+        public, _ = make_keys(own, name, right)
+        if known:
+            (self.clients / public.name).write_text(public.read_text())
+
+    def revoke(self, name):
+        (self.clients / f"{name}.pub").unlink()
+
+    def pair(self, name):
+        return read_secret(self.folder / name / f"{name}.key")
+
+    @property
+    def security(self):
+        server = self.folder / "server" / "server.key"
+        return SecurityConfig(str(server), str(self.clients), "always")
+
+
+class Server:
+    """A ROUTER behind an access, at any free port."""
+
+    def __init__(self, access, *endpoints):
+        self.access = access
+        self.woken = threading.Event()
+        self.socket = access.context.socket(zmq.ROUTER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
+        self.listeners = Listeners(self.socket, access, self.woken.set)
+        self.endpoints = [self.listeners.bind(parse_endpoint(e), access.at_end) for e in endpoints]
+
+    def receive(self):
+        """Return who has sent the next message, and what."""
+        frames = self.socket.recv_multipart(copy=False)
+        return self.access.user(frames[-1]), frames[-1].bytes
+
+
+@pytest.fixture
+def keys(tmp_path):
+    keys = Keys(tmp_path)
+    keys.new("alice", "read", known=True)
+    keys.new("bob", "control", known=True)
+    keys.new("eve", "control")
+    return keys
+
+
+@pytest.fixture
+def serve():
+    """Start accesses with a server each; all are closed at the end."""
+    with ExitStack() as cleanup:
+
+        def start(security, *endpoints, events=None):
+            access = Access(security, events=events)
+            cleanup.callback(access.close)
+            access.start()
+            server = Server(access, *(endpoints or [ANY_PORT]))
+            cleanup.callback(server.socket.close)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def connect():
+    """Connect DEALER sockets, each with a monitor of its handshakes."""
+    with zmq.Context() as context, ExitStack() as cleanup:
+
+        def open_(endpoint, own=None, server_key=None):
+            sock = context.socket(zmq.DEALER)
+            cleanup.callback(sock.close)
+            sock.setsockopt(zmq.LINGER, 0)
+            sock.setsockopt(zmq.RECONNECT_IVL, 20)
+            if own is not None:
+                sock.setsockopt(zmq.CURVE_SERVERKEY, server_key)
+                sock.setsockopt(zmq.CURVE_PUBLICKEY, own.key)
+                sock.setsockopt(zmq.CURVE_SECRETKEY, own.secret)
+            monitor = sock.get_monitor_socket(zmq.Event.DISCONNECTED | zmq.Event.CONNECTED)
+            cleanup.callback(monitor.close)
+            sock.connect(endpoint)
+            sock.send(b"hello")
+            return sock, monitor
+
+        yield open_
+
+
+@pytest.fixture
+def counted():
+    """Wait until refusals of some kinds are counted."""
+
+    def wait(access, *kinds):
+        events = threading.Event()
+        add = access.refusals.add
+
+        def added(*args):
+            add(*args)
+            events.set()
+
+        access.refusals.add = added
+        while not any(access.refusals.counts[kind] for kind in kinds):
+            assert events.wait(TIMEOUT_MS / 1e3), access.refusals.counts
+            events.clear()
+
+    return wait
+
+
+def server_key(keys):
+    return keys.pair("server").key
+
+
+def next_event(monitor, wanted):
+    while True:
+        assert monitor.poll(TIMEOUT_MS)
+        if recv_monitor_message(monitor)["event"] == wanted:
+            return
+
+
+def test_a_known_key_comes_in_and_is_called_by_its_name(keys, serve, connect):
+    """Each with the right that its public file gives."""
+    server = serve(keys.security)
+    for name, right in (("alice", "read"), ("bob", "control")):
+        connect(server.endpoints[0], keys.pair(name), server_key(keys))
+        assert server.receive() == (Peer(name, right), b"hello")
+    assert set(server.access.refusals.counts.values()) == {0}
+
+
+def test_rights():
+    """Control includes read; a revoked key has neither."""
+    assert [Peer("a", "read").may(right) for right in ("read", "control")] == [True, False]
+    assert [Peer("a", "control").may(right) for right in ("read", "control")] == [True, True]
+    assert [Peer("a", None).may(right) for right in ("read", "control")] == [False, False]
+
+
+def test_an_unknown_key_is_refused_and_told_of(keys, serve, connect, counted):
+    """The log says whose it is and where from."""
+    events = EventLog()
+    server = serve(keys.security, events=events)
+    connect(server.endpoints[0], keys.pair("eve"), server_key(keys))
+    counted(server.access, "unknown_key")
+    event = events.since()[0]
+    assert event.kind == "security.unknown_key"
+    assert event.text.endswith(f": {keys.pair('eve').key.decode()} from 127.0.0.1")
+    assert not server.socket.poll(0)
+
+
+def test_a_wrong_server_key_is_refused(keys, serve, connect, counted):
+    """Who takes us for another server learns nothing and sends nothing."""
+    server = serve(keys.security)
+    connect(server.endpoints[0], keys.pair("alice"), keys.pair("eve").key)
+    counted(server.access, "wrong_server_key")
+    assert not server.socket.poll(0)
+
+
+def test_a_client_without_a_key_is_refused(keys, serve, connect, counted):
+    """A plain client that takes the mechanism for none is told by libzmq's greeting alone."""
+    server = serve(keys.security)
+    connect(server.endpoints[0])
+    counted(server.access, "no_key", "other")
+    assert not server.socket.poll(0)
+
+
+def test_what_is_no_zeromq_is_cut_off(keys, serve):
+    """A web browser that got lost, for example, gets what any peer gets first: the signature."""
+    server = serve(keys.security)
+    port = int(server.endpoints[0].rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_MS / 1e3) as stranger:
+        stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        received = read_all(stranger)
+    assert b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f".startswith(received)
+    assert not server.socket.poll(0)
+
+
+SERVER_GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
+
+
+def greeting(mechanism):
+    return b"\xff" + bytes(8) + b"\x7f\x03\x00" + mechanism.ljust(20, b"\0") + bytes(32)
+
+
+def read_all(sock):
+    received = b""
+    while part := _received(sock):
+        received += part
+    return received
+
+
+@pytest.mark.parametrize(
+    "handshake", [b"\x04\xc8\x05HELLO\x01\x00" + bytes(192), b"\x04\x06\x05READY"]
+)
+def test_a_refused_peer_receives_the_greeting_and_nothing_more(keys, serve, handshake):
+    """64 bytes that every ZeroMQ socket sends: no name, no heartbeat, no spectrum, no reason."""
+    server = serve(keys.security)
+    port = int(server.endpoints[0].rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_MS / 1e3) as stranger:
+        stranger.sendall(greeting(b"CURVE"))
+        with stranger.makefile("rb") as reader:
+            assert reader.read(64) == SERVER_GREETING
+            stranger.sendall(handshake)
+            assert reader.read() == b""
+
+
+def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(keys, serve, counted):
+    """What reaches it is the handshake's and the 400 of ZMTP, whatever the server sends."""
+    server = serve(keys.security)
+    port = int(server.endpoints[0].rpartition(":")[2])
+    with Tap(port) as tap, zmq.Context() as context, context.socket(zmq.DEALER) as sock:
+        sock.setsockopt(zmq.LINGER, 0)
+        eve = keys.pair("eve")
+        sock.setsockopt(zmq.CURVE_SERVERKEY, server_key(keys))
+        sock.setsockopt(zmq.CURVE_PUBLICKEY, eve.key)
+        sock.setsockopt(zmq.CURVE_SECRETKEY, eve.secret)
+        sock.connect(f"tcp://127.0.0.1:{tap.port}")
+        counted(server.access, "unknown_key")
+        sock.disconnect(f"tcp://127.0.0.1:{tap.port}")
+        received = tap.all()
+    # Greeting 64, WELCOME 170 of ZMTP's curve handshake, ERROR with "400".
+    assert received[64:].startswith(b"\x04\xa8\x07WELCOME")
+    assert received[64 + 170 :] == b"\x04\x0a\x05ERROR\x03400"
+
+
+class Tap:
+    """A way to a port on which all that comes back is kept."""
+
+    def __init__(self, port):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._port = port
+        self._received = b""
+        self._thread = threading.Thread(target=self._run)
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._listener.close()
+        self._thread.join(TIMEOUT_MS / 1e3)
+
+    def all(self):
+        """Return all that came, once one side has closed."""
+        self._thread.join(TIMEOUT_MS / 1e3)
+        assert not self._thread.is_alive()
+        return self._received
+
+    def _run(self):
+        near, _ = self._listener.accept()
+        with near, socket.create_connection(("127.0.0.1", self._port)) as far:
+            forward = threading.Thread(target=self._forward, args=(near, far))
+            forward.start()
+            while part := _received(far):
+                self._received += part
+                near.sendall(part)
+            near.shutdown(socket.SHUT_WR)
+            forward.join()
+
+    def _forward(self, near, far):
+        while part := _received(near):
+            far.sendall(part)
+        far.shutdown(socket.SHUT_WR)
+
+
+def _received(sock):
+    try:
+        return sock.recv(65536)
+    except ConnectionError:
+        return b""
+
+
+def test_one_socket_has_endpoints_with_keys_and_without(keys, serve, connect, tmp_path):
+    """An IPC endpoint asks for none, before and after one that does."""
+    paths = [f"ipc://{tmp_path}/{name}.sock" for name in "ab"]
+    server = serve(keys.security, paths[0], ANY_PORT, paths[1])
+    for path in paths:
+        connect(path)
+        peer, _ = server.receive()
+        assert peer.name.startswith("uid ")
+        assert peer.right == "control"
+    connect(server.endpoints[1], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0] == Peer("alice", "read")
+
+
+def test_loopback_asks_for_keys_only_if_told_to(keys, serve, connect):
+    """With keys for other machines, this machine's programs need none."""
+    security = SecurityConfig(keys.security.server_key, keys.security.client_keys)
+    server = serve(security)
+    connect(server.endpoints[0])
+    assert server.receive() == (Peer("127.0.0.1", "control"), b"hello")
+    for text, needed in (("tcp://0.0.0.0:1", True), ("tcp://*:1", True), ("ipc:///x", False)):
+        assert server.access.is_curve(parse_endpoint(text)) is needed
+
+
+def test_without_keys_nobody_runs(serve, connect):
+    """No thread, no questions; whoever reaches the endpoint is let in."""
+    server = serve(SecurityConfig())
+    assert server.access._thread is None
+    assert server.access.reload() == []
+    connect(server.endpoints[0])
+    assert server.receive()[0].right == "control"
+
+
+def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_path):
+    """Metadata that a peer sends of itself does not make it another."""
+    security = SecurityConfig(keys.security.server_key, keys.security.client_keys)
+    server = serve(security)
+    port = int(server.endpoints[0].rpartition(":")[2])
+    properties = b"".join(
+        bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+        for name, value in (
+            (b"Socket-Type", b"DEALER"),
+            (b"User-Id", b"bob"),
+            (b"Peer-Address", b""),
+        )
+    )
+    body = b"\x05READY" + properties
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_MS / 1e3) as stranger:
+        stranger.sendall(greeting(b"NULL") + bytes([4, len(body)]) + body)
+        with stranger.makefile("rb") as reader:
+            reader.read(64)
+            reader.read(reader.read(2)[1])  # its READY, after which messages may come
+        stranger.sendall(b"\x00\x02hi")
+        assert server.receive() == (Peer("127.0.0.1", "control"), b"hi")
+
+
+def test_a_revoked_key_is_cut_off_and_others_come_back(keys, serve, connect, counted):
+    """All connections with keys are cut; whose key is left is there again by itself."""
+    server = serve(keys.security)
+    alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert {server.receive()[0].name for _ in range(2)} == {"alice", "bob"}
+    keys.revoke("alice")
+    assert server.access.reload() == ["key alice: revoked"]
+    assert server.woken.is_set()
+    assert server.listeners.refresh()
+    server.socket.poll(0)  # what its owner does all the time: libzmq closes a socket's pipes in it
+    for monitor in (alices, bobs):
+        next_event(monitor, zmq.Event.DISCONNECTED)
+    counted(server.access, "revoked_key")
+    bob.send(b"again")
+    assert server.receive() == (Peer("bob", "control"), b"again")
+    with pytest.raises(zmq.Again):  # her socket knows that it has no way any more
+        alice.send(b"again", zmq.NOBLOCK)
+    assert not server.listeners.refresh()
+
+
+def test_a_key_with_an_ipc_path_and_a_port_keeps_both(keys, serve, connect):
+    """What is bound again is where it was: a port that was chosen stays."""
+    server = serve(keys.security)
+    for _ in range(20):
+        server.access.generation += 1
+        server.listeners.refresh()
+    connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+
+
+def test_a_key_that_is_added_cuts_nobody(keys, serve, connect):
+    """It may come in at once, and connections that live are left alone."""
+    server = serve(keys.security)
+    connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    server.receive()
+    keys.new("carol", "control", known=True)
+    assert server.access.reload() == ["key carol: new, may control"]
+    assert not server.woken.is_set()
+    connect(server.endpoints[0], keys.pair("carol"), server_key(keys))
+    assert server.receive()[0] == Peer("carol", "control")
+
+
+def test_a_right_that_changes_holds_for_the_next_message(keys, serve, connect):
+    """No connection need be cut for it."""
+    server = serve(keys.security)
+    bob, _ = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert server.receive()[0].right == "control"
+    public = keys.clients / "bob.pub"
+    public.write_text(public.read_text().replace('"control"', '"read"'))
+    assert server.access.reload() == ["key bob: now bob, may read"]
+    bob.send(b"again")
+    assert server.receive()[0] == Peer("bob", "read")
+
+
+def test_a_new_server_key_cuts_everybody(keys, serve, connect, counted):
+    """Who knows the new one comes in, who knows the old one does not."""
+    server = serve(keys.security)
+    _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    server.receive()
+    old = server_key(keys)
+    for path in (keys.folder / "server").iterdir():
+        path.unlink()
+    make_keys(keys.folder / "server", "server", "read")
+    assert server.access.reload() == [f"the server's key is now {server_key(keys).decode()}"]
+    assert server.listeners.refresh()
+    server.socket.poll(0)
+    next_event(alices, zmq.Event.DISCONNECTED)
+    counted(server.access, "wrong_server_key")
+    connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert server.receive()[0].name == "bob"
+    assert old != server_key(keys)
+
+
+@pytest.mark.parametrize("damage", ["folder", "public", "secret", "mode"])
+def test_keys_that_cannot_be_read_leave_all_as_it_was(keys, serve, connect, damage):
+    """A reload either takes everything or nothing."""
+    server = serve(keys.security)
+    if damage == "folder":
+        keys.clients.rename(keys.folder / "elsewhere")
+    elif damage == "public":
+        (keys.clients / "x.pub").write_text("?")
+    elif damage == "secret":
+        (keys.folder / "server" / "server.key").write_text("")
+    else:
+        (keys.folder / "server" / "server.key").chmod(0o644)
+    with pytest.raises(ConfigError):
+        server.access.reload()
+    assert not server.woken.is_set()
+    connect(server.endpoints[0], keys.pair("alice"), keys_of(server))
+    assert server.receive()[0] == Peer("alice", "read")
+
+
+def keys_of(server):
+    return server.access._keys.server.key
+
+
+@pytest.mark.parametrize(
+    ("security", "message"),
+    [
+        (SecurityConfig(server_key="x"), r"security\.client_keys='': must be given with the other"),
+        (SecurityConfig(client_keys="x"), r"security\.server_key='': must be given with the other"),
+        (SecurityConfig(require="always"), r"security\.require='always': needs security"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(security, message):
+    """The key and the rule are named."""
+    with pytest.raises(ConfigError, match=message):
+        Access(security)
+
+
+def test_a_thread_that_fails_lets_nobody_in(keys, serve, connect, monkeypatch):
+    """Failing means closed, and the failure is kept."""
+    server = serve(keys.security)
+    monkeypatch.setattr(server.access, "_answer", lambda _: 1 / 0)
+    connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    server.access._thread.join(TIMEOUT_MS / 1e3)
+    assert isinstance(server.access.failure, ZeroDivisionError)
+    connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert not server.socket.poll(200)

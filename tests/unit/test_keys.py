@@ -1,0 +1,231 @@
+"""Keys in files: what is written, what is refused, and that no secret is ever open to others."""
+
+import os
+import stat
+
+import pytest
+import zmq
+
+from spectrod.cli import main
+from spectrod.errors import ConfigError, StorageError
+from spectrod.wire.keys import make_keys, read_folder, read_key, read_public, read_secret
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return make_keys(tmp_path / "keys", "alice", "control", 'of "A\\lice", \x7f')
+
+
+def test_what_is_written_is_read_back(pair):
+    """Name, right, comment and both halves survive, and the halves belong together."""
+    public, secret = read_public(pair[0]), read_secret(pair[1])
+    assert (public.name, public.right, public.comment) == ("alice", "control", 'of "A\\lice", \x7f')
+    assert (secret.name, secret.key) == ("alice", public.key)
+    assert zmq.curve_public(secret.secret) == public.key
+
+
+def test_two_keys_differ(tmp_path):
+    """Each call makes a key of its own."""
+    first, second = (make_keys(tmp_path, name, "read")[0] for name in ("a", "b"))
+    assert read_public(first).key != read_public(second).key
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_modes_do_not_depend_on_the_umask(tmp_path, umask):
+    """Folder 0700, secret 0600, public 0644."""
+    before = os.umask(umask)
+    try:
+        public, secret = make_keys(tmp_path / "new", "alice", "read")
+    finally:
+        os.umask(before)
+    assert mode(secret) == 0o600
+    assert mode(public) == 0o644
+    assert mode(tmp_path / "new") & 0o077 == 0
+
+
+def test_a_secret_is_never_open_to_others_not_for_a_moment(tmp_path, monkeypatch):
+    """The file has its mode when it is made, before the first byte, whatever the umask."""
+    modes = []
+    opened = os.open
+
+    def watched(path, flags, *args, **kwargs):
+        fd = opened(path, flags, *args, **kwargs)
+        if str(path).endswith(".key"):
+            assert flags & os.O_EXCL
+            modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
+        return fd
+
+    monkeypatch.setattr(os, "open", watched)
+    before = os.umask(0)
+    try:
+        make_keys(tmp_path, "alice", "read")
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+
+
+@pytest.mark.parametrize("existing", ["alice.key", "alice.pub"])
+def test_keys_are_never_overwritten(tmp_path, existing):
+    """A file that is there stays as it is, and its other half is not left behind."""
+    (tmp_path / existing).write_text("mine")
+    with pytest.raises(StorageError, match=rf"{existing}: is there already; keys are never"):
+        make_keys(tmp_path, "alice", "read")
+    assert [path.name for path in tmp_path.iterdir()] == [existing]
+    assert (tmp_path / existing).read_text() == "mine"
+
+
+def test_a_link_is_not_followed(tmp_path):
+    """Whoever may write to the folder cannot have a secret written elsewhere."""
+    (tmp_path / "alice.key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match=r"alice\.key: is there already"):
+        make_keys(tmp_path, "alice", "read")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "a" * 65, "ä"])
+def test_names_that_could_not_stand_in_a_file_name_are_refused(tmp_path, name):
+    """The rule is that of names in topics."""
+    with pytest.raises(ConfigError, match=r"name of a key=.*: must be 1 to 64 of"):
+        make_keys(tmp_path, name, "read")
+
+
+@pytest.mark.parametrize("open_to", [0o640, 0o604, 0o602, 0o660, 0o610])
+def test_a_secret_that_others_may_read_is_refused(pair, open_to):
+    """One line names the file, the mode and what to do, and nothing of the secret."""
+    pair[1].chmod(open_to)
+    with pytest.raises(ConfigError, match=rf"alice\.key: mode {open_to:04o}: nobody but its owner"):
+        read_secret(pair[1])
+
+
+def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
+    """As systemd hands credentials over; but not the world, and the group must not write."""
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    if pair[1].stat().st_uid != 0:
+        with pytest.raises(ConfigError, match="a secret key must belong to its user"):
+            read_secret(pair[1])
+        return
+    pair[1].chmod(0o440)
+    assert read_secret(pair[1]).name == "alice"
+    for open_to in (0o444, 0o660):
+        pair[1].chmod(open_to)
+        with pytest.raises(ConfigError, match="nobody but its owner may read a secret key"):
+            read_secret(pair[1])
+
+
+def test_a_secret_shows_in_no_text(pair):
+    """What gets into logs and tracebacks has not the secret half."""
+    secret = read_secret(pair[1])
+    assert secret.secret.decode() not in repr(secret)
+
+
+def edited(path, old, new):
+    path.write_text(path.read_text().replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('right = "control"', 'right = "all"', "right"),
+        ('right = "control"', "rihgt = 1", "rihgt"),
+        ('name = "alice"', 'name = "a/b"', "name='a/b': must be"),
+        ('name = "alice"', "", "missing required field `name`"),
+        ('name = "alice"', "name = ", "not a key's file"),
+        ('public_key = "', 'public_key = "0', "length <= 40"),
+    ],
+)
+def test_public_files_that_are_wrong_are_refused(pair, old, new, message):
+    """The error names the file and the rule."""
+    with pytest.raises(ConfigError, match=rf"alice\.pub: .*{message}"):
+        read_public(edited(pair[0], old, new))
+
+
+@pytest.mark.parametrize("character", ['"', "#", "ä", "\\\\"])
+def test_a_key_that_is_no_key_is_refused(pair, character):
+    """40 characters that are not 32 bytes in Z85."""
+    key = read_public(pair[0]).key.decode()
+    text = pair[0].read_text()
+    bad = {'"': '\\"', "\\\\": "\\\\"}.get(character, character) * 40
+    pair[0].write_text(text.replace(key, bad))
+    with pytest.raises(ConfigError, match="public_key: must be 40 characters of Z85, 32 bytes"):
+        read_public(pair[0])
+
+
+def test_halves_of_two_keys_are_refused(pair, tmp_path):
+    """A secret file whose public half is another's would refuse everybody."""
+    other = read_public(make_keys(tmp_path, "bob", "read")[0]).key.decode()
+    own = read_public(pair[0]).key.decode()
+    with pytest.raises(ConfigError, match="must be the halves of one key"):
+        read_secret(edited(pair[1], own, other))
+
+
+def test_a_large_file_is_not_read(tmp_path):
+    """A path that is a mistake does no harm."""
+    (tmp_path / "x.pub").write_bytes(b"#" * 20000)
+    with pytest.raises(ConfigError, match="must be a key's file, at most 16384 bytes"):
+        read_public(tmp_path / "x.pub")
+
+
+def test_a_folder_of_keys(tmp_path):
+    """All public keys, by name; other files do not count."""
+    for name in ("bob", "alice"):
+        make_keys(tmp_path, name, "read")
+    (tmp_path / "README").write_text("?")
+    assert [key.name for key in read_folder(tmp_path)] == ["alice", "bob"]
+    with pytest.raises(ConfigError, match="nowhere: No such file"):
+        read_folder(tmp_path / "nowhere")
+
+
+def test_a_folder_may_have_a_key_once_only(tmp_path):
+    """Of two files of one name or one key nobody could say which right counts."""
+    public, _ = make_keys(tmp_path, "alice", "read")
+    copy = tmp_path / "copy.pub"
+    copy.write_text(public.read_text())
+    with pytest.raises(ConfigError, match=r"copy\.pub: name='alice': is that of .*alice\.pub too"):
+        read_folder(tmp_path)
+    edited(copy, 'name = "alice"', 'name = "bob"')
+    with pytest.raises(ConfigError, match=r"copy\.pub: public_key: is that of .*alice\.pub too"):
+        read_folder(tmp_path)
+
+
+def test_a_public_key_by_file_or_by_text(pair):
+    """Where a server's key is asked for, either will do."""
+    key = read_public(pair[0]).key
+    assert read_key(key.decode()) == key == read_key(str(pair[0]))
+    with pytest.raises(ConfigError, match="No such file"):
+        read_key("nothing")
+
+
+def test_the_command_line(tmp_path, capsys):
+    """New, list and check, with the exit codes of configuration and storage."""
+    folder = tmp_path / "keys"
+    assert main(["keys", "new", str(folder), "--name", "alice", "--right", "control"]) == 0
+    out = capsys.readouterr().out
+    key = read_public(folder / "alice.pub").key.decode()
+    assert f"{folder}/alice.key: the secret key" in out
+    assert key in out
+    assert read_secret(folder / "alice.key").secret.decode() not in out
+    assert main(["keys", "new", str(folder), "--name", "alice"]) == 74
+    assert "alice.key: is there already; keys are never overwritten" in capsys.readouterr().err
+    assert main(["keys", "list", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith(f"alice\tcontrol\t{key}\tmade on ")
+    files = [str(folder / name) for name in ("alice.pub", "alice.key")]
+    assert main(["keys", "check", str(folder), *files]) == 0
+    assert capsys.readouterr().out == "".join(f"{path}: right\n" for path in (folder, *files))
+    (folder / "alice.key").chmod(0o644)
+    assert main(["keys", "check", str(folder)]) == 2
+    assert "mode 0644: nobody but its owner may read a secret key" in capsys.readouterr().err
+    assert main(["keys", "check", str(tmp_path / "x")]) == 2
+    assert "must end in .pub or .key, or be a folder" in capsys.readouterr().err
+
+
+def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
+    """Without --name the machine's counts, with what cannot stand in a name replaced."""
+    monkeypatch.setattr("platform.node", lambda: "räck 7.local")
+    assert main(["keys", "new", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert read_public(tmp_path / "r-ck-7.local.pub").right == "read"
