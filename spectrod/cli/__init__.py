@@ -24,6 +24,7 @@ _COMMANDS = {
     "record": "turn a recording or a live source into a spectrogram picture",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "keys": "make and check the keys of those who may connect over a network",
+    "mqtt": "tell an MQTT broker the levels, states and events of a running daemon",
     "devices": "list audio inputs and OpenCL devices, and which would be used",
     "config": "print, merge or check configuration",
     "tune": "search this machine's device for the fastest FFT kernels, save the result",

@@ -1,0 +1,106 @@
+"""Where an MQTT broker is, and how to be let in."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from spectrod.errors import ConfigError
+
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_RULE = "must be mqtt://[USER@]HOST[:PORT] or mqtts://..."
+_FOR_OTHERS = 0o077
+_FOR_ROOTS_GROUP = 0o037  # systemd hands its credentials over to the group of a unit
+_PASSWORD_MAX_BYTES = 65535
+_FORBIDDEN = re.compile(r"[+#\0]|//|^[/$]|/$|^$")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where a broker is, and who we are there.
+
+    Attributes
+    ----------
+    text : str
+        As written; it holds no password.
+    host : str
+    port : int
+    tls : bool
+    user : str or None
+        None: anybody.
+    password : str or None
+    ca_file : str or None
+        Certificates one of which must have signed the broker's; None takes the system's.
+    """
+
+    text: str
+    host: str
+    port: int
+    tls: bool
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+
+
+def parse_broker(text: str) -> BrokerAddress:
+    """Read ``mqtt[s]://[USER@]HOST[:PORT]``.
+
+    Raises
+    ------
+    ConfigError
+        If it is something else, or holds a password, which every process could see.
+    """
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError as error:
+        raise ConfigError(f"broker={text!r}: {_RULE}: {error}") from error
+    if url.password is not None:
+        raise ConfigError(f"broker={text.replace(url.password, '...')!r}: give --password-file")
+    if url.scheme not in _PORTS or not url.hostname or url.path.strip("/") or url.query:
+        raise ConfigError(f"broker={text!r}: {_RULE}")
+    user = unquote(url.username) if url.username else None
+    port = _PORTS[url.scheme] if port is None else port
+    return BrokerAddress(text, url.hostname, port, url.scheme == "mqtts", user)
+
+
+def read_password(path: Path) -> str:
+    """Read a password from a file: its text without the newline at its end.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or others may read it.
+    """
+    try:
+        with path.open("rb") as file:
+            info = os.fstat(file.fileno())
+            allowed = _FOR_OTHERS if info.st_uid else _FOR_ROOTS_GROUP
+            if stat.S_IMODE(info.st_mode) & allowed:
+                raise ConfigError(
+                    f"{path}: mode={stat.S_IMODE(info.st_mode):04o}: others must not read it; "
+                    f"chmod 600 {path}"
+                )
+            text = file.read(_PASSWORD_MAX_BYTES + 1).decode()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: must be UTF-8") from error
+    return text.rstrip("\r\n")
+
+
+def check_topic_prefix(what: str, prefix: str) -> str:
+    """Return what topics may begin with.
+
+    Raises
+    ------
+    ConfigError
+        If it is empty, has a wildcard, an empty level, or begins with ``$``.
+    """
+    if _FORBIDDEN.search(prefix):
+        raise ConfigError(
+            f"{what}={prefix!r}: must be levels with / between them, without + and #, not from $ on"
+        )
+    return prefix

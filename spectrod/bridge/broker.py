@@ -1,0 +1,186 @@
+"""An MQTT broker that may be away: what is published waits, and the oldest goes first."""
+
+import logging
+import ssl
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessageInfo
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+
+from spectrod.bridge.address import BrokerAddress
+from spectrod.bridge.topics import Publication
+from spectrod.errors import ConfigError
+
+_KEEPALIVE_S = 20
+_CONNECT_TIMEOUT_S = 5.0
+_BACKOFF_S = (1, 60)
+_UNACKNOWLEDGED_MAX = 20
+_POLL_S = 0.02
+
+_log = logging.getLogger(__name__)
+
+
+class Broker:
+    """A connection to a broker that is made, kept and made again by a thread of its own.
+
+    Bounded: ``queue_messages`` wait here while the broker is away or slow; a further one takes the
+    place of the oldest, which is counted in ``dropped``. 20 more may be on their way; those that
+    the broker has not acknowledged when it goes are sent again.
+
+    All methods are to be called by one thread; none waits but ``stop``.
+
+    Parameters
+    ----------
+    address : BrokerAddress
+    will : Publication
+        What the broker says in our place once we are gone.
+    client_id : str
+        The broker closes an older connection of the same.
+    qos : {0, 1}
+        At most once, or at least once.
+    queue_messages : int
+
+    Attributes
+    ----------
+    dropped : int
+        Messages so far that had to make room.
+
+    Raises
+    ------
+    ConfigError
+        If the certificates cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        will: Publication,
+        *,
+        client_id: str,
+        qos: int = 1,
+        queue_messages: int = 1000,
+    ) -> None:
+        self._address = address
+        self._qos = qos
+        self._queue_messages = queue_messages
+        self._queue: deque[Publication] = deque()
+        self._sent: deque[MQTTMessageInfo] = deque()
+        self._connections = self._connections_seen = 0
+        self._is_complaining = False
+        self.dropped = 0
+        client = Client(CallbackAPIVersion.VERSION2, client_id)
+        client.connect_timeout = _CONNECT_TIMEOUT_S
+        client.reconnect_delay_set(*_BACKOFF_S)
+        client.will_set(will.topic, will.payload, qos=1, retain=will.retain)
+        if address.user is not None:
+            client.username_pw_set(address.user, address.password)
+        if address.tls:
+            client.tls_set_context(_tls_context(address.ca_file))
+        client.on_connect = self._on_connect
+        client.on_connect_fail = self._on_connect_fail
+        client.on_disconnect = self._on_disconnect
+        self._client = client
+
+    def start(self) -> None:
+        """Begin to connect, and go on for ever."""
+        self._client.connect_async(self._address.host, self._address.port, _KEEPALIVE_S)
+        self._client.loop_start()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker has let us in and is there, as far as is known."""
+        return self._client.is_connected()
+
+    def take_connected(self) -> bool:
+        """Whether there is a new connection since the last call; the broker may have forgotten."""
+        connections, self._connections_seen = self._connections_seen, self._connections
+        return connections != self._connections_seen
+
+    def publish(self, publication: Publication) -> None:
+        """Queue a message; ``pump`` sends it."""
+        if len(self._queue) == self._queue_messages:
+            self._queue.popleft()
+            if self.dropped == 0:
+                _log.warning(
+                    "%s: %d messages wait already, the oldest are dropped",
+                    *(self._address.text, self._queue_messages),
+                )
+            self.dropped += 1
+        self._queue.append(publication)
+
+    def pump(self) -> None:
+        """Send what may be sent now."""
+        while self._sent and self._sent[0].is_published():
+            self._sent.popleft()
+        while self._queue and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
+            next_ = self._queue.popleft()
+            self._sent.append(
+                self._client.publish(next_.topic, next_.payload, self._qos, next_.retain)
+            )
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """Send what waits, for at most so long, and say goodbye; what is left is dropped."""
+        deadline_s = time.monotonic() + timeout_s
+        self.pump()
+        while self.connected and (self._queue or self._sent) and time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)  # the client's thread tells nobody what it has heard
+            self.pump()
+        left = len(self._queue) + len(self._sent)
+        if left:
+            _log.warning("%s: %d messages were not sent", self._address.text, left)
+        was_connected = self.connected
+        self._client.disconnect()
+        if was_connected:
+            # Else its thread may be looking up a name, which nothing ends; it is a daemon thread.
+            self._client.loop_stop()
+
+    # All below runs in the client's thread, which holds locks of its own meanwhile: no method of
+    # the client is called here.
+
+    def _on_connect(
+        self,
+        _client: Client,
+        _userdata: Any,
+        _flags: ConnectFlags,
+        reason: ReasonCode,
+        _properties: Properties | None,
+    ) -> None:
+        if reason.is_failure:
+            self._complain(f"refuses us: {reason}")
+            return
+        self._is_complaining = False
+        self._connections += 1
+        _log.info("%s: connected", self._address.text)
+
+    def _on_connect_fail(self, _client: Client, _userdata: Any) -> None:
+        error = sys.exc_info()[1]  # paho calls this while it handles it
+        self._complain(f"cannot be reached: {error}")
+
+    def _on_disconnect(
+        self,
+        _client: Client,
+        _userdata: Any,
+        _flags: DisconnectFlags,
+        reason: ReasonCode,
+        _properties: Properties | None,
+    ) -> None:
+        if reason.is_failure:
+            self._complain(f"the connection is lost: {reason}")
+
+    def _complain(self, text: str) -> None:
+        """Say once what is wrong, until it is right again."""
+        if not self._is_complaining:
+            _log.warning("%s: %s; trying again", self._address.text, text)
+        self._is_complaining = True
+
+
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ConfigError(f"{ca_file}: {error}") from error

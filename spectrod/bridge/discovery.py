@@ -1,0 +1,141 @@
+"""Discovery by Home Assistant: retained messages that describe each figure as a sensor.
+
+One message a sensor, as all versions read it. Nothing here knows a broker.
+
+References
+----------
+.. [1] Home Assistant, "MQTT", section "MQTT discovery", and "MQTT sensor".
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import spectrod
+from spectrod.bridge.levels import Levels
+from spectrod.bridge.topics import Publication, Topics
+from spectrod.units import Float64Array
+
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+_NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
+_MISSED_INTERVALS = 3
+_EXPIRES_AT_LEAST_S = 30
+BANDS_MAX = 64
+"""Bands of a topic that become sensors; of one with more, none: nobody could look at them."""
+
+
+class Discovery:
+    """Describes what a node publishes.
+
+    Parameters
+    ----------
+    prefix : str
+        Home Assistant's own, ``homeassistant`` unless it was changed there.
+    topics : Topics
+    interval_s : float
+        How often levels come; a sensor that has none for three times as long is unavailable [s].
+    qos : int
+        That Home Assistant is to subscribe with.
+    """
+
+    def __init__(self, prefix: str, topics: Topics, interval_s: float, qos: int) -> None:
+        self._prefix = prefix
+        self._topics = topics
+        self._expire_s = max(_EXPIRES_AT_LEAST_S, round(_MISSED_INTERVALS * interval_s))
+        self._qos = qos
+
+    def level_sensors(self, topic: str, levels: Levels) -> Iterator[Publication]:
+        """Describe a spectrum's mean and highest level."""
+        for figure, name in (("leq", "Leq"), ("max", "Lmax")):
+            yield self._level(topic, levels, figure, name, f"{{{{ value_json.{figure} }}}}")
+
+    def band_sensors(
+        self, topic: str, levels: Levels, centre_hz: Float64Array
+    ) -> Iterator[Publication]:
+        """Describe each band's mean level."""
+        if len(centre_hz) > BANDS_MAX:
+            return
+        for k, hertz in enumerate(centre_hz):
+            yield self._level(
+                topic, levels, f"leq-{k}", band_name(hertz), f"{{{{ value_json.leq[{k}] }}}}"
+            )
+
+    def state_sensor(self, source: str) -> Publication:
+        """Describe the state of a source."""
+        return self._sensor(
+            (source, "state"),
+            {
+                "name": f"{source} state",
+                "state_topic": self._topics.state(source),
+                "value_template": "{{ value_json.state }}",
+                "json_attributes_topic": self._topics.state(source),
+                "entity_category": "diagnostic",
+                "availability": [{"topic": self._topics.status}],
+            },
+        )
+
+    def _level(
+        self, topic: str, levels: Levels, figure: str, name: str, template: str
+    ) -> Publication:
+        kind, source, channel, product, _ = topic.split("/")
+        weighting = levels.header.weighting
+        weighted = f" {weighting}" if weighting != "Z" else ""
+        return self._sensor(
+            (kind, source, channel, product, figure),
+            {
+                "name": f"{source} {channel} {product} {name}{weighted}",
+                "state_topic": self._topics.values(topic),
+                "value_template": template,
+                "unit_of_measurement": levels.unit,
+                "state_class": "measurement",
+                "suggested_display_precision": 1,
+                "expire_after": self._expire_s,
+                "availability": [
+                    {"topic": self._topics.status},
+                    {"topic": self._topics.availability(source)},
+                ],
+                "availability_mode": "all",
+            },
+        )
+
+    def _sensor(self, names: tuple[str, ...], fields: dict[str, Any]) -> Publication:
+        node = self._topics.node
+        # Dots may be in our names and not in theirs; the hash keeps apart what became the same.
+        whole = "/".join((self._topics.prefix, node, *names))
+        mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
+        identity = _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
+        device_mark = hashlib.sha256(f"{self._topics.prefix}/{node}".encode()).hexdigest()[:8]
+        config = {
+            "unique_id": identity,
+            **fields,
+            "qos": self._qos,
+            "device": {
+                "identifiers": [_NOT_IN_IDS.sub("_", f"spectrod-{node}-{device_mark}")],
+                "name": f"spectrod {node}",
+                "manufacturer": "spectrod",
+                "model": "spectrum analyzer",
+                "sw_version": spectrod.__version__,
+            },
+            "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
+        }
+        topic = f"{self._prefix}/sensor/{identity}/config"
+        return Publication(topic, json.dumps(config).encode(), retain=True)
+
+
+def band_name(centre_hz: float) -> str:
+    """Name a band by its centre frequency, as standards do where they have a name for it.
+
+    References
+    ----------
+    .. [1] IEC 61260-1:2014, annex E: nominal mid-band frequencies of octaves and their thirds.
+    """
+    tenths = 10.0 * math.log10(centre_hz) if centre_hz > 0.0 else math.nan
+    if abs(tenths - np.rint(tenths)) < 1e-3:
+        decade, step = divmod(int(np.rint(tenths)), len(_NOMINAL))
+        centre_hz = _NOMINAL[step] * 10.0**decade
+    return f"{centre_hz / 1e3:.4g} kHz" if centre_hz >= 1e3 else f"{centre_hz:.4g} Hz"

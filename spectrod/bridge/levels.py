@@ -1,0 +1,131 @@
+"""Levels of an interval, from the frames that came in it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2, Float64Array
+from spectrod.wire.headers import BandsHeader, SpectrumHeader
+from spectrod.wire.schema import BandFrame, Frame
+
+_DENSITY = "/Hz"
+_FLOOR = 10.0 ** (FLOOR_DBFS / 10.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """What the frames of one topic come to.
+
+    Attributes
+    ----------
+    header : SpectrumHeader or BandsHeader
+        Of the last of them.
+    unit : str
+        Of the levels: that of the values if they are levels themselves, else ``dBFS`` of FS^2, or
+        ``dB re UNIT``.
+    mean, highest : (n,) float64
+        Level of the mean power (Leq), and of the highest power of a single frame: one value of a
+        spectrum, one a band of bands [unit].
+    frames, missed, gap_samples, restarts : int
+        Frames that came; messages of the topic that did not; samples missing between frames; times
+        that the daemon started anew.
+    """
+
+    header: SpectrumHeader | BandsHeader
+    unit: str
+    mean: Float64Array
+    highest: Float64Array
+    frames: int
+    missed: int
+    gap_samples: int
+    restarts: int
+
+
+class Meter:
+    """Adds up the frames of one topic, in two rows, however many. To be used by one thread.
+
+    Parameters
+    ----------
+    first : Frame or BandFrame
+        The first of the interval; counted in.
+    """
+
+    def __init__(self, first: Frame | BandFrame) -> None:
+        power = _power(first)
+        self._sum, self._highest = power, power
+        self._last = first
+        self._frames = 1
+        self._missed = first.missed
+        self._gap_samples = first.header.gap_samples
+        self._restarts = int(first.restarted)
+
+    def fits(self, frame: Frame | BandFrame) -> bool:
+        """Whether a frame measures the same as those before it, so that it may be added to them."""
+        return _meaning(frame) == _meaning(self._last)
+
+    def add(self, frame: Frame | BandFrame) -> None:
+        """Count one more frame in; it must fit."""
+        power = _power(frame)
+        self._sum = self._sum + power
+        self._highest = np.maximum(self._highest, power)
+        self._last = frame
+        self._frames += 1
+        self._missed += frame.missed
+        self._gap_samples += frame.header.gap_samples
+        self._restarts += frame.restarted
+
+    def levels(self) -> Levels:
+        """Return what has come so far."""
+        unit = _power_unit(self._last)
+        name = "dBFS" if unit == "FS^2" else unit if unit.startswith("dB") else f"dB re {unit}"
+        return Levels(
+            self._last.header,
+            name,
+            _level(self._sum / self._frames, unit),
+            _level(self._highest, unit),
+            self._frames,
+            self._missed,
+            self._gap_samples,
+            self._restarts,
+        )
+
+
+def _meaning(frame: Frame | BandFrame) -> tuple[object, ...]:
+    h = frame.header
+    return h.unit, h.fs, h.nfft, h.enbw_hz, h.weighting, h.averaging, len(frame.values)
+
+
+def _power_unit(frame: Frame | BandFrame) -> str:
+    """Of what ``_power`` returns; of levels it is the unit of the level."""
+    unit = frame.header.unit
+    return unit.removesuffix(_DENSITY) if isinstance(frame, Frame) else unit
+
+
+def _power(frame: Frame | BandFrame) -> Float64Array:
+    """Return the power of each band, or of all bins of a spectrum together, shape (n,).
+
+    Notes
+    -----
+    A window spreads a component's power over as many bins as its noise bandwidth has, so their sum
+    is divided by that; a density is multiplied by the bin width instead. Both give the mean square,
+    whatever the window and the length: Parseval's theorem.
+
+    References
+    ----------
+    .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002, sec. 9.
+    """
+    h, values = frame.header, frame.values.astype(np.float64)
+    if h.unit.startswith("dB"):
+        values = 10.0 ** (values / 10.0)
+    if isinstance(frame, BandFrame):
+        return values
+    bin_hz = h.fs / h.nfft
+    per_bin = bin_hz if h.unit.endswith(_DENSITY) else bin_hz / h.enbw_hz
+    return np.atleast_1d(values.sum() * per_bin)
+
+
+def _level(power: Float64Array, unit: str) -> Float64Array:
+    """Return levels, no lower than the floor, which silence has too; NaN stays NaN."""
+    reference = FULL_SCALE_SINE_FS2 if unit == "FS^2" else 1.0
+    level: Float64Array = 10.0 * np.log10(np.maximum(power / reference, _FLOOR))
+    return level

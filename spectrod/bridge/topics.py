@@ -1,0 +1,148 @@
+"""What a bridge publishes over MQTT: topics and payloads. Pure: knows no broker."""
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from spectrod.bridge.levels import Levels
+from spectrod.units import Float64Array
+from spectrod.wire.headers import EventHeader, HeartbeatHeader
+
+ONLINE, OFFLINE = b"online", b"offline"
+UNREACHABLE = "unreachable"
+"""State of a source whose daemon says nothing; the other states are the daemon's."""
+
+_DECIMALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One message to a broker."""
+
+    topic: str
+    payload: bytes
+    retain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of one node, ``PREFIX/NODE/...``, and what is said in them.
+
+    Every payload but ``online`` and ``offline`` is a JSON object with ``node`` in it.
+    """
+
+    prefix: str
+    node: str
+    retain: bool = False
+    """Whether the broker keeps the last levels; it always keeps states."""
+
+    @property
+    def status(self) -> str:
+        """Where it is said whether the bridge is there."""
+        return f"{self.prefix}/{self.node}/status"
+
+    def availability(self, source: str) -> str:
+        """Where it is said whether a source gives spectra."""
+        return f"{self.prefix}/{self.node}/{source}/availability"
+
+    def state(self, source: str) -> str:
+        """Where it is said what a source is doing."""
+        return f"{self.prefix}/{self.node}/{source}/state"
+
+    def values(self, topic: str) -> str:
+        """Where the levels or bands of a topic of the daemon go."""
+        kind, source, channel, product, _ = topic.split("/")
+        name = "bands" if kind == "bands" else "level"
+        return f"{self.prefix}/{self.node}/{source}/{channel}/{product}/{name}"
+
+    def online(self, *, is_online: bool) -> Publication:
+        """Say that the bridge has come, or is about to go."""
+        return Publication(self.status, ONLINE if is_online else OFFLINE, retain=True)
+
+    def source_state(
+        self, source: str, state: str, beat: HeartbeatHeader | None
+    ) -> list[Publication]:
+        """Say what a source is doing."""
+        available = OFFLINE if state in _NOT_AVAILABLE else ONLINE
+        payload = self._json(
+            source=source,
+            state=state,
+            waiting_for=beat.waiting_for if beat is not None else "",
+            checks=list(beat.checks) if beat is not None else [],
+        )
+        return [
+            Publication(self.availability(source), available, retain=True),
+            Publication(self.state(source), payload, retain=True),
+        ]
+
+    def levels(
+        self, topic: str, levels: Levels, centre_hz: Float64Array | None = None
+    ) -> Publication:
+        """Tell a topic's levels; of bands with the frequencies that they are named by."""
+        _, source, channel, product, _ = topic.split("/")
+        h = levels.header
+        if centre_hz is None:
+            figures: dict[str, Any] = {
+                "leq": _rounded(levels.mean[0]),
+                "max": _rounded(levels.highest[0]),
+            }
+        else:
+            figures = {
+                "centre_hz": [float(f"{hertz:.6g}") for hertz in centre_hz],
+                "leq": [_rounded(level) for level in levels.mean],
+                "max": [_rounded(level) for level in levels.highest],
+            }
+        payload = self._json(
+            source=source,
+            channel=channel,
+            product=product,
+            time=_iso(h.t_utc_ns),
+            **figures,
+            unit=levels.unit,
+            weighting=h.weighting,
+            averaging=h.averaging,
+            frames=levels.frames,
+            seconds=round(levels.frames * h.hop / h.fs, 3),
+            missed=levels.missed,
+            gap_samples=levels.gap_samples,
+            restarts=levels.restarts,
+        )
+        return Publication(self.values(topic), payload, retain=self.retain)
+
+    def event(self, event: EventHeader) -> Publication:
+        """Tell what has happened."""
+        where = f"{event.source}/event" if event.source else "event"
+        payload = self._json(
+            source=event.source,
+            time=_iso(event.t_utc_ns),
+            kind=event.kind,
+            text=event.text,
+            who=event.who,
+            number=event.number,
+        )
+        return Publication(f"{self.prefix}/{self.node}/{where}", payload)
+
+    def bridge(self, **counts: int) -> Publication:
+        """Tell what the bridge itself has lost."""
+        return Publication(f"{self.prefix}/{self.node}/bridge", self._json(**counts), retain=True)
+
+    def _json(self, **fields: Any) -> bytes:
+        return json.dumps({"node": self.node, **fields}, allow_nan=False).encode()
+
+
+_NOT_AVAILABLE = ("starting", "paused", "waiting", "finished", "failed", "stopped", UNREACHABLE)
+
+
+def _rounded(level: float) -> float | None:
+    """Return what JSON can hold: null stands for what is not a number."""
+    return round(float(level), _DECIMALS) if math.isfinite(level) else None
+
+
+def _iso(t_utc_ns: int) -> str:
+    """Write a time as ISO 8601; one that no calendar has, as the nearest that it has."""
+    seconds = min(max(t_utc_ns // 1_000_000_000, 0), 253_402_300_799)
+    milliseconds = t_utc_ns // 1_000_000 % 1000
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
