@@ -208,12 +208,17 @@ class Daemon:
 
     @property
     def finished(self) -> bool:
-        """True when no source has anything more to give, or the publisher has failed."""
-        return self.publisher.failure is not None or all(member.ended for member in self.members)
+        """True when no source has anything more to give, or publisher or access have failed."""
+        has_failed = self._failure is not None
+        return has_failed or all(member.ended for member in self.members)
+
+    @property
+    def _failure(self) -> Exception | None:
+        return self.publisher.failure or self.access.failure
 
     def raise_failure(self) -> None:
         """Raise what the publisher failed of or, when all have ended, the first failure."""
-        failure = self.publisher.failure
+        failure = self._failure
         if isinstance(failure, SpectrodError):
             raise failure
         if failure is not None:

@@ -127,7 +127,7 @@ def _message(engine: Engine) -> Check:
     try:
         pipeline.start()
         with client.subscribe(publisher.endpoints[0], timeout_s=_MESSAGE_TIMEOUT_S) as frames:
-            frame = next(frames)
+            frame = next(one for one in frames if isinstance(one, client.Frame))
     finally:
         pipeline.stop()
         publisher.stop()

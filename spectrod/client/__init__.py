@@ -11,10 +11,11 @@ from spectrod.client.control import Control
 from spectrod.client.newest import Latest, latest
 from spectrod.client.subscription import Subscription, subscribe
 from spectrod.client.tracker import SILENCE_S
-from spectrod.wire.schema import Frame, Meta
+from spectrod.wire.schema import BandFrame, Frame, Meta
 
 __all__ = [
     "SILENCE_S",
+    "BandFrame",
     "Control",
     "Frame",
     "Latest",

@@ -6,10 +6,9 @@ from typing import Self
 from spectrod.client.calls import messages_of
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
 from spectrod.client.subscription import Follower, open_replay, open_subscription
-from spectrod.client.tracker import Ask
+from spectrod.client.tracker import AnyFrame, Ask
 from spectrod.errors import SpectrodError
 from spectrod.wire.endpoint import parse_remote
-from spectrod.wire.schema import Frame
 
 
 def subscribe(  # noqa: PLR0913 - each named, and none needed
@@ -54,7 +53,7 @@ class AsyncSubscription(Follower):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Frame:
+    async def __anext__(self) -> AnyFrame:
         """Wait for the next frame; raises as ``Subscription.__next__``."""
         if self._connection.closed:
             raise StopAsyncIteration
@@ -63,12 +62,12 @@ class AsyncSubscription(Follower):
             raise self._nothing_came()
         return frame
 
-    async def receive(self, timeout_s: float | None = None) -> Frame | None:
+    async def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Return the next frame; None if timeout_s is given and it does not come in time."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             step = self._tracker.step()
-            if isinstance(step, Frame):
+            if isinstance(step, AnyFrame):
                 return step
             if step is not None:
                 await self._replay(step)

@@ -8,8 +8,9 @@ from typing import Any, Self
 from spectrod.client.calls import messages_of
 from spectrod.client.connection import KeyFile, SyncContext
 from spectrod.client.control import Control
+from spectrod.client.tracker import AnyFrame
 from spectrod.errors import UnavailableError, WireError
-from spectrod.wire.schema import Frame, decode
+from spectrod.wire.schema import decode
 
 _WAIT_S = 10.0  # that one request waits in the daemon; then it is asked anew
 
@@ -66,13 +67,13 @@ class Latest:
         self._control = control
         self._topic = topic
         self._timeout_s = timeout_s
-        self._last: Frame | None = None
+        self._last: AnyFrame | None = None
         self.missed = 0
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Frame:
+    def __next__(self) -> AnyFrame:
         """Wait for a frame that is newer than the last.
 
         Raises
@@ -90,14 +91,14 @@ class Latest:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Frame:
+    async def __anext__(self) -> AnyFrame:
         """Do as ``__next__``, while the running event loop goes on."""
         frame = await self.receive_async(self._timeout_s)
         if frame is None:
             raise UnavailableError(self._why_nothing())
         return frame
 
-    def receive(self, timeout_s: float | None = None) -> Frame | None:
+    def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Return the newest frame; None if timeout_s is given and none is newer in that time."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -105,7 +106,7 @@ class Latest:
             if frame is not None or _is_over(deadline_s):
                 return frame
 
-    async def receive_async(self, timeout_s: float | None = None) -> Frame | None:
+    async def receive_async(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Do as ``receive``, while the running event loop goes on."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -132,12 +133,12 @@ class Latest:
             params |= {"after_seq": header.seq, "epoch": header.epoch}
         return params
 
-    def _take(self, result: Any, parts: Sequence[bytes]) -> Frame | None:
+    def _take(self, result: Any, parts: Sequence[bytes]) -> AnyFrame | None:
         messages, _ = messages_of(result, parts)
         if not messages:
             return None
         frame = decode(messages[-1])
-        if not isinstance(frame, Frame):
+        if not isinstance(frame, AnyFrame):
             raise WireError(f"topic={frame.topic!r}: must be one of spectra")
         frame = _compared(frame, self._last)
         self._last = frame
@@ -148,7 +149,7 @@ class Latest:
         return f"{self._topic}: nothing newer came within {self._timeout_s:g} s"
 
 
-def _compared(frame: Frame, last: Frame | None) -> Frame:
+def _compared(frame: AnyFrame, last: AnyFrame | None) -> AnyFrame:
     """Say of a frame what is missing between the last one and it."""
     if last is None:
         return frame

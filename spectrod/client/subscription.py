@@ -16,10 +16,10 @@ from spectrod.client.connection import (
     read_credentials,
 )
 from spectrod.client.control import REPLAY_TIMEOUT_S, Control
-from spectrod.client.tracker import Ask, Tracker
+from spectrod.client.tracker import AnyFrame, Ask, Tracker
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.wire.endpoint import Endpoint, parse_remote
-from spectrod.wire.schema import EventMessage, Frame, HeartbeatHeader, Meta
+from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
 _WITH_META = ("spec/", "bands/")
@@ -200,7 +200,7 @@ class Subscription(Follower):
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Frame:
+    def __next__(self) -> AnyFrame:
         """Wait for the next frame.
 
         Raises
@@ -220,12 +220,12 @@ class Subscription(Follower):
             raise self._nothing_came()
         return frame
 
-    def receive(self, timeout_s: float | None = None) -> Frame | None:
+    def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Return the next frame; None if timeout_s is given and it does not come in time."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             step = self._tracker.step()
-            if isinstance(step, Frame):
+            if isinstance(step, AnyFrame):
                 return step
             if step is not None:
                 self._replay(step)
@@ -234,7 +234,7 @@ class Subscription(Follower):
             else:
                 self._read()
 
-    def drain(self) -> Iterator[Frame]:
+    def drain(self) -> Iterator[AnyFrame]:
         """Yield the frames that have arrived, without waiting: at most 1000, so that it ends."""
         for _ in range(_HIGH_WATER_MARK):
             frame = self.receive(0.0)
@@ -242,7 +242,7 @@ class Subscription(Follower):
                 return
             yield frame
 
-    def latest(self, timeout_s: float | None = None) -> dict[str, Frame]:
+    def latest(self, timeout_s: float | None = None) -> dict[str, AnyFrame]:
         """Skip to the newest frame of each topic, for displays that need not show every one.
 
         Returns

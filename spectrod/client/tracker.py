@@ -11,6 +11,7 @@ from spectrod.errors import WireError
 from spectrod.stats import State
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
+    BandFrame,
     EventMessage,
     Frame,
     Heartbeat,
@@ -19,6 +20,9 @@ from spectrod.wire.schema import (
     Meta,
     decode,
 )
+
+AnyFrame = Frame | BandFrame
+"""What topics with values carry: ``BandFrame`` those of ``bands/``, ``Frame`` all others."""
 
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
 """After this long without any message a daemon counts as gone [s]."""
@@ -49,11 +53,11 @@ class _Seen(NamedTuple):
 class _Hole:
     """Messages that are missing before a frame, and are being asked for."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: AnyFrame) -> None:
         self.frame = frame
         self.next_seq = frame.header.seq - frame.missed
 
-    def fill(self, frame: Frame) -> Frame | None:
+    def fill(self, frame: AnyFrame) -> AnyFrame | None:
         """Return a frame that lies in the hole as what comes next, None if it does not."""
         end, found = self.frame, frame.header
         if not self.next_seq <= found.seq < end.header.seq or found.epoch != end.header.epoch:
@@ -84,7 +88,7 @@ class Tracker:
     missed : int
         Messages lost so far, over all topics.
     meta : dict of str to Meta
-        The last description of each topic, by the topic of its spectra.
+        The last description of each topic, by the topic that it describes.
     heartbeats : dict of str to HeartbeatHeader
         The last sign of life of each source, by the source's name.
     heartbeat : HeartbeatHeader or None
@@ -98,7 +102,7 @@ class Tracker:
         self._replays = replays
         self._last_seen: dict[str, _Seen] = {}
         self._last_message_s = -math.inf
-        self._ready: deque[Frame] = deque()
+        self._ready: deque[AnyFrame] = deque()
         self._hole: _Hole | None = None
         self.missed = 0
         self.meta: dict[str, Meta] = {}
@@ -132,17 +136,19 @@ class Tracker:
         match decode(parts):
             case Meta() as meta:
                 self._compare(meta)
-                self.meta["spec/" + meta.topic.removeprefix("meta/")] = meta
+                self.meta[
+                    ("bands/" if meta.header.bands else "spec/") + meta.topic.removeprefix("meta/")
+                ] = meta
             case Heartbeat() as beat:
                 self._compare(beat)
                 self.heartbeat = self.heartbeats[beat.source] = beat.header
             case EventMessage() as event:
                 self._compare(event)
                 self.events.append(event)
-            case Frame() as frame:
+            case Frame() | BandFrame() as frame:
                 self._take(frame)
 
-    def step(self) -> Frame | Ask | None:
+    def step(self) -> AnyFrame | Ask | None:
         """Return the next frame, or what is to be asked for before it; None: feed the next."""
         if self._ready:
             frame = self._ready.popleft()
@@ -171,7 +177,7 @@ class Tracker:
         except WireError:
             self._ready.append(hole.frame)
             raise
-        filled = [hole.fill(frame) for frame in found if isinstance(frame, Frame)]
+        filled = [hole.fill(frame) for frame in found if isinstance(frame, AnyFrame)]
         self._ready += [frame for frame in filled if frame is not None]
         if more and hole.frame.missed and hole.next_seq > first_seq:
             self._hole = hole
@@ -187,7 +193,7 @@ class Tracker:
             return f"{self._name}: the daemon is {state} but sent no spectrum {wait}"
         return f"{self._name}: nothing came {wait}; is the daemon running there?"
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: AnyFrame) -> None:
         if frame.topic.startswith("last/"):  # one that was sent before
             self._ready.append(frame)
             return
@@ -203,7 +209,7 @@ class Tracker:
         else:
             self._ready.append(frame)
 
-    def _queue(self, frame: Frame) -> None:
+    def _queue(self, frame: AnyFrame) -> None:
         if self._replays and frame.missed:
             self._hole = _Hole(frame)
         else:

@@ -218,7 +218,8 @@ class _Player:
         """Take in what has arrived; wait that long for something."""
         first = self._subscription.receive(wait_s)
         if first is not None:
-            self._show([first, *self._subscription.drain()])
+            arrived = [first, *self._subscription.drain()]
+            self._show([frame for frame in arrived if isinstance(frame, Frame)])
         scene, subscription = self.scene, self._subscription
         scene.now_s = time.monotonic()
         scene.alive = subscription.alive
