@@ -30,6 +30,10 @@ _READ_SAMPLES = 1 << 16
 _READ_BYTES = 1 << 22
 _RESETS_MAX = 64
 _NOTE_PERIOD_S = 1.0
+_IDLE_S = 0.1
+"""How long the analysis lets samples gather while nothing is computed: it costs as good as nothing
+then, and the ring holds four seconds."""
+_IDLE_BACKLOG_S = 1.0
 
 
 FailureHandler = Callable[[SpectrodError], None]
@@ -148,6 +152,8 @@ class Pipeline:
         self._leases: dict[str, float] = {}
         self._is_paused = False
         self._demand_has_changed = False
+        self._hurry = threading.Event()
+        self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
 
@@ -164,6 +170,7 @@ class Pipeline:
         self._done = True
         self.source.stop()
         self._stopping = True
+        self._hurry.set()
         self.ring.close()
         if self._thread.is_alive():
             self._thread.join()
@@ -210,6 +217,7 @@ class Pipeline:
 
     def _change_demand(self) -> None:
         self._demand_has_changed = True
+        self._hurry.set()
 
     def reset(self, product: str = "") -> None:
         """Begin averages and holds anew, of a product or of all, from the next block on.
@@ -369,7 +377,7 @@ class Pipeline:
             if block is None:
                 # Nobody knows when more will come: no frame waits for that.
                 self._hand_on(self._stream.flush())
-                self.ring.data.wait()
+                self._await_samples()
                 continue
             if n_left is not None:
                 block = _up_to(n_left, block)
@@ -381,6 +389,16 @@ class Pipeline:
             self._hand_on(self._stream.push(block))
             self._note_losses()
         self._hand_on(self._stream.flush())
+
+    def _await_samples(self) -> None:
+        """Wait for what is next to be done: samples or, while nothing is computed, a change."""
+        before, self._idle_from = self._idle_from, self.ring.taken
+        # A source that can wait must not be made to.
+        is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
+        if is_fast or self._stream.wanted or self._demand_has_changed:
+            self.ring.data.wait()
+        elif self._hurry.wait(_IDLE_S):
+            self._hurry.clear()
 
     def _check(self, block: Block) -> None:
         if self._checks:

@@ -172,8 +172,8 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
     with subscribe(running, "spec/noise/") as frames:
         header = next(frames).header
     complete = header.sample_index + header.win_length
-    # What is in the ring already is in blocks of 10 ms, which are read one by one.
-    assert told_at[0] - 480 < complete <= told_at[0] + 2 * 255
+    # What has gathered in the ring while nothing was wanted may be among it.
+    assert told_at[0] - 0.2 * 48_000 < complete <= told_at[0] + 2 * 255
 
 
 def test_all_is_computed_where_that_is_asked_for(start):

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+from spectrod import pipeline as pipeline_module
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import ConfigError, StorageError
 from spectrod.pipeline import Pipeline
@@ -20,6 +21,12 @@ MEAN = SpectrumSpec(
 )
 SPECS = (MAIN, MEAN)
 NOISE = np.random.default_rng(7).uniform(-1, 1, (1, 400 * BLOCK)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    """Samples that gather while nothing is computed are looked for at once: tests give few."""
+    monkeypatch.setattr(pipeline_module, "_IDLE_S", 0.001)
 
 
 class Fed(PulledSource):
