@@ -159,8 +159,9 @@ class Member:
 
     def is_source_of(self, table: SourceTable) -> bool:
         """Say whether a table is of this source, whatever analyses it names."""
-        # Only a single source may go without a name, and has none in the file when others go again.
-        return table.name in ("", self.name, self.table.name) and _source(table) == _source(self.table)
+        # A single source may go without a name, and has none again once others are gone.
+        is_named_so = table.name in ("", self.name, self.table.name)
+        return is_named_so and _source(table) == _source(self.table)
 
     def prepare(self, table: SourceTable) -> FrameStream | None:
         """Make what ``change_to`` will take; None where nothing changes, or there is no source yet.

@@ -23,6 +23,7 @@ _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn a recording or a live source into a spectrogram picture",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
+    "ctl": "ask a running daemon how it is, or change it",
     "keys": "make and check the keys of those who may connect over a network",
     "mqtt": "tell an MQTT broker the levels, states and events of a running daemon",
     "devices": "list audio inputs and OpenCL devices, and which would be used",
@@ -31,6 +32,7 @@ _COMMANDS = {
     "bench": "measure transforms, spectra and the running pipeline, and their peers",
     "image": "filter pictures in the frequency domain, and draw their spectra",
     "selftest": "prove the numbers on this machine's device",
+    "completion": "print what makes a shell complete the names of commands and options",
 }
 
 _INTERRUPTED = 130
@@ -44,7 +46,12 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message} ({self.prog} --help says more)")
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """Make the parser with the arguments of all commands, which imports all that they need."""
+    return _parser(*_COMMANDS)
+
+
+def _parser(*commands: str | None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="spectrod",
         description="Streaming audio spectrum analyzer: sound in, spectra out over ZeroMQ.",
@@ -56,7 +63,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(
             name, help=summary, description=f"{summary.capitalize()}."
         )
-        if name == command:
+        if name in commands:
             module = import_module(f"spectrod.cli.{name}")
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)

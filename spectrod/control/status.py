@@ -18,7 +18,7 @@ _OF_SOURCE: Final = (
     ("gaps", "gaps", ""),
     ("gap_samples", "gap_samples", "samples"),
     ("clipped_samples", "clipped_samples", "samples"),
-    ("ring_peak", "ring_peak", "1"),
+    ("ring_peak", "ring_peak", ""),
     ("engine_failures", "engine_failures", ""),
     ("fs", "sample_rate", "Hz"),
 )

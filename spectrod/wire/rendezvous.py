@@ -14,7 +14,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from spectrod.errors import StorageError
+from spectrod.errors import DeniedError, StorageError, UnavailableError
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
 
 SYSTEM_FOLDER = Path("/run/spectrod")
@@ -66,6 +66,25 @@ def find_endpoints() -> tuple[list[str], list[str]]:
             elif code in (errno.EACCES, errno.EPERM):
                 denied.append(f"ipc://{path}")
     return answering, denied
+
+
+def check_answers(endpoint: Endpoint) -> None:
+    """Find out at once whether somebody listens at an IPC endpoint.
+
+    Raises
+    ------
+    DeniedError
+        If the socket is not for this user.
+    UnavailableError
+        If nobody does.
+    """
+    if endpoint.transport != "ipc":
+        return
+    code = _probe(Path(endpoint.path))
+    if code in (errno.EACCES, errno.EPERM):
+        raise DeniedError(f"{endpoint.text}: not for this user; it is for its user and group")
+    if code not in (0, errno.EAGAIN):
+        raise UnavailableError(f"{endpoint.text}: no daemon: {os.strerror(code)}")
 
 
 def beside(endpoint: Endpoint) -> str | None:

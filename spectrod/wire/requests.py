@@ -87,7 +87,7 @@ class RemoveSourceParams(Params, frozen=True):
 class StartRecordingParams(ProductParams, frozen=True):
     """A picture to be drawn from now on, of one product of one source."""
 
-    name: Annotated[str, Rule(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] = ""
+    name: Annotated[str, Rule(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?\Z")] = ""
     """File in the state folder, without a folder; empty takes source, product and time."""
     duration_s: Annotated[float, Rule(gt=0)] | None = None
 

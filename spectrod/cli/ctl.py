@@ -1,0 +1,316 @@
+"""``spectrod ctl``: ask a running daemon, or have it changed."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from spectrod.cli import ctl_text
+from spectrod.cli.numbers import count, seconds
+from spectrod.client import Control
+from spectrod.client.calls import messages_of
+from spectrod.errors import ConfigError, DeniedError, UnavailableError, WireError
+from spectrod.wire.endpoint import parse_endpoint
+from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
+from spectrod.wire.schema import Frame, decode
+
+_TIMEOUT_S = 10.0
+_FOLLOW_S = 0.5
+_REPLAY_MAX = 1000
+_UNAVAILABLE = UnavailableError.exit_code
+_BAD_STATES = ("waiting", "failed")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    # Before the method and after it: what is not given after it must not undo what was before.
+    _add_common(parser, is_default=True)
+    methods = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        method = methods.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        _add_common(method, is_default=False)
+        return method
+
+    add("status", "state, losses and products of each source; exit code 69 if one waits or failed")
+    add("metrics", "every counter, a line each")
+    add("get", "settings in force").add_argument("key", nargs="?", default="", metavar="KEY")
+    _add_pairs(add("set", "change settings of the running daemon, all or none"))
+    add("reload", "read the configuration and the keys again; the file wins over what was set")
+    for name, summary in (
+        ("pause", "compute, send and record nothing of a source, or of all"),
+        ("resume", "go on"),
+    ):
+        _add_source(add(name, summary))
+    reset = add("reset", "begin averages and holds anew, of all or of one source or product")
+    _add_source(reset)
+    reset.add_argument("product", nargs="?", default="", metavar="PRODUCT")
+    _add_events(add("events", "what has happened"))
+    _add_replay(add("replay", "list messages that are still there, from a sequence number on"))
+    _add_sources(add("source", "begin with one more source, or end one"))
+    _add_record(add("record", "begin a picture in the daemon's state folder, or finish it"))
+
+
+def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
+    def default(value: Any) -> Any:
+        return value if is_default else argparse.SUPPRESS
+
+    group = parser.add_argument_group("daemon")
+    group.add_argument(
+        "--endpoint",
+        metavar="E",
+        default=default(None),
+        help="where it takes requests, or publishes (the one that runs on this machine)",
+    )
+    group.add_argument(
+        "--json", action="store_true", default=default(value=False), help="replies as they come"
+    )
+    group.add_argument(
+        "--timeout", metavar="S", type=seconds, default=default(_TIMEOUT_S), help="for a reply (10)"
+    )
+    group.add_argument(
+        "--server-key",
+        metavar="KEY",
+        default=default(None),
+        help="the daemon's public key, its file or its 40 characters",
+    )
+    group.add_argument(
+        "--key",
+        metavar="FILE",
+        dest="key_file",
+        default=default(None),
+        help="our own secret key (spectrod keys new)",
+    )
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default="", metavar="SOURCE", help="(all)")
+
+
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "pairs", nargs="+", metavar="KEY=VALUE", help="as analysis.hop=512, log.level=debug"
+    )
+
+
+def _add_events(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--follow", action="store_true", help="and what will, until Ctrl-C")
+    parser.add_argument("--since", metavar="N", type=int, default=0, help="from number N on (0)")
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC", help="spec/SOURCE/CHANNEL/PRODUCT/")
+    parser.add_argument("first_seq", metavar="FIRST_SEQ", type=int)
+    parser.add_argument("--limit", metavar="N", type=count, default=256, help="at most (256)")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="begin with one more source")
+    remove = actions.add_parser("remove", help="end a source")
+    for action in (add, remove):
+        _add_common(action, is_default=False)
+        action.add_argument("name", metavar="NAME")
+    _add_pairs(add)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    start = actions.add_parser("start", help="begin a picture")
+    stop = actions.add_parser("stop", help="finish a picture, or all")
+    for action in (start, stop):
+        _add_common(action, is_default=False)
+    start.add_argument(
+        "source", nargs="?", default="", metavar="SOURCE", help="(the only one there is)"
+    )
+    start.add_argument("--product", default="", help="(the main one)")
+    start.add_argument("--name", default="", help="of the file (source, product and time)")
+    start.add_argument("--duration", metavar="S", type=seconds, help="end by itself after so long")
+    stop.add_argument("name", nargs="?", default="", metavar="NAME", help="of the file (all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for one thing and print what comes back."""
+    endpoint = find(args.endpoint)
+    with Control(
+        endpoint, timeout_s=args.timeout, server_key=args.server_key, key_file=args.key_file
+    ) as control:
+        return _METHODS[args.what](control, args)
+
+
+def find(wanted: str | None) -> str:
+    """Find the control endpoint: the one that is named, or beside it, or the only one that runs.
+
+    Raises
+    ------
+    BusyError, ConfigError, DeniedError, UnavailableError
+        If there is none, several, or none for this user.
+    """
+    if wanted is not None:
+        endpoint = parse_endpoint(wanted)
+        found = beside(endpoint)
+        if found is None:
+            check_answers(endpoint)
+        return found or wanted
+    answering, denied = find_endpoints()
+    if len(answering) > 1:
+        raise ConfigError(f"several daemons run; name one with --endpoint: {', '.join(answering)}")
+    if answering:
+        return answering[0]
+    if denied:
+        raise DeniedError(f"{', '.join(denied)}: not for this user; it is for its user and group")
+    raise UnavailableError("no daemon of this machine takes requests; is one running?")
+
+
+def _print(args: argparse.Namespace, result: Any, text: Callable[[], str]) -> None:
+    """Print a reply as JSON if that was asked for, else as text."""
+    print(json.dumps(result) if args.json else text())
+
+
+def _status(control: Control, args: argparse.Namespace) -> int:
+    status = control.call("status")
+    _print(args, status, lambda: ctl_text.status_text(status))
+    is_bad = any(source["state"] in _BAD_STATES for source in status["sources"])
+    return _UNAVAILABLE if is_bad else 0
+
+
+def _metrics(control: Control, args: argparse.Namespace) -> int:
+    metrics = control.call("metrics")
+    _print(args, metrics, lambda: ctl_text.metrics_text(metrics))
+    return 0
+
+
+def _get(control: Control, args: argparse.Namespace) -> int:
+    value = control.call("get", key=args.key)
+    _print(args, value, lambda: ctl_text.value_text(value, args.key))
+    return 0
+
+
+def _set(control: Control, args: argparse.Namespace) -> int:
+    return _print_lines(args, control.call("set", changes=_pairs(args.pairs)))
+
+
+def _reload(control: Control, args: argparse.Namespace) -> int:
+    return _print_lines(args, control.call("reload"))
+
+
+def _pause(control: Control, args: argparse.Namespace) -> int:
+    return _print_lines(args, control.call(args.what, source=args.source))
+
+
+def _reset(control: Control, args: argparse.Namespace) -> int:
+    return _print_lines(args, control.call("reset", source=args.source, product=args.product))
+
+
+def _print_lines(args: argparse.Namespace, lines: list[str]) -> int:
+    _print(args, lines, lambda: "\n".join(lines))
+    return 0
+
+
+def _source(control: Control, args: argparse.Namespace) -> int:
+    if args.action == "remove":
+        return _print_lines(args, control.call("source.remove", name=args.name))
+    settings: dict[str, Any] = {}
+    for key, value in _pairs(args.pairs).items():
+        table, _, own_key = key.rpartition(".")
+        (settings.setdefault(table, {}) if table else settings)[own_key] = value
+    return _print_lines(args, control.call("source.add", name=args.name, settings=settings))
+
+
+def _record(control: Control, args: argparse.Namespace) -> int:
+    if args.action == "start":
+        recording = control.call(
+            "record.start",
+            source=args.source,
+            product=args.product,
+            name=args.name,
+            duration_s=args.duration,
+        )
+        _print(args, recording, lambda: str(recording["path"]))
+        return 0
+    stopped = control.call("record.stop", name=args.name)
+    _print(args, stopped, lambda: "\n".join(_what_became(one) for one in stopped))
+    return 0 if all(one["state"] == "finished" for one in stopped) else ConfigError.exit_code
+
+
+def _what_became(recording: Mapping[str, Any]) -> str:
+    trouble = f": {recording['error']}" if recording["error"] else ""
+    return f"{recording['path']}: {recording['state']}, {recording['frames']} frames{trouble}"
+
+
+def _events(control: Control, args: argparse.Namespace) -> int:
+    since = args.since
+    while True:
+        events = control.call("events", since=since, limit=1000)
+        for event in events:
+            since = event["number"] + 1
+            _print(args, event, partial(ctl_text.event_text, event))
+        sys.stdout.flush()
+        if not args.follow:
+            return 0
+        time.sleep(_FOLLOW_S)
+
+
+def _replay(control: Control, args: argparse.Namespace) -> int:
+    """List messages, asking again as long as there are more of them."""
+    n_left, first_seq, more = args.limit, args.first_seq, True
+    while more and n_left:
+        result, parts = control.call_parts(
+            "replay", topic=args.topic, first_seq=first_seq, limit=min(n_left, _REPLAY_MAX)
+        )
+        messages, more = messages_of(result, parts)
+        for message in messages:
+            frame = decode(message)
+            if not isinstance(frame, Frame):
+                raise WireError(f"{frame.topic}: must be a message with values")
+            _print(args, json.loads(message[1]), partial(ctl_text.frame_text, frame))
+            first_seq = frame.header.seq + 1
+        n_left -= len(messages)
+    return 0
+
+
+def _pairs(texts: list[str]) -> dict[str, Any]:
+    """Read KEY=VALUE; a value that looks like a table or a list is JSON, all others are text.
+
+    Raises
+    ------
+    ConfigError
+        If there is no =, or a key is given twice.
+    """
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"{text!r}: must be KEY=VALUE")
+        if key in pairs:
+            raise ConfigError(f"{key}: given twice")
+        pairs[key] = _value(key, value)
+    return pairs
+
+
+def _value(key: str, text: str) -> Any:
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{key}={text!r}: not valid JSON: {error}") from error
+
+
+_METHODS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
+    "status": _status,
+    "metrics": _metrics,
+    "get": _get,
+    "set": _set,
+    "reload": _reload,
+    "pause": _pause,
+    "resume": _pause,
+    "reset": _reset,
+    "source": _source,
+    "record": _record,
+    "events": _events,
+    "replay": _replay,
+}

@@ -1,0 +1,182 @@
+"""What ``spectrod ctl`` prints for people: replies as text. Pure."""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from spectrod.wire.schema import Frame
+
+Json = Mapping[str, Any]
+
+_HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def status_text(status: Json) -> str:
+    """Write a status as a few lines for the daemon and a table of its sources."""
+    lines = [*_daemon_lines(status["daemon"]), ""]
+    rows = [_HEADINGS, *(_row(source) for source in status["sources"])]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
+    for row, source in zip(rows, (None, *status["sources"]), strict=True):
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append("  ".join(padded).rstrip())
+        if source is not None:
+            lines += [f"  {note}" for note in _notes(source)]
+    recordings = [_recording(one) for one in status["recordings"]]
+    if recordings:
+        lines += ["", "RECORDINGS", *recordings]
+    return "\n".join(lines)
+
+
+def _daemon_lines(daemon: Json) -> Iterator[str]:
+    n_subscribers = daemon["subscribers"]
+    subscribers = f"{n_subscribers} subscription{'' if n_subscribers == 1 else 's'}"
+    up = duration_text(daemon["uptime_s"])
+    yield f"spectrod {daemon['version']}, process {daemon['pid']}, up {up}, {subscribers}"
+    yield f"publishes at {', '.join(daemon['publish'])}"
+    yield f"computes with {', '.join(daemon['engines']) or 'nothing yet'}"
+    refused = {kind: n for kind, n in daemon["security"].items() if n}
+    if refused:
+        kinds = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in refused.items())
+        yield f"refused connections: {kinds}"
+    if daemon["set"]:
+        yield f"set, and not in the file: {', '.join(daemon['set'])}"
+
+
+def _row(source: Json) -> tuple[str, ...]:
+    return (
+        source["name"],
+        source["state"],
+        f"{source['fs'] / 1e3:g} kHz" if source["fs"] else "-",
+        str(source["channels"] or "-"),
+        ",".join(_products(source)) or "-",
+        count_text(source["messages"]),
+        _lost(source),
+    )
+
+
+def _products(source: Json) -> list[str]:
+    """Name the products, those in brackets that nobody wants."""
+    computed = source["computed"]
+    return [name if name in computed else f"({name})" for name in source["products"]]
+
+
+def _lost(source: Json) -> str:
+    counts = (
+        (source["overflows"], "overflow", "overflows"),
+        (source["overruns"], "overrun", "overruns"),
+        (source["dropped"], "drop", "drops"),
+        (source["capture"]["suspected"], "suspected", "suspected"),
+        (source["gaps"], "gap", "gaps"),
+    )
+    lost = [f"{count_text(n)} {one if n == 1 else several}" for n, one, several in counts if n]
+    if source["gap_samples"] and source["fs"]:
+        lost[-1] += f" ({source['gap_samples'] / source['fs']:.3g} s)"
+    return ", ".join(lost) or "nothing"
+
+
+def _notes(source: Json) -> Iterator[str]:
+    """Say what else there is to say of a source, a line each."""
+    capture = source["capture"]
+    about = source["source"]
+    if capture["rate_error_ppm"] is not None:
+        bound = capture["rate_uncertainty_ppm"]
+        uncertainty = "" if bound is None else f" +- {bound:.2g}"
+        about += f", rate {capture['rate_error_ppm']:+.1f}{uncertainty} ppm"
+    yield about
+    if capture["waiting_for"]:
+        yield f"waits: {capture['waiting_for']}"
+    if capture["restarts"]:
+        yield f"begun again {count_text(capture['restarts'])} times"
+    if source["engine_failures"]:
+        yield f"engine failed {source['engine_failures']} times; {source['engine']} goes on"
+    if source["checks"] or source["clipped_samples"]:
+        clipped = f"{count_text(source['clipped_samples'])} clipped samples"
+        yield ", ".join([*source["checks"], *([clipped] if source["clipped_samples"] else [])])
+
+
+def _recording(one: Json) -> str:
+    trouble = f": {one['error']}" if one["error"] else ""
+    where = f"{one['source']} {one['product']}"
+    return f"{one['name']}  {where}  {one['state']}, {count_text(one['frames'])} frames{trouble}"
+
+
+def metrics_text(metrics: Sequence[Json]) -> str:
+    """Write one line a metric: name, labels, value, unit."""
+    return "\n".join(
+        f"{one['name']}{_labels(one['labels'])} {one['value']:.15g} {one['unit']}".rstrip()
+        for one in metrics
+    )
+
+
+def _labels(labels: Json) -> str:
+    return "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else ""
+
+
+def event_text(event: Json) -> str:
+    """Write an event as a line: when, what, of which source, who asked for it."""
+    source = f"{event['source']}: " if event["source"] else ""
+    who = f"  ({event['who']})" if event["who"] else ""
+    return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
+
+
+def frame_text(frame: Frame) -> str:
+    """Write a message with values as a line: number, time, how many values, the largest."""
+    header = frame.header
+    peak = int(frame.values.argmax())
+    largest = f"{frame.values[peak]:.2f} {header.unit} at {frame.f[peak]:.1f} Hz"
+    n_values = len(frame.values)
+    return f"{header.seq}  {time_text(header.t_utc_ns)}  {n_values} values, largest {largest}"
+
+
+def time_text(t_utc_ns: int) -> str:
+    """Write UTC to the millisecond, as ISO 8601."""
+    seconds, rest_ns = divmod(t_utc_ns, 1_000_000_000)
+    when = dt.datetime.fromtimestamp(seconds, dt.UTC)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03d}Z"
+
+
+def duration_text(seconds: float) -> str:
+    """Write a time as ``12 s``, ``4:05 min``, ``3:04:05 h`` or ``2 d 3:04 h``."""
+    whole = int(seconds)
+    minutes, s = divmod(whole, 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    if days:
+        return f"{days} d {h}:{m:02d} h"
+    if hours:
+        return f"{h}:{m:02d}:{s:02d} h"
+    return f"{m}:{s:02d} min" if minutes else f"{s} s"
+
+
+def count_text(n: float) -> str:
+    """Write a count, from ten thousand on with three digits and a prefix."""
+    for scale, prefix in _PREFIXES:
+        if n >= scale and n >= 10_000:
+            return f"{n / scale:.3g} {prefix}"
+    return f"{n:g}"
+
+
+def value_text(value: Any, prefix: str = "") -> str:
+    """Write settings as ``KEY = VALUE`` lines; a single one as its value alone."""
+    if not isinstance(value, dict):
+        return _scalar(value)
+    return "\n".join(_lines(value, prefix))
+
+
+def _lines(table: Json, prefix: str) -> Iterator[str]:
+    for key, value in table.items():
+        part = f'"{key}"' if "." in key else key
+        name = f"{prefix}.{part}" if prefix else part
+        if isinstance(value, dict):
+            yield from _lines(value, name)
+        else:
+            yield f"{name} = {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(_scalar(item) for item in value)
+    return str(value)
