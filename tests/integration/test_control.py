@@ -1,0 +1,523 @@
+"""Every method of the control socket, on a daemon that runs."""
+
+import json
+import logging
+import threading
+from contextlib import contextmanager
+
+import pytest
+import zmq
+from PIL import Image
+
+from spectrod import config
+from spectrod.client import Control, subscribe
+from spectrod.client.calls import messages_of
+from spectrod.control import recordings, replay
+from spectrod.control.controlled import ControlledDaemon
+from spectrod.daemon import build_daemon
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    DeniedError,
+    NotFoundError,
+    SpectrodError,
+    StorageError,
+)
+from spectrod.record.pixelmap import METADATA_KEY
+from spectrod.wire.access import Access, Peer
+from spectrod.wire.requests import METHODS
+from spectrod.wire.schema import decode
+
+CONFIG = """
+[sources.tone]
+uri = "signal:sine,1000,-20"
+[sources."low.noise"]
+uri = "signal:white,-40"
+channels = 2
+analysis = {{ hop = 512, win_length = 1024 }}
+[products.slow]
+averaging = "exponential"
+rate_hz = 10
+[products.thirds]
+bands = "third-octave"
+scaling = "spectrum"
+[engine]
+engine = "numpy"
+[publish]
+endpoints = ["tcp://127.0.0.1:*"]
+[control]
+requests_per_s = 100000
+endpoints = ["ipc://{folder}/c.ipc"]
+state_folder = "{folder}/state"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _log_level():
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)
+
+
+@contextmanager
+def running(folder, text=CONFIG):
+    """Run a daemon of a configuration file, and give it with a client."""
+    path = folder / "c.toml"
+    path.write_text(text.format(folder=folder))
+    load = lambda: config.load(str(path))  # noqa: E731
+    settings = load()
+    daemon = ControlledDaemon(build_daemon(settings), settings, load)
+    try:
+        daemon.start()
+        with Control(daemon.endpoints[0], timeout_s=20) as control:
+            yield daemon, control
+    finally:
+        daemon.stop()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, request):
+    """A folder whose path is short enough for a socket's address."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def control(folder):
+    """A client of a daemon that runs."""
+    with running(folder) as (_, client):
+        yield client
+
+
+def told(control, kind):
+    return [event["text"] for event in control.call("events") if event["kind"] == kind]
+
+
+def sources(control):
+    return {source["name"]: source for source in control.call("status")["sources"]}
+
+
+def newest(control, topic, after_seq=-1):
+    result, parts = control.call_parts(
+        "latest", topic=topic, after_seq=after_seq, timeout_s=20, epoch=0
+    )
+    ((message,), _) = messages_of(result, parts)
+    return decode(message)
+
+
+# ---- what can be read
+
+
+def test_status_tells_of_the_daemon_and_each_source(control):
+    """What a person or a script needs to see that all is well."""
+    newest(control, "spec/tone/0/dbfs/")
+    status = control.call("status")
+    daemon = status["daemon"]
+    assert daemon["publish"][0].startswith("tcp://127.0.0.1:")
+    assert daemon["control"][0].endswith("/c.ipc")
+    assert daemon["engines"] == ["numpy"]
+    assert daemon["uptime_s"] > 0
+    assert daemon["requests"]["requests"] == 2
+    tone, noise = status["sources"]
+    assert (tone["name"], tone["fs"], tone["channels"]) == ("tone", 48000.0, 1)
+    assert (noise["name"], noise["channels"]) == ("low.noise", 2)
+    assert tone["products"] == ["dbfs", "slow", "thirds"]
+    assert tone["messages"] >= 1
+    assert status["recordings"] == []
+
+
+def test_metrics_are_the_counters_of_the_status(control):
+    """Each with a name, a value, a unit and the source as a label; no name twice for a source."""
+    metrics = control.call("metrics")
+    assert all(set(one) == {"name", "value", "unit", "labels"} for one in metrics)
+    keys = [(one["name"], *sorted(one["labels"].items())) for one in metrics]
+    assert len(set(keys)) == len(keys)
+    rate = [one for one in metrics if one["name"] == "sample_rate"]
+    assert [one["labels"]["source"] for one in rate] == ["tone", "low.noise"]
+    assert {(one["value"], one["unit"]) for one in rate} == {(48000.0, "Hz")}
+
+
+def test_replay_gives_the_messages_as_they_were_sent(folder):
+    """Byte for byte what a subscriber received, from the number that it asks for."""
+    with running(folder) as (_, control):
+        (endpoint,) = control.call("status")["daemon"]["publish"]
+        with subscribe(endpoint, "spec/tone/0/dbfs/", timeout_s=20) as subscription:
+            frames = [next(subscription) for _ in range(6)]
+        first = frames[2].header.seq
+        result, parts = control.call_parts(
+            "replay", topic="spec/tone/0/dbfs/", first_seq=first, limit=3
+        )
+        messages, more = messages_of(result, parts)
+        assert result["epoch"] == frames[0].header.epoch
+        assert more
+        for frame, message in zip(frames[2:5], messages, strict=True):
+            replayed = decode(message)
+            assert replayed.header == frame.header
+            assert replayed.values.tobytes() == frame.values.tobytes()
+
+
+def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
+    """Numbers of a daemon that was restarted mean nothing; an unknown topic is told."""
+    seq = newest(control, "spec/tone/0/dbfs/").header.seq
+    for params in ({"first_seq": seq + 10**9}, {"first_seq": 0, "epoch": 1}):
+        result, parts = control.call_parts("replay", topic="spec/tone/0/dbfs/", **params)
+        assert (result["parts"], result["more"], list(parts)) == ([], False, [])
+    with pytest.raises(NotFoundError, match="topic='spec/x/0/dbfs/': is not there; there are: "):
+        control.call("replay", topic="spec/x/0/dbfs/", first_seq=0)
+
+
+def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch):
+    """One message at least, and the next reply goes on after the last."""
+    monkeypatch.setattr(replay, "REPLY_MAX_BYTES", 1)
+    with running(folder) as (_, control):
+        topic = "spec/tone/0/dbfs/"
+        (endpoint,) = control.call("status")["daemon"]["publish"]
+        with subscribe(endpoint, topic, timeout_s=20) as subscription:
+            seqs = [next(subscription).header.seq for _ in range(4)]
+        got, more, first_seq = [], True, seqs[0]
+        while more and len(got) < 4:
+            result, parts = control.call_parts("replay", topic=topic, first_seq=first_seq)
+            (message,), more = messages_of(result, parts)
+            got.append(decode(message).header.seq)
+            first_seq = got[-1] + 1
+        assert got == seqs
+
+
+def test_latest_has_a_product_computed_that_nobody_else_wants(control):
+    """It waits for a message newer than the one before, and the product rests again after."""
+    first = newest(control, "bands/tone/0/thirds/")
+    second = newest(control, "bands/tone/0/thirds/", first.header.seq)
+    assert second.header.seq > first.header.seq
+    assert second.header.sample_index > first.header.sample_index
+
+
+def test_latest_waits_for_one_client_while_another_is_answered(control):
+    """And gives up in time if nothing comes: the source is paused."""
+    seq = newest(control, "spec/tone/0/dbfs/").header.seq
+    control.call("pause")
+    outcome = []
+    with Control(control.call("status")["daemon"]["control"][0], timeout_s=20) as other:
+
+        def wait():
+            outcome.append(
+                other.call("latest", topic="spec/tone/0/dbfs/", after_seq=seq + 999, timeout_s=0.3)
+            )
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while thread.is_alive():
+            assert control.call("get", key="log.level") == "info"
+        thread.join()
+    assert outcome[0]["parts"] == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "text"),
+    [
+        ("spec/x/0/dbfs/", NotFoundError, "source='x': is not there; there are: tone, low.noise"),
+        ("spec/tone/0/x/", NotFoundError, "topic='spec/tone/0/x/': is not there"),
+        ("spec/tone/0/dbfs", ConfigError, "topic='spec/tone/0/dbfs': must be spec/SOURCE/CHANNEL"),
+        ("hb/tone/", ConfigError, "topic='hb/tone/': must be"),
+        ("", ConfigError, "topic='': must be"),
+    ],
+)
+def test_latest_of_a_topic_that_cannot_be_is_refused(topic, error, text, control):
+    """At once, with what there is instead."""
+    with pytest.raises(error) as refused:
+        control.call("latest", topic=topic, timeout_s=60)
+    assert str(refused.value).startswith(text)
+
+
+# ---- what changes something
+
+
+def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
+    """From one of the next messages on, and only of the source that was named."""
+    control.call("set", changes={'sources."low.noise".analysis.hop': 256})
+    seq = -1
+    while (message := newest(control, "spec/low.noise/1/dbfs/", seq)).header.hop != 256:
+        seq = message.header.seq
+    assert newest(control, "spec/tone/0/dbfs/").header.hop == 1024
+    assert control.call("get", key='sources."low.noise".analysis.hop') == 256
+    assert told(control, "control.set") == ['sources."low.noise".analysis.hop: 512 -> 256']
+    assert control.call("status")["daemon"]["set"] == ['sources."low.noise".analysis.hop']
+
+
+def test_products_come_and_go(control):
+    """A table that is set is a new product, None removes one."""
+    control.call("set", changes={"products.fast": {"hop": 128}, "products.thirds": None})
+    assert sources(control)["tone"]["products"] == ["dbfs", "slow", "fast"]
+    assert newest(control, "spec/tone/0/fast/").header.hop == 128
+
+
+def test_a_change_that_an_engine_refuses_changes_nothing(control):
+    """All sources go on as before, and the settings say so."""
+    before = control.call("get")
+    with pytest.raises(SpectrodError):
+        control.call("set", changes={"sources.tone.analysis.nfft": 3, "log.level": "debug"})
+    assert control.call("get") == before
+    assert newest(control, "spec/tone/0/dbfs/").header.nfft == 4096
+
+
+def test_a_reload_takes_the_file_and_forgets_what_was_set(folder):
+    """Lines say what was applied; sources that come and go do so."""
+    with running(folder) as (_, control):
+        control.call("set", changes={"sources.tone.analysis.hop": 300})
+        text = CONFIG.format(folder=folder).replace("[engine]", '[sources.b]\nuri="auto"\n[engine]')
+        text = text.replace('uri="auto"', 'uri="signal:white,-50"').replace("rate_hz = 10", "")
+        (folder / "c.toml").write_text(text)
+        lines = control.call("reload")
+        assert "applied sources.tone.analysis.hop (the file wins over set)" in lines
+        assert "applied sources.b" in lines
+        assert list(sources(control)) == ["tone", "low.noise", "b"]
+        assert control.call("status")["daemon"]["set"] == []
+        (folder / "c.toml").write_text("[analysis]\nhop = 0\n")
+        with pytest.raises(ConfigError, match="hop=0: must be"):
+            control.call("reload")
+        assert list(sources(control)) == ["tone", "low.noise", "b"]
+
+
+def test_pause_and_resume_of_one_source_or_all(control):
+    """A paused source computes nothing; the others go on."""
+    assert control.call("pause", source="tone") == ["tone"]
+    assert sources(control)["tone"]["state"] == "paused"
+    assert sources(control)["low.noise"]["state"] != "paused"
+    assert control.call("resume", source="tone") == ["tone"]
+    assert sources(control)["tone"]["state"] != "paused"
+    assert control.call("pause") == ["tone", "low.noise"]
+    assert {source["state"] for source in sources(control).values()} == {"paused"}
+    assert control.call("resume") == ["tone", "low.noise"]
+    assert len(told(control, "control.pause")) == 3
+
+
+def test_reset_begins_averages_anew(control):
+    """Of one product or all; one that is not there is told before anything is reset."""
+    assert control.call("reset") == ["tone", "low.noise"]
+    assert control.call("reset", source="tone", product="slow") == ["tone"]
+    with pytest.raises(NotFoundError, match="product='x': tone has no such; there are: dbfs, slow"):
+        control.call("reset", product="x")
+    assert told(control, "control.reset") == ["all products", "all products", "slow"]
+
+
+@pytest.mark.parametrize("method", ["pause", "resume", "reset"])
+def test_a_source_that_is_not_there_is_told(method, control):
+    """With the names of those that are."""
+    text = "source='x': is not there; there are: tone, low.noise"
+    with pytest.raises(NotFoundError, match=text):
+        control.call(method, source="x")
+
+
+def test_sources_come_and_go_and_others_go_on(control):
+    """A source that is added can be heard, one that is removed is gone from the status."""
+    settings = {"uri": "signal:sine,440,-10", "analysis": {"hop": 256}}
+    control.call("source.add", name="b", settings=settings)
+    message = newest(control, "spec/b/0/dbfs/")
+    assert message.header.hop == 256
+    assert abs(message.f[message.values.argmax()] - 440) < 12
+    before = sources(control)["tone"]["samples"]
+    control.call("source.remove", name="b")
+    assert list(sources(control)) == ["tone", "low.noise"]
+    assert sources(control)["tone"]["samples"] >= before
+    with pytest.raises(NotFoundError, match="source='b': is not there"):
+        control.call("latest", topic="spec/b/0/dbfs/")
+    assert [len(told(control, kind)) for kind in ("source.add", "source.remove")] == [1, 1]
+
+
+def test_a_source_without_a_name_goes_on_when_another_comes_and_goes(folder):
+    """Its samples are numbered on, through the reload that forgets the other too."""
+    single = CONFIG.partition("[sources.tone]")[2].partition("[sources")[0]
+    text = "[source]" + single + "[engine]" + CONFIG.partition("[engine]")[2]
+    with running(folder, text) as (_, control):
+        seq = newest(control, "spec/signal/0/dbfs/").header.seq
+        control.call("source.add", name="b", settings={"uri": "signal:white,-20"})
+        control.call("reload")
+        assert list(sources(control)) == ["signal"]
+        before, after = seq, newest(control, "spec/signal/0/dbfs/", seq).header
+        assert after.seq > before
+        assert after.sample_index // after.hop >= after.seq
+
+
+# ---- recordings
+
+
+def finished(control):
+    """Wait until no recording runs, from message to message of a source that goes on."""
+    seq = -1
+    while any(one["state"] == "recording" for one in control.call("status")["recordings"]):
+        seq = newest(control, "spec/low.noise/0/dbfs/", seq).header.seq
+    return control.call("status")["recordings"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "product", "unit"),
+    [("tone", "", "dBFS"), ("low.noise", "dbfs", "dBFS"), ("tone", "slow", "dBFS")],
+)
+def test_a_picture_ends_by_itself_after_its_duration(source, product, unit, control, folder):
+    """It is in the state folder, whole, with what it shows; begin and end are events."""
+    begun = control.call("record.start", source=source, product=product, duration_s=0.5)
+    assert begun["state"] == "recording"
+    (one,) = finished(control)
+    assert (one["state"], one["error"]) == ("finished", "")
+    assert one["frames"] >= 4
+    (path,) = (folder / "state").iterdir()
+    assert str(path) == one["path"] == begun["path"]
+    with Image.open(path) as picture:
+        about = json.loads(picture.text[METADATA_KEY])
+    assert about["level_unit"] == unit
+    assert 0.4 < about["duration_s"] < 0.7
+    assert told(control, "record.start") == [path.name]
+    assert told(control, "record.stop")[0].startswith(f"{path.name}: finished, ")
+
+
+@pytest.mark.slow
+def test_levels_in_a_picture_are_those_of_the_product(control, folder):
+    """A tone of -20 dBFS is drawn as -20 dBFS, though the product has levels, not power."""
+    control.call("record.start", source="tone", name="a", duration_s=0.4)
+    finished(control)
+    with Image.open(folder / "state" / "a.png") as picture:
+        about = json.loads(picture.text[METADATA_KEY])
+    assert about["level_max"] == -20.0
+
+
+@pytest.mark.slow
+def test_pictures_are_finished_by_stop_and_when_the_daemon_stops(folder):
+    """One by its name, the rest by the daemon's end: nothing is lost."""
+    with running(folder) as (_, control):
+        for name in ("a", "b.png", "c"):
+            control.call("record.start", source="tone", name=name)
+        seq = newest(control, "spec/tone/0/dbfs/").header.seq
+        newest(control, "spec/tone/0/dbfs/", seq + 3)
+        (stopped,) = control.call("record.stop", name="a")
+        assert (stopped["name"], stopped["state"]) == ("a.png", "finished")
+        (stopped,) = control.call("record.stop", name="b.png")
+    assert sorted(path.name for path in (folder / "state").iterdir()) == ["a.png", "b.png", "c.png"]
+    for path in (folder / "state").iterdir():
+        with Image.open(path) as picture:
+            picture.load()
+
+
+@pytest.mark.slow
+def test_a_picture_ends_when_its_analysis_changes(control, folder):
+    """What came before is drawn, and the status says why it ended."""
+    control.call("record.start", source="tone", name="a")
+    seq = newest(control, "spec/tone/0/dbfs/").header.seq
+    newest(control, "spec/tone/0/dbfs/", seq + 3)
+    control.call("set", changes={"sources.tone.analysis.hop": 500})
+    (one,) = finished(control)
+    assert one["state"] == "finished"
+    assert one["error"] == "the analysis has changed, and a picture holds one kind"
+    assert (folder / "state" / "a.png").exists()
+
+
+@pytest.mark.slow
+def test_a_picture_ends_when_its_source_ends(folder):
+    """Also if nobody says stop."""
+    with running(folder) as (_, control):
+        control.call("record.start", source="tone", name="a")
+        seq = newest(control, "spec/tone/0/dbfs/").header.seq
+        newest(control, "spec/tone/0/dbfs/", seq + 3)
+        control.call("source.remove", name="tone")
+        assert finished(control)[0]["state"] == "finished"
+        assert (folder / "state" / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "text"),
+    [
+        ({}, ConfigError, "source='': must name one of tone, low.noise"),
+        ({"source": "x"}, NotFoundError, "source='x': is not there"),
+        ({"source": "tone", "product": "x"}, NotFoundError, "product='x': tone has no such"),
+        ({"source": "tone", "product": "thirds"}, ConfigError, "pictures show no bands"),
+        ({"source": "tone", "name": "../a"}, ConfigError, "Expected `str` matching regex"),
+        ({"source": "tone", "name": "/a"}, ConfigError, "Expected `str` matching regex"),
+        ({"source": "tone", "name": ".a"}, ConfigError, "Expected `str` matching regex"),
+        ({"source": "tone", "name": "a\n"}, ConfigError, "Expected `str` matching regex"),
+        ({"source": "tone", "name": "there.png"}, StorageError, "there.png: is there already"),
+        ({"source": "tone", "name": "link"}, StorageError, "link.png: is there already"),
+        ({"source": "tone", "duration_s": 0}, ConfigError, "Expected `float` > 0"),
+        ({"source": "tone", "duration_s": -1}, ConfigError, "Expected `float` > 0"),
+    ],
+)
+def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, text, control, folder):
+    """Nothing leaves the state folder, and nothing in it is overwritten."""
+    (folder / "state").mkdir()
+    (folder / "state" / "there.png").write_text("mine")
+    (folder / "state" / "link.png").symlink_to("/nowhere")
+    with pytest.raises(error) as refused:
+        control.call("record.start", **params)
+    assert text in str(refused.value)
+    assert control.call("status")["recordings"] == []
+    assert (folder / "state" / "there.png").read_text() == "mine"
+
+
+def test_so_many_pictures_run_at_once_and_no_more(control):
+    """The next is refused until one is stopped."""
+    for k in range(recordings.RECORDINGS_MAX):
+        control.call("record.start", source="tone", name=f"p{k}")
+    with pytest.raises(BusyError, match="recordings: 4 run already; stop one first"):
+        control.call("record.start", source="tone")
+    with pytest.raises(NotFoundError, match=r"recording='x': does not run; there are: p0\.png"):
+        control.call("record.stop", name="x")
+    assert len(control.call("record.stop")) == recordings.RECORDINGS_MAX
+    control.call("record.start", source="tone")
+
+
+# ---- who may, and the rest
+
+
+def test_a_peer_with_the_right_to_read_changes_nothing(folder, monkeypatch):
+    """Each method that changes something is denied, whatever its parameters."""
+    monkeypatch.setattr(Access, "user", lambda *_: Peer("ann", "read"))
+    examples = {
+        "set": {"changes": {"analysis.hop": 1}},
+        "source.add": {"name": "b", "settings": {}},
+        "source.remove": {"name": "tone"},
+    }
+    with running(folder) as (_, control):
+        before = control.call("get"), control.call("events")
+        for name, method in METHODS.items():
+            if method.right == "control":
+                with pytest.raises(DeniedError, match=f"{name}: needs the right 'control', which"):
+                    control.call(name, **examples.get(name, {}))
+        assert (control.call("get"), control.call("events")) == before
+
+
+def test_a_second_daemon_at_the_same_control_socket_is_refused(folder):
+    """It says so and ends, and the first is not disturbed."""
+    with running(folder) as (_, control):
+        with pytest.raises(BusyError, match="in use by another process"), running(folder):
+            pass
+        assert control.call("status")["sources"]
+
+
+def test_without_control_endpoints_no_requests_are_taken(folder):
+    """The daemon runs all the same."""
+    text = CONFIG.replace('endpoints = ["ipc://{folder}/c.ipc"]', "endpoints = []")
+    path = folder / "c.toml"
+    path.write_text(text.format(folder=folder))
+    settings = config.load(str(path))
+    daemon = ControlledDaemon(build_daemon(settings), settings, lambda: settings)
+    daemon.start()
+    assert daemon.endpoints == ()
+    assert not daemon.finished
+    daemon.stop()
+    assert not list(folder.glob("*.ipc*"))
+
+
+def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch):
+    """A daemon that nobody can control any more does not go on as if nothing were."""
+    with running(folder) as (daemon, control):
+        control.call("status")
+        monkeypatch.setattr(
+            "spectrod.wire.control.read_request", lambda _: (_ for _ in ()).throw(OSError("oops"))
+        )
+        with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+            dealer.setsockopt(zmq.LINGER, 0)
+            dealer.connect(daemon.endpoints[0])
+            dealer.send(b"x")
+            while not daemon.finished:
+                assert daemon.progress.wait(20)
+        with pytest.raises(SpectrodError, match=r"control: OSError\('oops'\); please report this"):
+            daemon.raise_failure()
