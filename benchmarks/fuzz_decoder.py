@@ -49,8 +49,20 @@ _ODD: Sequence[Any] = (
 
 @atheris.instrument_func
 def check_message(data: bytes) -> None:
-    """Hold what is true of every message, given as its parts with a separator between them."""
+    """Hold what is true of every message, given as its parts with a separator between them.
+
+    What follows the header is tried as one part, and as two of which the second is twice as long,
+    as the edges of bands are.
+    """
     parts = data.split(_SEPARATOR, 2)
+    _check_parts(parts)
+    if len(parts) == 3:
+        third = len(parts[2]) // 3
+        _check_parts([*parts[:2], parts[2][:third], parts[2][third:]])
+
+
+@atheris.instrument_func
+def _check_parts(parts: list[bytes]) -> None:
     try:
         message = decode(parts)
     except WireError:
@@ -83,7 +95,7 @@ def message_seeds() -> list[bytes]:
         for golden in json.loads(path.read_text()):
             parts = [golden["topic"].encode(), golden["header"].encode()]
             if golden["payload_hex"] is not None:
-                parts.append(bytes.fromhex(golden["payload_hex"]))
+                parts.append(bytes.fromhex(golden["payload_hex"] + golden.get("edges_hex", "")))
             seeds.append(_SEPARATOR.join(parts))
     return seeds
 

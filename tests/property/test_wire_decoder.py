@@ -43,10 +43,12 @@ def almost_messages(draw):
             header.pop(field, None)
         else:
             header[field] = draw(values)
-    payload = bytes.fromhex(golden["payload_hex"] or "")
-    payload = payload[: draw(st.sampled_from([len(payload), len(payload) // 2, 0]))]
     text = json.dumps(header, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return [golden["topic"].encode(), text, payload][: draw(st.integers(2, 3))]
+    payloads = [golden["payload_hex"], golden.get("edges_hex")]
+    parts = [golden["topic"].encode(), text, *(bytes.fromhex(part) for part in payloads if part)]
+    if draw(st.booleans()):
+        parts[-1] = parts[-1][: draw(st.sampled_from([0, 1, len(parts[-1]) // 2]))]
+    return parts[: draw(st.integers(1, len(parts)))] if draw(st.booleans()) else parts
 
 
 @pytest.mark.slow

@@ -1,0 +1,87 @@
+import os
+
+import pytest
+
+from spectrod.bridge.address import (
+    BrokerAddress,
+    check_topic_prefix,
+    parse_broker,
+    read_password,
+)
+from spectrod.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mqtt://box", ("box", 1883, False, None)),
+        ("mqtts://box", ("box", 8883, True, None)),
+        ("mqtt://me@box:1884/", ("box", 1884, False, "me")),
+        ("mqtts://a%40b@[::1]:1", ("::1", 1, True, "a@b")),
+    ],
+)
+def test_a_broker_is_scheme_user_host_and_port(text, expected):
+    """The ports are those of MQTT where none is given."""
+    assert parse_broker(text) == BrokerAddress(text, *expected)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "box", "tcp://box", "mqtt://", "mqtt://box:0x1", "mqtt://box:70000", "mqtt://b/c"]
+)
+def test_what_is_no_broker_is_refused_with_the_rule(text):
+    """In one line."""
+    with pytest.raises(ConfigError, match=r"broker=.*must be mqtt://\[USER@\]HOST\[:PORT\]"):
+        parse_broker(text)
+
+
+def test_a_password_in_the_url_is_refused_and_not_repeated():
+    """Every process sees the arguments of the others."""
+    with pytest.raises(ConfigError, match=r"\.\.\..*give --password-file") as caught:
+        parse_broker("mqtt://me:s3cret@box")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_password_is_not_in_a_traceback():
+    """Nor in a log."""
+    address = BrokerAddress("mqtt://box", "box", 1, tls=False, user="me", password="s3cret")  # noqa: S106
+    assert "s3cret" not in repr(address)
+
+
+@pytest.mark.parametrize(("content", "password"), [("a b\n", "a b"), ("x", "x"), ("é\r\n", "é")])
+def test_a_password_is_its_files_text_without_the_newline(tmp_path, content, password):
+    """Spaces in it count."""
+    path = tmp_path / "password"
+    path.write_bytes(content.encode())
+    path.chmod(0o600)
+    assert read_password(path) == password
+
+
+def test_a_password_that_others_may_read_is_refused(tmp_path):
+    """With the command that mends it. Credentials of systemd are root's, and for a unit's group."""
+    path = tmp_path / "password"
+    path.write_text("x")
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match=r"mode=0644: others must not read it; chmod 600"):
+        read_password(path)
+    if os.geteuid() == 0:
+        path.chmod(0o440)
+        assert read_password(path) == "x"
+
+
+def test_a_password_that_cannot_be_read_is_told(tmp_path):
+    """Missing, or no text."""
+    with pytest.raises(ConfigError, match="No such file"):
+        read_password(tmp_path / "none")
+    path = tmp_path / "password"
+    path.write_bytes(b"\xff")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="must be UTF-8"):
+        read_password(path)
+
+
+@pytest.mark.parametrize("prefix", ["", "a/", "/a", "a//b", "a/+", "#", "$SYS/a", "a\0b"])
+def test_topics_cannot_begin_with_what_a_broker_gives_a_meaning(prefix):
+    """Wildcards, empty levels, the broker's own."""
+    with pytest.raises(ConfigError, match=r"prefix=.*must be levels with / between"):
+        check_topic_prefix("prefix", prefix)
+    assert check_topic_prefix("prefix", "home/upstairs") == "home/upstairs"

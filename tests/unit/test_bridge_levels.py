@@ -1,0 +1,132 @@
+import itertools
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+import spectrod
+from spectrod.bridge.levels import Meter
+from spectrod.wire.headers import BandsHeader, SpectrumHeader
+from spectrod.wire.schema import BandFrame, Frame
+
+N_SAMPLES = 1 << 16
+COUNTS = {"seq": 0, "epoch": 0, "t_utc_ns": 0, "t_mono_ns": 0, "sample_index": 0}
+
+
+def frames_of(samples, window, win_length, scaling):
+    got = spectrod.spectrogram(
+        samples, 48_000, window=window, win_length=win_length, scaling=scaling
+    )
+    spec = got.spec
+    header = SpectrumHeader(
+        **COUNTS,
+        fs=spec.fs,
+        win_length=spec.win_length,
+        nfft=spec.nfft,
+        hop=spec.hop,
+        window=window,
+        enbw_hz=spec.enbw_hz,
+        shape=(spec.n_bins,),
+        unit=got.unit,
+        ref="",
+        engine="",
+    )
+    return [Frame("spec/a/0/x/", header, row.astype(np.float32)) for row in got.values.T]
+
+
+def meter_of(frames):
+    meter = Meter(frames[0])
+    for frame in frames[1:]:
+        assert meter.fits(frame)
+        meter.add(frame)
+    return meter
+
+
+@pytest.fixture(scope="module")
+def signals():
+    rng = np.random.default_rng(11)
+    noise = rng.standard_normal(N_SAMPLES)
+    noise *= 0.1 / np.sqrt(2.0 * np.mean(noise**2))
+    tone = 0.1 * np.sin(2 * np.pi * 0.0123456789 * np.arange(N_SAMPLES))
+    return {"noise": noise, "tone": tone}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["noise", "tone"])
+@pytest.mark.parametrize("scaling", ["dbfs", "spectrum", "density"])
+def test_a_level_is_that_of_the_samples(signals, kind, scaling):
+    """Noise and a tone between bins at -20 dBFS, for any window, length and scaling."""
+    for window, win_length in itertools.product(("hann", "flattop", "rectangular"), (1024, 2047)):
+        levels = meter_of(frames_of(signals[kind], window, win_length, scaling)).levels()
+        assert levels.unit == "dBFS"
+        assert abs(levels.mean[0] + 20.0) < 0.05, (window, win_length)
+        assert levels.highest[0] >= levels.mean[0]
+
+
+def test_means_are_of_power_and_the_highest_is_one_frames():
+    """Of levels of 0 and -10 dB in turns the mean is -2.6, not -5."""
+    frames = bands_of([[0.0, -30.0], [-10.0, -20.0]])
+    levels = meter_of(frames).levels()
+    np.testing.assert_allclose(levels.mean, [-2.596, -22.596], atol=1e-3)
+    np.testing.assert_allclose(levels.highest, [0.0, -20.0], atol=1e-9)
+    assert (levels.frames, levels.unit) == (2, "dBFS")
+
+
+def bands_of(rows, unit="dBFS"):
+    header = BandsHeader(
+        **COUNTS,
+        fs=48_000.0,
+        win_length=64,
+        nfft=64,
+        hop=32,
+        window="hann",
+        enbw_hz=1125.0,
+        shape=(len(rows[0]),),
+        unit=unit,
+        ref="",
+        engine="",
+        bands="octave",
+        n_bands=len(rows[0]),
+    )
+    return [BandFrame("bands/a/0/x/", header, np.array(row, np.float32)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected_unit", "expected"),
+    [("FS^2", "dBFS", 0.0), ("FS^2/Hz", "dB re FS^2/Hz", -3.0103), ("dBSPL", "dBSPL", 0.5)],
+)
+def test_units_of_power_become_levels_and_levels_stay(unit, expected_unit, expected):
+    """A mean square of 1/2 is a full-scale sine's."""
+    levels = Meter(bands_of([[0.5]], unit)[0]).levels()
+    assert levels.unit == expected_unit
+    assert abs(levels.mean[0] - expected) < 1e-4
+
+
+def test_silence_has_the_floors_level_and_nan_stays():
+    """Neither is minus infinity, and neither is hidden."""
+    levels = Meter(bands_of([[0.0, np.nan]], "FS^2")[0]).levels()
+    assert levels.mean[0] == -200.0
+    assert np.isnan(levels.mean[1])
+    assert np.isnan(levels.highest[1])
+
+
+def test_losses_add_up():
+    """Missed messages, gaps and restarts of all frames."""
+    first, second = bands_of([[0.0], [0.0]])
+    gap = msgspec.structs.replace(second.header, gap_samples=7)
+    meter = Meter(replace(first, missed=2))
+    meter.add(replace(second, header=gap, missed=3, restarted=True))
+    levels = meter.levels()
+    assert (levels.missed, levels.gap_samples, levels.restarts) == (5, 7, 1)
+
+
+@pytest.mark.parametrize("field", ["unit", "fs", "nfft", "weighting", "averaging"])
+def test_frames_of_another_analysis_do_not_fit(field):
+    """They would be added to what they cannot be compared with."""
+    (frame,) = bands_of([[0.0]])
+    new = {"unit": "FS^2", "fs": 1.0, "nfft": 128, "weighting": "A", "averaging": "max"}[field]
+    other = replace(frame, header=msgspec.structs.replace(frame.header, **{field: new}))
+    assert Meter(frame).fits(frame)
+    assert not Meter(frame).fits(other)
+    assert not Meter(frame).fits(bands_of([[0.0, 0.0]])[0])

@@ -1,0 +1,224 @@
+"""What a bridge publishes, against the rules of MQTT and of Home Assistant's documentation."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from spectrod.bridge.discovery import BANDS_MAX, Discovery, band_name
+from spectrod.bridge.levels import Meter
+from spectrod.bridge.topics import OFFLINE, ONLINE, UNREACHABLE, Topics
+from spectrod.wire.schema import BandFrame, EventMessage, Heartbeat, Meta, decode
+
+TOPICS = Topics("spectrod", "box")
+GOLDEN = json.loads((Path(__file__).parents[1] / "data/golden_v1.json").read_text())
+
+
+def parts_of(golden):
+    payloads = [golden["payload_hex"], golden.get("edges_hex")]
+    head = [golden["topic"].encode(), golden["header"].encode()]
+    return [*head, *(bytes.fromhex(payload) for payload in payloads if payload is not None)]
+
+
+@pytest.fixture(scope="module")
+def golden():
+    """Golden messages by their names."""
+    return {message["name"]: decode(parts_of(message)) for message in GOLDEN}
+
+
+@pytest.fixture(scope="module")
+def sensors(golden):
+    """All sensors of the golden messages."""
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    frame, bands, meta = golden["spectrum"], golden["bands"], golden["bands_meta"]
+    assert isinstance(meta, Meta)
+    assert isinstance(bands, BandFrame)
+    return [
+        *discovery.level_sensors(frame.topic, Meter(frame).levels()),
+        *discovery.band_sensors(bands.topic, Meter(bands).levels(), meta.f),
+        discovery.state_sensor("mic1"),
+    ]
+
+
+def look_up(template, payload):
+    """Do what Home Assistant does with the templates that we use."""
+    name, index = re.fullmatch(r"\{\{ value_json\.(\w+)(?:\[(\d+)\])? \}\}", template).groups()
+    value = payload[name]
+    return value if index is None else value[int(index)]
+
+
+def test_a_spectrums_levels_are_told_with_unit_and_losses(golden):
+    """Leq and highest in dBFS, weighting, what was missed; the node is in topic and payload."""
+    frame = golden["spectrum"]
+    sent = TOPICS.levels(frame.topic, Meter(frame).levels())
+    assert (sent.topic, sent.retain) == ("spectrod/box/mic1/0/dbfs/level", False)
+    payload = json.loads(sent.payload)
+    assert payload.pop("leq") == payload.pop("max") == -20.0
+    assert payload == {
+        "node": "box",
+        "source": "mic1",
+        "channel": "0",
+        "product": "dbfs",
+        "time": "2026-01-01T00:00:00.000Z",
+        "unit": "dBFS",
+        "weighting": "Z",
+        "averaging": "none",
+        "frames": 1,
+        "seconds": 0.001,
+        "missed": 0,
+        "gap_samples": 480,
+        "restarts": 0,
+    }
+
+
+def test_bands_are_told_with_their_frequencies(golden):
+    """One value a band, in the order of the frequencies."""
+    bands, meta = golden["bands"], golden["bands_meta"]
+    sent = TOPICS.levels(bands.topic, Meter(bands).levels(), meta.f)
+    assert sent.topic == "spectrod/box/mic1/0/octaves/bands"
+    payload = json.loads(sent.payload)
+    np.testing.assert_allclose(payload["centre_hz"], meta.f, rtol=1e-5)
+    np.testing.assert_allclose(payload["leq"], bands.values, atol=0.0051)
+    assert (payload["weighting"], payload["unit"], payload["averaging"]) == ("A", "dBFS", "mean")
+
+
+def test_what_is_not_a_number_is_null(golden):
+    """JSON has no other way to say it."""
+    bands = golden["bands"]
+    values = np.full_like(bands.values, np.nan)
+    broken = BandFrame(bands.topic, bands.header, values)
+    payload = json.loads(TOPICS.levels(bands.topic, Meter(broken).levels(), np.ones(4)).payload)
+    assert payload["leq"] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("running", ONLINE),
+        ("something new", ONLINE),
+        ("waiting", OFFLINE),
+        ("paused", OFFLINE),
+        (UNREACHABLE, OFFLINE),
+    ],
+)
+def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
+    """States that this version does not know count as running, as the protocol says."""
+    beat = golden["heartbeat"]
+    assert isinstance(beat, Heartbeat)
+    availability, told = TOPICS.source_state("mic1", state, beat.header)
+    assert (availability.topic, availability.payload) == (TOPICS.availability("mic1"), expected)
+    payload = json.loads(told.payload)
+    assert payload == {
+        "node": "box",
+        "source": "mic1",
+        "state": state,
+        "waiting_for": "",
+        "checks": ["silent: 1"],
+    }
+    assert availability.retain
+    assert told.retain
+
+
+def test_events_are_told_of_sources_and_of_the_daemon(golden):
+    """Not retained: an event that was is not one that is."""
+    of_source, of_daemon = golden["event"], golden["event_daemon"]
+    assert isinstance(of_source, EventMessage)
+    sent = TOPICS.event(of_source.header)
+    assert (sent.topic, sent.retain) == ("spectrod/box/mic1/event", False)
+    assert json.loads(sent.payload)["kind"] == "source.waiting"
+    sent = TOPICS.event(of_daemon.header)
+    assert sent.topic == "spectrod/box/event"
+    payload = json.loads(sent.payload)
+    assert (payload["who"], payload["node"]) == ("uid 1000", "box")
+
+
+@pytest.mark.parametrize("t_utc_ns", [-1, 0, 10**19, 10**30])
+def test_no_time_ends_the_bridge(golden, t_utc_ns):
+    """A peer's clock may say anything."""
+    header = msgspec.structs.replace(golden["event"].header, t_utc_ns=t_utc_ns)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", json.loads(TOPICS.event(header).payload)["time"]
+    )
+
+
+def test_every_sensor_is_one_that_home_assistant_takes(sensors):
+    """Topic, required fields, and the values that fields may have."""
+    assert len(sensors) == 2 + 4 + 1
+    for sensor in sensors:
+        config = json.loads(sensor.payload)
+        match = re.fullmatch(r"homeassistant/sensor/([a-zA-Z0-9_-]+)/config", sensor.topic)
+        assert match is not None
+        assert match[1] == config["unique_id"]
+        assert sensor.retain
+        assert config["state_topic"].startswith("spectrod/box/mic1/")
+        assert config["device"]["identifiers"]
+        assert config["origin"]["name"]
+        assert config["qos"] in (0, 1, 2)
+        assert config["availability"][0] == {"topic": "spectrod/box/status"}
+        assert "availability_topic" not in config  # excludes availability
+        assert config.get("availability_mode", "latest") in ("all", "any", "latest")
+        assert config.get("entity_category", "diagnostic") == "diagnostic"
+        if "unit_of_measurement" in config:
+            assert (config["unit_of_measurement"], config["state_class"]) == ("dBFS", "measurement")
+            assert config["expire_after"] == 30
+            assert config["availability"][1] == {"topic": "spectrod/box/mic1/availability"}
+            assert config["availability_mode"] == "all"
+    assert len({sensor.topic for sensor in sensors}) == len(sensors)
+    assert len({json.loads(sensor.payload)["name"] for sensor in sensors}) == len(sensors)
+    devices = {tuple(json.loads(sensor.payload)["device"]["identifiers"]) for sensor in sensors}
+    assert len(devices) == 1
+
+
+def test_every_template_finds_its_figure(golden, sensors):
+    """In what is published to the sensor's state topic."""
+    bands, meta, frame = golden["bands"], golden["bands_meta"], golden["spectrum"]
+    sent = [
+        TOPICS.levels(frame.topic, Meter(frame).levels()),
+        TOPICS.levels(bands.topic, Meter(bands).levels(), meta.f),
+        *TOPICS.source_state("mic1", "running", None),
+    ]
+    payloads = {publication.topic: publication.payload for publication in sent}
+    found = []
+    for sensor in sensors:
+        config = json.loads(sensor.payload)
+        payload = json.loads(payloads[config["state_topic"]])
+        found.append(look_up(config["value_template"], payload))
+    expected = [-20.0, -20.0, *(round(float(value), 2) for value in bands.values), "running"]
+    assert found == expected
+
+
+def test_identities_are_the_same_each_time_and_of_each_name_another(golden):
+    """Home Assistant's own characters are fewer than ours, and must not make two sensors one."""
+    levels = Meter(golden["spectrum"]).levels()
+
+    def identities(node, topic):
+        discovery = Discovery("ha", Topics("p", node), 10.0, qos=0)
+        return [sensor.topic for sensor in discovery.level_sensors(topic, levels)]
+
+    names = [("box", "spec/a.b/0/dbfs/"), ("box", "spec/a_b/0/dbfs/"), ("box2", "spec/a_b/0/dbfs/")]
+    once = [identities(*name) for name in names]
+    assert once == [identities(*name) for name in names]
+    assert len({identity for pair in once for identity in pair}) == 6
+
+
+def test_very_many_bands_are_no_sensors(golden):
+    """They are published, but nobody could look at them."""
+    bands = golden["bands"]
+    many = BandFrame(bands.topic, bands.header, np.zeros(BANDS_MAX + 1, np.float32))
+    discovery = Discovery("ha", TOPICS, 10.0, qos=0)
+    levels = Meter(many).levels()
+    assert list(discovery.band_sensors(bands.topic, levels, np.arange(1.0, BANDS_MAX + 2))) == []
+
+
+@pytest.mark.parametrize(
+    ("hertz", "name"),
+    [(31.6228, "31.5 Hz"), (125.893, "125 Hz"), (1000.0, "1 kHz"), (15848.9, "16 kHz")],
+)
+def test_octaves_have_their_usual_names(hertz, name):
+    """The exact centre of the band called 125 Hz is 125.9 Hz."""
+    assert band_name(hertz) == name
+    assert band_name(123.4) == "123.4 Hz"
+    assert band_name(0.0) == "0 Hz"
