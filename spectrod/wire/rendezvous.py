@@ -145,8 +145,12 @@ def _is_private(folder: Path) -> bool:
         status = folder.lstat()
     except OSError:
         return False
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    is_ours = stat.S_ISDIR(status.st_mode) and _uid_of(status) == os.geteuid()
     return is_ours and stat.S_IMODE(status.st_mode) & 0o077 == 0
+
+
+def _uid_of(status: os.stat_result) -> int:
+    return status.st_uid
 
 
 def _probe(path: Path) -> int:
