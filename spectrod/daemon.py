@@ -181,13 +181,14 @@ class Daemon:
     def _switch(self, change: _Change, *, on_demand: bool) -> None:
         for member, table, stream in change.kept:
             member.change_to(table, stream)
+        self._shared.is_alone = len(change.members) == 1
+        self._shared.on_demand = on_demand
+        # NB: before the others are stopped, or the daemon would have finished with its only source.
+        self.members = change.members
         self._stop_members(change.gone)
         for member in change.gone:
             member.leave()
             _log.info("%s: removed", member.name)
-        self._shared.is_alone = len(change.members) == 1
-        self._shared.on_demand = on_demand
-        self.members = change.members
         for member in change.new:
             member.join()
             try:

@@ -246,14 +246,22 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
     assert running.stats()[1].name == "tone"
 
 
-def test_a_source_that_is_another_now_begins_anew(start):
-    """What is changed is more than its analysis; its name and its numbers stay."""
+def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
+    """What is changed is more than its analysis; at no moment has the daemon finished."""
     running = start(TONE)
+    stop = member_module.Member.stop
+
+    def watched(member, *arguments):
+        stop(member, *arguments)
+        assert not running.finished
+
+    monkeypatch.setattr(member_module.Member, "stop", watched)
     with subscribe(running, "spec/tone/") as frames:
         next(frames)
         running.reconfigure(settings(replace(TONE, channels=2, channel_names=("l", "r"))))
         assert {next(f for f in frames if f.channel == name).channel for name in "lr"} == {"l", "r"}
     assert running.stats()[0].channels == 2
+    monkeypatch.undo()
 
 
 def test_a_product_that_is_added_is_computed_on_demand(start):

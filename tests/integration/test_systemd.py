@@ -198,6 +198,28 @@ def test_a_stuck_daemon_is_restarted(service, machine, subscribe, free_port):
         machine.run("systemctl", "daemon-reload")
 
 
+def test_a_unit_that_nobody_listens_to_goes_on(service, machine, subscribe, free_port):
+    """It computes nothing, and the watchdog sees all the same that it is well."""
+    folder = machine.path(f"/run/systemd/system/{UNIT}.d")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "short.conf").write_text("[Service]\nWatchdogSec=3\n")
+    machine.run("systemctl", "daemon-reload")
+    try:
+        service("restart")
+        beats = _heartbeats(subscribe, free_port)
+        first, frames = beats(), set()
+        while (beat := beats())["t_mono_ns"] - first["t_mono_ns"] < 9 * 10**9:
+            assert (beat["state"], beat["epoch"]) == ("running", first["epoch"])
+            frames.add(beat["frames"])
+        assert len(frames) <= 2
+        assert _show(service, "NRestarts") == {"NRestarts": "0"}
+        status = _show(service, "StatusText")["StatusText"]
+        assert "0 subscribers, computing nothing" in status
+    finally:
+        (folder / "short.conf").unlink()
+        machine.run("systemctl", "daemon-reload")
+
+
 TONE = 'uri = "signal:sine,1000,-20"'
 
 
@@ -260,15 +282,15 @@ def test_the_capture_process_works_under_the_confinement(service, machine, confi
 
 
 def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
-    """After SIGHUP a new hop is in the messages, and a new name is said to need a restart."""
+    """After SIGHUP a new hop is in the messages, and a longer queue is said to need a restart."""
     cursor = _cursor(machine)
-    config(("hop = 1024", "hop = 2048"), ('name = ""', 'name = "roof"'))
+    config(("hop = 1024", "hop = 2048"), ("queue_frames = 256", "queue_frames = 512"))
     service("reload")
     while headers()["hop"] != 2048:
         pass
     texts = [text for _, text in _journal(machine, cursor)]
     assert "reload: applied analysis.hop" in texts
-    assert "reload: source.name needs a restart" in texts
+    assert "reload: publish.queue_frames needs a restart" in texts
 
 
 def test_a_refused_reload_changes_nothing(service, machine, config, headers):
