@@ -1,0 +1,264 @@
+"""``spectrod ctl`` and ``spectrod completion``, on a daemon that runs."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from spectrod import config
+from spectrod.cli import main
+from spectrod.client import Control
+from spectrod.control.controlled import ControlledDaemon
+from spectrod.daemon import build_daemon
+from spectrod.wire import rendezvous
+
+FLAGS = {
+    "source": {"uri": "signal:sine,1000,-20", "name": "tone"},
+    "engine": {"engine": "numpy"},
+    "publish": {"endpoints": ["tcp://127.0.0.1:*"]},
+    "control": {"requests_per_s": 10_000},
+}
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine of our own, on which no daemon runs."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    monkeypatch.setenv("STATE_DIRECTORY", "state")
+    monkeypatch.setattr(rendezvous, "SYSTEM_FOLDER", tmp_path / "system")
+    monkeypatch.setattr(rendezvous.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
+    root = logging.getLogger()
+    level = root.level
+    yield tmp_path
+    root.setLevel(level)
+
+
+def start(**flags):
+    def load():
+        return config.load(os.devnull, FLAGS | flags)
+
+    daemon = ControlledDaemon(build_daemon(load()), load(), load)
+    try:
+        daemon.start()
+    except BaseException:
+        daemon.stop()
+        raise
+    return daemon
+
+
+@pytest.fixture
+def daemon(machine):
+    """A daemon with one source."""
+    running = start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def ctl(capsys):
+    """Run a command; return its exit code and what it printed."""
+
+    def run(*arguments):
+        code = main(["ctl", *arguments])
+        output = capsys.readouterr()
+        return code, output.out if code in (0, 69) and output.out else output.err
+
+    return run
+
+
+def test_every_method_has_its_command(daemon, ctl, machine):
+    """What is done, and what is printed of it."""
+    assert ctl("get", "analysis.hop") == (0, "1024\n")
+    assert ctl("get", "analysis")[1].splitlines()[2] == "analysis.hop = 1024"
+    lines = 'analysis.hop: 1024 -> 512\nlog.level: "info" -> "error"\n'
+    assert ctl("set", "analysis.hop=512", "log.level=error") == (0, lines)
+    assert ctl("pause") == ctl("resume", "tone") == ctl("reset", "tone", "dbfs") == (0, "tone\n")
+    added = 'sources.b: none -> {"uri":"signal:white,-20","analysis":{"hop":4096}}\n'
+    assert ctl("source", "add", "b", "uri=signal:white,-20", "analysis.hop=4096") == (0, added)
+    code, text = ctl("status")
+    assert code == 0
+    assert [line.split()[0] for line in text.splitlines()[6::2]] == ["tone", "b"]
+    assert ctl("record", "start", "b", "--name", "x") == (0, "state/x.png\n")
+    assert ctl("source", "remove", "b")[0] == 0
+    code, text = ctl("events")
+    assert code == 0
+    assert [line.split()[1] for line in text.splitlines() if "record" not in line] == [
+        "control.set", "control.set", "control.pause", "control.resume", "control.reset",
+        "source.add", "source.remove",
+    ]  # fmt: skip
+    code, text = ctl("replay", "spec/tone/0/dbfs/", "0", "--limit", "1")
+    assert text.split()[0] == "0"
+    assert "largest -20." in text
+    assert ctl("metrics")[1].startswith("uptime ")
+    assert "applied analysis.hop (the file wins over set)" in ctl("reload")[1]
+
+
+def test_json_is_the_reply_as_it_came(daemon, ctl):
+    """One object or list; of events and messages one a line."""
+    status = json.loads(ctl("status", "--json")[1])
+    assert status["sources"][0]["name"] == "tone"
+    assert json.loads(ctl("--json", "get", "log")[1]) == {"level": "info", "style": "auto"}
+    assert json.loads(ctl("pause", "--json")[1]) == ["tone"]
+    (event,) = [json.loads(line) for line in ctl("events", "--json")[1].splitlines()]
+    assert event["kind"] == "control.pause"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["set", "analysis.hop=0"], 2, "hop=0: must be at least 1 sample"),
+        (["set", "analysis.hop"], 2, "'analysis.hop': must be KEY=VALUE"),
+        (["set", "=1"], 2, "'=1': must be KEY=VALUE"),
+        (["set", "a.b=1", "a.b=2"], 2, "a.b: given twice"),
+        (["set", "products.x={"], 2, "products.x='{': not valid JSON: Expecting property name"),
+        (["set", "engine.engine=opencl"], 2, "engine.engine: needs a restart"),
+        (["get", "x"], 2, "x: unknown key; there are [source], [analysis]"),
+        (["pause", "x"], 2, "source='x': is not there; there are: tone"),
+        (["record", "stop"], 2, "recording='': does not run; there are: none"),
+        (["source", "add", "b", "uri=/etc/passwd"], 2, "uri='/etc/passwd': no file paths from pe"),
+        (["source", "remove", "tone"], 2, "source='tone': is the last one"),
+        (["replay", "spec/x/0/dbfs/", "0"], 2, "topic='spec/x/0/dbfs/': is not there"),
+        (["status", "--endpoint", "ipc:///nope"], 69, "ipc:///nope: no daemon: No such file"),
+        (["status", "--endpoint", "nope"], 2, "endpoint='nope': must be tcp://HOST:PORT or"),
+        (["status", "--endpoint", "tcp://127.0.0.1:1", "--timeout", "0.05"], 69, "tcp://127.0"),
+        (["status", "--timeout", "0"], 2, "argument --timeout: '0': must be a positive number"),
+        ([], 2, "the following arguments are required: WHAT"),
+        (["explode"], 2, "argument WHAT: invalid choice: 'explode'"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, daemon, ctl):
+    """The daemon's own text, where it is the one that refuses."""
+    got_code, error = ctl(*arguments)
+    assert got_code == code
+    assert error.startswith(f"spectrod: {text}")
+    assert error.count("\n") == 1
+
+
+def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
+    """A publish endpoint leads to its daemon too; one that does not run is not found."""
+    (publish,) = json.loads(ctl("status", "--json")[1])["daemon"]["publish"]
+    assert ctl("get", "log.level", "--endpoint", publish) == (0, "info\n")
+    assert ctl("get", "log.level", "--endpoint", daemon.endpoints[0]) == (0, "info\n")
+    other = start()
+    try:
+        code, error = ctl("status")
+        assert code == 2
+        assert error.startswith("spectrod: several daemons run; name one with --endpoint: ipc://")
+        assert daemon.endpoints[0] in error
+        assert other.endpoints[0] in error
+    finally:
+        other.stop()
+    assert ctl("status")[0] == 0
+
+
+def test_without_a_daemon_the_code_is_69(machine, ctl):
+    """As for every service that is not there."""
+    text = "spectrod: no daemon of this machine takes requests; is one running?\n"
+    assert ctl("status") == (69, text)
+
+
+def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
+    """A daemon is there, and another user's."""
+    (machine / "run").mkdir()
+    (machine / "run" / "control-1.ipc").write_text("")
+    monkeypatch.setattr(rendezvous, "_probe", lambda _: rendezvous.errno.EACCES)
+    code, error = ctl("status")
+    assert code == 77
+    assert error == (
+        "spectrod: ipc://run/control-1.ipc: not for this user; it is for its user and group\n"
+    )
+
+
+def test_status_tells_a_script_that_a_source_is_away(machine, ctl):
+    """Exit code 69, and what is waited for."""
+    daemon = start(source={"uri": "soundcard:no such card"})
+    try:
+        code, text = ctl("status")
+        assert code == 69
+        assert "  waits: " in text
+    finally:
+        daemon.stop()
+
+
+def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
+    """Events come in their order, each once; the exit code is that of an interrupt."""
+    hops = iter((500, 501))
+
+    def change_or_interrupt(_):
+        hop = next(hops, None)
+        if hop is None:
+            raise KeyboardInterrupt
+        with Control(daemon.endpoints[0]) as control:
+            control.call("set", changes={"analysis.hop": hop})
+
+    monkeypatch.setattr("spectrod.cli.ctl.time.sleep", change_or_interrupt)
+    assert main(["ctl", "events", "--follow"]) == 130
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("  control.set  ")[2].partition("  (")[0] for line in lines] == [
+        "analysis.hop: 1024 -> 500",
+        "analysis.hop: 500 -> 501",
+    ]
+
+
+def test_its_help_needs_no_device_library():
+    """It starts fast, and opens no sound system."""
+    program = "import sys; from spectrod.cli import main\ntry: main(['ctl','--help'])\nexcept SystemExit: pass\n"  # noqa: E501
+    program += "print([m for m in ('pyopencl', 'sounddevice', 'soundfile') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# ---- completion
+
+
+def completed(words, tmp_path):
+    """Have a real bash complete a line, and return what it offers."""
+    script = tmp_path / "spectrod.bash"
+    script.write_text(
+        subprocess.run(
+            [sys.executable, "-m", "spectrod", "completion", "bash"],
+            capture_output=True, text=True, check=True,
+        ).stdout
+    )  # fmt: skip
+    line = f"""
+        source {script}
+        function_=$(complete -p spectrod | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+        COMP_WORDS=({" ".join(words)}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        COMP_LINE="{" ".join(words)}"; COMP_POINT=${{#COMP_LINE}}
+        $function_; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["spectrod", "ct"], ["ctl"]),
+        (["spectrod", "ctl", "re"], ["reload", "resume", "reset", "replay", "record"]),
+        (["spectrod", "ctl", "record", "sta"], ["start"]),
+        (["spectrod", "ctl", "status", "--js"], ["--json"]),
+        (["spectrod", "run", "--pub"], ["--publish"]),
+        (["spectrod", "completion", "f"], ["fish"]),
+    ],
+)
+def test_bash_completes_commands_and_options(words, offered, tmp_path):
+    """A shell that has read the script offers what there is."""
+    assert sorted(completed(words, tmp_path)) == sorted(offered)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_a_script_of_theirs(shell, capsys):
+    """It knows the methods of ctl."""
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "reload" in script
+    assert "spectrod" in script

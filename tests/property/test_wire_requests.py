@@ -1,0 +1,95 @@
+"""Requests: whatever a peer sends becomes a request or a reply, and nothing is raised."""
+
+import json
+import random
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectrod.wire.requests import (
+    METHODS,
+    REQUEST_MAX_BYTES,
+    Reply,
+    Request,
+    failed,
+    read_request,
+)
+
+
+def nested(floats):
+    """Whatever Python's writer of JSON takes."""
+    scalars = st.none() | st.booleans() | st.integers() | floats | st.text()
+    return st.recursive(
+        scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
+    )
+
+
+ids = st.integers(-(2**63), 2**64 - 1) | st.text(max_size=64)
+params = st.dictionaries(
+    st.sampled_from(
+        ["source", "product", "key", "changes", "name", "settings", "topic", "limit", "since"]
+    )
+    | st.text(),
+    nested(st.floats(allow_nan=False, allow_infinity=False)),
+)
+
+
+def check(part):
+    """Read a request, and hold what comes of it against the protocol."""
+    read = read_request(part)
+    if isinstance(read, Reply):
+        assert not read.ok
+        assert read.error.code in ("bad_request", "unknown_method", "bad_params")
+        assert read.error.message
+        decoded = msgspec.json.decode(msgspec.json.encode(read), type=Reply)
+        assert decoded == read
+    else:
+        request, given_params = read
+        assert isinstance(request, Request)
+        assert isinstance(given_params, METHODS[request.method].params)
+    return read
+
+
+@given(st.binary(max_size=300))
+def test_random_bytes_are_no_request_and_no_failure(part):
+    """Nearly all of them are not even JSON."""
+    check(part)
+
+
+@given(nested(st.floats()))
+def test_any_json_is_read_or_refused(value):
+    """Also numbers that JSON should not have, as Python's writer makes them."""
+    check(json.dumps(value).encode("utf-8", "surrogatepass"))
+
+
+@given(ids, st.sampled_from(sorted(METHODS)) | st.text(), params)
+def test_what_looks_like_a_request_is_refused_with_its_id(id_, method, given_params):
+    """So that whoever asks for several things at once knows which one it was."""
+    part = json.dumps({"v": 1, "id": id_, "method": method, "params": given_params})
+    read = check(part.encode())
+    assert (read if isinstance(read, Reply) else read[0]).id == id_
+
+
+@given(st.sampled_from(sorted(METHODS)), st.randoms(use_true_random=False))
+def test_a_request_with_flipped_bytes_is_read_or_refused(method, rng):
+    """Whatever a broken client or a line in between makes of it."""
+    part = bytearray(json.dumps({"id": 1, "method": method, "params": {"source": "x"}}).encode())
+    for _ in range(rng.randint(1, 8)):
+        part[rng.randrange(len(part))] = rng.randrange(256)
+    check(bytes(part))
+
+
+def test_a_request_nested_or_long_without_end_is_refused():
+    """The depth of the stack and the size of numbers have bounds that end no thread."""
+    rng = random.Random(6)  # noqa: S311 - no secrets
+    for opening in (b"[", b'{"a":', b'[{"a":'):
+        n = REQUEST_MAX_BYTES // len(opening) - 100
+        for head in (b"", b'{"id":1,"method":"set","params":{"changes":{"a":'):
+            check(head + opening * n)
+            check(head + opening * rng.randrange(n))
+    for digits in (20, 400, 5000, 60_000):
+        check(b'{"id":' + b"9" * digits + b',"method":"status"}')
+        check(b'{"id":1,"method":"events","params":{"since":' + b"9" * digits + b"}}")
+    read = read_request(b" " * (REQUEST_MAX_BYTES + 1))
+    assert read == failed(None, "bad_request", "request of 65537 bytes: must be at most 65536")

@@ -1,0 +1,159 @@
+"""What ``spectrod ctl`` prints for people."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from spectrod.cli import ctl_text
+from spectrod.stats import CaptureStats, Stats
+from spectrod.wire.schema import Frame, SpectrumHeader
+
+DAEMON = {
+    "version": "1.2.3",
+    "pid": 77,
+    "uptime_s": 93784.5,
+    "publish": ["tcp://127.0.0.1:5556"],
+    "engines": ["opencl:PoCL"],
+    "subscribers": 1,
+    "security": {"no_key": 0, "unknown_key": 3},
+    "set": ["analysis.hop"],
+}
+STATS = Stats(
+    state="running",
+    source="test signal",
+    engine="numpy",
+    fs=44100.0,
+    channels=2,
+    samples=1,
+    frames=1,
+    messages=1_234_567,
+    overflows=1,
+    overruns=0,
+    dropped=20_500,
+    gaps=2,
+    gap_samples=4410,
+    ring_peak=0.5,
+    name="roof",
+    products=("dbfs", "thirds"),
+    computed=("dbfs",),
+    capture=CaptureStats(restarts=3, rate_error_ppm=-1.26, rate_uncertainty_ppm=0.31),
+    checks=("silent: 0",),
+    clipped_samples=5,
+)
+
+
+def status(*stats, recordings=()):
+    sources = [msgspec.to_builtins(one) for one in stats]
+    return {"daemon": DAEMON, "sources": sources, "recordings": list(recordings)}
+
+
+LOST = "1 overflow, 20.5 k drops, 2 gaps (0.1 s)"
+
+
+def test_a_status_is_a_table_with_what_else_there_is_to_say():
+    """Losses by kind with their length, products that rest in brackets, what is odd."""
+    recording = {
+        "name": "a.png",
+        "source": "roof",
+        "product": "dbfs",
+        "state": "failed",
+        "frames": 12,
+        "error": "disk full",
+    }
+    assert ctl_text.status_text(status(STATS, recordings=[recording])).splitlines() == [
+        "spectrod 1.2.3, process 77, up 1 d 2:03 h, 1 subscription",
+        "publishes at tcp://127.0.0.1:5556",
+        "computes with opencl:PoCL",
+        "refused connections: 3 unknown key",
+        "set, and not in the file: analysis.hop",
+        "",
+        "SOURCE  STATE    RATE      CH  PRODUCTS       MESSAGES  LOST",
+        f"roof    running  44.1 kHz  2   dbfs,(thirds)  1.23 M    {LOST}",
+        "  test signal, rate -1.3 +- 0.31 ppm",
+        "  begun again 3 times",
+        "  silent: 0, 5 clipped samples",
+        "",
+        "RECORDINGS",
+        "a.png  roof dbfs  failed, 12 frames: disk full",
+    ]
+
+
+def test_a_source_that_was_never_there_has_no_rate():
+    """It says what it waits for."""
+    away = Stats(
+        "waiting", "soundcard:usb", "", 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0,
+        name="shed", capture=CaptureStats(waiting_for="no sound card 'usb'"),
+    )  # fmt: skip
+    *_, row, about, waits = ctl_text.status_text(status(away)).splitlines()
+    assert row.split() == ["shed", "waiting", "-", "-", "-", "0", "nothing"]
+    assert (about, waits) == ("  soundcard:usb", "  waits: no sound card 'usb'")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (59.9, "59 s"),
+        (60.0, "1:00 min"),
+        (3599.0, "59:59 min"),
+        (3600.0, "1:00:00 h"),
+        (86399.0, "23:59:59 h"),
+        (86400.0, "1 d 0:00 h"),
+        (40_000_000.0, "462 d 23:06 h"),
+    ],
+)
+def test_times_have_the_unit_that_fits(seconds, text):
+    """From seconds to days."""
+    assert ctl_text.duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [(0, "0"), (9999, "9999"), (10_000, "10 k"), (999_499, "999 k"), (12_345_678, "12.3 M"),
+     (5e9, "5 G"), (7.5e12, "7.5 T")],
+)  # fmt: skip
+def test_counts_have_three_digits_once_they_are_long(n, text):
+    """Below that they are whole."""
+    assert ctl_text.count_text(n) == text
+
+
+def test_settings_are_written_as_keys_that_set_takes():
+    """A name with a dot is quoted; a single value stands alone."""
+    tree = {"analysis": {"hop": 1, "loop": True}, "sources": {"a.b": {"select": [1, 0], "uri": ""}}}
+    assert ctl_text.value_text(tree).splitlines() == [
+        "analysis.hop = 1",
+        "analysis.loop = true",
+        'sources."a.b".select = 1,0',
+        'sources."a.b".uri = ',
+    ]
+    assert ctl_text.value_text({"hop": 1}, "analysis") == "analysis.hop = 1"
+    assert ctl_text.value_text(0.125) == "0.125"
+
+
+def test_metrics_are_a_line_each():
+    """Name, labels, value, unit."""
+    metrics = [
+        {"name": "samples", "value": 48000, "unit": "samples", "labels": {"source": "a"}},
+        {"name": "uptime", "value": 1.5, "unit": "s", "labels": {}},
+        {"name": "gaps", "value": 0, "unit": "", "labels": {}},
+    ]
+    lines = ['samples{source="a"} 48000 samples', "uptime 1.5 s", "gaps 0"]
+    assert ctl_text.metrics_text(metrics).splitlines() == lines
+
+
+def test_events_and_messages_are_a_line_each():
+    """With their time in UTC to the millisecond."""
+    event = {"t_utc_ns": 1_767_225_600_123_999_999, "kind": "control.set", "text": "x: 1 -> 2"}
+    at = "2026-01-01T00:00:00.123Z"
+    assert ctl_text.event_text(event | {"source": "", "who": ""}) == f"{at}  control.set  x: 1 -> 2"
+    told = ctl_text.event_text(event | {"source": "roof", "who": "ann"})
+    assert told == f"{at}  control.set  roof: x: 1 -> 2  (ann)"
+    header = SpectrumHeader(
+        seq=7, epoch=1, t_utc_ns=event["t_utc_ns"], t_mono_ns=0, sample_index=0, fs=48000.0,
+        win_length=64, nfft=64, hop=32, window="hann", enbw_hz=1125.0, shape=(33,), unit="dBFS",
+        ref="", engine="numpy",
+    )  # fmt: skip
+    values = np.full(33, -200, np.float32)
+    values[8] = -20
+    line = ctl_text.frame_text(Frame("spec/a/0/dbfs/", header, values))
+    assert line == f"7  {at}  33 values, largest -20.00 dBFS at 6000.0 Hz"
