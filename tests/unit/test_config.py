@@ -408,7 +408,7 @@ def test_the_rate_is_that_of_messages(fs, rate_hz):
         ("[analysis]\nrate_hz=nan", "analysis.rate_hz=nan: Expected `float` >= 0.0"),
         ("[analysis]\nbands='deep'", "bands='deep': must be octave, third-octave, octave/B"),
         ("[analysis]\nweighting='B'", "analysis.weighting='B': must be one of Z, A, C"),
-        ("[products.a]\nsourcs=[]", "products.a.sourcs: unknown key; [products.a] knows sources"),
+        ("[products.a]\nsourses=[]", "products.a.sourses: unknown key; [products.a] knows sources"),
         ("[products]\na = 1", "products.a: unknown key; a product is a table, [products.NAME]"),
         ("products = 1", "products: unknown key; keys stand in [source], [analysis],"),
         ("[products.'a b']", "name of a product='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
