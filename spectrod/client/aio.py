@@ -3,11 +3,15 @@
 import time
 from typing import Self
 
-from spectrod.client.calls import messages_of
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
-from spectrod.client.subscription import Follower, open_replay, open_subscription
+from spectrod.client.subscription import (
+    REPLAY_TIMEOUTS_S,
+    Follower,
+    open_replay,
+    open_subscription,
+)
 from spectrod.client.tracker import AnyFrame, Ask
-from spectrod.errors import SpectrodError
+from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
 
 
@@ -84,11 +88,14 @@ class AsyncSubscription(Follower):
 
     async def _replay(self, ask: Ask) -> None:
         assert self._control is not None
-        self.replay_failure = ""
-        try:
-            reply = await self._control.call_parts_async("replay", **ask._asdict())
-            found, more = messages_of(*reply)
-        except SpectrodError as error:
-            self._go_without(error)
-        else:
-            self._tracker.answer(found, more=more)
+        for self._control.timeout_s in REPLAY_TIMEOUTS_S:
+            try:
+                self._fill(*await self._control.call_parts_async("replay", **ask._asdict()))
+            except UnavailableError as error:
+                self.replay_failure = str(error)
+            except SpectrodError as error:
+                self._go_without(error)
+                return
+            else:
+                return
+        self._tracker.answer([], more=False)

@@ -13,8 +13,6 @@ from spectrod.errors import DeniedError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
 
 TIMEOUT_S = 5.0
-REPLAY_TIMEOUT_S = 2.0
-"""Frames wait meanwhile for what was missed before them."""
 
 
 class Control:
@@ -27,7 +25,7 @@ class Control:
     endpoint : str
         Where the daemon takes requests, for example ``ipc:///run/spectrod/control.sock``.
     timeout_s : float
-        How long a call waits for its reply [s].
+        How long a call waits for its reply [s]; also an attribute, which may be changed.
     server_key : str, path or None
         For endpoints with keys: the daemon's public key, its 40 characters or its file.
     key_file : str, path or None
@@ -51,7 +49,7 @@ class Control:
         context: SyncContext | None = None,
     ) -> None:
         self._endpoint = parse_remote(endpoint)
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._credentials = read_credentials(server_key, key_file)
         self._context = context
         self._connection: Connection | None = None
@@ -118,7 +116,7 @@ class Control:
         self._number += 1
         # `latest` waits in the daemon as long as it is told to, before the reply is even due.
         longer_s = params.get("timeout_s", 0.0)
-        wait_s = self._timeout_s + (longer_s if isinstance(longer_s, (int, float)) else 0.0)
+        wait_s = self.timeout_s + (longer_s if isinstance(longer_s, (int, float)) else 0.0)
         return self._number, encode_call(self._number, method, params), wait_s
 
     def _open(self, request: bytes) -> Connection:

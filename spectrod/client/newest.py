@@ -1,7 +1,8 @@
 """The newest frame of a topic, each time that somebody is ready for one: ``latest``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,7 +13,10 @@ from spectrod.client.tracker import AnyFrame
 from spectrod.errors import UnavailableError, WireError
 from spectrod.wire.schema import decode
 
-_WAIT_S = 10.0  # that one request waits in the daemon; then it is asked anew
+# That one request waits in the daemon, and then here for its reply. One that was lost, because the
+# daemon or the connection has ended, is made again.
+_WAIT_S = 1.0
+_REPLY_S = 0.5
 
 
 def latest(
@@ -50,7 +54,9 @@ def latest(
     ConfigError
         If the endpoint is not one that can be connected to, or a key cannot be read.
     """
-    connection = Control(control, server_key=server_key, key_file=key_file, context=context)
+    connection = Control(
+        control, timeout_s=_REPLY_S, server_key=server_key, key_file=key_file, context=context
+    )
     return Latest(connection, topic, timeout_s=timeout_s)
 
 
@@ -102,18 +108,21 @@ class Latest:
         """Return the newest frame; None if timeout_s is given and none is newer in that time."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            frame = self._take(*self._control.call_parts("latest", **self._params(deadline_s)))
-            if frame is not None or _is_over(deadline_s):
-                return frame
+            with self._asked_again(deadline_s):
+                params = self._params(deadline_s)
+                frame = self._take(*self._control.call_parts("latest", **params))
+                if frame is not None or _is_over(deadline_s):
+                    return frame
 
     async def receive_async(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Do as ``receive``, while the running event loop goes on."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            params = self._params(deadline_s)
-            frame = self._take(*await self._control.call_parts_async("latest", **params))
-            if frame is not None or _is_over(deadline_s):
-                return frame
+            with self._asked_again(deadline_s):
+                params = self._params(deadline_s)
+                frame = self._take(*await self._control.call_parts_async("latest", **params))
+                if frame is not None or _is_over(deadline_s):
+                    return frame
 
     def close(self) -> None:
         """End the connection; idempotent."""
@@ -124,6 +133,14 @@ class Latest:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+    @contextmanager
+    def _asked_again(self, deadline_s: float | None) -> Iterator[None]:
+        try:
+            yield
+        except UnavailableError:
+            if _is_over(deadline_s):
+                raise
 
     def _params(self, deadline_s: float | None) -> dict[str, Any]:
         left_s = _WAIT_S if deadline_s is None else deadline_s - time.monotonic()

@@ -2,8 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import zmq
 
@@ -15,13 +15,16 @@ from spectrod.client.connection import (
     SyncContext,
     read_credentials,
 )
-from spectrod.client.control import REPLAY_TIMEOUT_S, Control
+from spectrod.client.control import Control
 from spectrod.client.tracker import AnyFrame, Ask, Tracker
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.wire.endpoint import Endpoint, parse_remote
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
+# Frames wait meanwhile for those before them. A request that was under way when a connection was
+# cut is lost with its reply, so it is made again.
+REPLAY_TIMEOUTS_S = (0.5, 1.0, 2.0)
 _WITH_META = ("spec/", "bands/")
 
 
@@ -82,7 +85,7 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
 
 def open_replay(endpoint: str, server_key: KeyFile | None, key_file: KeyFile | None) -> Control:
     """Make ready to ask for what was missed; connects when there is something."""
-    return Control(endpoint, timeout_s=REPLAY_TIMEOUT_S, server_key=server_key, key_file=key_file)
+    return Control(endpoint, server_key=server_key, key_file=key_file)
 
 
 def open_subscription(
@@ -183,11 +186,16 @@ class Follower:
         if parts is not None:
             self._tracker.feed(parts)
 
+    def _fill(self, result: Any, parts: Sequence[bytes]) -> None:
+        found, more = messages_of(result, parts)
+        self._tracker.answer(found, more=more)
+        self.replay_failure = ""
+
     def _go_without(self, error: SpectrodError) -> None:
         """Leave missed what cannot be had, and raise what will not be right the next time."""
         self._tracker.answer([], more=False)
         self.replay_failure = str(error)
-        if not isinstance(error, (UnavailableError, BusyError, NotFoundError)):
+        if not isinstance(error, (BusyError, NotFoundError)):
             raise error
 
     def _nothing_came(self) -> UnavailableError:
@@ -264,10 +272,14 @@ class Subscription(Follower):
     def _replay(self, ask: Ask) -> None:
         """Ask the daemon for what is missing; what it has not, or not in time, stays missed."""
         assert self._control is not None
-        self.replay_failure = ""
-        try:
-            found, more = messages_of(*self._control.call_parts("replay", **ask._asdict()))
-        except SpectrodError as error:
-            self._go_without(error)
-        else:
-            self._tracker.answer(found, more=more)
+        for self._control.timeout_s in REPLAY_TIMEOUTS_S:
+            try:
+                self._fill(*self._control.call_parts("replay", **ask._asdict()))
+            except UnavailableError as error:
+                self.replay_failure = str(error)
+            except SpectrodError as error:
+                self._go_without(error)
+                return
+            else:
+                return
+        self._tracker.answer([], more=False)

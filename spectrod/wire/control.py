@@ -146,6 +146,7 @@ class ControlServer:
         self._changes: queue.Queue[_Asked | None] = queue.Queue(_CHANGES_MAX)
         # Never longer than the queue that it comes from, but for the one that was being done.
         self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
+        self._n_changing = 0
         self._waiting: list[_Waiting] = []
         self._large = _LargeReplies()
         self._wakeup: Wakeup | None = None
@@ -261,11 +262,12 @@ class ControlServer:
             poller = resting if rest_s else both
             poller.poll(self._poll_ms(rest_s or math.inf))
             wakeup.clear()  # before what it tells of is looked at
-            self._listeners.refresh()
             self._receive(socket)
-            while self._done:
-                self._reply(socket, *self._done.popleft())
+            self._reply_done(socket)
             self._look_again(socket)
+            if not self._n_changing:
+                # Who has revoked keys is told so before all connections with keys are cut.
+                self._listeners.refresh()
 
     def _poll_ms(self, rest_s: float) -> int | None:
         now_s = time.monotonic()
@@ -317,9 +319,15 @@ class ControlServer:
         else:
             try:
                 self._changes.put_nowait(asked)
+                self._n_changing += 1
             except queue.Full:
                 text = f"{method}: {_CHANGES_MAX} changes wait already; try again later"
                 self._reply(socket, asked, failed(asked.request.id, "busy", text))
+
+    def _reply_done(self, socket: zmq.SyncSocket) -> None:
+        while self._done:
+            self._reply(socket, *self._done.popleft())
+            self._n_changing -= 1
 
     def _reply(
         self, socket: zmq.SyncSocket, asked: _Asked, outcome: Answer | Later | Reply
@@ -354,8 +362,7 @@ class ControlServer:
 
     def _refuse_the_rest(self, socket: zmq.SyncSocket) -> None:
         """Answer everyone who still waits for something when the server stops."""
-        while self._done:
-            self._reply(socket, *self._done.popleft())
+        self._reply_done(socket)
         rest = [waiting.asked for waiting in self._waiting]
         with suppress(queue.Empty):
             while True:

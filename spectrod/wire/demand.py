@@ -31,6 +31,7 @@ class DemandBook:
 
     def __init__(self) -> None:
         self._arrivals: dict[bytes, int] = {}
+        self._held: frozenset[bytes] = frozenset()
         self._is_full = False
         self.subscribers = 0
         self.has_changed = True
@@ -56,8 +57,17 @@ class DemandBook:
         """
         return bool(topics) and (self._is_full or any(self._matches(topics)))
 
+    def hold(self) -> None:
+        """Let what is wanted now count as wanted until ``release``, whoever goes meanwhile."""
+        self._held = frozenset(self._arrivals)
+
+    def release(self) -> None:
+        """Let count only what is wanted by somebody who is there."""
+        self.has_changed |= bool(self._held)
+        self._held = frozenset()
+
     def _matches(self, topics: Sequence[bytes]) -> Iterator[bool]:
-        for prefix in self._arrivals:
+        for prefix in (*self._arrivals, *self._held):
             # Topics that begin with the prefix stand in a row, and the first of them here.
             k = bisect_left(topics, prefix)
             yield k < len(topics) and topics[k].startswith(prefix)

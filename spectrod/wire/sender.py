@@ -31,6 +31,9 @@ _LAST = b"last/"
 _LAST_MAX = 64
 _ANSWER_PERIOD_S = 0.05
 """Subscriptions are answered at once, but no more often than this [s]."""
+_HOLD_S = 2.0
+"""After all connections with keys were cut, what was wanted is computed on for so long [s]: whose
+key is left comes back, and asks for what it has missed."""
 
 
 @dataclass
@@ -101,6 +104,7 @@ class Sender:
         self._last_prefixes: set[bytes] = set()
         self._event_seq = Counter[str]()
         self._may_answer_s = 0.0
+        self._held_until_s = math.inf
         self._next_beat_s = self._next_meta_s = 0.0
         self.events_waiting = threading.Event()
         """To be set when there are events."""
@@ -147,12 +151,11 @@ class Sender:
 
     def _due_s(self) -> float:
         """When there is something to do, even if nobody wakes us."""
-        due_s = min(self._next_beat_s, self._next_meta_s)
+        due_s = min(self._next_beat_s, self._next_meta_s, self._held_until_s)
         return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
 
     def _take_turn(self, on_first: Callable[[], None]) -> None:
-        for listeners in self._listeners:
-            listeners.refresh()
+        self._cut_off()
         self._feeds, leaving = self._roster.take()
         for feed in leaving:
             self._say_goodbye(feed, on_first)
@@ -168,6 +171,15 @@ class Sender:
             self._send_last()
         self._send_heartbeats(now_s)
         self._send_meta(now_s)
+
+    def _cut_off(self) -> None:
+        now_s = time.monotonic()
+        if sum(listeners.refresh() for listeners in self._listeners):  # each, unlike with any()
+            self._book.hold()
+            self._held_until_s = now_s + _HOLD_S
+        if now_s >= self._held_until_s:
+            self._book.release()
+            self._held_until_s = math.inf
 
     def _read_requests(self) -> None:
         has_changed = (

@@ -1,6 +1,8 @@
 """Real sound servers for tests, on machines that have no sound card; publishers and subscribers."""
 
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -111,3 +113,49 @@ def ipc_path():
     folder = Path(tempfile.mkdtemp(prefix="spectrod-"))
     yield folder / "s.ipc"
     shutil.rmtree(folder)
+
+
+class DaemonProcess:
+    """``spectrod run`` in a process of its own, once it says where it publishes."""
+
+    def __init__(self, config):
+        command = [sys.executable, "-m", "spectrod", "run", "--config", str(config)]
+        self.process = subprocess.Popen(
+            [*command, "--show", "none"], stderr=subprocess.PIPE, text=True
+        )
+        self.log = []
+        self.endpoint = self.wait_for("publishing at ")
+        self.control = self.wait_for("control at ")
+
+    def wait_for(self, text):
+        """Read the log until a line has a text; return what follows it."""
+        for line in self.process.stderr:
+            self.log.append(line)
+            if text in line:
+                return line.partition(text)[2].strip()
+        raise AssertionError("".join(self.log))
+
+    def kill(self):
+        """End it as a power failure would."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        """End it, if it has not ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=20)
+
+
+@pytest.fixture
+def run_daemon():
+    """Run daemons, each with a file of configuration; all are ended at the end."""
+    started = []
+
+    def run(config):
+        started.append(DaemonProcess(config))
+        return started[-1]
+
+    yield run
+    for daemon in started:
+        daemon.close()
