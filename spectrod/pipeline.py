@@ -13,6 +13,7 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.stream import FrameStream
+from spectrod.demand import Demand
 from spectrod.errors import ConfigError, InputError, InternalError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import Source
@@ -148,11 +149,7 @@ class Pipeline:
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
-        self._demand: frozenset[str] | None = None
-        self._leases: dict[str, float] = {}
-        self._is_paused = False
-        self._demand_has_changed = False
-        self._hurry = threading.Event()
+        self._demand = Demand()
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
         self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
@@ -170,7 +167,7 @@ class Pipeline:
         self._done = True
         self.source.stop()
         self._stopping = True
-        self._hurry.set()
+        self._demand.touch()
         self.ring.close()
         if self._thread.is_alive():
             self._thread.join()
@@ -185,18 +182,15 @@ class Pipeline:
 
     def demand(self, products: frozenset[str] | None) -> None:
         """Say which products somebody wants, from the next block on; None: all. Any thread."""
-        self._demand = products
-        self._change_demand()
+        self._demand.want(products)
 
     def pause(self) -> None:
         """Compute nothing of any product, whoever wants it, from the next block on. Any thread."""
-        self._is_paused = True
-        self._change_demand()
+        self._demand.pause(is_paused=True)
 
     def resume(self) -> None:
         """End a pause; any thread."""
-        self._is_paused = False
-        self._change_demand()
+        self._demand.pause(is_paused=False)
 
     def lease(self, product: str, seconds: float) -> None:
         """Have a product computed for a while, by whoever asks now and then; any thread.
@@ -207,17 +201,12 @@ class Pipeline:
             If there is no such product.
         """
         self._require(product)
-        self._leases |= {product: time.monotonic() + seconds}
-        self._change_demand()
+        self._demand.lease(product, seconds)
 
     def _require(self, product: str) -> None:
         known = [spec.product for spec in self.specs]
         if product not in known:
             raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
-
-    def _change_demand(self) -> None:
-        self._demand_has_changed = True
-        self._hurry.set()
 
     def reset(self, product: str = "") -> None:
         """Begin averages and holds anew, of a product or of all, from the next block on.
@@ -255,13 +244,13 @@ class Pipeline:
         self._require(product)
         with self._handing_on:
             self._attached = (*self._attached, _Attached(sink, product, on_failure))
-        self._change_demand()
+        self._demand.touch()
 
     def detach(self, sink: Sink) -> None:
         """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
         with self._handing_on:
             self._attached = tuple(one for one in self._attached if one.sink is not sink)
-        self._change_demand()
+        self._demand.touch()
 
     def reconfigure(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> None:
         """Change the analysis of a running pipeline, from the next block on.
@@ -284,6 +273,7 @@ class Pipeline:
     def change_to(self, stream: FrameStream) -> None:
         """Go on with an analysis that was prepared, from the next block on."""
         self._next_stream.append(stream)
+        self._demand.touch()
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -340,7 +330,7 @@ class Pipeline:
             return self._state
         if capture.waiting_for:
             return "waiting"
-        if self._is_paused:
+        if self._demand.is_paused:
             return "paused"
         return "running" if self._frames else "starting"
 
@@ -395,10 +385,10 @@ class Pipeline:
         before, self._idle_from = self._idle_from, self.ring.taken
         # A source that can wait must not be made to.
         is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
-        if is_fast or self._stream.wanted or self._demand_has_changed:
+        if is_fast or self._stream.wanted or self._demand.has_changed:
             self.ring.data.wait()
-        elif self._hurry.wait(_IDLE_S):
-            self._hurry.clear()
+        else:
+            self._demand.wait(_IDLE_S)
 
     def _check(self, block: Block) -> None:
         if self._checks:
@@ -424,11 +414,10 @@ class Pipeline:
             self._take_new_stream()
         while self._resets:
             self._hand_on(self._stream.reset(self._resets.popleft()))
-        if self._leases and min(self._leases.values()) < time.monotonic():
-            self._end_leases()
-        if self._demand_has_changed:
-            self._demand_has_changed = False  # before it is read, or a change would be slept over
-            self._hand_on(self._stream.want(self._wanted()))
+        if self._demand.take_change():
+            unproven = {spec.product for spec in self.specs} - self._proven
+            used = [one.product for one in self._attached]
+            self._hand_on(self._stream.want(self._demand.wanted(unproven, used)))
 
     def _take_new_stream(self) -> None:
         self._hand_on(self._stream.flush())
@@ -436,22 +425,7 @@ class Pipeline:
         stream.take_over(self._stream)
         self._stream = stream
         self._proven = frozenset()
-        self._demand_has_changed = True
-
-    def _end_leases(self) -> None:
-        now_s = time.monotonic()
-        self._leases = {product: end_s for product, end_s in self._leases.items() if end_s >= now_s}
-        self._change_demand()
-
-    def _wanted(self) -> frozenset[str] | None:
-        """Work out what is to be computed; None: all."""
-        if self._is_paused:
-            return frozenset()
-        if self._demand is None:
-            return None
-        attached = {one.product for one in self._attached}
-        unproven = {spec.product for spec in self.specs} - self._proven
-        return self._demand | attached | unproven | self._leases.keys()
+        self._demand.touch()
 
     def _hand_on(self, batches: list[SpectrumBatch]) -> None:
         for batch in batches:
@@ -462,7 +436,7 @@ class Pipeline:
                 self._hand_to_attached(batch)
             if batch.spec.product not in self._proven:
                 self._proven |= {batch.spec.product}
-                self._demand_has_changed = True
+                self._demand.touch()
 
     def _hand_to_attached(self, batch: SpectrumBatch) -> None:
         failed = []

@@ -1,0 +1,78 @@
+"""Who wants what of a source, and what follows."""
+
+import pytest
+
+from spectrod.demand import Demand
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr("spectrod.demand.time.monotonic", lambda: now_s[0])
+    return now_s
+
+
+def wanted(demand, unproven=(), used=()):
+    return demand.wanted(unproven, used)
+
+
+def test_all_is_wanted_until_somebody_says_what():
+    """Then only that, and what is unproven or used."""
+    demand = Demand()
+    assert wanted(demand, ["a"], ["b"]) is None
+    demand.want(frozenset())
+    assert wanted(demand) == frozenset()
+    assert wanted(demand, ["a"], ["b", "b"]) == {"a", "b"}
+    demand.want(frozenset({"c"}))
+    assert wanted(demand, ["a"]) == {"a", "c"}
+    demand.want(None)
+    assert wanted(demand) is None
+
+
+def test_a_pause_goes_before_all():
+    """Whoever wants what, nothing is; afterwards all is as before."""
+    demand = Demand()
+    demand.pause(is_paused=True)
+    demand.lease("a", 10.0)
+    assert demand.is_paused
+    assert wanted(demand, ["a"], ["b"]) == frozenset()
+    demand.pause(is_paused=False)
+    assert wanted(demand) is None
+
+
+def test_a_lease_ends_by_itself(clock):
+    """That is a change; asking again prolongs it."""
+    demand = Demand()
+    demand.want(frozenset())
+    demand.lease("a", 10.0)
+    demand.lease("b", 5.0)
+    assert demand.take_change()
+    clock[0] += 4.0
+    demand.lease("b", 20.0)
+    assert demand.take_change()
+    clock[0] += 10.0
+    assert wanted(demand) == {"a", "b"}
+    assert demand.take_change()
+    assert wanted(demand) == {"b"}
+    clock[0] += 11.0
+    assert demand.take_change()
+    assert wanted(demand) == frozenset()
+    assert not demand.take_change()
+
+
+def test_each_change_is_taken_once():
+    """Whatever it is, and a wait for one does not take it."""
+    demand = Demand()
+    assert not demand.take_change()
+    for change in (
+        lambda: demand.want(None),
+        lambda: demand.pause(is_paused=True),
+        lambda: demand.lease("a", 1e9),
+        demand.touch,
+    ):
+        change()
+        demand.wait(10.0)
+        assert demand.has_changed
+        assert demand.take_change()
+        assert not demand.has_changed
+        assert not demand.take_change()
