@@ -123,7 +123,7 @@ class Access:
         self._wakeup: Wakeup | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.context: zmq.Context[zmq.SyncSocket] = zmq.Context()
+        self.context: zmq.Context[zmq.SyncSocket] = zmq.Context(io_threads=2)
         self.at_end = ExitStack()
         self.refusals = Refusals(events)
         self.generation = 0
