@@ -6,6 +6,7 @@ PREFIX ?= /opt/spectrod
 UNITDIR ?= /etc/systemd/system
 SYSUSERSDIR ?= /etc/sysusers.d
 CONFDIR ?= /etc/spectrod
+COMPLETIONDIR ?= /usr/share/bash-completion/completions
 # For staging the files of `install` (not the program: a virtual environment cannot be moved).
 DESTDIR ?=
 # Arguments of `spectrod run` and pytest: make run ARGS="--source signal:pink,-20"
@@ -129,6 +130,8 @@ install-program:
 	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade .
 	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
 	    || echo "without an OpenCL driver that works, NumPy computes" >&2
+	@[ ! -d $(COMPLETIONDIR) ] \
+	    || $(PREFIX)/bin/spectrod completion bash >$(COMPLETIONDIR)/spectrod
 
 install-files:
 	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
@@ -144,7 +147,8 @@ uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
 	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
 	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service
-	rm -rf $(UNITDIR)/spectrod.service $(SYSUSERSDIR)/spectrod.conf $(PREFIX)
+	rm -rf $(UNITDIR)/spectrod.service $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
+	    $(COMPLETIONDIR)/spectrod
 	@$(SYSTEMD_RUNS) || exit 0; systemctl daemon-reload
 	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
 

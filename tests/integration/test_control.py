@@ -2,8 +2,12 @@
 
 import json
 import logging
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
+from typing import get_args
 
 import pytest
 import zmq
@@ -25,9 +29,10 @@ from spectrod.errors import (
 )
 from spectrod.record.pixelmap import METADATA_KEY
 from spectrod.wire.access import Access, Peer
-from spectrod.wire.requests import METHODS
+from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode
 
+DOCS = Path(__file__).parents[2] / "docs"
 CONFIG = """
 [sources.tone]
 uri = "signal:sine,1000,-20"
@@ -521,3 +526,34 @@ def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch)
                 assert daemon.progress.wait(20)
         with pytest.raises(SpectrodError, match=r"control: OSError\('oops'\); please report this"):
             daemon.raise_failure()
+
+
+# ---- the documentation
+
+
+def test_every_method_and_code_is_documented():
+    """``docs/control.md`` is the text for clients in other languages."""
+    text = (DOCS / "control.md").read_text()
+    for name in (*METHODS, *get_args(ErrorCode)):
+        assert f"`{name}`" in text
+    for method in METHODS.values():
+        for parameter in method.params.__struct_fields__:
+            assert f"`{parameter}`" in text
+
+
+def test_the_client_in_the_documentation_works(folder):
+    """As it is printed there, in a process of its own."""
+    _, _, rest = (DOCS / "control.md").read_text().partition("```python\n")
+    (folder / "ask.py").write_text(rest.partition("```")[0])
+    with running(folder) as (daemon, control):
+        newest(control, "spec/tone/0/dbfs/")
+        question = ["latest", '{"topic": "spec/tone/0/dbfs/"}']
+        done = subprocess.run(
+            [sys.executable, "ask.py", daemon.endpoints[0], *question],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    reply, _, n_parts = done.stdout.rpartition("}")
+    assert json.loads(reply + "}")["result"]["parts"] == [3]
+    assert n_parts == " 3 more parts\n"
