@@ -45,7 +45,7 @@ from spectrod.wire.requests import (
 _log = logging.getLogger(__name__)
 
 _LINGER_MS = 200
-_JOIN_S = 2.0
+_JOIN_S = 1.0  # the daemon's whole stop has 4 s
 _REPLIES_A_PEER = 256  # that wait in ZeroMQ for a peer that does not read
 _SMALL_BYTES = 64 * 1024  # of a reply; of larger ones fewer may wait
 _LARGE_A_PEER = 2
@@ -186,7 +186,7 @@ class ControlServer:
     def stop(self) -> None:
         """Finish the change that runs, refuse those that wait, release the endpoints; idempotent.
 
-        A change that takes 2 s more is left to itself.
+        A change that takes 1 s more is left to itself.
         """
         if not self._threads:
             return

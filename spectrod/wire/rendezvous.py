@@ -19,6 +19,7 @@ from spectrod.wire.endpoint import Endpoint, parse_endpoint
 
 SYSTEM_FOLDER = Path("/run/spectrod")
 
+_PREFIX, _SUFFIX = "control-", ".ipc"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -55,17 +56,23 @@ def find_endpoints() -> tuple[list[str], list[str]]:
     answering, denied = [], []
     for folder in _folders():
         try:
-            paths = sorted(folder.glob("control-*.ipc"))
+            names = sorted(os.listdir(folder))  # noqa: PTH208 - glob passes over what is denied
         except PermissionError:
-            denied.append(f"ipc://{folder}/control-*.ipc")
+            denied.append(f"ipc://{folder}/{_PREFIX}*{_SUFFIX}")
             continue
-        for path in paths:
+        except OSError:  # not there
+            continue
+        for path in (folder / name for name in names if _is_control(name)):
             code = _probe(path)
             if code in (0, errno.EAGAIN):
                 answering.append(f"ipc://{path}")
             elif code in (errno.EACCES, errno.EPERM):
                 denied.append(f"ipc://{path}")
     return answering, denied
+
+
+def _is_control(name: str) -> bool:
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 def check_answers(endpoint: Endpoint) -> None:
@@ -100,8 +107,8 @@ def beside(endpoint: Endpoint) -> str | None:
 
 def _socket_name(endpoint: Endpoint) -> str:
     if endpoint.transport == "tcp":
-        return f"control-{endpoint.port}.ipc"
-    return f"control-{_NOT_FOR_NAMES.sub('_', Path(endpoint.path).stem)}.ipc"
+        return f"{_PREFIX}{endpoint.port}{_SUFFIX}"
+    return f"{_PREFIX}{_NOT_FOR_NAMES.sub('_', Path(endpoint.path).stem)}{_SUFFIX}"
 
 
 def _daemon_folder() -> Path | None:

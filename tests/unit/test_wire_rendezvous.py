@@ -139,6 +139,16 @@ def test_a_socket_of_another_user_is_told_apart_from_none(folders, monkeypatch):
         rendezvous.check_answers(parse_endpoint("ipc:///x"))
 
 
+def test_a_folder_that_may_not_be_looked_into_is_told(folders, monkeypatch):
+    """As systemd's of a dynamic user, which is root's alone to enter."""
+
+    def refuse(_):
+        raise PermissionError
+
+    monkeypatch.setattr(rendezvous.os, "listdir", refuse)
+    assert rendezvous.find_endpoints() == ([], [f"ipc://{folders}/system/control-*.ipc"])
+
+
 def test_a_named_socket_that_nobody_listens_at_is_told_at_once(folders):
     """With the system's reason; of TCP nobody knows before a reply."""
     with pytest.raises(UnavailableError, match="ipc:///nope: no daemon: No such file or directory"):

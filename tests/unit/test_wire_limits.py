@@ -1,0 +1,41 @@
+"""Token buckets, and the bounded memory of who has how many."""
+
+import pytest
+
+from spectrod.wire.limits import PeerLimits, TokenBucket
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(1.0, 1.0), (10.0, 3.0), (0.5, 7.0)])
+def test_a_bucket_gives_its_burst_at_once_and_its_rate_after_that(rate, burst):
+    """Never more than the burst and the time times the rate together."""
+    bucket = TokenBucket(rate, burst, 100.0)
+    assert [bucket.take(100.0) for _ in range(int(burst) + 3)] == [True] * int(burst) + [False] * 3
+    assert bucket.wait_s(100.0) == pytest.approx(1.0 / rate)
+    taken = sum(bucket.take(100.0 + k / (8 * rate)) for k in range(1, 8 * 20 + 1))
+    assert taken == 20
+
+
+def test_a_bucket_overflows():
+    """Who was silent for a year has no more than the burst."""
+    bucket = TokenBucket(10.0, 2.0, 0.0)
+    assert [bucket.take(3e7) for _ in range(3)] == [True, True, False]
+    assert bucket.wait_s(4e7) == 0.0
+
+
+def test_each_peer_has_a_bucket_of_its_own():
+    """A rate below one a second still gives one at once."""
+    limits = PeerLimits(0.25, peers_max=10)
+    assert [limits.take(b"a", 0.0), limits.take(b"a", 0.0)] == [True, False]
+    assert [limits.take(b"b", 0.0), limits.take(b"b", 3.9)] == [True, False]
+    assert limits.take(b"a", 4.0)
+
+
+def test_the_peer_that_was_silent_longest_is_forgotten_first():
+    """Memory is bounded, and whoever keeps asking is not forgotten for others' sake."""
+    limits = PeerLimits(1.0, peers_max=3)
+    assert limits.take(b"busy", 0.0)
+    for k in range(100):
+        assert limits.take(b"%d" % k, 0.0)
+        assert not limits.take(b"busy", 0.0)
+        assert len(limits) <= 3
+    assert limits.take(b"0", 0.0)
