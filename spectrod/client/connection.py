@@ -15,7 +15,7 @@ from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import read_key, read_secret
 
-_RECONNECT_MS = 100
+_RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
 # Only what ends a connection for good: libzmq's thread would wait for whoever does not read the
 # monitor, and there is one such event for each time that we connect.
 _REFUSALS: Final = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_AUTH
