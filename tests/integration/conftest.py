@@ -1,5 +1,6 @@
 """Real sound servers for tests, on machines that have no sound card; publishers and subscribers."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -159,3 +160,16 @@ def run_daemon():
     yield run
     for daemon in started:
         daemon.close()
+
+
+@pytest.fixture
+def fds():
+    """Count this process's open descriptors."""
+    return lambda: len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def resident_bytes():
+    """Tell how much memory this process has now."""
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    return lambda: int(Path("/proc/self/statm").read_text().split()[1]) * page_bytes

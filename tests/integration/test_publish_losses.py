@@ -1,0 +1,97 @@
+"""Slow subscribers: what they miss is known to the message, and nobody else misses anything."""
+
+import pytest
+import zmq
+from publishing import TIMEOUT_S, make_batch
+
+from spectrod.types import SpectrumSpec
+from spectrod.wire.schema import Frame, decode
+
+SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, scaling="dbfs")
+TOPIC = "spec/mic/0/dbfs/"
+FAST, SLOW, HIGH_WATER_MARK, TURN, MESSAGES = 4, 4, 20, 10, 1000
+
+
+class Reader:
+    """One SUB socket, and what it has got and knows to have missed."""
+
+    def __init__(self, sub):
+        self.sub = sub
+        self.received = self.missed = self.next_seq = 0
+
+    def read_one(self):
+        frame = decode(self.sub.recv_multipart())
+        assert isinstance(frame, Frame)
+        self.missed += frame.header.seq - self.next_seq
+        self.next_seq = frame.header.seq + 1
+        self.received += 1
+        assert frame.values[0] == frame.header.seq
+
+    def read_until(self, seq):
+        while self.next_seq < seq:
+            self.read_one()
+
+
+@pytest.mark.slow
+def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_subscriber, ipc_path):
+    """Of each subscriber, what it got and the holes in seq make up all that was sent."""
+    publisher = publish(f"ipc://{ipc_path}", high_water_mark=HIGH_WATER_MARK)
+    feed, endpoint = publisher.feeds[0], publisher.endpoints[0]
+    fast = [Reader(raw_subscriber(endpoint, TOPIC)) for _ in range(FAST)]
+    slow = [Reader(raw_subscriber(endpoint, TOPIC, high_water_mark=1)) for _ in range(SLOW)]
+    beats = raw_subscriber(endpoint, "hb/")
+    while publisher.subscribers < FAST + SLOW:
+        beats.recv_multipart()
+    for first in range(0, MESSAGES, TURN):
+        feed.submit(make_batch(TURN, first, SPEC))
+        for reader in fast:
+            reader.read_until(first + TURN)
+    assert [(reader.received, reader.missed) for reader in fast] == [(MESSAGES, 0)] * FAST
+    sent = MESSAGES
+    for reader in slow:
+        reader.read_until(1)
+        # Its queue is full of old messages; each that is read makes room for a newer one.
+        while reader.next_seq <= MESSAGES:
+            feed.submit(make_batch(1, sent, SPEC))
+            sent += 1
+            for other in fast:
+                other.read_until(sent)
+            if reader.sub.poll(TIMEOUT_S * 1e3):
+                reader.read_one()
+        assert reader.received + reader.missed == reader.next_seq
+        assert reader.missed > MESSAGES / 4
+    assert [(reader.received, reader.missed) for reader in fast] == [(sent, 0)] * FAST
+    assert feed.dropped == 0
+
+
+@pytest.mark.slow
+def test_subscribers_that_vanish_leave_nothing_behind(
+    publish, raw_subscriber, fds, ipc_path, resident_bytes
+):
+    """Neither descriptors nor threads nor memory, however often one comes, and however it goes."""
+    publisher = publish(f"ipc://{ipc_path}", replay_mb=0)
+    feed, endpoint = publisher.feeds[0], publisher.endpoints[0]
+    steady = Reader(raw_subscriber(endpoint, TOPIC))
+    beats = raw_subscriber(endpoint, "hb/")
+    while not publisher.subscribers:
+        beats.recv_multipart()
+    with zmq.Context() as context:
+        for k in range(300):
+            if k == 100:  # by then everything has its size
+                before = fds(), resident_bytes()
+            with context.socket(zmq.SUB) as sub:
+                sub.setsockopt(zmq.LINGER, 0)
+                sub.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
+                sub.subscribe("spec/")
+                sub.subscribe(f"spec/mic/{k}/")
+                sub.subscribe("last/")
+                sub.connect(endpoint)
+                if k % 8 == 1:  # by then there is a last message
+                    sub.recv_multipart()
+            feed.submit(make_batch(1, k, SPEC))
+            steady.read_until(k + 1)
+    while publisher.subscribers > 1:
+        beats.recv_multipart()
+    assert (steady.received, steady.missed) == (300, 0)
+    assert fds() <= before[0] + 4
+    assert resident_bytes() - before[1] < 8 << 20

@@ -1,0 +1,144 @@
+"""Strangers at the publisher's endpoint: they neither end it nor make it grow."""
+
+import contextlib
+import socket
+import threading
+
+import numpy as np
+import pytest
+import zmq
+from publishing import ANY_PORT, TIMEOUT_S, make_batch
+
+from spectrod.wire.demand import PREFIXES_MAX
+from spectrod.wire.schema import Frame, decode
+
+GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
+READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
+
+
+def receive_frame(sub):
+    while not isinstance(frame := decode(sub.recv_multipart()), Frame):
+        pass
+    return frame
+
+
+@pytest.fixture
+def stage(publish, raw_subscriber):
+    """A publisher over TCP, one who subscribes to it, and its address."""
+    publisher = publish(ANY_PORT)
+    sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
+    while not publisher.subscribers:
+        sub.recv_multipart()
+    return publisher, sub, ("127.0.0.1", int(publisher.endpoints[0].rpartition(":")[2]))
+
+
+def frames_of_zmtp():
+    """Yield what a peer could send after a handshake that is as it should be."""
+    begun = GREETING + READY
+    yield "a giant frame announced", begun + b"\x02" + (1 << 62).to_bytes(8, "big") + bytes(99)
+    yield "a frame above the limit", begun + b"\x02" + (70_000).to_bytes(8, "big") + bytes(70_000)
+    yield "a giant subscription", begun + b"\x02" + (60_000).to_bytes(8, "big") + b"\1" * 60_000
+    yield "a command that is none", begun + b"\x04\x05\x04WHAT"
+    yield "flags that there are not", begun + b"\xf8\x01\0"
+    yield "an endless message", begun + b"\x01\x01\x01" * 5000
+    yield "a second handshake", begun + READY
+    yield "no mechanism of ours", GREETING.replace(b"NULL", b"NOPE") + READY
+    yield "half a handshake", GREETING[:40]
+    yield "a greeting and no more", GREETING
+    yield "a truncated READY", begun[:-10]
+
+
+def garbage():
+    rng = np.random.default_rng(6)
+    yield "nothing", b""
+    yield "HTTP", b"GET / HTTP/1.1\r\nHost: spectrod\r\n\r\n" * 20
+    yield "TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.bytes(500)
+    for n in (1, 9, 10, 63, 64, 65, 5000, 200_000):
+        yield f"{n} random bytes", rng.bytes(n)
+    yield from frames_of_zmtp()
+
+
+def test_the_handshake_that_strangers_break_is_a_right_one(stage):
+    """Else the messages after it would prove nothing: a bare socket can subscribe and read."""
+    _, _, address = stage
+    with socket.create_connection(address) as peer:
+        peer.settimeout(TIMEOUT_S)
+        peer.sendall(GREETING + READY + b"\x00\x04\x01hb/")
+        received = b""
+        while b"spectrod.heartbeat" not in received:
+            received += peer.recv(4096)
+
+
+@pytest.mark.slow
+def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds):
+    """HTTP, TLS, noise, half handshakes, giant frames: each twice; no descriptor stays."""
+    publisher, sub, address = stage
+    seq = -1
+    before = fds()
+    for _ in "ab":
+        for what, sent in garbage():
+            with socket.create_connection(address) as stranger:
+                stranger.settimeout(TIMEOUT_S)
+                with contextlib.suppress(ConnectionError):  # it may hang up before all is sent
+                    stranger.sendall(sent)
+                    with contextlib.suppress(OSError):
+                        stranger.shutdown(socket.SHUT_WR)
+                    while stranger.recv(65536):
+                        pass  # until the publisher, too, has had enough
+            publisher.feeds[0].submit(make_batch())
+            seq += 1
+            assert receive_frame(sub).header.seq == seq, what
+    assert fds() <= before + 1
+    assert publisher.failure is None
+
+
+@pytest.mark.slow
+def test_connections_that_say_nothing_hold_up_nobody(stage, fds):
+    """A hundred half-open handshakes at once; when they go, so do their descriptors."""
+    publisher, sub, address = stage
+    before = fds()
+    strangers = [socket.create_connection(address) for _ in range(100)]
+    for k, stranger in enumerate(strangers):
+        stranger.sendall(GREETING[: k % 64])
+    publisher.feeds[0].submit(make_batch())
+    assert receive_frame(sub).header.seq == 0
+    for stranger in strangers:
+        stranger.shutdown(socket.SHUT_WR)
+        stranger.settimeout(TIMEOUT_S)
+        while stranger.recv(4096):
+            pass
+        stranger.close()
+    assert fds() <= before + 1
+
+
+@pytest.mark.slow
+def test_a_flood_of_subscriptions_delays_no_frame_for_long(stage, raw_subscriber, resident_bytes):
+    """A peer subscribes 100 000 times; the book is bounded, and all of it goes with the peer."""
+    publisher, sub, _ = stage
+    flooding = threading.Event()
+
+    def flood():
+        with zmq.Context() as context, context.socket(zmq.XSUB) as peer:
+            peer.setsockopt(zmq.LINGER, 0)
+            peer.setsockopt(zmq.SNDTIMEO, int(TIMEOUT_S * 1e3))
+            peer.connect(publisher.endpoints[0])
+            for k in range(100_000):
+                peer.send(b"\x01spec/%d/" % k)
+                if k == 1000:
+                    flooding.set()
+            peer.send(b"\x01hb/flooded/")
+
+    thread = threading.Thread(target=flood)
+    before = resident_bytes()
+    thread.start()
+    assert flooding.wait(TIMEOUT_S)
+    for seq in range(20):
+        publisher.feeds[0].submit(make_batch(first=seq))
+        assert receive_frame(sub).header.seq == seq
+    thread.join()
+    late = raw_subscriber(publisher.endpoints[0], "spec/mic/1/", "last/mic/1/")
+    publisher.feeds[0].submit(make_batch(first=20))
+    assert decode(late.recv_multipart()).channel == "1"
+    assert len(publisher._sender._book._arrivals) <= PREFIXES_MAX
+    # libzmq's own tree of prefixes, while the peer is there, and what the allocator keeps of it.
+    assert resident_bytes() - before < 200 << 20
