@@ -57,7 +57,7 @@ ODD: Sequence[Any] = (
 )  # fmt: skip
 KEYS = (
     "analysis.hop", "analysis.nfft", "analysis.window", "log.level", "publish.endpoints",
-    "sources.tone.uri", "source.uri", "products.x.hop", "x", "", ".", '"', "source.name.x",
+    "sources.tone.uri", "products.x.hop", "x", "", ".", '"', "source.name.x",
 )  # fmt: skip
 
 
@@ -89,7 +89,10 @@ class Requests:
         names = [*METHODS[method].params.__struct_fields__, "x"]
         params = {rng.choice(names): rng.choice(ODD) for _ in range(rng.randrange(4))}
         if method == "set":
-            params = {"changes": {rng.choice(KEYS): rng.choice(ODD)}}
+            # None would take the source's address back to "auto", another source.
+            key = rng.choice((*KEYS, "source.uri"))
+            value = rng.choice(ODD[1:] if key == "source.uri" else ODD)
+            params = {"changes": {key: value}}
         # What would make the daemon do real work a million times is not what is tried here.
         if method in ("reload", "source.add", "record.start"):
             params["x"] = 1

@@ -27,7 +27,7 @@ RECORDINGS_MAX: Final = 4
 """That run at once."""
 
 _ENDED_KEPT = 20
-_PICTURE_MAX_BYTES = 512 << 20
+_MEMORY_MAX_BYTES = 512 << 20  # of all: as much is drawn in the 2 s that a stop has for it
 _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
 _LOOK_S = 0.5
@@ -107,9 +107,9 @@ class _Recording:
 class Recordings:
     """The pictures that are being drawn, and the last twenty that were.
 
-    At most four at a time; each keeps at most 512 MB, whatever its length. A thread, which runs
-    while there are any, ends each when somebody says so, when its duration is over, when the
-    source has ended or its analysis has changed, and at ``close``. Any thread may call.
+    At most four at a time, which keep at most 512 MB together, whatever their length. A thread,
+    which runs while there are any, ends each when somebody says so, when its duration is over, when
+    the source has ended or its analysis has changed, and at ``close``. Any thread may call.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Recordings:
         Raises
         ------
         BusyError
-            If as many run as may, or the source is not there yet.
+            If as many run as may, in number or memory, or the source is not there yet.
         ConfigError
             If no picture can be drawn of the product.
         NotFoundError
@@ -176,6 +176,7 @@ class Recordings:
                 raise BusyError(f"recordings: {RECORDINGS_MAX} run already; stop one first")
             self._check_new(path)
             sink = _LinearSink(path, spec, duration_s, f"{member.name} {spec.product}")
+            self._check_memory(sink)
             limit_s = float("inf") if duration_s is None else duration_s + _GRACE_S
             recording = _Recording(path, member, sink, who, time.monotonic() + limit_s)
             member.attach(sink, spec.product, self._fail(recording))
@@ -245,6 +246,14 @@ class Recordings:
             raise StorageError(f"{path.parent}: {error.strerror}") from error
         if path.is_symlink() or path.exists() or any(one.path == path for one in self._running):
             raise StorageError(f"{path.name}: is there already; give another name")
+
+    def _check_memory(self, sink: "_LinearSink") -> None:
+        left_bytes = _MEMORY_MAX_BYTES - sum(one.sink.size_bytes for one in self._running)
+        if sink.size_bytes > left_bytes:
+            raise BusyError(
+                f"recordings: {sink.size_bytes >> 20} MB are needed, and {left_bytes >> 20} left "
+                "by those that run; stop one first"
+            )
 
     def _fail(self, recording: _Recording) -> Callable[[SpectrodError], None]:
         def note(error: SpectrodError) -> None:
@@ -317,11 +326,12 @@ class _LinearSink:
         if spec.iq or spec.bands or spec.output != "power":
             what = "bands" if spec.bands else "two-sided or complex spectra"
             raise ConfigError(f"product={spec.product!r}: pictures show no {what}")
-        size_bytes = spec.n_bins * spec.channels * _COLUMN_BYTES
-        if size_bytes > _PICTURE_MAX_BYTES:
+        self.size_bytes = spec.n_bins * spec.channels * _COLUMN_BYTES
+        if self.size_bytes > _MEMORY_MAX_BYTES:
             raise ConfigError(
                 f"product={spec.product!r}: {spec.channels} channels of {spec.n_bins} bins need "
-                f"{size_bytes >> 20} MB for a picture, at most {_PICTURE_MAX_BYTES >> 20} are given"
+                f"{self.size_bytes >> 20} MB for a picture, at most {_MEMORY_MAX_BYTES >> 20} are "
+                "given"
             )
         self._spec = spec
         self._linear = replace(
