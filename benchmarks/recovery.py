@@ -6,8 +6,8 @@
 (SIGKILL) and started again; measured is from the moment that it says where it publishes, and from
 the kill, to the receipt of a frame by a subscription that lives on. Then a key is revoked by
 SIGHUP, which cuts all connections; measured is the longest time between two frames of a subscriber
-whose key is left. Asserted: the first frame after a restart says so, and with replay none is missing
-after a revocation.
+whose key is left. Asserted: the first frame after a restart says so, and with replay none is
+missing after a revocation.
 """
 
 import argparse

@@ -1,0 +1,202 @@
+"""Requests over a real socket to a server that answers what a test wants."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+import zmq
+
+from spectrod.client import Control
+from spectrod.client.calls import encode_call, messages_of
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    DeniedError,
+    InternalError,
+    NotFoundError,
+    SpectrodError,
+    StorageError,
+    UnavailableError,
+    WireError,
+)
+
+TIMEOUT_S = 10.0
+
+
+class Server:
+    """A ROUTER in a thread, which answers by a function of the request."""
+
+    def __init__(self, context):
+        self._socket = context.socket(zmq.ROUTER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self._stop = context.socket(zmq.PULL)
+        self._stop.bind("inproc://stop")
+        self._stopper = context.socket(zmq.PUSH)
+        self._stopper.connect("inproc://stop")
+        self.endpoint = f"tcp://127.0.0.1:{port}"
+        self.requests = []
+        self.answer = lambda request: [{"v": 1, "id": request["id"], "ok": True}]
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self):
+        self._stopper.send(b"")
+        self._thread.join(TIMEOUT_S)
+        for socket in (self._socket, self._stop, self._stopper):
+            socket.close()
+
+    def _run(self):
+        poller = zmq.Poller()
+        for socket in (self._socket, self._stop):
+            poller.register(socket, zmq.POLLIN)
+        while self._stop not in dict(poller.poll()):
+            peer, body = self._socket.recv_multipart()
+            self.requests.append(json.loads(body))
+            for part in self.answer(self.requests[-1]) or ():
+                parts = part if isinstance(part, list) else [json.dumps(part).encode()]
+                self._socket.send_multipart([peer, *parts])
+
+
+@pytest.fixture
+def server():
+    with zmq.Context() as context:
+        server = Server(context)
+        yield server
+        server.close()
+
+
+@pytest.fixture
+def control(server):
+    with Control(server.endpoint, timeout_s=TIMEOUT_S) as control:
+        yield control
+
+
+def test_a_call_has_its_parameters_and_gives_its_result(server, control):
+    """Each request has a number of its own."""
+    server.answer = lambda r: [{"v": 1, "id": r["id"], "ok": True, "result": r["params"]}]
+    assert control.call("get", key="analysis") == {"key": "analysis"}
+    assert control.call("status") == {}
+    assert [(r["v"], r["id"], r["method"]) for r in server.requests] == [
+        (1, 1, "get"),
+        (1, 2, "status"),
+    ]
+
+
+def test_calls_within_an_event_loop(server, control):
+    """The same, awaited."""
+    server.answer = lambda r: [{"v": 1, "id": r["id"], "ok": True, "result": [1]}]
+
+    async def ask():
+        return [await control.call_async("status") for _ in range(3)]
+
+    assert asyncio.run(ask()) == [[1]] * 3
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("bad_request", ConfigError),
+        ("unknown_method", ConfigError),
+        ("bad_params", ConfigError),
+        ("denied", DeniedError),
+        ("too_many", BusyError),
+        ("not_found", NotFoundError),
+        ("refused", ConfigError),
+        ("unavailable", UnavailableError),
+        ("storage", StorageError),
+        ("busy", BusyError),
+        ("internal", InternalError),
+        ("of_a_later_version", SpectrodError),
+    ],
+)
+def test_errors_are_raised_by_their_code(server, control, code, kind):
+    """With the daemon's text; the next call works."""
+    error = {"code": code, "message": "x=1: must be 2"}
+    server.answer = lambda r: [{"v": 1, "id": r["id"], "ok": False, "error": error}]
+    with pytest.raises(kind, match=r"^x=1: must be 2$") as raised:
+        control.call("status")
+    assert type(raised.value) is kind
+    server.answer = lambda r: [{"v": 1, "id": r["id"], "ok": True, "result": 1}]
+    assert control.call("status") == 1
+
+
+def test_no_reply_is_told_and_the_request_is_withdrawn(server, control):
+    """A reply that comes late is not taken for the next call's."""
+    server.answer = lambda _: []
+    control.timeout_s = 0.05
+    with pytest.raises(UnavailableError, match=r"no reply to pause within 0\.05 s; is the daemon"):
+        control.call("pause")
+    control.timeout_s = TIMEOUT_S
+    server.answer = lambda r: [
+        {"v": 1, "id": r["id"] - 1, "ok": True, "result": "late"},
+        {"v": 1, "id": r["id"], "ok": True, "result": "mine"},
+    ]
+    assert control.call("status") == "mine"
+
+
+def test_a_request_to_nobody_is_not_kept(tmp_path):
+    """A daemon that starts after the caller has given up does not carry it out."""
+    endpoint = f"ipc://{tmp_path}/c"
+    with Control(endpoint, timeout_s=0.05) as control, zmq.Context() as context:
+        with pytest.raises(UnavailableError):
+            control.call("pause")
+        with context.socket(zmq.ROUTER) as late:
+            late.setsockopt(zmq.LINGER, 0)
+            late.bind(endpoint)
+            with pytest.raises(UnavailableError):
+                control.call("status")
+            assert late.poll(int(TIMEOUT_S * 1e3))
+            assert json.loads(late.recv_multipart()[-1])["method"] == "status"
+            assert not late.poll(0)
+
+
+def test_waiting_in_the_daemon_does_not_count(server, control):
+    """The time that ``latest`` may take is added to that for the reply."""
+    server.answer = lambda _: []
+    control.timeout_s = 0.05
+    with pytest.raises(UnavailableError, match=r"no reply to latest within 0\.15 s"):
+        control.call("latest", topic="spec/x/0/dbfs/", timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ([b"{"], "reply='{': Input data was truncated"),
+        ([b'{"v":2,"id":1,"ok":true}'], "reply: v=2: must be 1"),
+        ([b'{"v":1,"id":1,"ok":false}'], "ok=false: must say what the error is"),
+        ([b"[" * 100000], "reply="),
+    ],
+)
+def test_what_is_no_reply_is_told(server, control, reply, message):
+    """Whatever answers there."""
+    server.answer = lambda _: [reply]
+    with pytest.raises(WireError, match=message):
+        control.call("status")
+
+
+def test_parameters_that_json_cannot_say_are_refused():
+    """Before anything is sent."""
+    with pytest.raises(ConfigError, match="set: parameters that JSON cannot say"):
+        encode_call(1, "set", {"changes": {"x": object()}})
+
+
+def test_messages_after_a_reply_are_taken_apart():
+    """As many parts each as the reply says."""
+    result = {"epoch": 1, "parts": [2, 3], "more": True}
+    parts = [b"a", b"b", b"c", b"d", b"e"]
+    assert messages_of(result, parts) == ([[b"a", b"b"], [b"c", b"d", b"e"]], True)
+    assert messages_of({"epoch": 1, "parts": []}, []) == ([], False)
+    for bad in ([2, 2], [5, 0], [6]):
+        with pytest.raises(WireError, match="parts="):
+            messages_of(result | {"parts": bad}, parts)
+    with pytest.raises(WireError, match="reply: result: "):
+        messages_of({"parts": "x"}, parts)
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://*:1", "tcp://x:0", "udp://x:1"])
+def test_endpoints_that_cannot_be_connected_to_are_refused(endpoint):
+    """When the object is made."""
+    with pytest.raises(ConfigError, match="endpoint="):
+        Control(endpoint)

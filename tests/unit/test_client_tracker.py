@@ -1,0 +1,214 @@
+"""What a subscriber knows from messages alone: holes, restarts, and how holes are filled."""
+
+import numpy as np
+import pytest
+
+from spectrod.client.tracker import REPLAY_LIMIT, Ask, Tracker
+from spectrod.errors import WireError
+from spectrod.wire.schema import (
+    BandFrame,
+    BandsHeader,
+    EventHeader,
+    EventMessage,
+    Frame,
+    Meta,
+    MetaHeader,
+    SpectrumHeader,
+    encode,
+)
+
+TOPIC = "spec/mic/0/dbfs/"
+SECOND_NS = 10**9
+COMMON = {
+    "fs": 48000.0,
+    "win_length": 64,
+    "nfft": 64,
+    "hop": 32,
+    "window": "hann",
+    "enbw_hz": 1125.0,
+    "shape": (33,),
+    "unit": "dBFS",
+    "ref": "0 dBFS = full-scale sine",
+    "engine": "numpy",
+}
+BANDS = COMMON | {"shape": (5,)}
+
+
+def message(seq, *, epoch=1, topic=TOPIC):
+    header = SpectrumHeader(
+        seq=seq, epoch=epoch, t_utc_ns=seq * SECOND_NS, t_mono_ns=0, sample_index=0, **COMMON
+    )
+    return encode(Frame(topic, header, np.full(33, seq, np.float32)))
+
+
+def taken(tracker, *messages):
+    """Feed messages; return what came of each."""
+    steps = []
+    for parts in messages:
+        tracker.feed(parts)
+        while (step := tracker.step()) is not None:
+            steps.append(step)
+            if isinstance(step, Ask):
+                return steps
+    return steps
+
+
+def told(frames):
+    return [(frame.header.seq, frame.missed, frame.replayed) for frame in frames]
+
+
+@pytest.fixture
+def tracker():
+    return Tracker("tcp://x:1", replays=True)
+
+
+def test_without_replay_nothing_is_asked_for():
+    """A hole is told by the frame after it."""
+    tracker = Tracker("tcp://x:1")
+    assert told(taken(tracker, message(4), message(9))) == [(4, 0, False), (9, 4, False)]
+    assert tracker.missed == 4
+
+
+def test_a_hole_is_asked_for_before_the_frame_after_it(tracker):
+    """From the first that is missing, in its epoch, and no more than are missing."""
+    first, ask = taken(tracker, message(4, epoch=7), message(9, epoch=7))
+    assert first.header.seq == 4
+    assert ask == Ask(TOPIC, 5, 7, 4)
+
+
+def test_what_was_missed_comes_in_its_place(tracker):
+    """All four, then the frame that showed the hole; nothing counts as missed."""
+    taken(tracker, message(4), message(9))
+    tracker.answer([message(k) for k in (5, 6, 7, 8)], more=False)
+    frames = [tracker.step() for _ in range(5)]
+    expected = [(5, 0, True), (6, 0, True), (7, 0, True), (8, 0, True), (9, 0, False)]
+    assert told(frames) == expected
+    assert tracker.step() is None
+    assert tracker.missed == 0
+    assert told(taken(tracker, message(10))) == [(10, 0, False)]
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ([], [(9, 4, False)]),
+        ([7, 8], [(7, 2, True), (8, 0, True), (9, 0, False)]),
+        ([5, 8], [(5, 0, True), (8, 2, True), (9, 0, False)]),
+        ([5, 6], [(5, 0, True), (6, 0, True), (9, 2, False)]),
+        ([8, 9, 10], [(8, 3, True), (9, 0, False)]),
+        ([3, 5, 5], [(5, 0, True), (9, 3, False)]),
+    ],
+)
+def test_what_the_daemon_has_not_any_more_is_told_as_missed(tracker, there, expected):
+    """Before the frame that follows it; what does not belong into the hole is left out."""
+    taken(tracker, message(4), message(9))
+    tracker.answer([message(k) for k in there], more=False)
+    frames = []
+    while (step := tracker.step()) is not None:
+        frames.append(step)
+    assert told(frames) == expected
+    assert tracker.missed == sum(missed for _, missed, _ in expected)
+
+
+def test_long_holes_are_asked_for_in_parts(tracker):
+    """As many as fit one answer, and again while there are more."""
+    n = 2 * REPLAY_LIMIT + 10
+    *_, ask = taken(tracker, message(0), message(n + 1))
+    numbers = []
+    while ask is not None:
+        assert ask.limit == min(REPLAY_LIMIT, n + 1 - ask.first_seq)
+        last = ask.first_seq + ask.limit
+        tracker.answer([message(k) for k in range(ask.first_seq, last)], more=last <= n)
+        while isinstance(ask := tracker.step(), Frame):
+            numbers.append(ask.header.seq)
+    assert numbers == list(range(1, n + 2))
+
+
+def test_an_answer_that_leads_no_further_is_the_last(tracker):
+    """A daemon that says that there is more, and gives nothing new, is not asked for ever."""
+    taken(tracker, message(4), message(9))
+    tracker.answer([message(4)], more=True)
+    assert told([tracker.step()]) == [(9, 4, False)]
+    assert tracker.step() is None
+
+
+def test_a_malformed_answer_is_told_and_the_stream_goes_on(tracker):
+    """The frame that waited comes all the same."""
+    taken(tracker, message(4), message(9))
+    with pytest.raises(WireError, match="message of 1 parts"):
+        tracker.answer([[b"x"]], more=True)
+    assert told([tracker.step()]) == [(9, 4, False)]
+
+
+def test_messages_of_another_epoch_fill_nothing(tracker):
+    """A daemon that was restarted meanwhile has other frames of the same numbers."""
+    taken(tracker, message(4), message(9))
+    tracker.answer([message(5, epoch=2)], more=False)
+    assert told([tracker.step()]) == [(9, 4, False)]
+
+
+def test_a_restart_tells_how_long_nothing_came():
+    """From the last frame before it to the first after it; lost are those of the new start."""
+    tracker = Tracker("tcp://x:1")
+    _, after, then = taken(tracker, message(4), message(9, epoch=2), message(10, epoch=2))
+    assert (after.restarted, after.missed, after.away_s) == (True, 9, 5.0)
+    assert (then.restarted, then.missed, then.away_s) == (False, 0, 0.0)
+
+
+def test_a_restart_is_told_by_the_first_frame_of_the_new_start_that_is_there(tracker):
+    """With replay that is one that was sent before we were back."""
+    *_, ask = taken(tracker, message(4), message(9, epoch=2))
+    assert ask == Ask(TOPIC, 0, 2, 9)
+    tracker.answer([message(7, epoch=2), message(8, epoch=2)], more=False)
+    first, second, third = (tracker.step() for _ in range(3))
+    assert told([first, second, third]) == [(7, 7, True), (8, 0, True), (9, 0, False)]
+    assert [frame.restarted for frame in (first, second, third)] == [True, False, False]
+    assert [frame.away_s for frame in (first, second, third)] == [3.0, 0.0, 0.0]
+
+
+def test_topics_have_numbers_of_their_own(tracker):
+    """Two channels interleaved are no holes."""
+    other = TOPIC.replace("/0/", "/1/")
+    steps = taken(tracker, message(4), message(7, topic=other), message(5), message(8, topic=other))
+    assert told(steps) == [(4, 0, False), (7, 0, False), (5, 0, False), (8, 0, False)]
+
+
+def test_the_last_frame_sent_again_is_no_step_back(tracker):
+    """Topics of ``last/`` repeat a number."""
+    last = TOPIC.replace("spec/", "last/")
+    steps = taken(tracker, message(4), message(4, topic=last), message(4, topic=last), message(5))
+    assert told(steps) == [(4, 0, False)] * 3 + [(5, 0, False)]
+
+
+def test_bands_have_their_own_frames_and_descriptions(tracker):
+    """By the topic that describes them."""
+    header = MetaHeader(
+        seq=0, epoch=1, t_utc_ns=0, device="x", channels=1, bands="third-octave", **BANDS
+    )
+    tracker.feed(encode(Meta("meta/mic/0/noise/", header, np.arange(5.0), np.ones((2, 5)))))
+    frame = BandFrame(
+        "bands/mic/0/noise/",
+        BandsHeader(
+            seq=3,
+            epoch=1,
+            t_utc_ns=0,
+            t_mono_ns=0,
+            sample_index=0,
+            bands="third-octave",
+            n_bands=5,
+            **BANDS,
+        ),
+        np.zeros(5, np.float32),
+    )
+    (step,) = taken(tracker, encode(frame))
+    assert isinstance(step, BandFrame)
+    np.testing.assert_array_equal(tracker.meta[step.topic].f, np.arange(5.0))
+
+
+def test_events_wait_for_whoever_takes_them(tracker):
+    """In order, at most 1000."""
+    for seq in range(1003):
+        header = EventHeader(seq=seq, epoch=1, t_utc_ns=0, number=seq, kind="x.y", text="z")
+        tracker.feed(encode(EventMessage("event/mic/", header)))
+    assert tracker.step() is None
+    assert [event.header.seq for event in tracker.events] == list(range(3, 1003))
