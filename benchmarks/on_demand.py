@@ -13,7 +13,7 @@ Before a figure counts, heartbeats must show that no row (idle), or each row (on
 
 Then one client after the other subscribes to a daemon, reads a spectrum and goes. After the first
 tenth nothing may grow: objects, memory, files, threads. Each time the first row must be complete
-within two hops of the samples that the ring held when the analysis was told.
+within two hops of the samples that the ring held once the analysis had been told.
 """
 
 import argparse
@@ -259,9 +259,9 @@ def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
     demand = pipeline.demand
 
     def watched(products: frozenset[str] | None) -> None:
+        demand(products)
         if products:
             told_at.append(pipeline.ring.written)
-        demand(products)
 
     pipeline.demand = watched  # type: ignore[method-assign]
     waits = []
