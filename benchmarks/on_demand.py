@@ -246,6 +246,8 @@ def come_and_go(n_cycles: int) -> Report:
         f"{max(20, n_cycles // 10)}; first rows complete {late} samples, "
         f"{late / HOP:.2f} hops, after the demand at most, median {statistics.median(waits):.0f}"
     )
+    if grown["descriptors"] or grown["threads"] or grown["traced_bytes"] > 200 * n_cycles:
+        raise SystemExit(f"what {n_cycles} subscribers left behind grew: {json.dumps(grown)}")
     if late > 2 * HOP:
         raise SystemExit(f"a first row came {late} samples after the demand, not within {2 * HOP}")
     return {"what": "come and go", "cycles": n_cycles, "grown": grown, "late_samples_max": late}
