@@ -21,7 +21,9 @@ class Journal:
     def __init__(self, events: EventLog) -> None:
         self.events = events
 
-    def note(self, kind: str, text: str, *, source: str = "", who: str = "") -> None:
+    def note(
+        self, kind: str, text: str, *, source: str = "", who: str = "", log: bool = True
+    ) -> None:
         """Note a change.
 
         Parameters
@@ -34,9 +36,13 @@ class Journal:
             Name of the source that it is about; empty if of the daemon.
         who : str
             Who asked for it; empty if nobody did.
+        log : bool
+            False if the caller logs it.
         """
         text = _one_line(text)
         self.events.add(kind, text, source=source, who=who)
+        if not log:
+            return
         of_source = f"{source}: " if source else ""
         by = f" (by {who})" if who else ""
         _log.info("%s", f"{kind}: {of_source}{text}{by}")

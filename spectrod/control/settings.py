@@ -16,6 +16,7 @@ from spectrod.errors import ConfigError, NotFoundError
 from spectrod.wire.names import check_name
 
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^".]+)')
+_SIGNAL: Final = "SIGHUP"
 _DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
 _SAFE_URI: Final = re.compile(r"auto|soundcard(:.*)?|signal:.*", re.DOTALL)
 
@@ -145,7 +146,7 @@ class LiveSettings:
             new = config.with_changes(self.current, {f'sources."{name}"': None}, "source.remove")
             return self._change_to(new, "source.remove", who)
 
-    def reload(self, who: str = "SIGHUP") -> list[str]:
+    def reload(self, who: str = _SIGNAL) -> list[str]:
         """Read configuration and keys again and apply what can be applied.
 
         What was set since the file was last read is forgotten: the file says what is right.
@@ -174,7 +175,8 @@ class LiveSettings:
             lines += [f"{key} needs a restart" for key in changed if key not in live]
             self._set_keys.clear()
             lines = [*lines, *self._read_keys()] or ["nothing has changed"]
-            self._journal.note("control.reload", "; ".join(lines), who=who)
+            # Who sends a signal sees no reply: the service logs the lines.
+            self._journal.note("control.reload", "; ".join(lines), who=who, log=who != _SIGNAL)
             return lines
 
     def _read_keys(self) -> list[str]:

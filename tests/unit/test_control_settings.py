@@ -172,6 +172,17 @@ def test_the_file_wins_over_what_was_set_before():
     assert daemon.asked[-1] == Config()
 
 
+@pytest.mark.parametrize(("who", "logged"), [("ann", 1), ("SIGHUP", 0)])
+def test_a_reload_is_an_event_and_a_line_of_the_log(who, logged, caplog):
+    """Of a signal's the service logs the lines, and they are not told twice."""
+    caplog.set_level(logging.INFO)
+    settings, _, events = live()
+    settings.reload(who)
+    (event,) = events.since()
+    assert (event.kind, event.text, event.who) == ("control.reload", "nothing has changed", who)
+    assert len(caplog.records) == logged
+
+
 def test_a_reload_reads_the_keys_too():
     """After the settings, of which it says that they are applied if the keys are wrong."""
     settings, _, _ = live(reload_keys=lambda: ["key ann: revoked"])
