@@ -183,4 +183,4 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise ConfigError(f"{ca_file}: {error}") from error
+        raise ConfigError(f"{ca_file}: {error.strerror}") from error

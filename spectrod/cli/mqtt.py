@@ -93,6 +93,8 @@ class _Bridging:
         address = parse_broker(args.broker)
         if password is not None and address.user is None:
             raise ConfigError(f"broker={args.broker!r}: names no user that --password-file is of")
+        if args.ca_file is not None and not address.tls:
+            raise ConfigError(f"ca-file={args.ca_file!r}: is for mqtts://, not {args.broker!r}")
         self._address = replace(address, password=password, ca_file=args.ca_file)
         node = check_name("node", socket.gethostname() if args.node is None else args.node)
         self._topics = Topics(check_topic_prefix("prefix", args.prefix), node, args.retain)

@@ -1,0 +1,462 @@
+"""The MQTT bridge between a real daemon and a real broker; all waits are for messages or lines."""
+
+import contextlib
+import json
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
+
+from spectrod import client
+from spectrod.bridge.address import parse_broker
+from spectrod.bridge.broker import Broker
+from spectrod.bridge.topics import Publication
+from spectrod.cli import main
+from spectrod.config import (
+    AnalysisConfig,
+    Config,
+    EngineConfig,
+    PublishConfig,
+    SourceConfig,
+    SourceTable,
+)
+from spectrod.daemon import build_daemon
+
+TIMEOUT_S = 40.0
+pytestmark = pytest.mark.slow
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Mosquitto:
+    """A broker of our own, on a port that stays the same when it is started again."""
+
+    def __init__(self, folder, *lines):
+        program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+        assert program, "mosquitto is missing: make test installs it"
+        self.port = free_port()
+        self.config = folder / "mosquitto.conf"
+        settings = [f"listener {self.port} 127.0.0.1", "log_dest stderr", *lines]
+        self.config.write_text("\n".join(settings) + "\n")
+        self._command = [program, "-c", self.config]
+        self._process = self._reader = None
+        self._lines = queue.Queue()
+
+    def start(self):
+        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,))
+        self._reader.start()
+        self.wait_for_line(" running")
+
+    def wait_for_line(self, text):
+        """Wait until its log says something, from where the last wait ended."""
+        while text not in self._lines.get(timeout=TIMEOUT_S):
+            pass
+
+    def _read(self, log):
+        for line in log:
+            self._lines.put(line)
+
+    def kill(self):
+        self._process.kill()
+        self._reader.join()
+        self._process.stderr.close()
+        self._process.wait()
+        self._process = None
+
+    def close(self):
+        if self._process is not None:
+            self.kill()
+
+
+@pytest.fixture
+def mosquitto(tmp_path):
+    """Make brokers that are killed at the end; the default one lets everybody in."""
+    with contextlib.ExitStack() as made:
+
+        def make(*lines):
+            broker = Mosquitto(tmp_path, *(lines or ["allow_anonymous true"]))
+            made.callback(broker.close)
+            return broker
+
+        yield make
+
+
+class Watcher:
+    """A client that hears all that is published."""
+
+    def __init__(self, port):
+        self.messages = queue.Queue()
+        self._client = Client(CallbackAPIVersion.VERSION2)
+        self._client.on_message = lambda _c, _u, message: self.messages.put(message)
+        self._client.reconnect_delay_set(1, 1)
+        subscribed = threading.Event()
+        self._client.on_subscribe = lambda *_: subscribed.set()
+        self._client.on_connect = lambda client, *_: client.subscribe("#", qos=1)
+        self._client.connect("127.0.0.1", port)
+        self._client.loop_start()
+        assert subscribed.wait(TIMEOUT_S)
+
+    def next(self, wanted):
+        """Return the next message for which ``wanted`` is true, given topic and payload."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while True:
+            message = self.messages.get(timeout=max(0.01, deadline_s - time.monotonic()))
+            if wanted(message.topic, message.payload.decode()):
+                return message
+
+    def json(self, topic):
+        """Return what comes next in a topic."""
+        return json.loads(self.next(lambda name, _: name == topic).payload)
+
+    def close(self):
+        self._client.disconnect()
+        self._client.loop_stop()
+
+
+@pytest.fixture
+def watch():
+    """Make watchers that are closed at the end."""
+    with contextlib.ExitStack() as made:
+
+        def make(broker):
+            watcher = Watcher(broker.port)
+            made.callback(watcher.close)
+            return watcher
+
+        yield make
+
+
+class BridgeProcess:
+    """``spectrod mqtt``; its log is read line by line."""
+
+    def __init__(self, endpoint, broker_url, *options):
+        arguments = [endpoint, "--broker", broker_url, "--node", "box", "--interval", "1", *options]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "spectrod", "mqtt", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.log = ""
+
+    def wait_for_line(self, text):
+        for line in self.process.stderr:
+            self.log += line
+            if text in line:
+                return
+        pytest.fail(f"{text!r} is not in: {self.log}")
+
+    def terminate(self):
+        """End it as a service manager does; return its exit code."""
+        self.process.terminate()
+        self.log += self.process.communicate(timeout=TIMEOUT_S)[1]
+        return self.process.returncode
+
+
+@pytest.fixture
+def bridge():
+    """Start bridges that are killed at the end."""
+    with contextlib.ExitStack() as started:
+
+        def start(endpoint, broker_url, *options):
+            made = BridgeProcess(endpoint, broker_url, *options)
+            started.enter_context(made.process)
+            started.callback(made.process.kill)
+            return made
+
+        yield start
+
+
+@pytest.fixture
+def start_daemon():
+    """Start daemons that are stopped at the end."""
+    with contextlib.ExitStack() as started:
+
+        def start(endpoint="tcp://127.0.0.1:*", **fields):
+            fields = fields or {"source": SourceConfig(uri="signal:sine,1500,-20", name="tone")}
+            publish = PublishConfig(endpoints=(endpoint,))
+            daemon = build_daemon(Config(publish=publish, engine=EngineConfig("numpy"), **fields))
+            daemon.start()
+            started.callback(daemon.stop)
+            return daemon
+
+        yield start
+
+
+def url(broker, user=""):
+    return f"mqtt://{user}127.0.0.1:{broker.port}"
+
+
+def test_levels_of_tones_and_noise_are_right(mosquitto, watch, bridge, start_daemon):
+    """To 0.05 dB, with any window and scaling; and nothing is missed."""
+    daemon = start_daemon(
+        sources=(
+            SourceTable(uri="signal:sine,1234.5,-20", name="tone"),
+            SourceTable(
+                uri="signal:sine,1500,-31.5",
+                name="flat",
+                analysis=AnalysisConfig(window="flattop", scaling="spectrum"),
+            ),
+            SourceTable(
+                uri="signal:white,-20",
+                name="noise",
+                samplerate=192_000,
+                analysis=AnalysisConfig(win_length=2048, hop=1024, scaling="density"),
+            ),
+        )
+    )
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    bridge(daemon.publisher.endpoints[0], url(broker), "--interval", "2")
+    seen = {}
+    while len(seen) < 3:
+        message = watcher.next(lambda topic, _: topic.endswith("/level"))
+        payload = json.loads(message.payload)
+        if payload["seconds"] > 1.5:  # the first interval is short
+            seen[message.topic.removeprefix("spectrod/box/")] = payload
+    expected = {"tone/0/dbfs/level": -20.0, "flat/0/spectrum/level": -31.5}
+    expected["noise/0/density/level"] = -20.0
+    assert {topic: payload["leq"] for topic, payload in seen.items()} == pytest.approx(
+        expected, abs=0.05
+    )
+    for payload in seen.values():
+        assert (payload["unit"], payload["missed"], payload["node"]) == ("dBFS", 0, "box")
+        assert payload["max"] >= payload["leq"]
+
+
+def configs_until_level(watcher):
+    """Collect what is announced before and with the first levels."""
+    configs = {}
+    while True:
+        message = watcher.next(lambda *_: True)
+        if message.topic.endswith("/level"):
+            return configs
+        if message.topic.startswith("homeassistant/"):
+            configs[message.topic] = json.loads(message.payload)
+
+
+def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, start_daemon):
+    """Retained, so that Home Assistant finds them later; a bridge that starts anew is no other."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    first = bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    configs = configs_until_level(watcher)
+    assert {config["name"] for config in configs.values()} == {
+        "tone state",
+        "tone 0 dbfs Leq",
+        "tone 0 dbfs Lmax",
+    }
+    assert first.terminate() == 0
+    bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "online"))
+    assert configs_until_level(watcher) == configs
+    late = watch(broker)
+    retained = set()
+    while retained != {*configs, "spectrod/box/status", "spectrod/box/tone/availability"}:
+        message = late.next(lambda *_: True)
+        if message.retain and not message.topic.endswith(("/state", "/bridge")):
+            retained.add(message.topic)
+
+
+def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daemon):
+    """The broker says it in its place, and keeps it."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    killed = bridge(endpoint, url(broker))
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "online"))
+    killed.process.kill()
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "offline"))
+    message = watch(broker).next(lambda topic, _: topic == "spectrod/box/status")
+    assert (message.payload, message.retain) == (b"offline", True)
+
+
+def test_a_bridge_that_is_ended_says_goodbye(mosquitto, watch, bridge, start_daemon):
+    """What it has of the interval comes before; the exit code is 0."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    ended = bridge(endpoint, url(broker), "--interval", "3600")
+    while watcher.json("spectrod/box/tone/state")["state"] != "running":
+        pass
+    with client.subscribe(endpoint, timeout_s=TIMEOUT_S) as frames:
+        for _ in range(48):  # a second of them, which the bridge has subscribed to before
+            next(frames)
+    assert ended.terminate() == 0
+    assert abs(watcher.json("spectrod/box/tone/0/dbfs/level")["leq"] + 20.0) < 0.05
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "offline"))
+    assert "WARNING" not in ended.log
+
+
+def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_daemon):
+    """It is told once that it is away; what was measured meanwhile is sent when it is there."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    started = bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    started.wait_for_line("cannot be reached")
+    broker.start()
+    started.wait_for_line("connected")
+    watcher = watch(broker)
+    assert watcher.json("spectrod/box/tone/0/dbfs/level")["missed"] == 0
+    broker.kill()
+    started.wait_for_line("the connection is lost")
+    broker.start()
+    started.wait_for_line("connected")
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "online"))
+    watcher.next(lambda topic, _: topic.startswith("homeassistant/"))
+    watcher.next(lambda topic, payload: topic.endswith("availability") and payload == "online")
+    assert watcher.json("spectrod/box/tone/0/dbfs/level")["missed"] == 0
+    assert started.terminate() == 0
+    assert started.log.count("cannot be reached") == 1
+    assert started.log.count("the connection is lost") == 1
+
+
+def test_a_bridge_without_a_broker_ends_when_it_is_told_to(mosquitto, bridge, start_daemon):
+    """Nothing waits for what may never come."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    started = bridge(endpoint, url(broker))
+    started.wait_for_line("cannot be reached")
+    assert started.terminate() == 0
+
+
+def test_a_daemon_that_ends_and_comes_back_is_followed(mosquitto, watch, bridge, start_daemon):
+    """Its sources are unavailable meanwhile; the interval of its return tells of the restart."""
+    first = start_daemon()
+    endpoint = first.publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    bridge(endpoint, url(broker))
+    watcher.json("spectrod/box/tone/0/dbfs/level")
+    first.stop()
+    watcher.next(lambda topic, payload: topic.endswith("availability") and payload == "offline")
+    assert watcher.json("spectrod/box/tone/state")["state"] == "stopped"
+    start_daemon(endpoint)
+    watcher.next(lambda topic, payload: topic.endswith("availability") and payload == "online")
+    while watcher.json("spectrod/box/tone/0/dbfs/level")["restarts"] != 1:
+        pass
+
+
+def test_a_full_queue_drops_its_oldest_and_counts_them(mosquitto, watch, caplog):
+    """What is new is worth more than what is old."""
+    server = mosquitto()
+    will = Publication("will", b"offline")
+    broker = Broker(parse_broker(url(server)), will, client_id="test", queue_messages=3)
+    for k in range(10):
+        broker.publish(Publication("numbers", b"%d" % k))
+    assert broker.dropped == 7
+    assert "3 messages wait already, the oldest are dropped" in caplog.text
+    server.start()
+    watcher = watch(server)
+    broker.start()
+    received = []
+    while len(received) < 3:
+        broker.pump()
+        with contextlib.suppress(queue.Empty):
+            received.append(watcher.messages.get(timeout=0.1).payload)
+    assert received == [b"7", b"8", b"9"]
+    assert broker.take_connected()
+    assert not broker.take_connected()
+    broker.stop()
+
+
+def test_a_password_lets_in_and_a_wrong_one_is_told_once(
+    mosquitto, watch, bridge, start_daemon, tmp_path
+):
+    """The broker's reason is in the log."""
+    passwords = tmp_path / "passwords"
+    subprocess.run(["mosquitto_passwd", "-b", "-c", passwords, "me", "right"], check=True)
+    passwords.chmod(0o644)  # the broker gives up being root
+    tmp_path.chmod(0o755)
+    broker = mosquitto("allow_anonymous false", f"password_file {passwords}", "user root")
+    broker.start()
+    endpoint = start_daemon().publisher.endpoints[0]
+    password = tmp_path / "password"
+    password.write_text("wrong\n")
+    password.chmod(0o600)
+    refused = bridge(endpoint, url(broker, "me@"), "--password-file", password)
+    for _ in range(2):
+        broker.wait_for_line("not authorised")
+    assert refused.terminate() == 0
+    assert refused.log.count("refuses us: Not authorized; trying again") == 1
+    password.write_text("right\n")
+    bridge(endpoint, url(broker, "me@"), "--password-file", password).wait_for_line("connected")
+
+
+def make_certificates(folder):
+    """Make a certificate authority, and a broker's certificate that it has signed."""
+    authority = ["-CA", folder / "ca.crt", "-CAkey", folder / "ca.key"]
+    extensions = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
+    for name, options in (("ca", []), ("broker", [*authority, *extensions])):
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+                *("-subj", f"/CN={name}", "-keyout", folder / f"{name}.key"),
+                *("-out", folder / f"{name}.crt", *options),
+            ],
+            check=True,
+            capture_output=True,
+        )
+
+
+def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_path):
+    """Over TLS one that nobody known has signed is refused, and one of --ca-file's is not."""
+    make_certificates(tmp_path)
+    lines = [f"certfile {tmp_path}/broker.crt", f"keyfile {tmp_path}/broker.key", "user root"]
+    broker = mosquitto(*lines, "allow_anonymous true")
+    broker.start()
+    endpoint = start_daemon().publisher.endpoints[0]
+    secure = f"mqtts://127.0.0.1:{broker.port}"
+    stranger = bridge(endpoint, secure)
+    stranger.wait_for_line("certificate verify failed")
+    assert stranger.terminate() == 0
+    bridge(endpoint, secure, "--ca-file", tmp_path / "ca.crt").wait_for_line("connected")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--broker", "http://box"], "broker='http://box': must be mqtt://"),
+        (["--broker", "mqtt://box", "--interval", "0"], "interval='0': must be 1 to 86400"),
+        (["--broker", "mqtt://box", "--interval", "soon"], "interval='soon': must be 1 to 86400"),
+        (["--broker", "mqtt://box", "--queue", "0"], "queue='0': must be 1 to 1e+06"),
+        (["--broker", "mqtt://box", "--node", "a/b"], "node='a/b': must be 1 to 64 of A-Z"),
+        (["--broker", "mqtt://box", "--prefix", "#"], "prefix='#': must be levels"),
+        (["--broker", "mqtt://box", "--discovery", "+"], "discovery='+': must be levels"),
+        (["--broker", "mqtt://box", "--ca-file", "/none"], "ca-file='/none': is for mqtts://"),
+        (["--broker", "mqtts://box", "--ca-file", "/none"], "/none: No such file"),
+        (["--broker", "mqtt://box", "--password-file", "/none"], "/none: No such file"),
+        (["tcp://*:1", "--broker", "mqtt://box"], "endpoint='tcp://*:1': to connect, name"),
+        ([], "the following arguments are required: --broker"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, error, capsys):
+    """Name, value and rule; nothing has been opened."""
+    assert main(["mqtt", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"spectrod: {error}")
+    assert err.count("\n") == 1
+
+
+def test_without_its_library_the_bridge_names_it(monkeypatch, capsys):
+    """It is an extra, so that boxes that need no MQTT have none."""
+    monkeypatch.setattr("spectrod.cli.mqtt.find_spec", lambda _: None)
+    assert main(["mqtt", "--broker", "mqtt://box"]) == 69
+    expected = "spectrod: paho-mqtt is not installed: pip install 'spectrod[mqtt]'\n"
+    assert capsys.readouterr().err == expected
