@@ -1,9 +1,10 @@
 """The last messages of each topic, for those who have missed some. Knows no socket."""
 
 import threading
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 _OVERHEAD_BYTES = 400
@@ -76,9 +77,10 @@ class History:
         """
         if epoch not in (0, self.epoch):
             return []
-        with self._lock:
-            kept = self._kept.get(topic, ())
-            return list(islice((m for m in kept if m.seq >= first_seq), limit))
+        with self._lock:  # copied, so that the publisher need not wait for the search
+            kept = tuple(self._kept.get(topic, ()))
+        start = bisect_left(kept, first_seq, key=attrgetter("seq"))
+        return list(kept[start : start + limit])
 
     def newest(self, topic: str) -> Stored | None:
         """Return the last message of a topic; None if there was none."""

@@ -35,7 +35,7 @@ class Publisher:
     neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest,
     counted in ``Feed.dropped``. ZeroMQ keeps up to high_water_mark messages a subscriber and drops
     new ones for that subscriber alone, which it sees as a hole in ``seq``. A subscriber thus costs
-    at most high_water_mark times the message's size.
+    at most high_water_mark times the message's size; a message that waits for several is kept once.
 
     Parameters
     ----------

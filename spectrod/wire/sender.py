@@ -182,9 +182,8 @@ class Sender:
             self._held_until_s = math.inf
 
     def _read_requests(self) -> None:
-        has_changed = (
-            sum(feed.take_offer() for feed in self._feeds) > 0
-        )  # each is asked, unlike with any()
+        # A sum, because any() would not ask those after the first.
+        has_changed = sum(feed.take_offer() for feed in self._feeds) > 0
         for raw32 in self._raw32:
             has_changed |= raw32.read_requests()
         for request in take_requests(self._socket):

@@ -256,7 +256,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
     publisher.feeds[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
     begin_s = time.monotonic()
     publisher.stop()
-    assert time.monotonic() - begin_s < 2.0
+    assert time.monotonic() - begin_s < 5.0
 
 
 def test_garbage_on_the_port_disturbs_nobody(connected):
