@@ -7,13 +7,19 @@ import pytest
 from spectrod.errors import ConfigError, WireError
 from spectrod.types import SpectrumSpec
 from spectrod.wire.schema import (
+    BandFrame,
+    BandsHeader,
     Frame,
     Heartbeat,
     HeartbeatHeader,
+    Meta,
+    MetaHeader,
     SpectrumHeader,
     decode,
     encode,
+    event_topic,
     heartbeat_topic,
+    last_topic,
     topic,
 )
 
@@ -176,3 +182,95 @@ def test_source_names_that_would_break_a_topic_are_refused(name):
         topic("mic", name, "dbfs")
     with pytest.raises(ConfigError, match=r"source name=.*: must be 1 to 64 of A-Z a-z 0-9"):
         topic(name, "0", "dbfs")
+
+
+def make_bands(n_bands=5):
+    fields = msgspec.structs.asdict(make_frame().header)
+    for name in ("schema", "first_bin"):
+        del fields[name]
+    fields |= {"shape": (n_bands,), "bands": "octave", "n_bands": n_bands, "weighting": "C"}
+    values = np.arange(n_bands, dtype=np.float32)
+    return BandFrame("bands/mic/0/octaves/", BandsHeader(**fields), values)
+
+
+def make_meta(n_bands=5):
+    header = MetaHeader(
+        seq=0,
+        epoch=9,
+        t_utc_ns=1,
+        device="a microphone",
+        channels=1,
+        fs=48000.0,
+        win_length=64,
+        nfft=64,
+        hop=16,
+        window="hann",
+        enbw_hz=1125.0,
+        shape=(n_bands,),
+        unit="dBFS",
+        ref="0 dBFS = full-scale sine",
+        engine="numpy",
+        bands="octave",
+    )
+    f = np.arange(1.0, n_bands + 1)
+    return Meta("meta/mic/0/octaves/", header, f, np.stack([f - 0.5, f + 0.5]))
+
+
+@pytest.mark.parametrize("n_bands", [1, 4, 5])
+def test_bands_and_their_description_survive_the_wire(n_bands):
+    """Values, centres and edges come back as they went, read-only."""
+    sent, described = make_bands(n_bands), make_meta(n_bands)
+    received, meta = decode(encode(sent)), decode(encode(described))
+    assert isinstance(received, BandFrame)
+    assert (received.topic, received.header) == (sent.topic, sent.header)
+    np.testing.assert_array_equal(received.values, sent.values)
+    assert meta.header == described.header
+    np.testing.assert_array_equal(meta.f, described.f)
+    np.testing.assert_array_equal(meta.edges, described.edges)
+    assert not meta.f.flags.writeable
+    assert not meta.edges.flags.writeable
+
+
+def test_bands_that_contradict_themselves_are_refused():
+    """The number of bands, of values and of bytes must be one."""
+    name, header, payload = encode(make_bands())
+    other = json.dumps(json.loads(header) | {"n_bands": 4}).encode()
+    with pytest.raises(WireError, match=r"shape=\[5\]: must be \[n_bands\], n_bands=4"):
+        decode([name, other, payload])
+    with pytest.raises(WireError, match=r"payload of 16 bytes: .* must have 20"):
+        decode([name, header, payload[:-4]])
+
+
+def test_a_description_of_bands_needs_their_edges():
+    """All of them; a description of bins has none."""
+    parts = encode(make_meta())
+    with pytest.raises(WireError, match="message of 3 parts: the bands' edges are missing"):
+        decode(parts[:3])
+    with pytest.raises(WireError, match=r"payload of 40 bytes: shape=\[2, 5\] of <f8 must have 80"):
+        decode([*parts[:3], parts[3][:40]])
+    bins = json.dumps(json.loads(parts[1]) | {"bands": ""}).encode()
+    assert decode([parts[0], bins, *parts[2:]]).edges is None
+
+
+def test_the_last_message_is_read_by_its_schema():
+    """Spectra and bands share the topic's word; nothing else can be sent again."""
+    assert isinstance(decode([b"last/mic/0/x/", *encode(make_frame())[1:]]), Frame)
+    assert isinstance(decode([b"last/mic/0/x/", *encode(make_bands())[1:]]), BandFrame)
+    with pytest.raises(WireError, match=r"Invalid enum value 'spectrod\.meta'"):
+        decode([b"last/mic/0/x/", *encode(make_meta())[1:]])
+    assert last_topic("bands/mic/0/x/") == "last/mic/0/x/"
+
+
+def test_a_claim_of_any_size_allocates_nothing():
+    """2**62 values would be more memory than there is; the payload's length is what counts."""
+    name, header, payload = encode(make_bands())
+    claim = json.dumps(json.loads(header) | {"n_bands": 2**62, "shape": [2**62]}).encode()
+    with pytest.raises(WireError, match=r"payload of 20 bytes: .* must have 18446744073709551616"):
+        decode([name, claim, payload])
+
+
+def test_events_have_a_topic_for_those_of_no_source():
+    """The daemon's own stand under a hyphen."""
+    assert (event_topic("mic"), event_topic("")) == ("event/mic/", "event/-/")
+    with pytest.raises(ConfigError, match="source name='a/b': must be 1 to 64"):
+        event_topic("a/b")
