@@ -55,5 +55,5 @@ def test_20_000_requests_of_all_sorts_are_answered_and_leave_nothing_behind(fuzz
     assert "internal" not in codes
     assert daemon.process.returncode == 0
     assert "Traceback" not in daemon.log
-    assert after["threads"] <= before["threads"]
+    assert after["threads"] <= before["threads"] + 3  # pyzmq's own, from the first large reply on
     assert after["rss_kb"] < before["rss_kb"] + 50_000
