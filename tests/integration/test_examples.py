@@ -23,8 +23,9 @@ from PIL import Image
 
 import spectrod
 from spectrod import client
-from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig
+from spectrod.config import Config, EngineConfig, PublishConfig, SecurityConfig, SourceConfig
 from spectrod.daemon import build_daemon
+from spectrod.wire.keys import make_keys
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -274,6 +275,35 @@ def test_a_late_joiner_reads_what_a_daemon_sends_and_sees_its_restart(run, start
     start_daemon(endpoint)
     line = next(line for line in lines if line["restarted"] and line["topic"].startswith("spec/"))
     assert line["header"]["epoch"] != header["epoch"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_daemon_that_asks_for_keys_is_read_with_one(run, tmp_path, language):
+    """The files are those of `spectrod keys new`, as docs/security.md says."""
+    server_key = make_keys(tmp_path / "server", "server", "read")[1]
+    public, secret = make_keys(tmp_path / "mine", "mine", "read")
+    clients = tmp_path / "clients"
+    clients.mkdir()
+    shutil.copy(public, clients)
+    settings = Config(
+        source=SourceConfig(uri="signal:sine,1500,-20", name="tone"),
+        publish=PublishConfig(endpoints=("tcp://127.0.0.1:*",)),
+        security=SecurityConfig(
+            server_key=str(server_key), client_keys=str(clients), require="always"
+        ),
+        engine=EngineConfig("numpy"),
+    )
+    daemon = build_daemon(settings)
+    daemon.start()
+    try:
+        keys = ["--key", secret, "--server-key", server_key.with_suffix(".pub")]
+        endpoint = daemon.publisher.endpoints[0]
+        decoded, err = finish(run(language, "--json", "--count", "2", *keys, endpoint))
+    finally:
+        daemon.stop()
+    assert err == ""
+    assert sum(line["topic"] == "spec/tone/0/dbfs/" for line in decoded) == 2
 
 
 def rows_of(path):
