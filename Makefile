@@ -127,7 +127,7 @@ install-program:
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/packages python3-venv
 	@scripts/packages libportaudio2 || echo "without PortAudio there is no sound card" >&2
 	$(PYTHON) -m venv $(PREFIX)
-	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade .
+	$(PREFIX)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade '.[mqtt]'
 	@$(PREFIX)/bin/$(OPENS_OPENCL) >/dev/null 2>&1 || scripts/packages pocl-opencl-icd \
 	    || echo "without an OpenCL driver that works, NumPy computes" >&2
 	@[ ! -d $(COMPLETIONDIR) ] \
@@ -135,19 +135,21 @@ install-program:
 
 install-files:
 	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
-	sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g' systemd/spectrod.service \
-	    >$(DESTDIR)$(UNITDIR)/spectrod.service
+	for unit in spectrod.service spectrod-mqtt.service; do \
+	    sed 's|/opt/spectrod|$(PREFIX)|g; s|/etc/spectrod|$(CONFDIR)|g' systemd/$$unit \
+	        >$(DESTDIR)$(UNITDIR)/$$unit; done
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
-	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml docs/operations.md \
-	    $(DESTDIR)$(PREFIX)/share/spectrod
+	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml \
+	    docs/operations.md docs/security.md docs/mqtt.md $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
 
 uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
 	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
-	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service
-	rm -rf $(UNITDIR)/spectrod.service $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
+	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service
+	rm -rf $(UNITDIR)/spectrod.service $(UNITDIR)/spectrod-mqtt.service \
+	    $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
 	    $(COMPLETIONDIR)/spectrod
 	@$(SYSTEMD_RUNS) || exit 0; systemctl daemon-reload
 	@echo "kept: $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
