@@ -1,6 +1,8 @@
 import contextlib
 import json
+import queue
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import zmq
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from container import Machine, MissingToolError, require_tools
@@ -38,6 +42,7 @@ def wheels(_tools, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    needed += project["project"]["optional-dependencies"]["mqtt"]
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
     subprocess.run([*download, f"--dest={folder}", *needed], check=True)
     return folder
@@ -336,3 +341,54 @@ def test_uninstall_leaves_the_configuration(machine, config):
     assert machine.path(CONFIG).exists()
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
     machine.run("make", "--directory=/src", "install", environ=offline)
+
+
+@pytest.fixture
+def broker(tmp_path):
+    """A broker on this machine, whose network the container shares; returns its port."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    config = tmp_path / "mosquitto.conf"
+    config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_dest stderr\n")
+    program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    assert program, "mosquitto is missing: make test installs it"
+    with subprocess.Popen([program, "-c", config], stderr=subprocess.PIPE, text=True) as process:
+        assert any(" running" in line for line in process.stderr)
+        yield port
+        process.kill()
+
+
+def test_the_bridge_to_mqtt_runs_confined(machine, service, free_port, broker):
+    """Its unit is sound, it may do what it needs to, and it says how it is."""
+    unit = "spectrod-mqtt.service"
+    assert service("is-active").strip() == "active"
+    path = f"/etc/systemd/system/{unit}"
+    assert machine.run("systemd-analyze", "verify", path).stderr == ""
+    machine.run("systemd-analyze", "security", "--offline=true", "--threshold=20", path)
+    machine.path("/etc/spectrod/mqtt.env").write_text(
+        f"SPECTROD_MQTT=tcp://127.0.0.1:{free_port} --broker mqtt://127.0.0.1:{broker} "
+        "--node rack --interval 1\n"
+    )
+    heard = queue.Queue()
+    watcher = Client(CallbackAPIVersion.VERSION2)
+    watcher.on_connect = lambda client, *_: client.subscribe("spectrod/rack/#")
+    watcher.on_message = lambda _client, _userdata, message: heard.put(message)
+    watcher.connect("127.0.0.1", broker)
+    watcher.loop_start()
+    try:
+        machine.run("systemctl", "start", unit)
+        message = heard.get(timeout=30)
+        while not message.topic.endswith("/level"):
+            message = heard.get(timeout=30)
+        assert abs(json.loads(message.payload)["leq"] + 20.0) < 0.05
+        shown = machine.run("systemctl", "show", "--property=StatusText", unit).stdout
+        assert re.fullmatch(r"StatusText=connected; \S+: running; dropped 0\n", shown)
+        machine.run("systemctl", "stop", unit)
+        while message.payload != b"offline":
+            message = heard.get(timeout=30)
+        assert message.topic == "spectrod/rack/status"
+        result = machine.run("systemctl", "show", "--property=Result", unit).stdout
+        assert result == "Result=success\n"
+    finally:
+        watcher.disconnect()
+        watcher.loop_stop()

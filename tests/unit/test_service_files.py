@@ -34,6 +34,10 @@ def test_staged_files_name_the_prefix(tmp_path):
     unit = (tmp_path / "etc/systemd/system/spectrod.service").read_text()
     assert "ExecStart=/usr/local/lib/spectrod/bin/spectrod run" in unit
     assert "/opt" not in unit
+    bridge = (tmp_path / "etc/systemd/system/spectrod-mqtt.service").read_text()
+    assert "ExecStart=/usr/local/lib/spectrod/bin/spectrod mqtt " in bridge
+    assert "/opt" not in bridge
+    assert (tmp_path / "usr/local/lib/spectrod/share/spectrod/mqtt.md").exists()
     assert (tmp_path / "etc/spectrod/spectrod.toml").exists()
     assert not (tmp_path / "usr/local/lib/spectrod/bin").exists()
 
