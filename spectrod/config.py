@@ -36,7 +36,7 @@ from spectrod.settings import (
     SourceConfig,
     SourceTable,
 )
-from spectrod.wire.endpoint import check_bindable, parse_endpoint
+from spectrod.wire.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.names import check_channel_names, check_name, name_channels
 
 __all__ = [
@@ -144,10 +144,13 @@ def check_file(path: str) -> None:
         such as a missing device, is found when it is opened.
     """
     config = _merged(_from_file(Path(path)))
-    for endpoint in config.publish.endpoints:
+    publish = config.publish
+    endpoints = [parse_endpoint(text) for text in publish.endpoints]
+    endpoints += [parse_raw32(text)[0] for text in publish.raw32]
+    for endpoint in endpoints:
         check_bindable(
-            parse_endpoint(endpoint),
-            insecure=config.publish.insecure,
+            endpoint,
+            insecure=publish.insecure,
             has_keys=bool(config.security.server_key and config.security.client_keys),
         )
 

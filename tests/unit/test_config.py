@@ -82,6 +82,11 @@ def test_odd_texts_survive_toml(tmp_path):
         ("[source]\nname = 'a b'", "name='a b': must be 1 to 64 of A-Z a-z 0-9 . _ -"),
         ("[publish]\nendpoints = ['carrier-pigeon']", "endpoint='carrier-pigeon': must be tcp://"),
         ("[publish]\nendpoints = ['tcp://0.0.0.0:1']", "endpoint='tcp://0.0.0.0:1': anyone on the"),
+        ("[publish]\nraw32 = ['tcp://127.0.0.1:1']", "raw32='tcp://127.0.0.1:1': must be an"),
+        (
+            "[publish]\nraw32 = ['tcp://0.0.0.0:1 spec/a/0/dbfs/']",
+            "endpoint='tcp://0.0.0.0:1': anyone on the",
+        ),
     ],
 )
 def test_a_file_is_checked_by_itself(tmp_path, monkeypatch, text, message):
