@@ -143,6 +143,7 @@ def test_metrics_are_the_counters_of_the_status(control):
     assert {(one["value"], one["unit"]) for one in rate} == {(48000.0, "Hz")}
 
 
+@pytest.mark.slow
 def test_replay_gives_the_messages_as_they_were_sent(folder):
     """Byte for byte what a subscriber received, from the number that it asks for."""
     with running(folder) as (_, control):
@@ -172,6 +173,7 @@ def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
         control.call("replay", topic="spec/x/0/dbfs/", first_seq=0)
 
 
+@pytest.mark.slow
 def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch):
     """One message at least, and the next reply goes on after the last."""
     monkeypatch.setattr(replay, "REPLY_MAX_BYTES", 1)
@@ -197,6 +199,7 @@ def test_latest_has_a_product_computed_that_nobody_else_wants(control):
     assert second.header.sample_index > first.header.sample_index
 
 
+@pytest.mark.slow
 def test_latest_waits_for_one_client_while_another_is_answered(control):
     """And gives up in time if nothing comes: the source is paused."""
     seq = newest(control, "spec/tone/0/dbfs/").header.seq
@@ -551,6 +554,7 @@ def test_every_method_and_code_is_documented():
             assert f"`{parameter}`" in text
 
 
+@pytest.mark.slow
 def test_the_client_in_the_documentation_works(folder):
     """As it is printed there, in a process of its own."""
     _, _, rest = (DOCS / "control.md").read_text().partition("```python\n")

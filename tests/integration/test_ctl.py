@@ -70,6 +70,7 @@ def ctl(capsys):
     return run
 
 
+@pytest.mark.slow
 def test_every_method_has_its_command(daemon, ctl, machine):
     """What is done, and what is printed of it."""
     assert ctl("get", "analysis.hop") == (0, "1024\n")
@@ -173,6 +174,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_status_tells_a_script_that_a_source_is_away(machine, ctl):
     """Exit code 69, and what is waited for."""
     daemon = start(source={"uri": "soundcard:no such card"})
@@ -204,6 +206,7 @@ def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_its_help_needs_no_device_library():
     """It starts fast, and opens no sound system."""
     program = "import sys; from spectrod.cli import main\ntry: main(['ctl','--help'])\nexcept SystemExit: pass\n"  # noqa: E501

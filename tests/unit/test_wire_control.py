@@ -1,5 +1,6 @@
 """The control socket over real sockets, with a handler that only plays a part."""
 
+import contextlib
 import json
 import os
 import threading
@@ -281,6 +282,7 @@ def test_all_peers_together_are_read_no_faster_than_the_bound(folder):
         assert server.counts["requests"] == n
 
 
+@pytest.mark.slow
 def test_a_peer_that_never_reads_keeps_nobody_waiting(folder):
     """As many replies as may wait for it; more are dropped and counted."""
     handler = Part(lambda method, _: Answer("x" * 60_000 if method == "get" else None))
@@ -298,6 +300,7 @@ def test_a_peer_that_never_reads_keeps_nobody_waiting(folder):
         assert n - 256 - 50 < server.counts["dropped"] <= n - 256
 
 
+@pytest.mark.slow
 def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
     """Those who read get as many as they like; who does not is told why there are no more."""
     parts = [bytes(1 << 20)] * 4
@@ -481,19 +484,87 @@ def test_two_clients_at_once_get_their_own_answers(folder):
     assert len(handler.asked) == 600
 
 
-def test_keys_are_asked_for_where_the_configuration_says_so(tmp_path):
-    """The request of a peer without a key is not even read."""
+@pytest.fixture
+def keys(tmp_path):
+    """Keys of a daemon and of two who may connect."""
     make_keys(tmp_path, "server", "control")
-    make_keys(tmp_path / "clients", "ann", "read")
+    for name, right in (("ann", "read"), ("bob", "control")):
+        make_keys(tmp_path / "clients", name, right)
+    return tmp_path
+
+
+@contextmanager
+def served_with_keys(keys, handler):
     access = Access(
         SecurityConfig(
-            server_key=str(tmp_path / "server.key"),
-            client_keys=str(tmp_path / "clients"),
+            server_key=str(keys / "server.key"),
+            client_keys=str(keys / "clients"),
             require="always",
         )
     )
     access.start()
-    with served(Part(), access=access) as server, Control(server.endpoints[0]) as control:
-        with pytest.raises(DeniedError, match="the daemon asks for keys"):
+    with served(handler, access=access) as server:
+        yield server, access
+
+
+def with_key(keys, server, name):
+    return Control(
+        server.endpoints[0],
+        timeout_s=1,
+        server_key=keys / "server.pub",
+        key_file=keys / "clients" / f"{name}.key",
+    )
+
+
+def test_keys_are_asked_for_where_the_configuration_says_so(keys):
+    """The request of a peer without a key is not even read."""
+    with served_with_keys(keys, Part()) as (server, _):
+        with (
+            Control(server.endpoints[0]) as control,
+            pytest.raises(DeniedError, match="the daemon asks for keys"),
+        ):
             control.call("status")
         assert server.counts["requests"] == 0
+
+
+def test_a_key_says_who_asks_and_what_it_may(keys):
+    """Names and rights are those of the public keys' files."""
+    handler = Part()
+    with (
+        served_with_keys(keys, handler) as (server, _),
+        with_key(keys, server, "ann") as ann,
+        with_key(keys, server, "bob") as bob,
+    ):
+        assert ann.call("status") == bob.call("reload") == "done"
+        with pytest.raises(DeniedError, match="reload: needs the right 'control', which ann does"):
+            ann.call("reload")
+    assert [(method, peer) for method, _, peer, _ in handler.asked] == [
+        ("status", Peer("ann", "read")),
+        ("reload", Peer("bob", "control")),
+    ]
+
+
+@pytest.mark.slow
+def test_a_revoked_key_is_cut_off_and_the_others_go_on(keys):
+    """It is not answered once more, whether it was connected or comes again."""
+    with (
+        served_with_keys(keys, Part()) as (server, access),
+        with_key(keys, server, "ann") as ann,
+        with_key(keys, server, "bob") as bob,
+    ):
+        assert ann.call("status") == bob.call("status") == "done"
+        (keys / "clients" / "bob.pub").unlink()
+        assert access.reload() == ["key bob: revoked"]
+        for _ in range(3):
+            # What is under way in the moment of the cut is lost, and nobody can tell.
+            with pytest.raises((DeniedError, UnavailableError)):
+                bob.call("status")
+        assert answered(ann)
+
+
+def answered(control):
+    """Ask until there is an answer."""
+    for _ in range(20):
+        with contextlib.suppress(UnavailableError):
+            return control.call("status") == "done"
+    return False
