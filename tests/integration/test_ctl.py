@@ -156,6 +156,23 @@ def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
     assert ctl("status")[0] == 0
 
 
+@pytest.mark.slow
+def test_a_second_daemon_at_the_same_socket_ends_with_75(daemon, ctl):
+    """Later it may succeed; the first one is still found and answers."""
+    options = ["--source", "signal:white,-20", "--publish", "tcp://127.0.0.1:*", "--show", "none"]
+    second = subprocess.run(
+        [sys.executable, "-m", "spectrod", "run", "--engine", "numpy", *options],
+        env=os.environ | {"SPECTROD_CONTROL_ENDPOINTS": daemon.endpoints[0]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert second.returncode == 75
+    last = second.stderr.splitlines()[-1]
+    assert last.startswith(f"spectrod: endpoint={daemon.endpoints[0]!r}: in use by another process")
+    assert ctl("get", "log.level") == (0, "info\n")
+
+
 def test_without_a_daemon_the_code_is_69(machine, ctl):
     """As for every service that is not there."""
     text = "spectrod: no daemon of this machine takes requests; is one running?\n"
