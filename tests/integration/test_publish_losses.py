@@ -1,5 +1,7 @@
 """Slow subscribers: what they miss is known to the message, and nobody else misses anything."""
 
+from pathlib import Path
+
 import pytest
 import zmq
 from publishing import TIMEOUT_S, make_batch
@@ -10,6 +12,11 @@ from spectrod.wire.schema import Frame, decode
 SPEC = SpectrumSpec(fs=48000.0, win_length=4096, hop=48, scaling="dbfs")
 TOPIC = "spec/mic/0/dbfs/"
 FAST, SLOW, HIGH_WATER_MARK, TURN, MESSAGES = 4, 4, 20, 10, 1000
+
+
+def threads():
+    """Count this process's threads, ZeroMQ's among them."""
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 class Reader:
@@ -78,7 +85,7 @@ def test_subscribers_that_vanish_leave_nothing_behind(
     with zmq.Context() as context:
         for k in range(300):
             if k == 100:  # by then everything has its size
-                before = fds(), resident_bytes()
+                before = fds(), resident_bytes(), threads()
             with context.socket(zmq.SUB) as sub:
                 sub.setsockopt(zmq.LINGER, 0)
                 sub.setsockopt(zmq.RCVTIMEO, int(TIMEOUT_S * 1e3))
@@ -95,3 +102,4 @@ def test_subscribers_that_vanish_leave_nothing_behind(
     assert (steady.received, steady.missed) == (300, 0)
     assert fds() <= before[0] + 4
     assert resident_bytes() - before[1] < 8 << 20
+    assert threads() == before[2]
