@@ -120,6 +120,7 @@ class Access:
         self._on_change: list[Callable[[], None]] = []
         self._closed: Counter[str] = Counter()
         self._lock = threading.Condition()
+        self._reloading = threading.Lock()
         self._wakeup: Wakeup | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -250,23 +251,29 @@ class Access:
         ConfigError
             If a key cannot be read or is wrong; then all is as it was.
         """
-        old, new = self._keys, _read_keys(self._security)
-        if old is None or new is None:
-            return []
-        gone = [key for key in old.clients if key not in new.clients]
-        revoked = [key for key in (*old.revoked, *gone) if key not in new.clients]
-        self._keys = replace(new, revoked=tuple(revoked[-_KEPT_REVOKED:]))
-        lines = _differences(old, new)
-        if gone or old.server.key != new.server.key:
-            with self._lock:
-                self.generation += 1
-                waiting = list(self._on_change)
-            for wake in waiting:
-                wake()
+        with self._reloading:
+            lines, waiting = self._take_keys()
+        for wake in waiting:
+            wake()
         if self._events is not None:
             for line in lines:
                 self._events.add("security.keys", line)
         return lines
+
+    def _take_keys(self) -> tuple[list[str], list[Callable[[], None]]]:
+        """Read the keys; return what has changed, and who is to be woken for it."""
+        old, new = self._keys, _read_keys(self._security)
+        if old is None or new is None:
+            return [], []
+        gone = [key for key in old.clients if key not in new.clients]
+        revoked = [key for key in (*old.revoked, *gone) if key not in new.clients]
+        self._keys = replace(new, revoked=tuple(revoked[-_KEPT_REVOKED:]))
+        lines = _differences(old, new)
+        if not gone and old.server.key == new.server.key:
+            return lines, []
+        with self._lock:
+            self.generation += 1
+            return lines, list(self._on_change)
 
     # All below runs in the access thread.
 

@@ -16,7 +16,7 @@ from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.keys import make_keys, read_secret
 from spectrod.wire.listeners import Listeners
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 30_000
 ANY_PORT = "tcp://127.0.0.1:*"
 
 

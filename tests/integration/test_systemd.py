@@ -15,6 +15,9 @@ import zmq
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
+from spectrod import client
+from spectrod.errors import DeniedError
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "systemd"))
 from container import Machine, MissingToolError, require_tools
 
@@ -284,6 +287,45 @@ def test_the_capture_process_works_under_the_confinement(service, machine, confi
         assert _show(service, "Result") == {"Result": "success"}
     finally:
         alsa.unlink()
+
+
+def test_keys_reach_the_service_as_a_credential(machine, config, service, free_port):
+    """Root's secret stays root's; a key in the folder lets in, and its revocation cuts off."""
+    spectrod = "/opt/spectrod/bin/spectrod"
+    for folder, name in (("server", "server"), ("alice", "alice")):
+        machine.path(f"/etc/spectrod/{folder}").mkdir(exist_ok=True)
+        if not machine.path(f"/etc/spectrod/{folder}/{name}.key").exists():
+            machine.run(spectrod, "keys", "new", f"/etc/spectrod/{folder}", "--name", name)
+    clients = machine.path("/etc/spectrod/clients")
+    clients.mkdir(exist_ok=True)
+    alice = clients / "alice.pub"
+    alice.write_text(machine.path("/etc/spectrod/alice/alice.pub").read_text())
+    drop_in = machine.path(f"/etc/systemd/system/{UNIT}.d/30-keys.conf")
+    drop_in.parent.mkdir(exist_ok=True)
+    drop_in.write_text(machine.path("/opt/spectrod/share/spectrod/30-keys.conf").read_text())
+    credential = f"/run/credentials/{UNIT}/server.key"
+    keys = {
+        "server_key": machine.path("/etc/spectrod/server/server.pub"),
+        "key_file": machine.path("/etc/spectrod/alice/alice.key"),
+    }
+    try:
+        config(
+            ('server_key = ""', f'server_key = "{credential}"'),
+            ('client_keys = ""', 'client_keys = "/etc/spectrod/clients"'),
+            ('require = "remote"', 'require = "always"'),
+        )
+        machine.run("systemctl", "daemon-reload")
+        service("restart")
+        endpoint = f"tcp://127.0.0.1:{free_port}"
+        with client.subscribe(endpoint, timeout_s=RECEIVE_LIMIT_MS / 1e3, **keys) as frames:
+            next(frames)
+            alice.unlink()
+            service("reload")
+            with pytest.raises(DeniedError, match="the daemon refuses our key"):
+                list(frames)
+    finally:
+        drop_in.unlink()
+        machine.run("systemctl", "daemon-reload")
 
 
 def test_reload_applies_what_it_can_and_names_the_rest(service, machine, config, headers):
