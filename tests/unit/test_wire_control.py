@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import threading
 from contextlib import contextmanager
 
@@ -524,6 +525,18 @@ def test_keys_are_asked_for_where_the_configuration_says_so(keys):
             pytest.raises(DeniedError, match="the daemon asks for keys"),
         ):
             control.call("status")
+        assert server.counts["requests"] == 0
+
+
+def test_bytes_of_the_oldest_protocol_are_no_way_around_keys(keys):
+    """An HTTP request passes for a message of ZMTP 1.0, which has no keys: it is hung up on."""
+    with served_with_keys(keys, Part()) as (server, _):
+        port = int(server.endpoints[0].rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 20)
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(4096):
+                    pass
         assert server.counts["requests"] == 0
 
 
