@@ -95,3 +95,22 @@ def test_prefixes_that_no_topic_has_are_not_kept():
     """Neither of another kind nor longer than any topic."""
     book = book_of(b"\x01hb/", b"\x01" + b"q" * 60_000, b"\x01spec/" + b"a" * 60_000)
     assert len(book._arrivals) == 0
+
+
+def test_what_was_wanted_when_connections_were_cut_counts_until_it_is_released():
+    """Whoever goes meanwhile, and whoever comes; then only who is there."""
+    book = book_of(b"\x01spec/mic/0/")
+    book.hold()
+    book.note(b"\x00spec/mic/0/")
+    book.note(b"\x01spec/pond/")
+    assert book.covers([b"spec/mic/0/dbfs/"])
+    assert book.covers([b"spec/pond/0/dbfs/"])
+    assert book.subscribers == 1
+    book.has_changed = False
+    book.release()
+    assert book.has_changed
+    assert not book.covers([b"spec/mic/0/dbfs/"])
+    assert book.covers([b"spec/pond/0/dbfs/"])
+    book.has_changed = False
+    book.release()
+    assert not book.has_changed
