@@ -69,7 +69,9 @@ def computed(running):
 
 
 def idle(running):
+    """Wait until nothing is computed, and all that was is sent."""
     wait_until(running, lambda: not any(computed(running).values()))
+    wait_until(running, lambda: all(s.messages >= s.frames for s in running.stats()))
 
 
 def rows_sent(running):
@@ -92,7 +94,7 @@ def test_without_subscribers_each_product_is_computed_once(start):
     stats = running.stats()
     assert [one.state for one in stats] == ["running"] * 2
     assert [one.products for one in stats] == [("dbfs", "levels", "fine"), ("dbfs", "levels")]
-    wait_until(running, lambda: all(s.messages >= len(s.products) for s in running.stats()))
+    assert all(stats.messages >= len(stats.products) for stats in running.stats())
     assert sorted(running.publisher.history.topics()) == [
         "bands/noise/0/levels/",
         "bands/tone/0/levels/",
