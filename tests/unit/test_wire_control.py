@@ -375,7 +375,7 @@ class Slow:
 
     def come(self):
         self.is_there = True
-        for wake in self.watchers:
+        for wake in tuple(self.watchers):  # each that is woken takes itself off the list
             wake()
 
 
