@@ -253,8 +253,11 @@ def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
 
 
 def test_products_come_and_go(control):
-    """A table that is set is a new product, None removes one."""
+    """A table that is set is a new product from the next block on, None removes one."""
     control.call("set", changes={"products.fast": {"hop": 128}, "products.thirds": None})
+    seq = -1
+    while "fast" not in sources(control)["tone"]["products"]:
+        seq = newest(control, "spec/tone/0/dbfs/", seq).header.seq
     assert sources(control)["tone"]["products"] == ["dbfs", "slow", "fast"]
     assert newest(control, "spec/tone/0/fast/").header.hop == 128
 
