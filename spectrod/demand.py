@@ -58,7 +58,8 @@ class Demand:
     def take_change(self) -> bool:
         """Say whether anything has changed since the last call; the end of a lease counts."""
         has_changed = self._changed.is_set()
-        self._changed.clear()  # before it is read, or a change would be slept over
+        if has_changed:  # or one that comes just now would be cleared away unseen
+            self._changed.clear()  # before it is read, or a change would be slept over
         if self._leases:
             has_changed |= self._end_leases()
         return has_changed

@@ -167,8 +167,11 @@ class Feed:
 
     def take_offer(self) -> bool:
         """Say whether something else has been offered since the last call."""
-        has_offer, self._has_offer = self._has_offer, False
-        return has_offer
+        # Reset only if it was set: another thread may set it between a look and a reset.
+        if not self._has_offer:
+            return False
+        self._has_offer = False
+        return True
 
     def tell_demand(self, covers: Callable[[Sequence[bytes]], bool]) -> None:
         """Work out which products are wanted, and tell if they are others than were told.
@@ -188,8 +191,10 @@ class Feed:
 
     def take_change(self) -> bool:
         """Say whether something has changed since the last call."""
-        changed, self._has_changed = self._has_changed, False
-        return changed
+        if not self._has_changed:
+            return False
+        self._has_changed = False
+        return True
 
     def queued(self) -> Iterator[Outgoing | Parts]:
         """Yield the messages of frames that wait, and before them what describes them.

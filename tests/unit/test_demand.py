@@ -1,5 +1,7 @@
 """Who wants what of a source, and what follows."""
 
+import threading
+
 import pytest
 
 from spectrod.demand import Demand
@@ -76,3 +78,18 @@ def test_each_change_is_taken_once():
         assert demand.take_change()
         assert not demand.has_changed
         assert not demand.take_change()
+
+
+def test_a_change_that_comes_while_one_is_taken_is_not_lost():
+    """It is there for the next look, although the look before it found nothing."""
+
+    class Late(threading.Event):
+        def is_set(self):
+            was_set = super().is_set()
+            self.set()
+            return was_set
+
+    demand = Demand()
+    demand._changed = Late()
+    assert not demand.take_change()
+    assert demand.take_change()
