@@ -172,6 +172,7 @@ def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers
         assert {f.header.epoch for f in frames} == {first.header.epoch}
         assert [f.header.dropped for f in frames] == [6] * 8 + [0] * 2
         assert set(subscription.heartbeats) == {"mic", "pond"}
+    publisher.stop()  # a message is counted once it is out: the last may have been read before
     assert (mic.messages, pond.messages, mic.dropped, pond.dropped) == (8, 4, 6, 0)
 
 
@@ -256,7 +257,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
     publisher.feeds[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
     begin_s = time.monotonic()
     publisher.stop()
-    assert time.monotonic() - begin_s < 5.0
+    assert time.monotonic() - begin_s < 2.0
 
 
 def test_garbage_on_the_port_disturbs_nobody(connected):
