@@ -1,9 +1,10 @@
 """How a client connects: socket options and keys, the same for every kind of client."""
 
 import asyncio
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import read_key, read_secret
 
 _RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
+_REFUSED_S = 1.0  # a handshake costs the daemon more than us: whoever is refused knocks no faster
 # Only what ends a connection for good: libzmq's thread would wait for whoever does not read the
 # monitor, and there is one such event for each time that we connect.
 _REFUSALS: Final = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_AUTH
@@ -108,7 +110,12 @@ class Connection:
             self.socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public_key)
             self.socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
         self._monitor = self.socket.get_monitor_socket(_REFUSALS)
+        self._knock_at_s: float | None = None
         self.socket.connect(endpoint.text)
+
+    def __del__(self) -> None:
+        # `for frame in subscribe(...): break` leaves nobody else to close it.
+        self.close()
 
     @property
     def closed(self) -> bool:
@@ -126,7 +133,7 @@ class Connection:
         Raises
         ------
         DeniedError
-            If the daemon does not let us in, told once; it is asked again from then on.
+            If the daemon does not let us in, told once; waiting asks it again, a second later.
         """
         try:
             return self.socket.recv_multipart(zmq.NOBLOCK)
@@ -156,27 +163,23 @@ class Connection:
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
-        if deadline_s is None:
-            return bool(poller.poll())
-        return bool(poller.poll(max(0, round((deadline_s - time.monotonic()) * 1e3))))
+        while True:
+            until_s = self._knock(deadline_s)
+            wait_ms = None if until_s is None else math.ceil((until_s - time.monotonic()) * 1e3)
+            if poller.poll(None if wait_ms is None else max(0, wait_ms)):
+                return True
+            if until_s == deadline_s:
+                return False
 
     async def wait_async(self, deadline_s: float | None) -> bool:
-        """Do as ``wait``, while the running event loop goes on."""
-        loop = asyncio.get_running_loop()
+        """Do as ``wait``, while the running event loop goes on, also if messages never cease."""
         sockets = (self.socket, self._monitor)
+        await asyncio.sleep(0)
         # A ZeroMQ descriptor says that there may be news; to poll takes them in, and says of what.
         while not any(socket.poll(0) for socket in sockets):
-            news = loop.create_future()
-            for socket in sockets:
-                loop.add_reader(socket.fileno(), _note, news)
-            try:
-                async with asyncio.timeout_at(_in_time_of(loop, deadline_s)):
-                    await news
-            except TimeoutError:
+            until_s = self._knock(deadline_s)
+            if not await _news(sockets, until_s) and until_s == deadline_s:
                 return False
-            finally:
-                for socket in sockets:
-                    loop.remove_reader(socket.fileno())
         return True
 
     def close(self) -> None:
@@ -191,8 +194,18 @@ class Connection:
             refused = recv_monitor_message(self._monitor)
             # libzmq does not try again after a refusal; whoever was let in later would wait.
             self.socket.disconnect(self.endpoint.text)
-            self.socket.connect(self.endpoint.text)
+            self._knock_at_s = time.monotonic() + _REFUSED_S
             raise DeniedError(f"{self.endpoint.text}: {self._reason(refused['value'])}")
+
+    def _knock(self, deadline_s: float | None) -> float | None:
+        """Connect anew if it is time after a refusal; return until when to wait for something."""
+        if self._knock_at_s is None:
+            return deadline_s
+        if time.monotonic() < self._knock_at_s:
+            return self._knock_at_s if deadline_s is None else min(deadline_s, self._knock_at_s)
+        self._knock_at_s = None
+        self.socket.connect(self.endpoint.text)
+        return deadline_s
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:
@@ -200,6 +213,23 @@ class Connection:
         if self._has_keys:
             return "the daemon asks for no keys there; leave server_key and key_file out"
         return "the daemon asks for keys; give server_key and key_file"
+
+
+async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float | None) -> bool:
+    """Wait for a sign of news, at most until a moment of the monotonic clock."""
+    loop = asyncio.get_running_loop()
+    news = loop.create_future()
+    for socket in sockets:
+        loop.add_reader(socket.fileno(), _note, news)
+    try:
+        async with asyncio.timeout_at(_in_time_of(loop, until_s)):
+            await news
+    except TimeoutError:
+        return False
+    finally:
+        for socket in sockets:
+            loop.remove_reader(socket.fileno())
+    return True
 
 
 def _note(news: "asyncio.Future[None]") -> None:

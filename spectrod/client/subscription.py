@@ -176,10 +176,6 @@ class Follower:
         if self._control is not None:
             self._control.close()
 
-    def __del__(self) -> None:
-        # `for frame in subscribe(...): break` leaves nobody else to close it.
-        self.close()
-
     def _read(self) -> None:
         """Take in a message that has arrived."""
         parts = self._connection.receive()
@@ -216,7 +212,7 @@ class Subscription(Follower):
         UnavailableError
             If timeout_s was given and no frame came in that time.
         DeniedError
-            If the daemon does not let us in; the next call tries again.
+            If the daemon does not let us in; the next call tries again, a second later.
         WireError
             If a message does not follow the protocol: it is told, not skipped, and the next call
             goes on with the message after it.

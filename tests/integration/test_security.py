@@ -124,6 +124,16 @@ def test_a_client_that_is_let_in_later_gets_in(site):
         assert frame.source == "tone"
 
 
+def test_who_is_refused_does_not_knock_without_end(site, monkeypatch):
+    """A handshake costs the daemon time: after a refusal there is none until a pause is over."""
+    monkeypatch.setattr("spectrod.client.connection._REFUSED_S", 3600.0)
+    with site.subscribe("eve") as frames, site.control("bob") as control:
+        with pytest.raises(DeniedError):
+            next(frames)
+        assert frames.receive(0.2) is None
+        assert control.call("status")["daemon"]["security"]["unknown_key"] == 1
+
+
 def test_a_revoked_key_is_cut_off_while_others_miss_nothing(site):
     """By SIGHUP; whoever replays has every frame, in order, and once."""
     with (

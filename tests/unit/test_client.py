@@ -1,3 +1,4 @@
+import asyncio
 import math
 import subprocess
 import sys
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 import zmq
 
-from spectrod.client import subscribe
+from spectrod.client import aio, subscribe
 from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.wire.schema import (
     Frame,
@@ -271,6 +272,30 @@ def test_a_loop_that_is_left_leaves_no_socket(daemon):
         break
     del subscription
     assert socket.closed
+
+
+async def _turns_of_others(frames, n_frames):
+    """Read frames; return how many turns another task had between the first and the last."""
+    turns = []
+
+    async def other():
+        while True:
+            turns.append(len(turns))
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    for _ in range(n_frames):
+        assert await frames.receive(TIMEOUT_S) is not None
+    task.cancel()
+    return len(turns)
+
+
+def test_other_tasks_have_their_turn_while_frames_wait(daemon):
+    """A reader that is slower than its frames come neither stops the event loop nor its end."""
+    with daemon.subscribe() as subscription:
+        daemon.send(*(frame(seq) for seq in range(8)))
+        asynchronous = aio.AsyncSubscription(subscription._connection, timeout_s=TIMEOUT_S)
+        assert asyncio.run(_turns_of_others(asynchronous, 8)) >= 7
 
 
 def test_a_context_can_be_shared(daemon):

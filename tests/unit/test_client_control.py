@@ -73,6 +73,15 @@ def control(server):
         yield control
 
 
+def test_a_control_that_nobody_holds_closes_itself(server):
+    """Neither sockets nor descriptors are left, and nothing warns of them."""
+    control = Control(server.endpoint, timeout_s=TIMEOUT_S)
+    control.call("status")
+    socket = control._connection.socket
+    del control
+    assert socket.closed
+
+
 def test_a_call_has_its_parameters_and_gives_its_result(server, control):
     """Each request has a number of its own."""
     server.answer = lambda r: [{"v": 1, "id": r["id"], "ok": True, "result": r["params"]}]
