@@ -21,7 +21,7 @@ from spectrod.source import Source, open_source
 from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
-from spectrod.stats import CaptureStats, State, Stats
+from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
@@ -99,6 +99,7 @@ class Member:
         self._thread: threading.Thread | None = None
         self._feed: Feed | None = None
         self._wanted: frozenset[str] = frozenset()
+        self._demanding = threading.Lock()
         self._is_paused = False
         self.ended_s = math.inf
         self.pipeline: Pipeline | None = None
@@ -188,8 +189,9 @@ class Member:
 
     def update_demand(self) -> None:
         """Compute what is wanted by now; any thread."""
-        if self.pipeline:
-            self.pipeline.demand(self._wanted if self._shared.on_demand else None)
+        with self._demanding:  # or a demand that was read earlier could be told later
+            if self.pipeline:
+                self.pipeline.demand(self._wanted if self._shared.on_demand else None)
 
     def _take_demand(self, products: frozenset[str]) -> None:
         self._wanted = products
@@ -275,8 +277,10 @@ class Member:
     def stats(self) -> Stats:
         """Take a snapshot of the counters; any thread may call it."""
         pipeline, feed = self.pipeline, self._feed
+        stats = pipeline.stats() if pipeline else self._stats_without_source()
         return replace(
-            pipeline.stats() if pipeline else self._stats_without_source(),
+            stats,
+            state="failed" if self._failure else stats.state,
             name=self.name,
             messages=feed.messages if feed else 0,
             dropped=feed.dropped if feed else 0,
@@ -285,10 +289,9 @@ class Member:
         )
 
     def _stats_without_source(self) -> Stats:
-        state: State = "failed" if self._failure else "waiting"
         capture = CaptureStats(waiting_for=self._waiting_for, attempts=self._attempts)
         return Stats(
-            state=state,
+            state="waiting",
             source=self.table.uri,
             engine="",
             fs=0.0,
@@ -330,8 +333,6 @@ class Member:
                 note=self._note,
             )
             undo.pop_all()
-        if self._is_paused:
-            pipeline.pause()
         return pipeline
 
     def _open_engine(self) -> Engine:
@@ -397,8 +398,10 @@ class Member:
             self.fail(InternalError(f"{self.name}: {error!r}; please report this"))
 
     def fail(self, error: SpectrodError) -> None:
-        """Count as ended early, by this error."""
+        """Count as ended early, by this error; what has started of it is stopped."""
         self._failure = error
+        if self.pipeline:
+            self.pipeline.stop()
         self._note_end()
 
     def _has_begun(self) -> bool:
@@ -429,6 +432,8 @@ class Member:
             source.stop()
             return True
         self.pipeline = self._make(source)
+        if self._is_paused:  # looked at now: who pauses from here on finds the pipeline
+            self.pipeline.pause()
         self.update_demand()
         try:
             self.pipeline.start()

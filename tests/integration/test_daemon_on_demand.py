@@ -266,6 +266,37 @@ def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
     monkeypatch.undo()
 
 
+def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, monkeypatch):
+    """In its heartbeat, its counters and the events; the other one goes on, no thread is left."""
+    running = start(TONE, NOISE)
+    idle(running)
+    threads = threading.active_count()
+    opened = member_module.open_source
+
+    def open_broken(table):
+        source = opened(table)
+        if table.channels == 2:
+            monkeypatch.setattr(source, "start", broken)
+        return source
+
+    def broken(_ring):
+        raise UnavailableError("soundcard: taken by somebody else")
+
+    monkeypatch.setattr(member_module, "open_source", open_broken)
+    with subscribe(running, "spec/") as frames:
+        next(frames)
+        running.reconfigure(settings(replace(TONE, channels=2), NOISE))
+        while frames.heartbeats.get("tone") is None or frames.heartbeats["tone"].state != "failed":
+            next(frames)
+    assert [stats.state for stats in running.stats()] == ["failed", "running"]
+    assert [(e.source, e.text) for e in running.events.since() if e.kind == "source.failed"] == [
+        ("tone", "soundcard: taken by somebody else")
+    ]
+    assert threading.active_count() <= threads - 2  # its source and its analysis
+    running.reconfigure(settings(TONE, NOISE))
+    assert running.stats()[0].state == "starting"
+
+
 def test_a_product_that_is_added_is_computed_on_demand(start):
     """And one that is removed is not any more; the main one goes on."""
     running = start(TONE)
