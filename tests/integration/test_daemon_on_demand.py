@@ -312,6 +312,31 @@ def test_a_product_that_is_added_is_computed_on_demand(start):
         assert frames.missed == 0
 
 
+@pytest.mark.slow
+def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
+    opencl_device, tmp_path, monkeypatch
+):
+    """Afterwards the cache holds all programs: rows of the new product add none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = replace(
+        settings(TONE, on_demand=False), engine=EngineConfig("opencl", opencl_device.label)
+    )
+    after = replace(before, products=(FINE,))
+    running = build_daemon(before)
+    member = running.members[0]
+    try:
+        running.start()
+        first = sorted(tmp_path.rglob("*"))
+        stream = member.prepare(after.all_sources[0])
+        kept = sorted(tmp_path.rglob("*"))
+        assert len(kept) > len(first)
+        member.change_to(after.all_sources[0], stream)
+        wait_until(running, lambda: ("tone", "fine") in rows_sent(running))
+    finally:
+        running.stop()
+    assert sorted(tmp_path.rglob("*")) == kept
+
+
 @pytest.mark.parametrize(
     ("sources", "products", "error", "message"),
     [
