@@ -36,8 +36,10 @@ class Demand:
 
     def lease(self, product: str, seconds: float) -> None:
         """Want a product for a while [s], whatever else is said."""
+        end_s = time.monotonic() + seconds
         with self._lock:
-            self._leases[product] = time.monotonic() + seconds
+            # Whoever asks for less does not shorten what another was given.
+            self._leases[product] = max(end_s, self._leases.get(product, end_s))
         self._changed.set()
 
     def touch(self) -> None:

@@ -64,7 +64,10 @@ class Later:
     look: Callable[[], Answer | None]
     """Gives it once it is there; called by the server's thread."""
     watch: Callable[[Callable[[], None]], Callable[[], None]]
-    """Has a callable called, by any thread, whenever it may be there; returns what ends that."""
+    """Has a callable called, by any thread, whenever it may be there; returns what ends that.
+
+    Raises SpectrodError of what cannot come any more.
+    """
     timeout_s: float
     otherwise: Answer
     """If it does not come in time."""

@@ -345,7 +345,12 @@ class ControlServer:
             text = f"{asked.request.method}: more than may wait at once, {_WAITING_A_PEER} a peer"
             self._reply(socket, asked, failed(asked.request.id, "too_many", text))
         else:
-            self._waiting.append(_Waiting(asked, later, self._wake))
+            # What is to be watched may have gone since the handler has looked.
+            waiting = guarded(asked.request, partial(_Waiting, asked, later, self._wake))
+            if isinstance(waiting, Reply):
+                self._send(socket, asked.envelope, waiting)
+            else:
+                self._waiting.append(waiting)
 
     def _look_again(self, socket: zmq.SyncSocket) -> None:
         """Answer those who wait and whose answer is there, or whose time is over."""

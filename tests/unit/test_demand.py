@@ -51,6 +51,7 @@ def test_a_lease_ends_by_itself(clock):
     assert demand.take_change()
     clock[0] += 4.0
     demand.lease("b", 20.0)
+    demand.lease("b", 1.0)  # another's, who waits less long
     assert demand.take_change()
     clock[0] += 10.0
     assert wanted(demand) == {"a", "b"}

@@ -412,6 +412,22 @@ def test_one_that_was_there_before_the_watch_is_not_missed(folder):
         assert reply_to(socket, LATEST)["result"] == "there"
 
 
+def test_what_is_gone_before_the_watch_begins_is_refused(folder):
+    """As a product that a change takes away in between; the socket lives on."""
+
+    def watch(_):
+        raise NotFoundError("product='slow': is gone")
+
+    later = Later(lambda: None, watch, 60, Answer())
+    handler = Part(lambda method, _: later if method == "latest" else Answer("now"))
+    with served(handler, folder) as server, dealer(server) as socket:
+        assert reply_to(socket, LATEST)["error"] == {
+            "code": "not_found",
+            "message": "product='slow': is gone",
+        }
+        assert reply_to(socket, STATUS)["result"] == "now"
+
+
 def test_a_peer_may_wait_for_eight_answers_at_once(folder):
     """More are refused, which does not end those that wait."""
     slow = Slow()
