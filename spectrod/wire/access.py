@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import zmq
@@ -31,7 +31,7 @@ _ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _ZAP_VERSION = b"1.0"
 _CURVE_DOMAIN = b"spectrod.curve"
 _PLAIN_DOMAIN = b"spectrod.plain"
-_PLAIN_USER = "(plain)"  # no key can be called that
+_PLAIN_USER = "(plain)"  # others are known by their keys
 _JOIN_S = 5.0
 _CLOSE_LIMIT_S = 1.0
 _HANDSHAKE_MS = 5000  # whoever connects and says nothing is not waited for any longer
@@ -54,13 +54,9 @@ class Peer:
     """Who sent a message."""
 
     name: str
-    """The name of its key; of a connection without one, where it is from."""
+    """The name of its key, of one that was revoked the key; without one, where it is from."""
     right: Right | None
     """None of a key that was revoked."""
-
-    def may(self, right: Right) -> bool:
-        """Whether it has a right; ``control`` includes ``read``."""
-        return self.right is not None and right in ("read", self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,6 @@ class _Keys:
     server: KeyPair
     clients: Mapping[bytes, PublicKey]
     """By their 40 characters of Z85."""
-    by_name: Mapping[str, PublicKey] = field(repr=False)
     revoked: tuple[bytes, ...] = ()
 
 
@@ -192,11 +187,12 @@ class Access:
         """
         keys = self._keys
         # Where no key was asked for, a peer may call itself what it likes.
-        name = _PLAIN_USER if keys is None else _metadata(frame, "User-Id")
-        if keys is None or name == _PLAIN_USER:
+        user = _PLAIN_USER if keys is None else _metadata(frame, "User-Id")
+        if keys is None or user == _PLAIN_USER:
             return _plain_peer(_metadata(frame, "Peer-Address"))
-        known = keys.by_name.get(name)
-        return Peer(name, None if known is None else known.right)
+        # The key, not its name, which a reload may have given to another key.
+        known = keys.clients.get(user.encode())
+        return Peer(user, None) if known is None else Peer(known.name, known.right)
 
     def watch(self, sock: zmq.SyncSocket, on_change: Callable[[], None]) -> None:
         """Hear of a socket's handshakes that fail, before it binds; to be called by its owner.
@@ -321,7 +317,7 @@ class Access:
             poller.register(monitor, zmq.POLLIN)
 
     def _answer(self, zap: zmq.SyncSocket) -> None:
-        """Answer one question of libzmq's, RFC 27: may this key come in, and what is it called."""
+        """Answer one question of libzmq's, RFC 27: may this key come in, and as whom."""
         parts = zap.recv_multipart()
         _, request, domain, address, _, mechanism, *credentials = parts
         user = self._admitted(domain, mechanism, credentials, address.decode("ascii", "replace"))
@@ -331,7 +327,7 @@ class Access:
     def _admitted(
         self, domain: bytes, mechanism: bytes, credentials: list[bytes], address: str
     ) -> str | None:
-        """Return the name of whoever may come in, None of who may not."""
+        """Return what ``user`` is to know whoever may come in by, None of who may not."""
         if (domain, mechanism) == (_PLAIN_DOMAIN, b"NULL"):
             return _PLAIN_USER
         keys = self._keys
@@ -339,12 +335,11 @@ class Access:
             self.refusals.add("other", address)
             return None
         key = z85.encode(credentials[0])
-        known = keys.clients.get(key)
-        if known is None:
+        if key not in keys.clients:
             kind: Kind = "revoked_key" if key in keys.revoked else "unknown_key"
             self.refusals.add(kind, f"{key.decode()} from {address}")
             return None
-        return known.name
+        return key.decode()
 
     def _hear(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> None:
         """Read what a monitor says: of handshakes that failed before ZAP, of endpoints closed."""
@@ -395,7 +390,6 @@ def _read_keys(security: SecurityConfig) -> _Keys | None:
     return _Keys(
         read_secret(Path(security.server_key)),
         {key.key: key for key in clients},
-        {key.name: key for key in clients},
     )
 
 
