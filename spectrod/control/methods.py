@@ -171,19 +171,29 @@ class Methods:
         return [member.name for member in members]
 
     def _reset(self, params: ProductParams, who: str) -> list[str]:
-        members = self._members(params.source)
-        for member in members:
-            known = member.stats().products
-            if params.product not in ("", *known):
-                raise NotFoundError(
-                    f"product={params.product!r}: {member.name} has no such; there are: "
-                    f"{', '.join(known) or 'none yet'}"
-                )
+        members = self._resettable(params)
         for member in members:
             member.reset(params.product)
             what = params.product or "all products"
             self._journal.note("control.reset", what, source=member.name, who=who)
         return [member.name for member in members]
+
+    def _resettable(self, params: ProductParams) -> Sequence[Member]:
+        """Find the source that is named; else all that are there and have the product."""
+        members = self._members(params.source)
+        if not params.source:
+            members = [member for member in members if member.pipeline is not None]
+        if not params.product:
+            return members
+        products = {member: member.stats().products for member in members}
+        having = [member for member in members if params.product in products[member]]
+        if not having:
+            known = dict.fromkeys(name for names in products.values() for name in names)
+            rule = f"{params.source} has no such" if params.source else "no source has it"
+            raise NotFoundError(
+                f"product={params.product!r}: {rule}; there are: {', '.join(known) or 'none yet'}"
+            )
+        return having
 
     def _add_source(self, params: AddSourceParams, who: str) -> list[str]:
         return self._settings.add_source(params.name, params.settings, who)

@@ -14,7 +14,14 @@ import numpy as np
 
 import spectrod
 from spectrod.control.journal import Journal
-from spectrod.errors import BusyError, ConfigError, NotFoundError, SpectrodError, StorageError
+from spectrod.errors import (
+    BusyError,
+    ConfigError,
+    NotFoundError,
+    SpectrodError,
+    StorageError,
+    UnavailableError,
+)
 from spectrod.pipeline import Pipeline, Sink
 from spectrod.record.options import PictureOptions
 from spectrod.record.sink import PictureSink
@@ -158,17 +165,20 @@ class Recordings:
         Raises
         ------
         BusyError
-            If as many run as may, in number or memory, or the source is not there yet.
+            If as many run as may, in number or memory.
         ConfigError
             If no picture can be drawn of the product.
         NotFoundError
             If there is no such product.
         StorageError
             If the file is there already, or cannot be made.
+        UnavailableError
+            If the source is not there yet, or has ended.
         """
         pipeline = member.pipeline
         if pipeline is None or member.ended:
-            raise BusyError(f"source={member.name!r}: gives nothing at the moment")
+            why = "has ended" if member.ended else "is waited for"
+            raise UnavailableError(f"source={member.name!r}: gives nothing: it {why}")
         spec = _find(pipeline, member.name, product)
         path = self._path(name or _name(member.name, spec.product))
         with self._lock:

@@ -26,6 +26,7 @@ from spectrod.errors import (
     NotFoundError,
     SpectrodError,
     StorageError,
+    UnavailableError,
 )
 from spectrod.record.pixelmap import METADATA_KEY
 from spectrod.wire.access import Access, Peer
@@ -306,9 +307,31 @@ def test_reset_begins_averages_anew(control):
     """Of one product or all; one that is not there is told before anything is reset."""
     assert control.call("reset") == ["tone", "low.noise"]
     assert control.call("reset", source="tone", product="slow") == ["tone"]
-    with pytest.raises(NotFoundError, match="product='x': tone has no such; there are: dbfs, slow"):
+    text = "product='x': no source has it; there are: dbfs, slow, thirds"
+    with pytest.raises(NotFoundError, match=text):
         control.call("reset", product="x")
+    text = "product='x': tone has no such; there are: dbfs, slow, thirds"
+    with pytest.raises(NotFoundError, match=text):
+        control.call("reset", source="tone", product="x")
     assert told(control, "control.reset") == ["all products", "all products", "slow"]
+
+
+def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
+    """Nor does one without the product; asked for by name, either is an error."""
+    control.call("source.add", name="away", settings={"uri": "soundcard:no such card"})
+    change = {"products.own": {"hop": 100, "sources": ["tone"]}}
+    control.call("set", changes=change)
+    seq = -1
+    while "own" not in sources(control)["tone"]["products"]:
+        seq = newest(control, "spec/tone/0/dbfs/", seq).header.seq
+    assert control.call("reset") == ["tone", "low.noise"]
+    assert control.call("reset", product="own") == ["tone"]
+    before = told(control, "control.reset")
+    with pytest.raises(UnavailableError, match="away: waiting: "):
+        control.call("reset", source="away")
+    assert told(control, "control.reset") == before
+    with pytest.raises(UnavailableError, match="source='away': gives nothing: it is waited for"):
+        control.call("record.start", source="away")
 
 
 @pytest.mark.parametrize("method", ["pause", "resume", "reset"])
