@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -105,6 +106,7 @@ class Feed:
         self._channel_names = tuple(channel_names)
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
+        self._topics: frozenset[str] = frozenset()
         self._streams: dict[str, Stream] = {}
         self._has_offer = False
         self._told: tuple[object, frozenset[str]] | None = None
@@ -150,18 +152,24 @@ class Feed:
         for product, count in Counter(spec.product for spec in specs).items():
             if count > 1:
                 raise ConfigError(f"product={product!r}: named {count} times, must be once")
-        offered = {
-            spec.product: tuple(
-                sorted(
-                    topic_of(self.name, channel, spec).encode()
-                    for channel in name_channels(self._channel_names, spec.n_signals)
-                )
+        topics = {
+            spec.product: sorted(
+                topic_of(self.name, channel, spec)
+                for channel in name_channels(self._channel_names, spec.n_signals)
             )
             for spec in specs
         }
-        self._offered = offered
+        self._topics = frozenset(chain.from_iterable(topics.values()))
+        self._offered = {
+            product: tuple(topic.encode() for topic in several)
+            for product, several in topics.items()
+        }
         self._has_offer = True
         self._wake()
+
+    def offers(self, topic: str) -> bool:
+        """Say whether a topic with values is among what was offered; all are if nothing was."""
+        return self._offered is None or topic in self._topics
 
     # All below is the publisher's thread's; what it yields is to be sent at once.
 

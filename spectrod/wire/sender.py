@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import zmq
@@ -133,10 +133,10 @@ class Sender:
         for socket in self._sockets:
             poller.register(socket, zmq.POLLIN)
         while not is_stopping():
-            poller.poll(max(0, math.ceil((self._due_s() - time.monotonic()) * 1e3)))
+            ready = poller.poll(max(0, math.ceil((self._due_s() - time.monotonic()) * 1e3)))
             wakeup.clear()  # before the queues are read, or a frame put in between would wait
-            self._take_turn(on_first)
-        self._take_turn(on_first)
+            self._take_turn([socket for socket, _ in ready], on_first)
+        self._take_turn([], on_first)
         for feed in self._feeds:
             self._socket.send_multipart(feed.heartbeat(is_last=True))
 
@@ -154,12 +154,12 @@ class Sender:
         due_s = min(self._next_beat_s, self._next_meta_s, self._held_until_s)
         return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
 
-    def _take_turn(self, on_first: Callable[[], None]) -> None:
+    def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:
         self._cut_off()
         self._feeds, leaving = self._roster.take()
         for feed in leaving:
             self._say_goodbye(feed, on_first)
-        self._read_requests()
+        self._read_requests(ready)
         for feed in self._feeds:
             self._send_queued(feed, on_first)
         self._send_events()
@@ -181,12 +181,17 @@ class Sender:
             self._book.release()
             self._held_until_s = math.inf
 
-    def _read_requests(self) -> None:
-        # A sum, because any() would not ask those after the first.
-        has_changed = sum(feed.take_offer() for feed in self._feeds) > 0
+    def _read_requests(self, ready: Collection[object]) -> None:
+        has_changed = False
+        for feed in self._feeds:
+            if feed.take_offer():
+                has_changed = True
+                self._forget(feed.name, feed.offers)
+        # Of the others there is nothing to read, and finding that out costs an exception each.
         for raw32 in self._raw32:
-            has_changed |= raw32.read_requests()
-        for request in take_requests(self._socket):
+            if raw32.socket in ready:
+                has_changed |= raw32.read_requests()
+        for request in take_requests(self._socket) if self._socket in ready else ():
             prefix = self._book.note(request)
             if prefix is not None:
                 self._has_newcomer = True
@@ -208,15 +213,17 @@ class Sender:
         is_first = feed.messages == 0
         for message in feed.queued():
             if isinstance(message, Outgoing):
-                self._send_values(message)
+                self._send_values(feed, message)
             else:
                 self._send(message)
         if is_first and feed.messages:
             on_first()
 
-    def _send_values(self, message: Outgoing) -> None:
+    def _send_values(self, feed: Feed, message: Outgoing) -> None:
         self._send(message.parts)
-        self._history.add(message.topic, Stored(message.seq, message.parts))
+        # The last rows of a product that was removed may come behind the new offer.
+        if feed.offers(message.topic):
+            self._history.add(message.topic, Stored(message.seq, message.parts))
         for raw32 in self._raw32:
             raw32.send(message)
 
@@ -227,8 +234,12 @@ class Sender:
     def _say_goodbye(self, feed: Feed, on_first: Callable[[], None]) -> None:
         self._send_queued(feed, on_first)
         self._send(feed.heartbeat(is_last=True))
+        self._forget(feed.name, lambda _topic: False)
+
+    def _forget(self, source: str, is_kept: Callable[[str], bool]) -> None:
+        """Let go of messages of a source's topics that are no more."""
         for name in self._history.topics():
-            if name.split("/")[1] == feed.name:
+            if name.split("/")[1] == source and not is_kept(name):
                 self._history.forget(name)
 
     def _send_heartbeats(self, now_s: float) -> None:

@@ -170,6 +170,23 @@ def test_each_subscription_to_the_last_message_is_answered(publish, progress, ra
             assert receive(sub).topic == f"last/mic/{channel}/dbfs/"
 
 
+def test_what_is_not_offered_any_more_is_kept_no_more(demanded, raw_subscriber):
+    """Of a product that is bins now, bands before, the newest message is of bins; late rows go."""
+    publisher, feed, _ = demanded()
+    sub = raw_subscriber(publisher.endpoints[0], "spec/", "bands/")
+    feed.submit(make_batch(spec=LEVELS))
+    feed.submit(make_batch())
+    receive_until(sub, lambda m: m.topic == "spec/mic/1/dbfs/")
+    bins = replace(LEVELS, bands="")
+    feed.offer([bins])
+    feed.submit(make_batch(spec=LEVELS))
+    receive_until(sub, lambda m: m.topic == "bands/mic/1/levels/")
+    feed.submit(make_batch(spec=bins))
+    receive_until(sub, lambda m: m.topic == "spec/mic/1/levels/")
+    publisher.stop()
+    assert publisher.history.topics() == ["spec/mic/0/levels/", "spec/mic/1/levels/"]
+
+
 def test_history_gives_what_a_subscriber_has_missed(publish, progress):
     """By topic and number, as it was sent."""
     publisher = publish(progress=progress)
