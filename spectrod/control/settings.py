@@ -72,14 +72,14 @@ class LiveSettings:
     ) -> None:
         self._daemon, self._load, self._journal = daemon, load, journal
         self._reload_keys = reload_keys
-        self._set_keys: dict[str, None] = {}
+        self._loaded = settings
         self._changing = threading.Lock()
         self.current = settings
 
     @property
     def set_keys(self) -> tuple[str, ...]:
-        """Keys whose values were set since the file was last read."""
-        return tuple(self._set_keys)
+        """Keys in which what is in force was set, and is not what was read."""
+        return tuple(config.changed_keys(self._loaded, self.current))
 
     def get(self, key: str = "") -> Any:
         """Return what is in force: of all, of a table, or of one key, as the file would name it.
@@ -126,21 +126,22 @@ class LiveSettings:
         """Begin with one more source; arguments and errors as of ``set``."""
         check_name("name of a source", name)
         with self._changing:
-            before = self._with_tables()
+            before = self._with_tables(self.current)
             if any(source.name == name for source in before.all_sources):
                 raise ConfigError(f"source={name!r}: is there already; give it another name")
             key = f'sources."{name}"'
             new = config.with_changes(before, {key: dict(table)}, "source.add")
-            self._apply(before)  # the same sources, so nothing comes of it if the next is refused
+            if before is not self.current:
+                self._apply(before)  # the same source, so nothing comes of it if the next fails
+                self._loaded = self._with_tables(self._loaded)
             return self._change_to(new, "source.add", who)
 
     def remove_source(self, name: str, who: str) -> list[str]:
         """End a source; arguments and errors as of ``set``."""
         with self._changing:
-            names = [source.name for source in self.current.all_sources]
+            names = [source.name for source in self._with_tables(self.current).all_sources]
             if name not in names:
-                known = ", ".join(filter(None, names)) or "none with a name"
-                raise NotFoundError(f"source={name!r}: is not there; there are: {known}")
+                raise NotFoundError(f"source={name!r}: is not there; there are: {', '.join(names)}")
             if len(names) == 1:
                 raise ConfigError(f"source={name!r}: is the last one, and a daemon must have one")
             new = config.with_changes(self.current, {f'sources."{name}"': None}, "source.remove")
@@ -163,27 +164,31 @@ class LiveSettings:
             are wrong, they are as they were.
         """
         with self._changing:
-            old, new = self.current, self._load()
+            old, new, was_set = self.current, self._load(), self.set_keys
             changed = config.changed_keys(old, new)
             live = [key for key in changed if config.is_live(key)]
             # What is not applied stays as it was, so that the next reload names it again.
             self._apply(_with_live_parts(old, new))
             lines = [
-                f"applied {key}{' (the file wins over set)' if key in self._set_keys else ''}"
+                f"applied {key}{' (the file wins over set)' if key in was_set else ''}"
                 for key in live
             ]
             lines += [f"{key} needs a restart" for key in changed if key not in live]
-            self._set_keys.clear()
-            lines = [*lines, *self._read_keys()] or ["nothing has changed"]
-            # Who sends a signal sees no reply: the service logs the lines.
-            self._journal.note("control.reload", "; ".join(lines), who=who, log=who != _SIGNAL)
-            return lines
+            self._loaded = self.current
+            return self._with_keys(lines, who)
 
-    def _read_keys(self) -> list[str]:
+    def _with_keys(self, lines: list[str], who: str) -> list[str]:
+        """Read the keys again too, and note all that was done, whatever comes of them."""
+        # Who sends a signal sees no reply: the service logs the lines, or else the error alone.
+        log = who != _SIGNAL
         try:
-            return self._reload_keys()
+            lines = [*lines, *self._reload_keys()] or ["nothing has changed"]
         except ConfigError as error:
+            lines, log = [*lines, f"keys as they were: {error}"], True
             raise ConfigError(f"settings applied, keys as they were: {error}") from error
+        finally:
+            self._journal.note("control.reload", "; ".join(lines), who=who, log=log)
+        return lines
 
     def _change_to(self, new: Config, kind: str, who: str) -> list[str]:
         """Apply what a peer has asked for."""
@@ -197,8 +202,6 @@ class LiveSettings:
         lines = _differences(old, new, changed)
         for line in lines:
             self._journal.note(kind, line, who=who)
-        if kind == "control.set":
-            self._set_keys |= dict.fromkeys(changed)
         return lines
 
     def _apply(self, new: Config) -> None:
@@ -206,13 +209,13 @@ class LiveSettings:
         logging.getLogger().setLevel(new.log.level.upper())
         self.current = new
 
-    def _with_tables(self) -> Config:
+    def _with_tables(self, settings: Config) -> Config:
         """Give a single [source] a table of its own, so that others may stand beside it."""
-        if self.current.sources:
-            return self.current
-        (table,), (member,) = self.current.all_sources, self._daemon.members
+        if settings.sources:
+            return settings
+        (table,), (member,) = settings.all_sources, self._daemon.members
         named = msgspec.structs.replace(table, name=member.name, products=())
-        return msgspec.structs.replace(self.current, sources=(named,))
+        return msgspec.structs.replace(settings, sources=(named,))
 
 
 def _with_live_parts(old: Config, new: Config) -> Config:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from spectrod import config
-from spectrod.config import AnalysisConfig, Config, SourceTable
+from spectrod.config import AnalysisConfig, Config, SourceConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.control.settings import LiveSettings
 from spectrod.errors import ConfigError, DeviceError, NotFoundError
@@ -172,6 +172,25 @@ def test_the_file_wins_over_what_was_set_before():
     assert daemon.asked[-1] == Config()
 
 
+def test_what_was_set_is_what_differs_from_the_file():
+    """What was put back is not named, nor what has come and gone, however often."""
+    settings, _, _ = live(Config(analysis=AnalysisConfig(hop=77)))
+    settings.set({"analysis.hop": 5, "products.slow": {"rate_hz": 1.0}}, "ann")
+    assert settings.set_keys == ("analysis.hop", "products.slow")
+    settings.set({"analysis.hop": 77, "products.slow": None}, "ann")
+    assert settings.set_keys == ()
+    settings.add_source("b", {"uri": "signal:white,-20"}, "ann")
+    assert settings.set_keys == ("sources.b",)
+    assert "applied sources.b (the file wins over set)" in settings.reload()
+    settings.add_source("b", {"uri": "signal:white,-20"}, "ann")
+    settings.remove_source("b", "ann")
+    assert settings.set_keys == ()
+    settings, _, _ = live(Config(source=SourceConfig(name="mic")))
+    settings.set({"sources.b": {"uri": "signal:white,-20"}}, "ann")
+    settings.add_source("c", {"uri": "signal:white,-30"}, "ann")
+    assert {"sources.b", "sources.c"} <= set(settings.set_keys)
+
+
 @pytest.mark.parametrize(("who", "logged"), [("ann", 1), ("SIGHUP", 0)])
 def test_a_reload_is_an_event_and_a_line_of_the_log(who, logged, caplog):
     """Of a signal's the service logs the lines, and they are not told twice."""
@@ -183,8 +202,9 @@ def test_a_reload_is_an_event_and_a_line_of_the_log(who, logged, caplog):
     assert len(caplog.records) == logged
 
 
-def test_a_reload_reads_the_keys_too():
+def test_a_reload_reads_the_keys_too(caplog):
     """After the settings, of which it says that they are applied if the keys are wrong."""
+    caplog.set_level(logging.INFO)
     settings, _, _ = live(reload_keys=lambda: ["key ann: revoked"])
     assert settings.reload() == ["key ann: revoked"]
 
@@ -192,10 +212,15 @@ def test_a_reload_reads_the_keys_too():
         raise ConfigError("ann.pub: not a key's file")
 
     new = changed(Config(), "analysis.hop")
-    settings, _, _ = live(load=lambda: new, reload_keys=wrong)
+    settings, _, events = live(load=lambda: new, reload_keys=wrong)
     with pytest.raises(ConfigError, match="settings applied, keys as they were: ann"):
         settings.reload()
     assert settings.current == new
+    (event,) = events.since()
+    assert event.text == "applied analysis.hop; keys as they were: ann.pub: not a key's file"
+    assert [record.message for record in caplog.records] == [
+        f"control.reload: {event.text} (by SIGHUP)"
+    ]
 
 
 # ---- set
@@ -325,6 +350,15 @@ def test_the_last_source_stays():
     settings.remove_source("roof.left", "ann")
     with pytest.raises(ConfigError, match="source='mic': is the last one"):
         settings.remove_source("mic", "ann")
+
+
+def test_a_single_source_goes_by_the_name_of_its_topics():
+    """Though the file gives it none."""
+    settings, _, _ = live()
+    with pytest.raises(ConfigError, match="source='signal': is the last one"):
+        settings.remove_source("signal", "ann")
+    with pytest.raises(NotFoundError, match="source='x': is not there; there are: signal"):
+        settings.remove_source("x", "ann")
 
 
 # ---- get
