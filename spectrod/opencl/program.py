@@ -1,5 +1,6 @@
 """Compile OpenCL programs or take them from the cache, and say clearly why one does not compile."""
 
+import ctypes
 import hashlib
 import logging
 import os
@@ -23,6 +24,9 @@ BUILD_OPTIONS = ("-cl-std=CL1.2",)
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
 _STORE_SECONDS_MAX = 2.0
 _PROGRAMS_MAX = 128
+
+# Functions of the loader that pyopencl was linked with, wherever that is; called without the lock.
+_DRIVERS = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001
 
 _log = logging.getLogger(__name__)
 
@@ -152,8 +156,43 @@ def _store(cache: BinaryCache, compiled: dict[str, Any], pid: int) -> None:
     if cache.max_bytes > 0 and os.getpid() == pid:
         for key, program in list(compiled.items()):
             if time.monotonic() < end:
-                cache.store(key, program.get_info(cl.program_info.BINARIES)[0])
+                _store_one(cache, key, program)
     compiled.clear()
+
+
+def _store_one(cache: BinaryCache, key: str, program: Any) -> None:
+    try:
+        binary = binary_of(program)
+    except DeviceError as error:  # it is compiled anew next time
+        _log.debug("not kept: %s", error)
+    else:
+        cache.store(key, binary)
+
+
+def binary_of(program: Any) -> bytes:
+    """Binary of a program of one device, as ``program.get_info(BINARIES)`` has it.
+
+    That would keep the interpreter's lock, and every thread waiting, while PoCL compiles all that
+    the binary holds: for seconds, in a daemon that just takes on a change.
+
+    Raises
+    ------
+    DeviceError
+        If the driver has none.
+    """
+    size, handle = ctypes.c_size_t(), ctypes.c_void_p(program.int_ptr)
+    _ask(handle, cl.program_info.BINARY_SIZES, size)
+    binary = ctypes.create_string_buffer(size.value)
+    _ask(handle, cl.program_info.BINARIES, ctypes.c_void_p(ctypes.addressof(binary)))
+    return binary.raw
+
+
+def _ask(handle: ctypes.c_void_p, what: int, answer: "ctypes._SimpleCData[Any]") -> None:
+    code = _DRIVERS.clGetProgramInfo(
+        handle, what, ctypes.sizeof(answer), ctypes.byref(answer), None
+    )
+    if code:
+        raise DeviceError(f"the driver has no binary of a program: OpenCL error {code}")
 
 
 def _load(context: Any, device: DeviceInfo, binary: bytes) -> Any:

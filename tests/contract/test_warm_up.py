@@ -1,12 +1,17 @@
 """What is compiled before samples wait for it."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up
+from spectrod.errors import DeviceError
+from spectrod.opencl.program import binary_of
 from spectrod.types import Block, SpectrumSpec
 
 
@@ -23,6 +28,15 @@ def test_what_was_compiled_is_kept_before_the_first_samples(opencl_device, tmp_p
     assert stream.push(Block(np.ones((2, 2000), np.float32), 0, 0, 0))
     engine.close()
     assert sorted(tmp_path.rglob("*")) == kept
+
+
+def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
+    """Asked for beside pyopencl, because that holds up all threads meanwhile."""
+    context = cl.Context([opencl_device.handle])
+    built = cl.Program(context, "__kernel void f(__global int *x) { x[0] = 1; }").build()
+    assert binary_of(built) == built.get_info(cl.program_info.BINARIES)[0]
+    with pytest.raises(DeviceError, match=r"no binary of a program: OpenCL error -44$"):
+        binary_of(SimpleNamespace(int_ptr=0))
 
 
 @pytest.mark.parametrize("hop", [1, 1 << 20])
