@@ -12,10 +12,10 @@ from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.client import Control
 from spectrod.client.calls import messages_of
-from spectrod.errors import ConfigError, DeniedError, UnavailableError, WireError
+from spectrod.errors import ConfigError, DeniedError, StorageError, UnavailableError, WireError
 from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
-from spectrod.wire.schema import Frame, decode
+from spectrod.wire.schema import BandFrame, Frame, decode
 
 _TIMEOUT_S = 10.0
 _FOLLOW_S = 0.5
@@ -102,7 +102,7 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", help="spec/SOURCE/CHANNEL/PRODUCT/")
+    parser.add_argument("topic", metavar="TOPIC", help="spec/SOURCE/CHANNEL/PRODUCT/, or bands/...")
     parser.add_argument("first_seq", metavar="FIRST_SEQ", type=int)
     parser.add_argument("--limit", metavar="N", type=count, default=256, help="at most (256)")
 
@@ -233,7 +233,7 @@ def _record(control: Control, args: argparse.Namespace) -> int:
         return 0
     stopped = control.call("record.stop", name=args.name)
     _print(args, stopped, lambda: "\n".join(_what_became(one) for one in stopped))
-    return 0 if all(one["state"] == "finished" for one in stopped) else ConfigError.exit_code
+    return 0 if all(one["state"] == "finished" for one in stopped) else StorageError.exit_code
 
 
 def _what_became(recording: Mapping[str, Any]) -> str:
@@ -242,16 +242,37 @@ def _what_became(recording: Mapping[str, Any]) -> str:
 
 
 def _events(control: Control, args: argparse.Namespace) -> int:
-    since = args.since
+    """List events; to follow them, ask from the last one on: it shows that none is missing."""
+    since, last = args.since, None
     while True:
-        events = control.call("events", since=since, limit=1000)
+        events = _unseen(control.call("events", since=since, limit=1000), last)
+        if events is None:
+            print("the daemon was restarted", file=sys.stderr)
+            since, last = 0, None
+            continue
         for event in events:
-            since = event["number"] + 1
             _print(args, event, partial(ctl_text.event_text, event))
+            since, last = event["number"], event
         sys.stdout.flush()
         if not args.follow:
             return 0
         time.sleep(_FOLLOW_S)
+
+
+def _unseen(
+    events: list[Mapping[str, Any]], last: Mapping[str, Any] | None
+) -> list[Mapping[str, Any]] | None:
+    """Leave off the event that was seen last; None if these are of another start of the daemon."""
+    if last is None:
+        return events
+    if events[:1] == [last]:
+        return events[1:]
+    n_gone = events[0]["number"] - last["number"] - 1 if events else -1
+    if n_gone < 0:
+        return None
+    if n_gone:
+        print(f"{n_gone} events in between are gone", file=sys.stderr)
+    return events
 
 
 def _replay(control: Control, args: argparse.Namespace) -> int:
@@ -264,7 +285,7 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
         messages, more = messages_of(result, parts)
         for message in messages:
             frame = decode(message)
-            if not isinstance(frame, Frame):
+            if not isinstance(frame, (Frame, BandFrame)):
                 raise WireError(f"{frame.topic}: must be a message with values")
             _print(args, json.loads(message[1]), partial(ctl_text.frame_text, frame))
             first_seq = frame.header.seq + 1
@@ -273,7 +294,7 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
 
 
 def _pairs(texts: list[str]) -> dict[str, Any]:
-    """Read KEY=VALUE; a value that looks like a table or a list is JSON, all others are text.
+    """Read KEY=VALUE; a value that looks like a table, a list or null is JSON, all others are text.
 
     Raises
     ------
@@ -292,7 +313,7 @@ def _pairs(texts: list[str]) -> dict[str, Any]:
 
 
 def _value(key: str, text: str) -> Any:
-    if text[:1] not in ("{", "["):
+    if text[:1] not in ("{", "[") and text != "null":
         return text
     try:
         return json.loads(text)

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spectrod.wire.schema import Frame
+from spectrod.wire.schema import BandFrame, Frame
 
 Json = Mapping[str, Any]
 
@@ -120,13 +120,15 @@ def event_text(event: Json) -> str:
     return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
 
 
-def frame_text(frame: Frame) -> str:
+def frame_text(frame: Frame | BandFrame) -> str:
     """Write a message with values as a line: number, time, how many values, the largest."""
     header = frame.header
     peak = int(frame.values.argmax())
-    largest = f"{frame.values[peak]:.2f} {header.unit} at {frame.f[peak]:.1f} Hz"
-    n_values = len(frame.values)
-    return f"{header.seq}  {time_text(header.t_utc_ns)}  {n_values} values, largest {largest}"
+    where = f"at {frame.f[peak]:.1f} Hz" if isinstance(frame, Frame) else f"in band {peak}"
+    largest = f"{frame.values[peak]:.2f} {header.unit} {where}"
+    return (
+        f"{header.seq}  {time_text(header.t_utc_ns)}  {len(frame.values)} values, largest {largest}"
+    )
 
 
 def time_text(t_utc_ns: int) -> str:

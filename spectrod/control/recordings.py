@@ -303,7 +303,11 @@ class Recordings:
             self._ended.append(recording)
         told = f"{recording.path.name}: {recording.state}, {recording.sink.n_frames} frames"
         text = f"{told}: {recording.error}" if recording.error else told
-        self._journal.note("record.stop", text, source=recording.member.name, who=recording.who)
+        source, has_failed = recording.member.name, recording.state == "failed"
+        if has_failed:
+            _log.error("%s: recording %s", source, text)
+        note = self._journal.note
+        note("record.stop", text, source=source, who=recording.who, log=not has_failed)
         recording.ended.set()
 
 

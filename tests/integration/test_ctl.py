@@ -94,6 +94,13 @@ def test_every_method_has_its_command(daemon, ctl, machine):
     code, text = ctl("replay", "spec/tone/0/dbfs/", "0", "--limit", "1")
     assert text.split()[0] == "0"
     assert "largest -20." in text
+    assert ctl("set", 'products.thirds={"bands":"octave"}')[0] == 0
+    while (replayed := ctl("replay", "bands/tone/0/thirds/", "0", "--limit", "1"))[0]:
+        assert replayed[0] == 2  # it has no message yet
+    assert " in band " in replayed[1]
+    assert ctl("set", "products.thirds=null") == (
+        0, 'products.thirds: {"sources":[],"bands":"octave"} -> none\n',
+    )  # fmt: skip
     assert ctl("metrics")[1].startswith("uptime ")
     assert "applied analysis.hop (the file wins over set)" in ctl("reload")[1]
 
@@ -137,6 +144,21 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(arguments, code, text, dae
     assert got_code == code
     assert error.startswith(f"spectrod: {text}")
     assert error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_picture_that_could_not_be_written_is_told(daemon, ctl, machine, capsys, caplog):
+    """By the exit code, an event, and an error in the log: whoever waits for it never has it."""
+    ctl("record", "start", "--name", "x")
+    while not json.loads(ctl("status", "--json")[1])["recordings"][0]["frames"]:
+        pass
+    (machine / "state").rmdir()
+    assert main(["ctl", "record", "stop"]) == 74
+    assert "state/x.png: failed, " in (printed := capsys.readouterr().out)
+    assert printed.endswith(" frames: state/x.png: No such file or directory\n")
+    assert "record.stop  tone: x.png: failed, " in ctl("events")[1]
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.message.startswith("tone: recording x.png: failed, ")
 
 
 def test_the_only_daemon_is_found_and_several_are_told(daemon, ctl, machine):
@@ -221,6 +243,49 @@ def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
         "analysis.hop: 1024 -> 500",
         "analysis.hop: 500 -> 501",
     ]
+
+
+def _event(number, t_utc_ns=0):
+    return {"number": number, "t_utc_ns": t_utc_ns, "kind": "a.b", "text": "", "source": ""}
+
+
+@pytest.mark.parametrize(
+    ("replies", "numbers", "told"),
+    [
+        (([0, 1], [1], [1, 2]), [0, 1, 2], ""),
+        (([0, 1], [2]), [0, 1, 2], ""),
+        (([0, 1], [5]), [0, 1, 5], "3 events in between are gone\n"),
+        (([0, 1], [], [0]), [0, 1, 0], "the daemon was restarted\n"),
+        (([0, 1], [-1], [0, -1, 2]), [0, 1, 0, 1, 2], "the daemon was restarted\n"),
+    ],
+)
+def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, capsys):
+    """Neither events that the daemon has forgotten meanwhile, nor those of one that begins anew."""
+    # A negative number stands for an event of that number of a later start.
+    left = [[_event(abs(n), int(n < 0)) for n in reply] for reply in replies]
+
+    class Scripted:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def call(self, _method, **_params):
+            if not left:
+                raise KeyboardInterrupt
+            return left.pop(0)
+
+    monkeypatch.setattr("spectrod.cli.ctl.Control", Scripted)
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "")
+    monkeypatch.setattr("spectrod.cli.ctl.time.sleep", lambda _: None)
+    assert main(["ctl", "events", "--follow", "--json"]) == 130
+    output = capsys.readouterr()
+    assert [json.loads(line)["number"] for line in output.out.splitlines()] == numbers
+    assert output.err == f"{told}spectrod: interrupted\n"
 
 
 @pytest.mark.slow
