@@ -163,6 +163,38 @@ def test_subscribers_hear_it_over_tcp_and_ipc(service, machine, headers, subscri
     assert over_ipc()["epoch"] == header["epoch"]
 
 
+def test_root_asks_and_changes_it(service, machine):
+    """Without naming the endpoint; a picture goes into the unit's state folder, a line to the log.
+
+    Who is nobody in particular is denied.
+    """
+    spectrod = "/opt/spectrod/bin/spectrod"
+    cursor = _cursor(machine)
+    status = json.loads(machine.run(spectrod, "ctl", "status", "--json").stdout)
+    assert [source["state"] for source in status["sources"]] == ["running"]
+    assert status["daemon"]["control"] == ["ipc:///run/spectrod/control-spectrum.ipc"]
+    machine.run(spectrod, "ctl", "record", "start", "--name", "tone")
+    try:
+        while not _recorded_frames(machine):
+            pass
+    finally:
+        stopped = machine.run(spectrod, "ctl", "record", "stop").stdout
+    assert stopped.startswith("/var/lib/spectrod/tone.png: finished, ")
+    picture = machine.path("/var/lib/spectrod/tone.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    picture.unlink()
+    told = [text for _, text in _journal(machine, cursor)]
+    assert any(re.fullmatch(r"record\.start: .*tone\.png \(by uid 0 pid \d+\)", t) for t in told)
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    denied = machine.run(*nobody, spectrod, "ctl", "status", check=False)
+    assert denied.returncode == 77
+
+
+def _recorded_frames(machine):
+    status = machine.run("/opt/spectrod/bin/spectrod", "ctl", "status", "--json").stdout
+    return json.loads(status)["recordings"][-1]["frames"]
+
+
 def test_confinement_leaves_opencl_working(service, machine, headers):
     """PoCL compiles and runs under the unit's rules, and caches in the unit's cache folder."""
     assert headers()["engine"].startswith("opencl:")
