@@ -16,7 +16,7 @@ from spectrod import config
 from spectrod.cli import options
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import Daemon, build_daemon
-from spectrod.errors import DeviceError
+from spectrod.errors import ConfigError, DeviceError
 from spectrod.member import Member
 from spectrod.service import (
     Notifier,
@@ -28,6 +28,7 @@ from spectrod.service import (
 )
 from spectrod.stats import Stats
 from spectrod.view.status import write_line
+from spectrod.wire.endpoint import parse_endpoint
 
 _log = logging.getLogger("spectrod")
 
@@ -86,44 +87,54 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
     for note in notes:
         _log.warning("%s", note)
     notifier = Notifier()
-    show = _choose_show(args.show)
     daemon = build_daemon(settings)
     controlled = ControlledDaemon(daemon, settings, lambda: config.load(args.config, flags))
     try:
         controlled.start()
+        watched = _watchable(daemon)
+        show = _choose_show(args.show, watched)
     except BaseException:
         controlled.stop()
         raise
-    _announce(daemon, controlled.endpoints)
-    return _serve(controlled, daemon, show, signals, notifier)
-
-
-def _serve(
-    controlled: ControlledDaemon, daemon: Daemon, show: str, signals: Signals, notifier: Notifier
-) -> int:
-    reload = controlled.settings.reload
+    _announce(daemon, watched, controlled.endpoints)
+    view = _live_view(watched) if watched and show == "live" else nullcontext()
     on_tick = _print_status if show == "status" else None
-    with _live_view(daemon) if show == "live" else nullcontext():
+    reload = controlled.settings.reload
+    with view:
         return serve(controlled, signals=signals, reload=reload, notifier=notifier, on_tick=on_tick)
 
 
-def _choose_show(wanted: str) -> str:
+def _watchable(daemon: Daemon) -> str | None:
+    """Return the first endpoint that asks for no key, since we have none of a client's."""
+    for endpoint in daemon.publisher.endpoints:
+        if not daemon.access.is_curve(parse_endpoint(endpoint)):
+            return endpoint
+    return None
+
+
+def _choose_show(wanted: str, watched: str | None) -> str:
+    if wanted == "live" and watched is None:
+        raise ConfigError(
+            "show='live': all endpoints of [publish] ask for keys; add an ipc:// one, or watch it "
+            "with spectrod view"
+        )
     if wanted == "auto" and "NOTIFY_SOCKET" in os.environ:  # systemd has the status line already
         return "none"
     if wanted in ("auto", "live"):
-        return "live" if sys.stdout.isatty() else "status"
+        return "live" if watched and sys.stdout.isatty() else "status"
     return wanted
 
 
-def _announce(daemon: Daemon, control: Sequence[str]) -> None:
-    endpoint, *others = daemon.publisher.endpoints
+def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:
+    endpoints = daemon.publisher.endpoints
     _log.info("spectrod %s", spectrod.__version__)
     for member in daemon.members:
         _log.info("source %s: %s", member.name, _description(member))
-    _log.info("publishing at %s", ", ".join([endpoint, *others]))
+    _log.info("publishing at %s", ", ".join(endpoints))
     if control:
         _log.info("control at %s", ", ".join(control))
-    _log.info("watch it: spectrod view %s", endpoint)
+    with_keys = f"{endpoints[0]} --server-key FILE --key FILE"
+    _log.info("watch it: spectrod view %s", watched or with_keys)
 
 
 def _description(member: Member) -> str:
@@ -139,7 +150,7 @@ def _print_status(stats: Sequence[Stats]) -> None:
 
 
 @contextmanager
-def _live_view(daemon: Daemon) -> Iterator[None]:
+def _live_view(endpoint: str) -> Iterator[None]:
     """Show our own messages in the terminal, as any subscriber would see them.
 
     Log lines wait until the terminal is given back. The view's end (q) ends the daemon, and so
@@ -147,7 +158,6 @@ def _live_view(daemon: Daemon) -> Iterator[None]:
     """
     from spectrod.view.terminal import view  # noqa: PLC0415 - no need to load it otherwise
 
-    endpoint = daemon.publisher.endpoints[0]
     stop = threading.Event()
 
     def end_daemon(_: Future[None]) -> None:

@@ -22,6 +22,7 @@ from spectrod.client import subscribe
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, DeviceError, InputError, KernelBuildError
 from spectrod.source.signal import SignalSource
+from spectrod.wire.keys import make_keys
 from spectrod.wire.publisher import Publisher
 from spectrod.wire.sender import Sender
 
@@ -288,6 +289,31 @@ def test_a_failing_view_ends_the_daemon_with_its_error(monkeypatch, capsys, term
     """An error in the view's thread is neither lost nor survived unseen."""
     failing = fail_beside_the_main_thread(None, ConfigError("view: broken"))
     monkeypatch.setattr("spectrod.view.terminal.view", failing)
-    monkeypatch.setattr(run, "_choose_show", lambda _: "live")
+    monkeypatch.setattr(run, "_choose_show", lambda *_: "live")
     assert main(["run", *TONE]) == 2
     assert capsys.readouterr().err.endswith("SIGTERM: stopping\nspectrod: view: broken\n")
+
+
+@pytest.mark.slow
+def test_where_keys_are_needed_a_terminal_shows_the_status(daemon, terminal, tmp_path):
+    """The daemon has no client's key; an endpoint without keys is watched, the picture refused."""
+    for name in ("server", "clients"):
+        make_keys(tmp_path / name, name, "read")
+    security = f"""
+        [security]
+        server_key = "{tmp_path}/server/server.key"
+        client_keys = "{tmp_path}/clients"
+        require = "always"
+    """
+    (tmp_path / "c.toml").write_text(security)
+    master, slave = terminal
+    running = daemon(stdin=slave, stdout=slave)
+    running.wait_for("watch it: spectrod view tcp://127.0.0.1:")
+    read_until(master, b"running: ")
+    assert running.end()[0] == 0
+    refused = daemon("--show", "live", stdin=slave, stdout=slave)
+    refused.wait_for("spectrod: show='live': all endpoints of [publish] ask for keys; ")
+    assert refused.process.wait(TIMEOUT_S) == 2
+    beside = daemon("--publish", f"ipc://{tmp_path}/s.ipc", stdin=slave, stdout=slave)
+    read_until(master, b"peak 1000.0 Hz -20.0 dBFS")
+    assert beside.end()[0] == 0
