@@ -243,7 +243,7 @@ class _Loop:
             for line in self._reload():
                 _log.info("reload: %s", line)
         except SpectrodError as error:
-            _log.error("reload refused, nothing has changed: %s", error)
+            _log.error("reload refused: %s", error)
         if self._is_ready:
             self._notifier.ready()
 

@@ -207,7 +207,7 @@ def test_sighup_applies_a_changed_file_to_the_running_daemon(daemon, tmp_path):
             running.wait_for(f"reload: applied analysis.{key}")
         file.write_text("[analysis]\nnfft = 10\n")
         running.process.send_signal(signal.SIGHUP)
-        running.wait_for("reload refused, nothing has changed: nfft=10: must be 16 to 1048576")
+        running.wait_for("reload refused: nfft=10: must be 16 to 1048576")
         assert next(frames).header.nfft == 512
         file.write_text("")
         running.process.send_signal(signal.SIGHUP)
@@ -317,3 +317,25 @@ def test_where_keys_are_needed_a_terminal_shows_the_status(daemon, terminal, tmp
     beside = daemon("--publish", f"ipc://{tmp_path}/s.ipc", stdin=slave, stdout=slave)
     read_until(master, b"peak 1000.0 Hz -20.0 dBFS")
     assert beside.end()[0] == 0
+
+
+@pytest.mark.slow
+def test_wrong_keys_are_told_with_the_settings_that_were_applied(daemon, tmp_path):
+    """The log does not say that nothing has changed."""
+    for name in ("server", "clients"):
+        make_keys(tmp_path / name, name, "read")
+    (tmp_path / "clients" / "clients.key").unlink()
+    text = f"""
+        [security]
+        server_key = "{tmp_path}/server/server.key"
+        client_keys = "{tmp_path}/clients"
+    """
+    (tmp_path / "c.toml").write_text(text)
+    running = daemon("--show", "none")
+    running.wait_for("watch it: ")
+    (tmp_path / "c.toml").write_text(text + "[analysis]\nhop = 500\n")
+    (tmp_path / "clients" / "clients.pub").write_text("nonsense")
+    running.process.send_signal(signal.SIGHUP)
+    running.wait_for("control.reload: applied analysis.hop; keys as they were: ")
+    running.wait_for("reload refused: settings applied, keys as they were: ")
+    assert running.end()[0] == 0
