@@ -4,8 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ import msgspec
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import warm_up
+from spectrod.analysis.warm_up import warm_up, warm_up_apart
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
-from spectrod.errors import DeviceError, InternalError, SpectrodError, UnavailableError
+from spectrod.errors import InternalError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.pipeline import FailureHandler, Pipeline, Sink, ignore_failure
 from spectrod.source import Source, open_source
@@ -23,7 +22,7 @@ from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
 from spectrod.stats import CaptureStats, Stats
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.types import SpectrumBatch
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
 
@@ -177,17 +176,11 @@ class Member:
             return None
         source = self.pipeline.source
         specs = table.specs(source.fs, source.channels)
-        self._warm_up([spec for spec in specs if spec not in self.pipeline.specs])
+        # Else the analysis would stand still for seconds at its first launch.
+        warm_up_apart(
+            self.pipeline.engine, [spec for spec in specs if spec not in self.pipeline.specs]
+        )
         return self.pipeline.prepare(specs)
-
-    def _warm_up(self, specs: Sequence[SpectrumSpec]) -> None:
-        """Have drivers compile what is new here: the analysis would stand still for seconds."""
-        if self.pipeline is None or self.pipeline.engine.name == "numpy" or not specs:
-            return
-        # What fails here fails again where the analysis is made, which knows what then; and in an
-        # engine of its own, because that of the analysis is in use.
-        with suppress(DeviceError, MemoryError), closing(self._open_engine()) as engine:
-            warm_up(engine, *specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
         """Go on with the analyses of a table of this source, as ``prepare`` has made them."""

@@ -1,13 +1,28 @@
-"""The first launches of an analysis, before samples wait for them."""
+"""The first launches of an analysis, before samples wait for them.
+
+As a program, ``python -m spectrod.analysis.warm_up DEVICE SPECS``, for a process that has other
+things to do: while PoCL compiles, it launches nothing else in that process.
+"""
+
+import dataclasses
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from spectrod.analysis.engine import Engine
+from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.types import Block, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
+_LIMIT_S = 60.0
+_FIELDS = tuple(one.name for one in dataclasses.fields(SpectrumSpec) if one.init)
+
+_log = logging.getLogger(__name__)
 
 
 def warm_up(engine: Engine, *specs: SpectrumSpec) -> None:
@@ -29,6 +44,42 @@ def warm_up(engine: Engine, *specs: SpectrumSpec) -> None:
     engine.keep_programs()
 
 
+def warm_up_apart(engine: Engine, specs: Sequence[SpectrumSpec]) -> None:
+    """Do it in a process of its own, while this engine computes other things.
+
+    It finds then what was compiled in the folder of compiled programs. Where that fails, whatever
+    the reason, which is logged, it will compile by itself.
+    """
+    _, _, device = engine.name.partition("opencl:")
+    if not (device and specs):  # NumPy compiles nothing
+        return
+    text = json.dumps([{name: getattr(spec, name) for name in _FIELDS} for spec in specs])
+    command = [sys.executable, "-P", "-m", __name__, device, text]
+    if trouble := _trouble(command):
+        _log.warning("not compiled beforehand, so spectra may be late: %s", trouble)
+
+
+def _trouble(command: Sequence[str]) -> str:
+    """Run a program; say what went wrong with it, in a line, or nothing."""
+    try:
+        done = subprocess.run(  # noqa: S603 - this program, and texts of its own
+            command,
+            check=False,
+            timeout=_LIMIT_S,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {_LIMIT_S:g} s"
+    except OSError as error:
+        return f"{error}"
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+    return said.splitlines()[-1]
+
+
 def _compute_silence(engine: Engine, spec: SpectrumSpec) -> None:
     stream = FrameStream(spec, engine, max_latency_s=float("inf"))
     n_many = min(_MANY_FRAMES, _SAMPLES_MAX // (spec.hop * spec.channels))
@@ -39,3 +90,13 @@ def _compute_silence(engine: Engine, spec: SpectrumSpec) -> None:
             stream.push(Block(silence, index, 0, 0))
             stream.flush()
             index += n_samples
+
+
+def _main(device: str, specs: str) -> None:
+    engine = open_engine("opencl", device)
+    warm_up(engine, *(SpectrumSpec(**fields) for fields in json.loads(specs)))
+    engine.close()
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import logging
+import math
 import os
 import time
 import warnings
@@ -105,12 +106,12 @@ class Programs:
             ) from error
 
     def store(self) -> None:
-        """Hand what was compiled to the cache, the oldest first, for two seconds at most."""
-        _store(self._cache, self._compiled, os.getpid())
+        """Hand what was compiled to the cache, the oldest first, however long that takes."""
+        _store(self._cache, self._compiled, os.getpid(), math.inf)
 
     def clear(self) -> None:
-        """Store, and forget."""
-        self.store()
+        """Store, for two seconds at most, and forget."""
+        _store(self._cache, self._compiled, os.getpid())
         self._programs.clear()
 
     def _named(self, file: str, defines: Defines) -> Any:
@@ -150,9 +151,11 @@ def cache_key(device: DeviceInfo, source: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _store(cache: BinaryCache, compiled: dict[str, Any], pid: int) -> None:
+def _store(
+    cache: BinaryCache, compiled: dict[str, Any], pid: int, limit_s: float | None = None
+) -> None:
     """Store and forget; not in a fork, where drivers hang. What takes too long is dropped."""
-    end = time.monotonic() + _STORE_SECONDS_MAX
+    end = time.monotonic() + (_STORE_SECONDS_MAX if limit_s is None else limit_s)
     if cache.max_bytes > 0 and os.getpid() == pid:
         for key, program in list(compiled.items()):
             if time.monotonic() < end:

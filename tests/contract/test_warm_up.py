@@ -9,7 +9,7 @@ import pytest
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.warm_up import warm_up
+from spectrod.analysis.warm_up import warm_up, warm_up_apart
 from spectrod.errors import DeviceError
 from spectrod.opencl.program import binary_of
 from spectrod.types import Block, SpectrumSpec
@@ -37,6 +37,18 @@ def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
     assert binary_of(built) == built.get_info(cl.program_info.BINARIES)[0]
     with pytest.raises(DeviceError, match=r"no binary of a program: OpenCL error -44$"):
         binary_of(SimpleNamespace(int_ptr=0))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_compiled_beforehand_is_told(caplog):
+    """And is no error: whoever needs it compiles it; NumPy needs nothing."""
+    spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
+    warm_up_apart(NumpyEngine(), [spec])
+    assert caplog.messages == []
+    warm_up_apart(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec])
+    (message,) = caplog.messages
+    assert message.startswith("not compiled beforehand, so spectra may be late: ")
+    assert "DeviceError: " in message
 
 
 @pytest.mark.parametrize("hop", [1, 1 << 20])

@@ -190,6 +190,13 @@ def test_what_takes_too_long_is_not_stored(opencl_device, cache, monkeypatch):
     assert not cache.folder.exists()
 
 
+def test_what_is_to_be_kept_is_however_long_that_takes(opencl_device, cache, monkeypatch):
+    """Somebody waits for it, unlike at the end."""
+    monkeypatch.setattr(program, "_STORE_SECONDS_MAX", 0.0)
+    Context(opencl_device, cache=cache).keep_programs()
+    assert len(list(cache.folder.iterdir())) == 1
+
+
 def test_a_context_that_goes_stores_what_it_compiled(opencl_device, cache):
     """Closing it is not needed."""
     Context(opencl_device, cache=cache)
