@@ -173,6 +173,7 @@ def test_root_asks_and_changes_it(service, machine):
     status = json.loads(machine.run(spectrod, "ctl", "status", "--json").stdout)
     assert [source["state"] for source in status["sources"]] == ["running"]
     assert status["daemon"]["control"] == ["ipc:///run/spectrod/control-spectrum.ipc"]
+    assert machine.path("/opt/spectrod/share/spectrod/control.md").exists()
     machine.run(spectrod, "ctl", "record", "start", "--name", "tone")
     try:
         while not _recorded_frames(machine):
