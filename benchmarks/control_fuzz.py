@@ -6,8 +6,9 @@ Starts ``spectrod run`` with a test signal, and sends N requests (a million) fro
 over its control socket: valid ones, valid ones with odd values, mutations of them, random bytes,
 messages of many parts. Beside them, raw garbage goes to TCP ports of control and publisher. Every
 message with an answer must be answered by one that follows the protocol; the daemon must then still
-be running with its source in time, and have as many threads and descriptors as before. Prints
-requests a second, replies by code, RSS, descriptors and threads before, halfway and after.
+be running with its source in time, and have as many threads and descriptors as before, and hardly
+more memory. Prints requests a second, replies by code, RSS, descriptors and threads before, halfway
+and after.
 """
 
 import argparse
@@ -33,6 +34,7 @@ CLIENTS = 4
 IN_FLIGHT = 32
 REPLY_TIMEOUT_MS = 60_000
 _HUGE = 10**30
+_GROWTH_MAX_KB = 32_000  # messages that are kept for replay are 16 MB of it, once they are there
 
 VALID: Sequence[tuple[str, dict[str, Any]]] = (
     ("status", {}),
@@ -287,6 +289,9 @@ def run(n: int, seed: int) -> dict[str, Any]:
     # the first large reply.
     assert vitals[-1]["threads"] <= vitals[1]["threads"] <= vitals[0]["threads"] + 3, vitals
     assert vitals[-1]["fds"] <= vitals[1]["fds"], vitals
+    assert vitals[-1]["rss_kb"] <= vitals[1]["rss_kb"] + _GROWTH_MAX_KB, vitals
+    assert daemon.process.returncode == 0, daemon.log
+    assert codes["internal"] == 0, codes
     return {
         "requests": sum(codes.values()),
         "garbage_connections": 2 * 100 * rounds,

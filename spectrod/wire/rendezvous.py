@@ -98,8 +98,11 @@ def beside(endpoint: Endpoint) -> str | None:
     """Find the control socket of the daemon that publishes at an endpoint of this machine."""
     if not endpoint.is_local:
         return None
-    name = _socket_name(endpoint)
-    for folder in _folders():
+    name, folders = _socket_name(endpoint), _folders()
+    if endpoint.transport == "ipc" and Path(endpoint.path).parent in folders:
+        # That of the same name in another folder is another daemon's.
+        folders = [Path(endpoint.path).parent]
+    for folder in folders:
         if _probe(folder / name) in (0, errno.EAGAIN):
             return f"ipc://{folder / name}"
     return None

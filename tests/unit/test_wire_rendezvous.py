@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,20 @@ def test_only_sockets_that_somebody_listens_at_are_found(folders, monkeypatch):
         assert rendezvous.beside(parse_endpoint("ipc:///x/pub.sock")) == found[1]
         for other in ("tcp://127.0.0.1:2", "tcp://192.0.2.1:1"):
             assert rendezvous.beside(parse_endpoint(other)) is None
+
+
+def test_the_daemon_of_an_endpoint_in_such_a_folder_is_in_that_folder(folders, monkeypatch):
+    """One of the same name in another is another daemon, whichever of them may be reached."""
+    monkeypatch.chdir(folders)
+    monkeypatch.setattr(rendezvous, "SYSTEM_FOLDER", Path("system"))
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
+    with listening(folders / "run" / "control-pub.ipc"):
+        (folders / "system").mkdir()
+        assert rendezvous.beside(parse_endpoint("ipc://system/pub.ipc")) is None
+        with listening(folders / "system" / "control-pub.ipc"):
+            found = rendezvous.beside(parse_endpoint("ipc://system/pub.ipc"))
+            assert found == "ipc://system/control-pub.ipc"
+        assert rendezvous.beside(parse_endpoint("ipc://run/pub.ipc")) == "ipc://run/control-pub.ipc"
 
 
 def test_a_socket_of_another_user_is_told_apart_from_none(folders, monkeypatch):
