@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import soundfile
 from msgspec.structs import replace
 
 from spectrod import client
+from spectrod import demand as demand_module
 from spectrod import member as member_module
 from spectrod.config import (
     AnalysisConfig,
@@ -189,14 +191,16 @@ def test_all_is_computed_where_that_is_asked_for(start):
     wait_until(running, lambda: computed(running) == {"tone": {"dbfs", "levels"}})
 
 
-def test_a_lease_is_demand_until_it_ends(start):
+def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
     """Whoever asks now and then has what he asks for computed meanwhile."""
+    now_s = 0.0
+    monkeypatch.setattr(demand_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     running = start(TONE, products=(LEVELS,))
     idle(running)
     member = running.member("tone")
-    member.lease("levels", 1000.0)
+    member.lease("levels", 10.0)
     wait_until(running, lambda: computed(running) == {"tone": {"levels"}})
-    member.lease("levels", 0.0)
+    now_s = 10.1
     idle(running)
     with pytest.raises(ConfigError, match=r"^product='fine': must be one of dbfs, levels$"):
         member.lease("fine", 1.0)
