@@ -14,7 +14,7 @@ _RULE = "must be mqtt://[USER@]HOST[:PORT] or mqtts://..."
 _FOR_OTHERS = 0o077
 _FOR_ROOTS_GROUP = 0o037  # systemd hands its credentials over to the group of a unit
 _PASSWORD_MAX_BYTES = 65535
-_FORBIDDEN = re.compile(r"[+#\0]|//|^[/$]|/$|^$")
+_FORBIDDEN = re.compile(r"[+#\0\ud800-\udfff]|//|^[/$]|/$|^$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,13 @@ def parse_broker(text: str) -> BrokerAddress:
     try:
         url = urlsplit(text)
         port = url.port
+        (url.hostname or "").encode("idna")  # as who looks it up does, in a thread of its own
     except ValueError as error:
         raise ConfigError(f"broker={text!r}: {_RULE}: {error}") from error
     if url.password is not None:
         raise ConfigError(f"broker={text.replace(url.password, '...')!r}: give --password-file")
-    if url.scheme not in _PORTS or not url.hostname or url.path.strip("/") or url.query:
+    rest = url.path.strip("/") or url.query or url.fragment
+    if url.scheme not in _PORTS or not url.hostname or port == 0 or rest:
         raise ConfigError(f"broker={text!r}: {_RULE}")
     user = unquote(url.username) if url.username else None
     port = _PORTS[url.scheme] if port is None else port
@@ -72,7 +74,7 @@ def read_password(path: Path) -> str:
     Raises
     ------
     ConfigError
-        If it cannot be read, or others may read it.
+        If it cannot be read, is too long, or others may read it.
     """
     try:
         with path.open("rb") as file:
@@ -83,12 +85,15 @@ def read_password(path: Path) -> str:
                     f"{path}: mode={stat.S_IMODE(info.st_mode):04o}: others must not read it; "
                     f"chmod 600 {path}"
                 )
-            text = file.read(_PASSWORD_MAX_BYTES + 1).decode()
+            data = file.read(_PASSWORD_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
+    if len(data) > _PASSWORD_MAX_BYTES:
+        raise ConfigError(f"{path}: must be a password, at most {_PASSWORD_MAX_BYTES} bytes")
+    try:
+        return data.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: must be UTF-8") from error
-    return text.rstrip("\r\n")
 
 
 def check_topic_prefix(what: str, prefix: str) -> str:

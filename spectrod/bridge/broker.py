@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessageInfo
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
@@ -29,8 +29,9 @@ class Broker:
     """A connection to a broker that is made, kept and made again by a thread of its own.
 
     Bounded: ``queue_messages`` wait here while the broker is away or slow; a further one takes the
-    place of the oldest, which is counted in ``dropped``. 20 more may be on their way; those that
-    the broker has not acknowledged when it goes are sent again.
+    place of the oldest, which is counted in ``dropped``. Beside them waits what is so now, the
+    newest message of each such topic, which goes first. 20 more may be on their way; those that the
+    broker has not acknowledged when it goes are sent again, or with a qos of 0 counted as dropped.
 
     All methods are to be called by one thread; none waits but ``stop``.
 
@@ -69,8 +70,10 @@ class Broker:
         self._qos = qos
         self._queue_messages = queue_messages
         self._queue: deque[Publication] = deque()
+        self._states: dict[str, Publication] = {}
         self._sent: deque[MQTTMessageInfo] = deque()
         self._connections = self._connections_seen = 0
+        self._is_connected = False
         self._is_complaining = False
         self.dropped = 0
         client = Client(CallbackAPIVersion.VERSION2, client_id)
@@ -94,15 +97,20 @@ class Broker:
     @property
     def connected(self) -> bool:
         """Whether the broker has let us in and is there, as far as is known."""
-        return self._client.is_connected()
+        return self._is_connected
 
     def take_connected(self) -> bool:
         """Whether there is a new connection since the last call; the broker may have forgotten."""
         connections, self._connections_seen = self._connections_seen, self._connections
         return connections != self._connections_seen
 
+    def tell(self, publication: Publication) -> None:
+        """Have it told what is so now, in the place of what was so before; ``pump`` sends it."""
+        self._states.pop(publication.topic, None)
+        self._states[publication.topic] = publication
+
     def publish(self, publication: Publication) -> None:
-        """Queue a message; ``pump`` sends it."""
+        """Queue a message about something that was; ``pump`` sends it."""
         if len(self._queue) == self._queue_messages:
             self._queue.popleft()
             if self.dropped == 0:
@@ -115,22 +123,22 @@ class Broker:
 
     def pump(self) -> None:
         """Send what may be sent now."""
-        while self._sent and self._sent[0].is_published():
+        while self._sent and self._is_done(self._sent[0]):
             self._sent.popleft()
-        while self._queue and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
-            next_ = self._queue.popleft()
-            self._sent.append(
-                self._client.publish(next_.topic, next_.payload, self._qos, next_.retain)
-            )
+        while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
+            if self._states:
+                self._send(self._states.pop(next(iter(self._states))))
+            else:
+                self._send(self._queue.popleft())
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Send what waits, for at most so long, and say goodbye; what is left is dropped."""
         deadline_s = time.monotonic() + timeout_s
         self.pump()
-        while self.connected and (self._queue or self._sent) and time.monotonic() < deadline_s:
+        while self.connected and (self._waiting or self._sent) and time.monotonic() < deadline_s:
             time.sleep(_POLL_S)  # the client's thread tells nobody what it has heard
             self.pump()
-        left = len(self._queue) + len(self._sent)
+        left = self._waiting + len(self._sent)
         if left:
             _log.warning("%s: %d messages were not sent", self._address.text, left)
         was_connected = self.connected
@@ -138,6 +146,28 @@ class Broker:
         if was_connected:
             # Else its thread may be looking up a name, which nothing ends; it is a daemon thread.
             self._client.loop_stop()
+
+    @property
+    def _waiting(self) -> int:
+        return len(self._states) + len(self._queue)
+
+    def _send(self, publication: Publication) -> None:
+        info = self._client.publish(
+            publication.topic, publication.payload, self._qos, publication.retain
+        )
+        if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self._qos:
+            # The connection has just been lost. paho has kept it for the next one, but would go on
+            # to call it failed.
+            info.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
+        self._sent.append(info)
+
+    def _is_done(self, info: MQTTMessageInfo) -> bool:
+        """Whether there is nothing more to be done for a message, be it lost."""
+        try:
+            return info.is_published()
+        except RuntimeError:  # not acknowledged, and lost with its connection
+            self.dropped += 1
+            return True
 
     # All below runs in the client's thread, which holds locks of its own meanwhile: no method of
     # the client is called here.
@@ -154,6 +184,7 @@ class Broker:
             self._complain(f"refuses us: {reason}")
             return
         self._is_complaining = False
+        self._is_connected = True
         self._connections += 1
         _log.info("%s: connected", self._address.text)
 
@@ -169,6 +200,7 @@ class Broker:
         reason: ReasonCode,
         _properties: Properties | None,
     ) -> None:
+        self._is_connected = False
         if reason.is_failure:
             self._complain(f"the connection is lost: {reason}")
 

@@ -92,7 +92,8 @@ class Meter:
 
 def _meaning(frame: Frame | BandFrame) -> tuple[object, ...]:
     h = frame.header
-    return h.unit, h.fs, h.nfft, h.enbw_hz, h.weighting, h.averaging, len(frame.values)
+    time_s = (h.fs, h.nfft, h.hop)  # of frames that stand for other times, a mean is none
+    return h.unit, time_s, h.enbw_hz, h.weighting, h.averaging, len(frame.values)
 
 
 def _power_unit(frame: Frame | BandFrame) -> str:

@@ -146,7 +146,7 @@ class Bridge:
                 source = self._sources.setdefault(beat.source, _Source(beat.header))
                 source.beat, source.heard_s = beat.header, time.monotonic()
             case EventMessage() as event:
-                self._broker.publish(self._topics.event(event.header))
+                self._broker.publish(self._topics.event(event))
 
     def _compare(self, frame: _F) -> _F:
         """Find what is missing before a frame."""
@@ -176,15 +176,13 @@ class Bridge:
         if now_s >= self._next_s:
             self._next_s = max(self._next_s + self._interval_s, now_s)
             self._publish_levels()
-            self._broker.publish(
-                self._topics.bridge(dropped=self._broker.dropped, missed=self.missed)
-            )
+            self._broker.tell(self._topics.bridge(dropped=self._broker.dropped, missed=self.missed))
 
     def _announce(self) -> None:
         """Tell a broker that has let us in what it may have forgotten, or never knew."""
-        self._broker.publish(self._topics.online(is_online=True))
+        self._broker.tell(self._topics.online(is_online=True))
         for sensor in self._sensors.values():
-            self._broker.publish(sensor)
+            self._broker.tell(sensor)
         for source in self._sources.values():
             source.told = None
 
@@ -206,7 +204,7 @@ class Bridge:
         if self._discovery is not None:
             self._publish_sensors([self._discovery.state_sensor(name)])
         for publication in self._topics.source_state(name, state, source.beat):
-            self._broker.publish(publication)
+            self._broker.tell(publication)
 
     def _publish_levels(self) -> None:
         meters, self._meters = self._meters, {}
@@ -233,4 +231,4 @@ class Bridge:
         for sensor in sensors:
             if self._sensors.get(sensor.topic) != sensor:
                 self._sensors[sensor.topic] = sensor
-                self._broker.publish(sensor)
+                self._broker.tell(sensor)

@@ -8,7 +8,8 @@ from typing import Any
 
 from spectrod.bridge.levels import Levels
 from spectrod.units import Float64Array
-from spectrod.wire.headers import EventHeader, HeartbeatHeader
+from spectrod.wire.headers import HeartbeatHeader
+from spectrod.wire.schema import EventMessage
 
 ONLINE, OFFLINE = b"online", b"offline"
 UNREACHABLE = "unreachable"
@@ -90,7 +91,7 @@ class Topics:
             }
         else:
             figures = {
-                "centre_hz": [float(f"{hertz:.6g}") for hertz in centre_hz],
+                "centre_hz": [_finite(float(f"{hertz:.6g}")) for hertz in centre_hz],
                 "leq": [_rounded(level) for level in levels.mean],
                 "max": [_rounded(level) for level in levels.highest],
             }
@@ -104,23 +105,24 @@ class Topics:
             weighting=h.weighting,
             averaging=h.averaging,
             frames=levels.frames,
-            seconds=round(levels.frames * h.hop / h.fs, 3),
+            seconds=_finite(round(levels.frames * h.hop / h.fs, 3)),
             missed=levels.missed,
             gap_samples=levels.gap_samples,
             restarts=levels.restarts,
         )
         return Publication(self.values(topic), payload, retain=self.retain)
 
-    def event(self, event: EventHeader) -> Publication:
+    def event(self, event: EventMessage) -> Publication:
         """Tell what has happened."""
-        where = f"{event.source}/event" if event.source else "event"
+        h, source = event.header, event.topic.split("/")[1]
+        where = "event" if source == "-" else f"{source}/event"
         payload = self._json(
-            source=event.source,
-            time=_iso(event.t_utc_ns),
-            kind=event.kind,
-            text=event.text,
-            who=event.who,
-            number=event.number,
+            source=h.source,
+            time=_iso(h.t_utc_ns),
+            kind=h.kind,
+            text=h.text,
+            who=h.who,
+            number=h.number,
         )
         return Publication(f"{self.prefix}/{self.node}/{where}", payload)
 
@@ -136,8 +138,12 @@ _NOT_AVAILABLE = ("starting", "paused", "waiting", "finished", "failed", "stoppe
 
 
 def _rounded(level: float) -> float | None:
+    return _finite(round(float(level), _DECIMALS))
+
+
+def _finite(number: float) -> float | None:
     """Return what JSON can hold: null stands for what is not a number."""
-    return round(float(level), _DECIMALS) if math.isfinite(level) else None
+    return number if math.isfinite(number) else None
 
 
 def _iso(t_utc_ns: int) -> str:

@@ -132,7 +132,7 @@ class _Bridging:
         first, *others = self._args.subscribe or SUBSCRIPTIONS
         connection = open_subscription(parse_remote(self._args.endpoint), first, keys, None)
         for prefix in ("meta/", "hb/", *others):
-            connection.socket.subscribe(prefix)
+            connection.subscribe(prefix)
         return connection
 
 

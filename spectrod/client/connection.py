@@ -117,6 +117,18 @@ class Connection:
         # `for frame in subscribe(...): break` leaves nobody else to close it.
         self.close()
 
+    def subscribe(self, prefix: str) -> None:
+        """Ask for all topics with a prefix.
+
+        Raises
+        ------
+        ConfigError
+            If it is not ASCII, as topics are.
+        """
+        if not prefix.isascii():
+            raise ConfigError(f"prefix={prefix!r}: must be ASCII, as topics are")
+        self.socket.subscribe(prefix)
+
     @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""

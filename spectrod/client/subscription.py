@@ -98,7 +98,7 @@ def open_subscription(
     narrower = prefix.removeprefix(kind) if kind else ""
     source, slash, _ = narrower.partition("/")
     for wanted in ("meta/" + narrower, f"hb/{source}{slash}", prefix):
-        connection.socket.subscribe(wanted)
+        connection.subscribe(wanted)
     return connection
 
 

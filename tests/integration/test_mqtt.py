@@ -376,6 +376,112 @@ def test_a_full_queue_drops_its_oldest_and_counts_them(mosquitto, watch, caplog)
     broker.stop()
 
 
+class Line:
+    """A way to a broker that may go dead, as if a cable were pulled: nothing is closed."""
+
+    def __init__(self, broker):
+        self._broker = broker
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._is_dead = threading.Event()
+        self._open = [self._listener]
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def cut(self):
+        self._is_dead.set()
+
+    def mend(self):
+        """Connections that were made before stay dead."""
+        self._is_dead = threading.Event()
+
+    def close(self):
+        for sock in self._open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._broker.port))
+                self._open += [near, far]
+                for pair in ((near, far), (far, near)):
+                    self._threads.append(
+                        threading.Thread(target=self._forward, args=(*pair, self._is_dead))
+                    )
+                    self._threads[-1].start()
+
+    def _forward(self, one, other, is_dead):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                if not is_dead.is_set():
+                    other.sendall(data)
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, monkeypatch, caplog, qos):
+    """Even what is sent after the socket was given up, and before anybody was told of it."""
+    monkeypatch.setattr("spectrod.bridge.broker._KEEPALIVE_S", 1)
+    server = mosquitto()
+    server.start()
+    watcher = watch(server)
+    line = Line(server)
+    address = parse_broker(f"mqtt://127.0.0.1:{line.port}")
+    broker = Broker(address, Publication("will", b"offline"), client_id="test", qos=qos)
+    broker.start()
+
+    def pump_until(condition):
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < deadline_s
+            broker.pump()
+            with contextlib.suppress(queue.Empty):
+                received.append(watcher.messages.get(timeout=0.01))
+
+    received = []
+    broker.publish(Publication("numbers", b"0"))
+    pump_until(lambda: received)
+    is_lost = threading.Event()
+
+    def send_into_the_void(*_):
+        if not is_lost.is_set():
+            broker.publish(Publication("numbers", b"1"))
+            broker.pump()
+            is_lost.set()
+
+    broker._client.on_socket_close = send_into_the_void
+    assert broker.take_connected()
+    line.cut()
+    assert is_lost.wait(TIMEOUT_S)
+    line.mend()
+    pump_until(broker.take_connected)
+    broker.publish(Publication("numbers", b"2"))
+    pump_until(lambda: any(message.payload == b"2" for message in received))
+    broker.stop()
+    line.close()
+    assert "the connection is lost" in caplog.text
+    numbers = [message.payload for message in received if message.topic == "numbers"]
+    assert numbers == ([b"0", b"1", b"2"] if qos else [b"0", b"2"])
+    assert broker.dropped == (0 if qos else 1)
+
+
+def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daemon):
+    """However short the queue is: descriptions and states have a place of their own each."""
+    server = mosquitto()
+    server.start()
+    watcher = watch(server)
+    endpoint = start_daemon().publisher.endpoints[0]
+    bridge(endpoint, url(server), "--queue", "1", "--discovery", "homeassistant")
+    states = {"spectrod/box/status", "spectrod/box/tone/availability", "spectrod/box/tone/state"}
+    told = set()
+    while not states <= told or sum(topic.startswith("homeassistant/") for topic in told) < 3:
+        told.add(watcher.next(lambda topic, _: topic not in told).topic)
+
+
 def test_a_password_lets_in_and_a_wrong_one_is_told_once(
     mosquitto, watch, bridge, start_daemon, tmp_path
 ):
@@ -443,6 +549,10 @@ def test_a_brokers_certificate_is_checked(mosquitto, bridge, start_daemon, tmp_p
         (["--broker", "mqtts://box", "--ca-file", "/none"], "/none: No such file"),
         (["--broker", "mqtt://box", "--password-file", "/none"], "/none: No such file"),
         (["tcp://*:1", "--broker", "mqtt://box"], "endpoint='tcp://*:1': to connect, name"),
+        (["--broker", "mqtt://box:0"], "broker='mqtt://box:0': must be mqtt"),
+        (["--broker", "mqtt://a..b"], "broker='mqtt://a..b': must be mqtt"),
+        (["--broker", "mqtt://box", "--prefix", "\udcff"], "prefix='\\udcff': must be levels"),
+        (["--broker", "mqtt://box", "--subscribe", "\udcff"], "prefix='\\udcff': must be ASCII"),
         ([], "the following arguments are required: --broker"),
     ],
 )

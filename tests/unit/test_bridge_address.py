@@ -77,6 +77,9 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path):
     path.chmod(0o600)
     with pytest.raises(ConfigError, match="must be UTF-8"):
         read_password(path)
+    path.write_bytes(b"x" * 65536)
+    with pytest.raises(ConfigError, match="must be a password, at most 65535 bytes"):
+        read_password(path)
 
 
 @pytest.mark.parametrize("prefix", ["", "a/", "/a", "a//b", "a/+", "#", "$SYS/a", "a\0b"])

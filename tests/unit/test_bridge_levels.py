@@ -121,11 +121,18 @@ def test_losses_add_up():
     assert (levels.missed, levels.gap_samples, levels.restarts) == (5, 7, 1)
 
 
-@pytest.mark.parametrize("field", ["unit", "fs", "nfft", "weighting", "averaging"])
+@pytest.mark.parametrize("field", ["unit", "fs", "nfft", "hop", "weighting", "averaging"])
 def test_frames_of_another_analysis_do_not_fit(field):
     """They would be added to what they cannot be compared with."""
     (frame,) = bands_of([[0.0]])
-    new = {"unit": "FS^2", "fs": 1.0, "nfft": 128, "weighting": "A", "averaging": "max"}[field]
+    new = {
+        "unit": "FS^2",
+        "fs": 1.0,
+        "nfft": 128,
+        "hop": 7,
+        "weighting": "A",
+        "averaging": "max",
+    }[field]
     other = replace(frame, header=msgspec.structs.replace(frame.header, **{field: new}))
     assert Meter(frame).fits(frame)
     assert not Meter(frame).fits(other)

@@ -126,10 +126,10 @@ def test_events_are_told_of_sources_and_of_the_daemon(golden):
     """Not retained: an event that was is not one that is."""
     of_source, of_daemon = golden["event"], golden["event_daemon"]
     assert isinstance(of_source, EventMessage)
-    sent = TOPICS.event(of_source.header)
+    sent = TOPICS.event(of_source)
     assert (sent.topic, sent.retain) == ("spectrod/box/mic1/event", False)
     assert json.loads(sent.payload)["kind"] == "source.waiting"
-    sent = TOPICS.event(of_daemon.header)
+    sent = TOPICS.event(of_daemon)
     assert sent.topic == "spectrod/box/event"
     payload = json.loads(sent.payload)
     assert (payload["who"], payload["node"]) == ("uid 1000", "box")
@@ -138,10 +138,23 @@ def test_events_are_told_of_sources_and_of_the_daemon(golden):
 @pytest.mark.parametrize("t_utc_ns", [-1, 0, 10**19, 10**30])
 def test_no_time_ends_the_bridge(golden, t_utc_ns):
     """A peer's clock may say anything."""
-    header = msgspec.structs.replace(golden["event"].header, t_utc_ns=t_utc_ns)
-    assert re.fullmatch(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", json.loads(TOPICS.event(header).payload)["time"]
+    event = golden["event"]
+    odd = EventMessage(event.topic, msgspec.structs.replace(event.header, t_utc_ns=t_utc_ns))
+    time = json.loads(TOPICS.event(odd).payload)["time"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time)
+
+
+def test_no_number_or_name_of_a_daemon_ends_the_bridge(golden):
+    """It may be another program that publishes there."""
+    bands = golden["bands"]
+    odd = BandFrame(bands.topic, msgspec.structs.replace(bands.header, fs=5e-324), bands.values)
+    payload = json.loads(
+        TOPICS.levels(bands.topic, Meter(odd).levels(), np.full(4, np.inf)).payload
     )
+    assert (payload["seconds"], payload["centre_hz"]) == (None, [None] * 4)
+    event = golden["event"]
+    odd = EventMessage(event.topic, msgspec.structs.replace(event.header, source="#"))
+    assert TOPICS.event(odd).topic == "spectrod/box/mic1/event"
 
 
 def test_every_sensor_is_one_that_home_assistant_takes(sensors):
