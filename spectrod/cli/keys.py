@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         _make(args)
     elif args.what == "list":
         for key in read_folder(args.folder):
-            print(f"{key.name}\t{key.right}\t{key.key.decode()}\t{key.comment}")
+            print(f"{key.name}\t{key.right}\t{key.key.decode()}\t{_one_line(key.comment)}")
     else:
         for path in args.paths:
             _check(path)
@@ -64,6 +64,11 @@ def _make(args: argparse.Namespace) -> None:
     public, secret = make_keys(args.folder, name, args.right, comment)
     print(f"{secret}: the secret key, for its owner alone")
     print(f"{public}: the public key, for the other side ({read_public(public).key.decode()})")
+
+
+def _one_line(text: str) -> str:
+    """Write what somebody else may have written so that it is one field of one line."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _check(path: Path) -> None:

@@ -98,11 +98,13 @@ def make_keys(folder: Path, name: str, right: Right, comment: str = "") -> tuple
     Raises
     ------
     ConfigError
-        If the name cannot stand in a file's name.
+        If the name cannot stand in a file's name, or the comment is no text.
     StorageError
         If one of the files is there already, or cannot be written; then neither is left.
     """
     check_name("name of a key", name)
+    if any("\ud800" <= c <= "\udfff" for c in comment):
+        raise ConfigError(f"comment={comment!r}: must be valid UTF-8")
     public_path, secret_path = (
         folder / f"{name}{PUBLIC_SUFFIX}",
         folder / f"{name}{SECRET_SUFFIX}",

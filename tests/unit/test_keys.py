@@ -223,6 +223,17 @@ def test_the_command_line(tmp_path, capsys):
     assert "must end in .pub or .key, or be a folder" in capsys.readouterr().err
 
 
+def test_a_comment_is_text_and_shows_as_one_line(tmp_path, capsys):
+    """Whoever made a key wrote it: it may neither pose as another line nor move the cursor."""
+    folder = str(tmp_path / "keys")
+    assert main(["keys", "new", folder, "--name", "a", "--comment", "\udcff"]) == 2
+    assert "comment='\\udcff': must be valid UTF-8" in capsys.readouterr().err
+    assert main(["keys", "new", folder, "--name", "a", "--comment", "é\nb\tcontrol\x1b[2J"]) == 0
+    capsys.readouterr()
+    assert main(["keys", "list", folder]) == 0
+    assert capsys.readouterr().out.endswith("\té\\nb\\tcontrol\\x1b[2J\n")
+
+
 def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
     """Without --name the machine's counts, with what cannot stand in a name replaced."""
     monkeypatch.setattr("platform.node", lambda: "räck 7.local")
