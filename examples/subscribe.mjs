@@ -40,6 +40,9 @@ function decode(parts) {
   const topic = parts[0].toString("latin1");
   const header = parseHeader(parts[1].toString("utf8"));
   if (header.v !== 1) throw new Error(`${topic}: v=${header.v}: this program reads version 1`);
+  if (!Number.isInteger(header.seq) || !Number.isInteger(header.epoch)) {
+    throw new Error(`${topic}: seq=${header.seq}: it and epoch must be integers`);
+  }
   if (!("shape" in header)) return { topic, header, values: null };
   if (parts.length < 3) throw new Error(`${topic}: the payload is missing`);
   const values = parseValues(parts[2], header.dtype);

@@ -61,6 +61,8 @@ def decode(parts: list[bytes]) -> Message:
         topic, header = parts[0].decode("ascii"), json.loads(parts[1])
         if header["v"] != 1:
             raise ValueError(f"{topic}: v={header['v']}: this program reads version 1")
+        if not isinstance(header["seq"], int) or not isinstance(header["epoch"], int):
+            raise ValueError(f"{topic}: seq={header['seq']!r}: it and epoch must be integers")
         if "shape" not in header:
             return Message(topic, header, None)
         if header["dtype"] not in ("<f4", "<f8"):  # never give NumPy a type that a peer has named

@@ -183,6 +183,8 @@ def test_holes_restarts_and_nonsense_are_told(run, publisher, language):
         [topic, header.replace(b"<f4", b"|O8"), payload],
         [topic, header.replace(b"<f4", b"<f8"), payload],
         [topic, header.replace(b'"v":1', b'"v":2'), payload],
+        [topic, header.replace(b'"seq":', b'"number":'), payload],
+        [topic, header.replace(b'"epoch":', b'"epoch":0.5,"begin":'), payload],
         [topic, header.replace(b"[33]", b"[32]"), payload[:-4]],
         [topic, header.replace(b"[33]", b"[33,1]"), payload],
         [topic, header[:-1] + b',"later":' + b'{"a":' * 100_000, payload],
