@@ -61,7 +61,7 @@ def decode(parts: list[bytes]) -> Message:
         topic, header = parts[0].decode("ascii"), json.loads(parts[1])
         if header["v"] != 1:
             raise ValueError(f"{topic}: v={header['v']}: this program reads version 1")
-        if not isinstance(header["seq"], int) or not isinstance(header["epoch"], int):
+        if [type(header[name]) for name in ("seq", "epoch")] != [int, int]:
             raise ValueError(f"{topic}: seq={header['seq']!r}: it and epoch must be integers")
         if "shape" not in header:
             return Message(topic, header, None)
