@@ -206,7 +206,7 @@ def _reset(control: Control, args: argparse.Namespace) -> int:
 
 
 def _print_lines(args: argparse.Namespace, lines: list[str]) -> int:
-    _print(args, lines, lambda: "\n".join(lines))
+    _print(args, lines, lambda: "\n".join(lines) or "nothing has changed")
     return 0
 
 

@@ -87,12 +87,16 @@ def _notes(source: Json) -> Iterator[str]:
     if capture["waiting_for"]:
         yield f"waits: {capture['waiting_for']}"
     if capture["restarts"]:
-        yield f"begun again {count_text(capture['restarts'])} times"
+        yield f"begun again {_times(capture['restarts'])}"
     if source["engine_failures"]:
-        yield f"engine failed {source['engine_failures']} times; {source['engine']} goes on"
+        yield f"engine failed {_times(source['engine_failures'])}; {source['engine']} goes on"
     if source["checks"] or source["clipped_samples"]:
         clipped = f"{count_text(source['clipped_samples'])} clipped samples"
         yield ", ".join([*source["checks"], *([clipped] if source["clipped_samples"] else [])])
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{count_text(n)} times"
 
 
 def _recording(one: Json) -> str:

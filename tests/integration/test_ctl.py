@@ -77,6 +77,7 @@ def test_every_method_has_its_command(daemon, ctl, machine):
     assert ctl("get", "analysis")[1].splitlines()[2] == "analysis.hop = 1024"
     lines = 'analysis.hop: 1024 -> 512\nlog.level: "info" -> "error"\n'
     assert ctl("set", "analysis.hop=512", "log.level=error") == (0, lines)
+    assert ctl("set", "analysis.hop=512") == (0, "nothing has changed\n")
     assert ctl("pause") == ctl("resume", "tone") == ctl("reset", "tone", "dbfs") == (0, "tone\n")
     added = 'sources.b: none -> {"uri":"signal:white,-20","analysis":{"hop":4096}}\n'
     assert ctl("source", "add", "b", "uri=signal:white,-20", "analysis.hop=4096") == (0, added)

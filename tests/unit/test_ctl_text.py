@@ -1,5 +1,7 @@
 """What ``spectrod ctl`` prints for people."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -76,6 +78,14 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "RECORDINGS",
         "a.png  roof dbfs  failed, 12 frames: disk full",
     ]
+
+
+def test_what_has_happened_once_is_told_so():
+    """And not as of several times."""
+    stats = replace(STATS, engine_failures=1, capture=replace(STATS.capture, restarts=1))
+    lines = ctl_text.status_text(status(stats)).splitlines()
+    assert "  begun again once" in lines
+    assert f"  engine failed once; {stats.engine} goes on" in lines
 
 
 def test_a_source_that_was_never_there_has_no_rate():
