@@ -268,7 +268,9 @@ def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
     pipeline.demand = watched  # type: ignore[method-assign]
     waits = []
     for _ in range(n_cycles):
-        with client.subscribe(daemon.publisher.endpoints[0], "spec/") as frames:
+        with client.subscribe(
+            daemon.publisher.endpoints[0], "spec/", timeout_s=_TIMEOUT_S
+        ) as frames:
             header = next(frames).header
             waits.append(header.sample_index + header.win_length - told_at[-1])
         while daemon.stats()[0].computed:
