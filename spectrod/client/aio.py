@@ -4,12 +4,7 @@ import time
 from typing import Self
 
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
-from spectrod.client.subscription import (
-    REPLAY_TIMEOUTS_S,
-    Follower,
-    open_replay,
-    open_subscription,
-)
+from spectrod.client.subscription import Follower, open_replay, open_subscription
 from spectrod.client.tracker import AnyFrame, Ask
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
@@ -88,7 +83,8 @@ class AsyncSubscription(Follower):
 
     async def _replay(self, ask: Ask) -> None:
         assert self._control is not None
-        for self._control.timeout_s in REPLAY_TIMEOUTS_S:
+        for timeout_s in self._replay_timeouts_s:
+            self._control.timeout_s = timeout_s
             try:
                 self._fill(*await self._control.call_parts_async("replay", **ask._asdict()))
             except UnavailableError as error:

@@ -24,7 +24,7 @@ from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
 # Frames wait meanwhile for those before them. A request that was under way when a connection was
 # cut is lost with its reply, so it is made again.
-REPLAY_TIMEOUTS_S = (0.5, 1.0, 2.0)
+_REPLAY_TIMEOUTS_S = (0.5, 1.0, 2.0)
 _WITH_META = ("spec/", "bands/")
 
 
@@ -176,6 +176,11 @@ class Follower:
         if self._control is not None:
             self._control.close()
 
+    @property
+    def _replay_timeouts_s(self) -> tuple[float, ...]:
+        # Where nobody answers, waiting for each hole would make the next one.
+        return _REPLAY_TIMEOUTS_S[:1] if self.replay_failure else _REPLAY_TIMEOUTS_S
+
     def _read(self) -> None:
         """Take in a message that has arrived."""
         parts = self._connection.receive()
@@ -268,7 +273,8 @@ class Subscription(Follower):
     def _replay(self, ask: Ask) -> None:
         """Ask the daemon for what is missing; what it has not, or not in time, stays missed."""
         assert self._control is not None
-        for self._control.timeout_s in REPLAY_TIMEOUTS_S:
+        for timeout_s in self._replay_timeouts_s:
+            self._control.timeout_s = timeout_s
             try:
                 self._fill(*self._control.call_parts("replay", **ask._asdict()))
             except UnavailableError as error:

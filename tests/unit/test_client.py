@@ -109,6 +109,23 @@ def test_a_hole_is_told_by_the_frame_after_it(daemon, subscription):
     assert subscription.missed == 4
 
 
+def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
+    """A request that was lost is made again, but from then on one that fails is enough a hole."""
+    monkeypatch.setattr("spectrod.client.subscription._REPLAY_TIMEOUTS_S", (0.01, 0.02, 0.03))
+    asked_s = []
+
+    def ask(control, *_args, **_params):
+        asked_s.append(control.timeout_s)
+        raise UnavailableError("nobody")
+
+    monkeypatch.setattr("spectrod.client.control.Control.call_parts", ask)
+    with daemon.subscribe(replay_from="tcp://127.0.0.1:9") as frames:
+        daemon.send(frame(0), frame(2), frame(4))
+        assert [next(frames).missed for _ in range(3)] == [0, 1, 1]
+        assert frames.replay_failure == "nobody"
+    assert asked_s == [0.01, 0.02, 0.03, 0.01]
+
+
 def test_a_restarted_daemon_is_told_by_its_epoch(daemon, subscription):
     """Numbers that begin anew with a new epoch are no loss."""
     daemon.send(frame(8), frame(0, epoch=2), frame(1, epoch=2))
