@@ -324,6 +324,8 @@ class Member:
             specs = table.specs(source.fs, source.channels)
             engine = self._open_engine()
             undo.callback(engine.close)
+            if self._shared.publisher.endpoints:  # has started: others compute meanwhile
+                warm_up_apart(engine, specs)
             warm_up(engine, *specs)
             is_paced = source.is_live or table.pace == "realtime"
             pipeline = Pipeline(
