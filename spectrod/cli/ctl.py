@@ -17,7 +17,9 @@ from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
 from spectrod.wire.schema import BandFrame, Frame, decode
 
-_TIMEOUT_S = 10.0
+_READS = ("status", "metrics", "get", "events", "replay")
+_READ_TIMEOUT_S = 10.0
+_CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, up to 30 s each
 _FOLLOW_S = 0.5
 _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
@@ -69,7 +71,11 @@ def _add_common(parser: argparse.ArgumentParser, *, is_default: bool) -> None:
         "--json", action="store_true", default=default(value=False), help="replies as they come"
     )
     group.add_argument(
-        "--timeout", metavar="S", type=seconds, default=default(_TIMEOUT_S), help="for a reply (10)"
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=default(None),
+        help="for a reply (10, of changes 60)",
     )
     group.add_argument(
         "--server-key",
@@ -135,8 +141,9 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask for one thing and print what comes back."""
     endpoint = find(args.endpoint)
+    timeout_s = args.timeout or (_READ_TIMEOUT_S if args.what in _READS else _CHANGE_TIMEOUT_S)
     with Control(
-        endpoint, timeout_s=args.timeout, server_key=args.server_key, key_file=args.key_file
+        endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
     ) as control:
         return _METHODS[args.what](control, args)
 

@@ -246,6 +246,30 @@ def test_following_ends_with_ctrl_c(daemon, machine, monkeypatch, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "timeout_s"),
+    [
+        (["status"], 10),
+        (["get", "log"], 10),
+        (["set", "log.level=info"], 60),
+        (["record", "stop"], 60),
+        (["set", "log.level=info", "--timeout", "3"], 3),
+        (["--timeout", "3", "status"], 3),
+    ],
+)
+def test_changes_are_waited_for_longer(arguments, timeout_s, daemon, ctl, monkeypatch):
+    """They may compile kernels, or draw."""
+    waited = []
+
+    def made(*args, **options):
+        waited.append(options["timeout_s"])
+        return Control(*args, **options)
+
+    monkeypatch.setattr("spectrod.cli.ctl.Control", made)
+    ctl(*arguments)
+    assert waited == [timeout_s]
+
+
 def _event(number, t_utc_ns=0):
     return {"number": number, "t_utc_ns": t_utc_ns, "kind": "a.b", "text": "", "source": ""}
 
