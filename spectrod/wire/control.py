@@ -147,6 +147,7 @@ class ControlServer:
         # Never longer than the queue that it comes from, but for the one that was being done.
         self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
         self._n_changing = 0
+        self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
         self._large = _LargeReplies()
         self._wakeup: Wakeup | None = None
@@ -186,7 +187,7 @@ class ControlServer:
     def stop(self) -> None:
         """Finish the change that runs, refuse those that wait, release the endpoints; idempotent.
 
-        A change that takes 1 s more is left to itself.
+        A change that takes 1 s more is left to itself, and who asked for it is told so.
         """
         if not self._threads:
             return
@@ -233,8 +234,10 @@ class ControlServer:
 
     def _change(self) -> None:
         while (asked := self._changes.get()) is not None and not self._is_closing.is_set():
+            self._doing = asked
             act = partial(self._handler.change, asked.request.method, asked.params, asked.peer)
             self._done.append((asked, guarded(asked.request, act)))
+            self._doing = None
             self._wake()
 
     # ---- the thread that owns the socket
@@ -367,7 +370,12 @@ class ControlServer:
 
     def _refuse_the_rest(self, socket: zmq.SyncSocket) -> None:
         """Answer everyone who still waits for something when the server stops."""
+        late = self._doing
         self._reply_done(socket)
+        # Still the same: it was not among those that were done.
+        if late is not None and late is self._doing:
+            text = f"{late.request.method}: the daemon stops, and does not wait until it is done"
+            self._reply(socket, late, failed(late.request.id, "unavailable", text))
         rest = [waiting.asked for waiting in self._waiting]
         with suppress(queue.Empty):
             while True:

@@ -457,6 +457,26 @@ def test_a_stop_answers_all_who_wait(folder):
         server.stop()  # idempotent
 
 
+@pytest.mark.slow
+def test_a_stop_answers_whose_change_takes_too_long_for_it(folder):
+    """It is not known what becomes of it, and nobody waits for a reply that cannot come."""
+    begun, end = threading.Event(), threading.Event()
+
+    def change(*_):
+        begun.set()
+        assert end.wait(20)
+        return Answer("late")
+
+    with served(Part(change), folder) as server, dealer(server) as socket:
+        socket.send(b'{"id":1,"method":"reload"}')
+        assert begun.wait(20)
+        server.stop()
+        reply = json.loads(socket.recv())
+        end.set()
+        text = "reload: the daemon stops, and does not wait until it is done"
+        assert reply["error"] == {"code": "unavailable", "message": text}
+
+
 def test_a_second_server_on_the_same_socket_is_refused(folder):
     """It does not take the socket away from the first, which goes on to answer."""
     with served(Part(), folder) as server:
