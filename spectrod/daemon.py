@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
-from spectrod.errors import ConfigError, InternalError, SpectrodError
+from spectrod.errors import ConfigError, InternalError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.member import GIVE_UP_S, Member, Shared
 from spectrod.stats import Stats
@@ -83,6 +83,9 @@ class Daemon:
         self.progress = Wakeup()
         self.events = EventLog()
         self._changing = threading.Lock()
+        # Held by whoever starts or stops sources of a running daemon: a change, or the stop.
+        self._switching = threading.Lock()
+        self._is_stopping = False
         publish, tables = config.publish, config.all_sources
         with ExitStack() as undo:
             self.access = Access(config.security, events=self.events)
@@ -124,8 +127,13 @@ class Daemon:
             member.start()
 
     def stop(self) -> None:
-        """Stop sources, publisher and access; what is queued goes out first. Idempotent."""
-        self._stop_members(self.members)
+        """Stop sources, publisher and access; what is queued goes out first. Idempotent.
+
+        A change that is being prepared meanwhile is refused.
+        """
+        self._is_stopping = True
+        with self._switching:
+            self._stop_members(self.members)
         self.publisher.stop()
         self.access.close()
 
@@ -152,14 +160,17 @@ class Daemon:
         Raises
         ------
         SpectrodError
-            Of the part that cannot be made; nothing has changed then. What fails only once a
-            source of the same name has ended fails alone, as if it had later.
+            Of the part that cannot be made, or UnavailableError if the daemon stops meanwhile;
+            nothing has changed then. What fails only once a source of the same name has ended fails
+            alone, as if it had later.
         """
-        with self._changing:
-            with ExitStack() as undo:
-                change = self._prepare(config, undo)
+        with self._changing, ExitStack() as undo:
+            change = self._prepare(config, undo)
+            with self._switching:
+                if self._is_stopping:
+                    raise UnavailableError("the daemon stops: nothing has changed")
                 undo.pop_all()
-            self._switch(change, on_demand=config.publish.on_demand)
+                self._switch(change, on_demand=config.publish.on_demand)
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
         """Make all that is new; changes nothing that runs."""

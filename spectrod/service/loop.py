@@ -5,6 +5,7 @@ import logging
 import select
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from spectrod.wakeup import Wakeup
 
 _TICK_S = 1.0
 _STOP_LIMIT_S = 4.0
+_RELOAD_JOIN_S = 1.0
 _STDERR_FD = 2
 
 _log = logging.getLogger(__name__)
@@ -62,8 +64,9 @@ def serve(
     signals : Signals
         From ``caught_signals``; what has arrived before the call counts too.
     reload : callable
-        Called on SIGHUP; returns lines for the log: what was applied and what needs a restart. If
-        it raises a SpectrodError, that is logged and nothing has changed.
+        Called on SIGHUP, by a thread of its own, since it may compile for seconds; returns lines
+        for the log: what was applied and what needs a restart. If it raises a SpectrodError, that
+        is logged and nothing has changed. At the end it has 1 s more, then it is left to itself.
     notifier : Notifier
         Hears READY=1 once the first message of every source is out that is not waited for,
         RELOADING=1 to READY=1 around a reload, STATUS once a second, WATCHDOG=1 as the notes say,
@@ -89,13 +92,15 @@ def serve(
     A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
     on standard error and exit code 1.
     """
+    reloader = _Reloader(reload, daemon.progress)
     try:
-        return _Loop(daemon, reload, notifier, on_tick).run(signals)
+        return _Loop(daemon, reloader, notifier, on_tick).run(signals)
     except SpectrodError as error:
         notifier.status(f"failed: {error}")
         raise
     finally:
         notifier.stopping()
+        reloader.join(_RELOAD_JOIN_S)
         _stop_in_time(daemon)
 
 
@@ -170,18 +175,72 @@ class _Every:
         return True
 
 
+class _Reloader:
+    """Reloads in a thread of its own, so that signals, status and watchdog go on meanwhile.
+
+    What is asked for while a reload is under way is one more, behind it: what it reads may have
+    changed since. Thread: main; ``_run`` is the other's.
+    """
+
+    def __init__(self, reload: Callable[[], list[str]], progress: Wakeup) -> None:
+        self._reload, self._progress = reload, progress
+        self._thread: threading.Thread | None = None
+        self._is_asked_again = False
+        self._has_ended = threading.Event()
+        self._failure: Exception | None = None
+
+    def ask(self) -> None:
+        """Reload, now or once the reload that is under way has ended."""
+        if self._thread is not None:
+            self._is_asked_again = True
+        else:
+            self._has_ended.clear()
+            self._thread = threading.Thread(target=self._run, name="spectrod-reload", daemon=True)
+            self._thread.start()
+
+    def has_ended(self) -> bool:
+        """Say, once, that nothing is being reloaded any more; raise what ought not to happen."""
+        if self._thread is None or not self._has_ended.is_set():
+            return False
+        self._thread = None
+        if self._failure is not None:
+            raise self._failure
+        if not self._is_asked_again:
+            return True
+        self._is_asked_again = False
+        self.ask()
+        return False
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for a reload that is under way, for so long."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            for line in self._reload():
+                _log.info("reload: %s", line)
+        except SpectrodError as error:
+            _log.error("reload refused: %s", error)
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: raised by the main one
+            self._failure = error
+        finally:
+            self._has_ended.set()
+            self._progress.set()
+
+
 class _Loop:
     """What ``serve`` does between two signals."""
 
     def __init__(
         self,
         daemon: Daemon,
-        reload: Callable[[], list[str]],
+        reloader: _Reloader,
         notifier: Notifier,
         on_tick: Callable[[Sequence[Stats]], None] | None,
     ) -> None:
         self._daemon = daemon
-        self._reload = reload
+        self._reloader = reloader
         self._notifier = notifier
         self._on_tick = on_tick
         self._is_ready = False
@@ -202,7 +261,7 @@ class _Loop:
                     _log.info("%s: stopping", number.name)
                     return _EXIT_CODES[number]
                 if number == signal.SIGHUP:
-                    self._read_configuration()
+                    self._begin_reload()
             if self._look():
                 _log.info("all sources have ended: stopping")
                 return 0
@@ -216,6 +275,8 @@ class _Loop:
         # The order matters: clear before reading, or what happens in between is slept over; and
         # finished before the failure, or one that comes in between passes for the source's end.
         self._daemon.progress.clear()
+        if self._reloader.has_ended() and self._is_ready:
+            self._notifier.ready()
         finished = self._daemon.finished
         self._daemon.raise_failure()
         stats = self._daemon.stats()
@@ -235,17 +296,11 @@ class _Loop:
             if self._on_tick:
                 self._on_tick(stats)
 
-    def _read_configuration(self) -> None:
+    def _begin_reload(self) -> None:
         # READY=1 ends a reload, but before the first message it would be untrue.
         if self._is_ready:
             self._notifier.reloading()
-        try:
-            for line in self._reload():
-                _log.info("reload: %s", line)
-        except SpectrodError as error:
-            _log.error("reload refused: %s", error)
-        if self._is_ready:
-            self._notifier.ready()
+        self._reloader.ask()
 
 
 def _what_is_ready(stats: Sequence[Stats]) -> str:

@@ -298,7 +298,23 @@ def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, mon
     ]
     assert threading.active_count() <= threads - 2  # its source and its analysis
     running.reconfigure(settings(TONE, NOISE))
-    assert running.stats()[0].state == "starting"
+    assert running.stats()[0].state in ("starting", "running")
+
+
+def test_a_change_that_is_prepared_while_the_daemon_stops_is_refused(start, monkeypatch):
+    """What was made for it is let go; nothing begins in a daemon that has been stopped."""
+    running = start(TONE)
+    prepare = running._prepare
+
+    def stopped_meanwhile(config, undo):
+        change = prepare(config, undo)
+        running.stop()
+        return change
+
+    monkeypatch.setattr(running, "_prepare", stopped_meanwhile)
+    with pytest.raises(UnavailableError, match="the daemon stops: nothing has changed"):
+        running.reconfigure(settings(TONE, NOISE))
+    assert [(stats.name, stats.state) for stats in running.stats()] == [("tone", "stopped")]
 
 
 def test_a_product_that_is_added_is_computed_on_demand(start):
