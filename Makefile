@@ -97,7 +97,16 @@ examples/node_modules/.installed: examples/package-lock.json
 test: $(VENV)/.group-test examples/node_modules/.installed
 	@scripts/packages $(TEST_PACKAGES) $(if $(ROOT),$(SYSTEMD_PACKAGES))
 	@$(if $(ROOT),,echo "not root: the tests under a real systemd are left out")
-	@$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd") $(ARGS)
+ifeq ($(ARGS),)
+	$(PYTEST) --numprocesses 2 --dist worksteal $(TOGETHER)
+	$(PYTEST) $(addprefix --ignore=,$(TOGETHER))
+else
+	$(PYTEST) $(ARGS)
+endif
+
+PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
+# These do not mind each other; the others have sound servers, time limits and a machine to themselves.
+TOGETHER = $(addprefix tests/,contract kernels property reference unit)
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check
