@@ -19,7 +19,7 @@ from spectrod.types import Block, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
-_LIMIT_S = 20.0  # a reload holds the main thread up, and the watchdog with it, which bears 30 s
+_LIMIT_S = 20.0  # after that, spectra that are late are better than a change that never comes
 _FIELDS = tuple(one.name for one in dataclasses.fields(SpectrumSpec) if one.init)
 
 _log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ def latest(
     """Have the newest frame of a topic, whenever there is time for one.
 
     For programs that are slower than the frames come, or far away: nothing is sent that was not
-    asked for, nothing waits anywhere, and a frame is never older than the way it takes.
+    asked for and nothing waits anywhere; a frame is old only if its source gives no newer one.
 
     Parameters
     ----------

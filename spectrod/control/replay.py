@@ -40,6 +40,9 @@ def latest(
 ) -> Answer | Later:
     """Give the newest message of a topic, or wait for the first that is newer than one before.
 
+    The last message of a product that nobody wanted is old, however new it is to whoever asks:
+    where there is time to wait, it is given only if no other comes.
+
     Parameters
     ----------
     history : History
@@ -54,25 +57,29 @@ def latest(
     """
     source, product = _source_and_product(params.topic)
     lending = find(source)
-    if product not in lending.stats().products:
+    stats, before = lending.stats(), history.newest(params.topic)
+    if product not in stats.products:
         raise _unknown(params.topic, history)
     after_seq = params.after_seq if params.epoch in (0, history.epoch) else -1
 
-    def look() -> Answer | None:
+    def newer_than(seq: int) -> Answer | None:
         newest = history.newest(params.topic)
-        if newest is None or newest.seq <= after_seq:
-            return None
-        return _answer(history, [newest])
+        return _answer(history, [newest]) if newest and newest.seq > seq else None
+
+    otherwise = newer_than(after_seq) or _answer(history, [])
+    if not params.timeout_s:
+        return otherwise
+    if before and product not in stats.computed:
+        after_seq = max(after_seq, before.seq)
 
     def watch(wake: Callable[[], None]) -> Callable[[], None]:
         lending.lease(product, params.timeout_s)
         return history.watch(params.topic, lambda _: wake())
 
-    nothing = _answer(history, [])
-    there = look()
-    if there is not None or not params.timeout_s:
-        return there or nothing
-    return Later(look, watch, params.timeout_s, nothing)
+    def look() -> Answer | None:
+        return newer_than(after_seq)
+
+    return look() or Later(look, watch, params.timeout_s, otherwise)
 
 
 def _source_and_product(topic: str) -> tuple[str, str]:

@@ -1,0 +1,102 @@
+import pytest
+
+from spectrod.control.replay import latest
+from spectrod.errors import NotFoundError
+from spectrod.stats import Stats
+from spectrod.wire.answers import Answer, Later
+from spectrod.wire.history import History, Stored
+from spectrod.wire.requests import LatestParams
+
+TOPIC = "spec/mic/0/dbfs/"
+EPOCH = 77
+COUNTS = dict.fromkeys(
+    ("channels", "samples", "frames", "messages", "overflows", "overruns", "dropped", "gaps"), 0
+)
+
+
+class Source:
+    """A source whose product is computed, or is not; notes for how long it was wanted."""
+
+    def __init__(self, *computed):
+        self.leases = []
+        self._stats = Stats(
+            state="running",
+            source="mic",
+            engine="numpy",
+            fs=48000.0,
+            gap_samples=0,
+            ring_peak=0.0,
+            products=("dbfs",),
+            computed=computed,
+            **COUNTS,
+        )
+
+    def stats(self):
+        return self._stats
+
+    def lease(self, product, seconds):
+        self.leases.append((product, seconds))
+
+
+@pytest.fixture
+def history():
+    """Seven and eight were sent."""
+    kept = History(10**6, EPOCH)
+    for seq in (7, 8):
+        kept.add(TOPIC, stored(seq))
+    return kept
+
+
+def stored(seq):
+    return Stored(seq, (TOPIC.encode(), b'{"seq":%d}' % seq, b"values"))
+
+
+def ask(history, source, **params):
+    return latest(history, lambda _: source, LatestParams(topic=TOPIC, **params))
+
+
+def test_what_is_computed_is_given_at_once(history):
+    """Its newest message cannot be old, if it is new to whoever asks."""
+    answer = ask(history, Source("dbfs"), after_seq=7, timeout_s=5)
+    assert isinstance(answer, Answer)
+    assert answer.parts == list(stored(8).parts)
+
+
+@pytest.mark.parametrize("after_seq", [-1, 7, 8])
+def test_what_nobody_wanted_is_waited_for(history, after_seq):
+    """The last message before is old; it is computed again, and what comes then is given."""
+    source, woken = Source(), []
+    later = ask(history, source, after_seq=after_seq, timeout_s=5)
+    assert isinstance(later, Later)
+    end = later.watch(lambda: woken.append("now"))
+    assert source.leases == [("dbfs", 5)]
+    assert later.look() is None
+    history.add(TOPIC, stored(9))
+    assert (woken, later.look().parts) == (["now"], list(stored(9).parts))
+    end()
+
+
+@pytest.mark.parametrize(("after_seq", "parts"), [(7, list(stored(8).parts)), (8, [])])
+def test_an_old_message_is_given_if_no_other_comes(history, after_seq, parts):
+    """A source that has ended gives no more, and who has not had its last message gets it."""
+    assert ask(history, Source(), after_seq=after_seq, timeout_s=5).otherwise.parts == parts
+
+
+@pytest.mark.parametrize(("after_seq", "parts"), [(7, list(stored(8).parts)), (8, [])])
+def test_who_does_not_wait_gets_what_there_is(history, after_seq, parts):
+    """Without a timeout nothing is computed for it, whatever its age."""
+    source = Source()
+    assert ask(history, source, after_seq=after_seq).parts == parts
+    assert source.leases == []
+
+
+def test_a_number_of_another_epoch_does_not_count(history):
+    """After a restart of the daemon the first message is newer than any before."""
+    answer = ask(history, Source("dbfs"), after_seq=500, epoch=EPOCH + 1, timeout_s=5)
+    assert answer.parts == list(stored(8).parts)
+
+
+def test_a_product_that_is_not_there_is_told(history):
+    """With the topics that there are."""
+    with pytest.raises(NotFoundError, match="topic='spec/mic/0/hold/': is not there; there are: s"):
+        latest(history, lambda _: Source(), LatestParams(topic="spec/mic/0/hold/"))
