@@ -42,6 +42,7 @@ _BLOCK_MS = 5.0
 _FIT_S = 1024
 """The clock's fit goes back no further, so the truth is asked for the same time [s]."""
 _RATE_PPM = 1.0
+_ARRIVALS_MIN = 8
 _FLAT_BYTES = 1 << 20
 # Copies memory as fast as it goes, on one core.
 _LOAD = "a = bytearray(1 << 24)\nwhile True:\n    bytes(a)\n"
@@ -163,7 +164,7 @@ class _Soak:
     def _rates(self) -> Row:
         capture = self._source.capture()
         arrivals = self._ring.arrivals[_BEGIN_S:][-_FIT_S:]
-        true = rate_error_ppm(arrivals, FS) if len(arrivals) > 1 else (None, None)
+        true = rate_error_ppm(arrivals, FS) if len(arrivals) >= _ARRIVALS_MIN else (None, None)
         return {
             "rate_ppm": capture.rate_error_ppm,
             "rate_uncertainty_ppm": capture.rate_uncertainty_ppm,
@@ -238,6 +239,8 @@ def _rate_faults(last: Row) -> Iterator[str]:
     if last["rate_ppm"] is None:
         yield "rate: not known"
         return
+    if last["true_rate_ppm"] is None:
+        return  # too short a run
     off = last["rate_ppm"] - last["true_rate_ppm"]
     allowed = _RATE_PPM + last["rate_uncertainty_ppm"] + last["true_rate_uncertainty_ppm"]
     if abs(off) > allowed:

@@ -12,6 +12,8 @@ from spectrod.units import Float32Array, Float64Array
 
 _PARTS = 5
 _PASSES = 3
+_SHORT = 25
+"""So few of the soonest blocks may agree by chance: that none is late is not known of them."""
 
 
 class WatchedRing(SampleRing):
@@ -70,7 +72,7 @@ def rate_error_ppm(arrivals: Int64Array, fs: float) -> tuple[float, float]:
     Parameters
     ----------
     arrivals : (n, 2) int64
-        As ``WatchedRing.arrivals`` has them, n >= 2.
+        As ``WatchedRing.arrivals`` has them, n >= 8: fewer do not say how late any of them is.
     fs : float
         Nominal sample rate [Hz].
 
@@ -79,6 +81,7 @@ def rate_error_ppm(arrivals: Int64Array, fs: float) -> tuple[float, float]:
     error, uncertainty : float
         Measured over nominal rate, less one, by the monotonic clock; and by how much it may be
         wrong: how far the soonest of the parts of each end differ, over the time between [1e-6].
+        Of fewer than 25 arrivals: twice how far any differ.
     """
     index, t_ns = arrivals.T
     nominal_s, t_s = (index - index[0]) / fs, (t_ns - t_ns[0]) * 1e-9
@@ -88,7 +91,10 @@ def rate_error_ppm(arrivals: Int64Array, fs: float) -> tuple[float, float]:
         late_s = t_s - nominal_s * period
         first, last = int(np.argmin(late_s[:n])), len(late_s) - n + int(np.argmin(late_s[-n:]))
         period = (t_s[last] - t_s[first]) / (nominal_s[last] - nominal_s[first])
-    spread_s = _spread(late_s[:n]) + _spread(late_s[-n:])
+    if len(arrivals) < _SHORT:
+        spread_s = 2.0 * float(np.ptp(late_s))
+    else:
+        spread_s = _spread(late_s[:n]) + _spread(late_s[-n:])
     span_s = t_s[last] - t_s[first]
     return float(1.0 / period - 1.0) * 1e6, float(spread_s / span_s) * 1e6
 

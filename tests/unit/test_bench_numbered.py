@@ -72,6 +72,18 @@ def test_rate_is_read_from_the_soonest_arrivals(rate_ppm):
     assert abs(error - rate_ppm) < uncertainty < 0.5
 
 
+@pytest.mark.parametrize("seconds", [8, 13, 24])
+def test_rate_of_a_short_run_is_known_to_its_jitter(seconds):
+    """Of a few seconds each, the true rate is within the uncertainty, which is not 0."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        index = np.arange(1, seconds + 1) * FS
+        late_s = rng.uniform(0.0, 2e-3, seconds)
+        arrivals = np.stack([index, np.rint((index / FS + late_s) * 1e9).astype(np.int64)], axis=1)
+        error, uncertainty = rate_error_ppm(arrivals, FS)
+        assert abs(error) <= uncertainty * (1 + 1e-6)
+
+
 def test_ring_keeps_the_soonest_block_of_each_second(monkeypatch):
     """Arrivals are few, and each is of the block that came least late in its second."""
     ring = WatchedRing(1000.0, 2, 1000)
