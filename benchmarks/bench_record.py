@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.record.pixelmap import read_levels
+from spectrod.record.picture.pixelmap import read_levels
 
 _FS = 48_000
 _TONE_HZ, _TONE_DBFS = 3000.0, -20.0

@@ -22,9 +22,9 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError, InputError
 from spectrod.pipeline import Pipeline
-from spectrod.record.colormaps import colormap_names
-from spectrod.record.options import PictureOptions
-from spectrod.record.sink import PictureSink
+from spectrod.record.picture.colormaps import colormap_names
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.pcm import StreamSource

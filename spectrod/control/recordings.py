@@ -23,8 +23,8 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.pipeline import Pipeline, Sink
-from spectrod.record.options import PictureOptions
-from spectrod.record.sink import PictureSink
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array
 

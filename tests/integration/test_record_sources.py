@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.record.pixelmap import read_levels
+from spectrod.record.picture.pixelmap import read_levels
 from spectrod.source.signal import SignalSource
 from spectrod.stats import CaptureStats
 

@@ -3,10 +3,10 @@ import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.record.axes import FrequencyAxis
-from spectrod.record.picture import PictureOptions
-from spectrod.record.pixelmap import read_levels
-from spectrod.record.sink import PictureSink
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.render import PictureOptions
+from spectrod.record.picture.sink import PictureSink
 from spectrod.types import Block, SpectrumSpec
 
 FS = 48000.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.record.axes import (
+from spectrod.record.picture.axes import (
     FrequencyAxis,
     elapsed_axis,
     linear_ticks,

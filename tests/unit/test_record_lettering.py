@@ -1,9 +1,9 @@
 import pytest
 
 from spectrod.record import lettering
-from spectrod.record.axes import Axis, Tick
-from spectrod.record.layout import Box, arrange, fitting
-from spectrod.record.lettering import Sheet, shorten, text_width, wrap
+from spectrod.record.picture.axes import Axis, Tick
+from spectrod.record.picture.layout import Box, arrange, fitting
+from spectrod.record.picture.lettering import Sheet, shorten, text_width, wrap
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.errors import InternalError
-from spectrod.record.pooling import ColumnPool
+from spectrod.record.picture.pooling import ColumnPool
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 HOP = 10

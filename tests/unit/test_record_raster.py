@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.record.axes import FrequencyAxis
-from spectrod.record.raster import bin_spans, column_spans, max_of_bins, power_to_level
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.raster import bin_spans, column_spans, max_of_bins, power_to_level
 from spectrod.units import FLOOR_DBFS
 
 

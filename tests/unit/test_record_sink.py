@@ -6,10 +6,10 @@ from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record import picture
-from spectrod.record.axes import FrequencyAxis
-from spectrod.record.picture import PictureOptions, automatic_range
-from spectrod.record.pixelmap import read_levels
-from spectrod.record.sink import PictureSink
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.render import PictureOptions, automatic_range
+from spectrod.record.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 8000.0
@@ -73,7 +73,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
 
     in_pieces, n_pieces = drawn("x.png"), len(widths)
     assert max(widths) <= 1 << 13
-    monkeypatch.setattr("spectrod.record.picture._BINS_AT_ONCE", 1 << 20)
+    monkeypatch.setattr("spectrod.record.picture.render._BINS_AT_ONCE", 1 << 20)
     assert in_pieces == drawn("y.png")
     assert len(widths) - n_pieces == 2 < n_pieces
 

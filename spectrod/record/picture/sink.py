@@ -5,9 +5,9 @@ from pathlib import Path
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.files import check_writable, write_whole
-from spectrod.record.picture import PictureOptions, Transpose, render
-from spectrod.record.pixelmap import Recording
-from spectrod.record.pooling import ColumnPool
+from spectrod.record.picture.pixelmap import Recording
+from spectrod.record.picture.pooling import ColumnPool
+from spectrod.record.picture.render import PictureOptions, Transpose, render
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 PICTURE_SUFFIXES = (".png",)

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from PIL import Image, PngImagePlugin
 
-from spectrod.record.axes import Axis, FrequencyAxis, elapsed_axis, linear_ticks, utc_axis
-from spectrod.record.colormaps import Uint8Array
-from spectrod.record.drawing import Page, draw
-from spectrod.record.layout import LABEL_PX, Box, arrange, fitting
-from spectrod.record.lettering import text_width
-from spectrod.record.options import PictureOptions
-from spectrod.record.pixelmap import METADATA_KEY, PixelMap, Recording
-from spectrod.record.pooling import ColumnPool
-from spectrod.record.raster import bin_spans, column_spans, max_of_bins, power_to_level
-from spectrod.record.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
+from spectrod.record.picture.axes import Axis, FrequencyAxis, elapsed_axis, linear_ticks, utc_axis
+from spectrod.record.picture.colormaps import Uint8Array
+from spectrod.record.picture.drawing import Page, draw
+from spectrod.record.picture.layout import LABEL_PX, Box, arrange, fitting
+from spectrod.record.picture.lettering import text_width
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.pixelmap import METADATA_KEY, PixelMap, Recording
+from spectrod.record.picture.pooling import ColumnPool
+from spectrod.record.picture.raster import bin_spans, column_spans, max_of_bins, power_to_level
+from spectrod.record.picture.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import FLOOR_DBFS, Float32Array, Float64Array
 

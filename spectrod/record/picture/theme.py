@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.record.colormaps import Uint8Array, colormap
+from spectrod.record.picture.colormaps import Uint8Array, colormap
 
 N_LEVELS = 240
 """Palette entries 0 to 239 are levels, lowest first."""

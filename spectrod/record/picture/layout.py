@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spectrod.record.axes import Axis
-from spectrod.record.lettering import text_width, wrap
+from spectrod.record.picture.axes import Axis
+from spectrod.record.picture.lettering import text_width, wrap
 
 TITLE_PX, LABEL_PX, SMALL_PX = 17, 13, 12
 """Sizes of type."""

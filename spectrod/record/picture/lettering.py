@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, features
 
-from spectrod.record.colormaps import Uint8Array
+from spectrod.record.picture.colormaps import Uint8Array
 
 FULL_INK, SOFT_INK, FAINT_INK = 255, 165, 70
 

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.axes import FrequencyAxis, FrequencyScale
+from spectrod.record.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array, Float64Array, Scaling
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from spectrod.record.axes import Axis, FrequencyAxis
-from spectrod.record.colormaps import Uint8Array
-from spectrod.record.layout import (
+from spectrod.record.picture.axes import Axis, FrequencyAxis
+from spectrod.record.picture.colormaps import Uint8Array
+from spectrod.record.picture.layout import (
     FOOTER_LINE,
     LABEL_GAP,
     LABEL_PX,
@@ -15,7 +15,7 @@ from spectrod.record.layout import (
     Box,
     Layout,
 )
-from spectrod.record.lettering import SOFT_INK, Sheet, shorten
+from spectrod.record.picture.lettering import SOFT_INK, Sheet, shorten
 
 _HEADING_RISE = 17
 """From a plot's top edge up to the middle of the line above it [px]."""

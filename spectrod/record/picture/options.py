@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from spectrod.errors import ConfigError
-from spectrod.record.axes import (
+from spectrod.record.picture.axes import (
     FREQUENCY_SCALES,
     TIME_SCALES,
     FrequencyAxis,
@@ -11,8 +11,8 @@ from spectrod.record.axes import (
     TimeScale,
     nice_step,
 )
-from spectrod.record.colormaps import colormap
-from spectrod.record.theme import THEMES
+from spectrod.record.picture.colormaps import colormap
+from spectrod.record.picture.theme import THEMES
 from spectrod.types import SpectrumSpec
 
 WIDTH_MIN, WIDTH_MAX = 200, 8000
@@ -46,7 +46,7 @@ class PictureOptions:
         Lowest and highest level of the colour map [dBFS or dB re FS^2/Hz]; None chooses both from
         the picture.
     colormap : str
-        See ``spectrod.record.colormaps``.
+        See ``spectrod.record.picture.colormaps``.
     time_axis : {"elapsed", "utc"}
         Time since the first sample, or wall clock.
     title : str

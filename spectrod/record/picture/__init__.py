@@ -1,0 +1,1 @@
+"""Spectrogram pictures: pixels from spectra, axes and lettering around them."""
