@@ -51,6 +51,13 @@ class Sink(Protocol):
         """Take a batch; it must not be changed afterwards."""
 
 
+class Tap(Protocol):
+    """What takes samples; called by the analysis thread, so it must not block for long."""
+
+    def take(self, block: Block) -> None:
+        """Take a block, which must not be changed, before it is analysed."""
+
+
 class Checks(Protocol):
     """What looks at samples and only reports: ``spectrod.source.checks``."""
 
@@ -72,6 +79,14 @@ class _Attached:
 
     sink: Sink
     product: str
+    on_failure: FailureHandler
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tapping:
+    """A tap that takes samples for a while."""
+
+    tap: Tap
     on_failure: FailureHandler
 
 
@@ -127,6 +142,7 @@ class Pipeline:
         self.source, self.engine = source, engine
         self._sinks = tuple(sinks)
         self._attached: tuple[_Attached, ...] = ()
+        self._tapping: tuple[_Tapping, ...] = ()
         self._handing_on = threading.Lock()
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self._max_samples = max_samples
@@ -252,6 +268,26 @@ class Pipeline:
             self._attached = tuple(one for one in self._attached if one.sink is not sink)
         self._demand.touch()
 
+    def tap(self, tap: Tap, on_failure: FailureHandler = ignore_failure) -> None:
+        """Give a tap all samples from the next block on, until ``untap``.
+
+        Any thread. Samples are read whether anything is computed of them or not.
+
+        Parameters
+        ----------
+        tap : Tap
+            Takes blocks as the ring gives them, with their gaps.
+        on_failure : callable
+            Called by the analysis thread with what the tap raised; it is let go then.
+        """
+        with self._handing_on:
+            self._tapping = (*self._tapping, _Tapping(tap, on_failure))
+
+    def untap(self, tap: Tap) -> None:
+        """Let a tap go; when this returns, it is not called any more. Not from within a tap."""
+        with self._handing_on:
+            self._tapping = tuple(one for one in self._tapping if one.tap is not tap)
+
     def reconfigure(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> None:
         """Change the analysis of a running pipeline, from the next block on.
 
@@ -376,6 +412,8 @@ class Pipeline:
                 n_left -= block.lost_samples + block.n_samples
             self._take_changes()
             self._check(block)
+            if self._tapping:
+                self._hand_to_taps(block)
             self._hand_on(self._stream.push(block))
             self._note_losses()
         self._hand_on(self._stream.flush())
@@ -449,6 +487,18 @@ class Pipeline:
                         failed.append((one, error))
         for one, failure in failed:
             self.detach(one.sink)
+            one.on_failure(failure)
+
+    def _hand_to_taps(self, block: Block) -> None:
+        failed = []
+        with self._handing_on:
+            for one in self._tapping:
+                try:
+                    one.tap.take(block)
+                except SpectrodError as error:
+                    failed.append((one, error))
+        for one, failure in failed:
+            self.untap(one.tap)
             one.on_failure(failure)
 
 

@@ -1,1 +1,1 @@
-"""Spectra to files: pooled columns of power, and the spectrogram picture made of them."""
+"""Recordings: pictures, segments, exports, sound; what all of them have in common."""

@@ -5,6 +5,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from spectrod.errors import StorageError
@@ -56,27 +57,36 @@ def check_writable(path: Path) -> None:
         raise _storage_error(path, error) from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that its name never stands for a part of it, even after a power failure.
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Let a file be written under another name in the same folder, then give it its own.
 
-    Written under another name in the same folder, flushed to the disk, then renamed. A file of
-    the same name is replaced; on an error it stays as it was. A link stays, and the file that it
-    names is replaced.
+    So its name never stands for a part of it, even after a power failure. A file of the same name
+    is replaced; if the block raises, it stays as it was and nothing else is left. A link stays, and
+    the file that it names is replaced.
+
+    Parameters
+    ----------
+    path : Path
+        The final name.
+
+    Yields
+    ------
+    part : Path
+        Where to write; not there yet, with the suffix ``.part``.
 
     Raises
     ------
     StorageError
-        With the path and the system's reason.
+        With the final name and the system's reason, of whatever OSError is raised.
     """
     target = _target(path)
     part = _temporary(target)
     try:
-        with part.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield part
+        _sync(part)
         part.replace(target)
-        _sync_folder(target.parent)
+        _sync(target.parent)
     except OSError as error:
         raise _storage_error(path, error) from error
     finally:
@@ -84,9 +94,15 @@ def write_whole(path: Path, content: bytes) -> None:
             part.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file as ``whole_file`` does, with its errors."""
+    with whole_file(path) as part, part.open("xb") as file:
+        file.write(content)
+
+
+def _sync(path: Path) -> None:
+    """Make a file, or the new names in a folder, survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

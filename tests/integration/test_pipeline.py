@@ -245,3 +245,38 @@ def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
     with pytest.raises(UnavailableError, match=r"^channels=1, nfft=1048576: no memory for the "):
         pipeline.reconfigure(SpectrumSpec(48000.0, nfft=1 << 20))
     assert run(pipeline).stats().frames == 8
+
+
+class Keep:
+    """A tap that keeps everything; optionally raises at its second block."""
+
+    def __init__(self, error=None):
+        self.blocks, self._error = [], error
+
+    def take(self, block):
+        if self._error and self.blocks:
+            raise self._error
+        self.blocks.append(block)
+
+
+def test_taps_get_every_sample_before_it_is_analysed():
+    """In order and as the source gave them, beside the spectra."""
+    samples = RNG.uniform(-1.0, 1.0, (2, 100_001)).astype(np.float32)
+    tap, sink = Keep(), Collect()
+    pipeline = make(samples, sink=sink)
+    pipeline.tap(tap)
+    run(pipeline).raise_failure()
+    assert np.array_equal(np.concatenate([b.samples for b in tap.blocks], axis=1), samples)
+    assert sum(batch.n_frames for batch in sink.batches) == (100_001 - 256) // 100 + 1
+
+
+def test_a_tap_that_fails_is_let_go():
+    """Whoever attached it is told, and the spectra go on."""
+    error, told = StorageError("full"), []
+    tap, sink = Keep(error), Collect()
+    pipeline = make(np.zeros((1, 300_000), np.float32), sink=sink)
+    pipeline.tap(tap, told.append)
+    run(pipeline).raise_failure()
+    assert told == [error]
+    assert len(tap.blocks) == 1
+    assert sum(batch.n_frames for batch in sink.batches) == (300_000 - 256) // 100 + 1

@@ -1,6 +1,6 @@
 import pytest
 
-from spectrod.record import lettering
+from spectrod.record.picture import lettering
 from spectrod.record.picture.axes import Axis, Tick
 from spectrod.record.picture.layout import Box, arrange, fitting
 from spectrod.record.picture.lettering import Sheet, shorten, text_width, wrap

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record import picture
+from spectrod.record.picture import render
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.pixelmap import read_levels
 from spectrod.record.picture.render import PictureOptions, automatic_range
@@ -257,10 +257,10 @@ def test_pictures_of_others_are_not_read(tmp_path):
 @pytest.mark.parametrize(
     "axis",
     [
-        picture._level_labels(-85.0, -20.0, 100, "dBFS"),
-        picture._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
-        picture._time_labels(PictureOptions(width=200), 0, 4.98),
-        picture._time_labels(PictureOptions(width=300, time_axis="utc"), 58 * 10**9, 7.0),
+        render._level_labels(-85.0, -20.0, 100, "dBFS"),
+        render._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
+        render._time_labels(PictureOptions(width=200), 0, 4.98),
+        render._time_labels(PictureOptions(width=300, time_axis="utc"), 58 * 10**9, 7.0),
     ],
 )
 def test_axes_of_small_pictures_have_a_scale(axis):

@@ -1,0 +1,92 @@
+"""What a recording is: rows of spectra with their description; who writes and who reads them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What holds for a whole recording, beside what each batch says of itself.
+
+    Attributes
+    ----------
+    spec : SpectrumSpec
+        Of all rows.
+    source : str
+        Name of the source, as topics have it.
+    signals : tuple of str
+        Name of each signal (channel, or pair of channels where I/Q), ``spec.n_signals`` of them.
+    software : str
+        Name and version of what computed the rows.
+    cal_id : str
+        Identifies the calibration that the values hold; empty where they are of full scale.
+    settings : dict
+        What else the rows were made with, as the configuration has it; built-in types alone, no
+        secrets.
+    attributes : dict of str
+        What the operator says of the recording: title, creator_name, platform, license, ...; named
+        as the Attribute Convention for Data Discovery (ACDD 1.3) does.
+    """
+
+    spec: SpectrumSpec
+    source: str
+    signals: tuple[str, ...]
+    software: str
+    cal_id: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+class RowWriter(Protocol):
+    """What makes a file of spectra: a ``spectrod.pipeline.Sink`` that has an end.
+
+    Made with all that can be known to be wrong checked; nothing is left under the final name unless
+    it is whole, but for formats that are whole at every moment.
+    """
+
+    @property
+    def n_frames(self) -> int:
+        """Rows taken so far."""
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch of the description's spec; raises the SpectrodError of what is wrong."""
+
+    def finish(self) -> None:
+        """Write what is left; the file is whole then."""
+
+    def abort(self) -> None:
+        """Give up: nothing is left that looks whole. Idempotent; nothing after ``finish``."""
+
+
+class SampleWriter(Protocol):
+    """What makes a file of samples."""
+
+    @property
+    def n_samples(self) -> int:
+        """Samples a channel taken so far, missing ones counted."""
+
+    def take(self, block: Block) -> None:
+        """Take a block; raises the SpectrodError of what is wrong."""
+
+    def finish(self) -> None:
+        """Write what is left; the file is whole then."""
+
+    def abort(self) -> None:
+        """Give up: nothing is left that looks whole. Idempotent; nothing after ``finish``."""
+
+
+class RowReader(Protocol):
+    """A recording that is read back."""
+
+    @property
+    def description(self) -> Description:
+        """What holds for all of it."""
+
+    def batches(self) -> Iterator[SpectrumBatch]:
+        """Yield all rows in order; gaps are in their batches' ``gap_samples``."""
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""

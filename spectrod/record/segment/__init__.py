@@ -1,0 +1,1 @@
+"""Segments: spectra in append-only files that survive a crash at every moment."""
