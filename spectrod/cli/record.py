@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -18,12 +17,11 @@ from spectrod import config
 from spectrod.analysis.engine import open_engine, transpose
 from spectrod.analysis.warm_up import warm_up
 from spectrod.cli import options
+from spectrod.cli.picture_options import add_picture, picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError, InputError
 from spectrod.pipeline import Pipeline
-from spectrod.record.picture.colormaps import colormap_names
-from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sink import PictureSink
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
@@ -51,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ISO8601",
         help="UTC of the first sample, as 2026-05-01T04:30:00Z (what a file's header or name says)",
     )
-    _add_picture(parser)
+    add_picture(parser)
     options.add_source(parser, pace="full")
     options.add_analysis(
         parser, win_length="about 43 ms", hop="a frame a pixel, at most half a window"
@@ -59,24 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_engine(parser)
     options.add_config(parser)
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
-
-
-def _add_picture(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("picture")
-    group.add_argument("--width", type=int, metavar="PX", help="of the plot (1000)")
-    group.add_argument("--height", type=int, metavar="PX", help="of each channel's plot (512; 288)")
-    group.add_argument("--f-scale", choices=("linear", "log"), help="frequency axis (linear)")
-    group.add_argument("--f-min", type=float, metavar="HZ", help="its lower end")
-    group.add_argument("--f-max", type=float, metavar="HZ", help="its upper end")
-    group.add_argument(
-        "--levels",
-        metavar="LO,HI",
-        help="ends of the colour scale in dB, as in --levels=-100,-20 (automatic)",
-    )
-    group.add_argument("--colormap", metavar="NAME", help=", ".join(colormap_names()))
-    group.add_argument("--time-axis", choices=("elapsed", "utc"), help="time axis (elapsed)")
-    group.add_argument("--theme", choices=("light", "dark"), help="of the paper (light)")
-    group.add_argument("--title", help="first line (the source's name)")
 
 
 @contextmanager
@@ -98,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     """Analyse the source to its end and write the pictures."""
     settings = config.load(args.config, options.flags(args))
     configure_logging(settings.log.level, settings.log.style)
-    picture = _picture_options(args)
+    picture = picture_options(args)
     # The configuration's pace and loop are the daemon's.
     pace = settings.source.pace if args.pace else "full"
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
@@ -162,32 +142,6 @@ class _Absence:
         if not (source.is_live and source.capture().waiting_for):
             return False
         return written + (now_s - self._since_s) * source.fs >= n_samples
-
-
-def _picture_options(args: argparse.Namespace) -> PictureOptions:
-    given = {
-        "width": args.width,
-        "height": args.height,
-        "f_scale": args.f_scale,
-        "f_min": args.f_min,
-        "f_max": args.f_max,
-        "levels": _levels(args.levels) if args.levels else None,
-        "colormap": args.colormap,
-        "time_axis": args.time_axis,
-        "theme": args.theme,
-        "title": Path(args.source).name if args.title is None else args.title,
-    }
-    return PictureOptions(**{key: value for key, value in given.items() if value is not None})
-
-
-def _levels(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"--levels={text}: must be two numbers of dB, as in --levels=-100,-20"
-        ) from None
-    return low, high
 
 
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
