@@ -175,7 +175,8 @@ def _rectangles(
 
 
 def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
-    points = _mel_to_hz(np.linspace(0.0, _hz_to_mel(fs / 2.0), n_bands + 2))
+    top = float(hz_to_mel(np.array(fs / 2.0)))
+    points = mel_to_hz(np.linspace(0.0, top, n_bands + 2))
     points[-1] = fs / 2.0  # without what two roundings add
     lower, centre, upper = points[:-2], points[1:-1], points[2:]
     frequencies = np.arange(nfft // 2 + 1) * fs / nfft
@@ -202,14 +203,15 @@ def _members(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArra
     return band, np.repeat(first, count) + within
 
 
-def _hz_to_mel(hz: float) -> float:
-    linear = hz / _MEL_HZ
-    if linear < _MEL_LOG_FROM:
-        return linear
-    return float(_MEL_LOG_FROM + np.log(linear / _MEL_LOG_FROM) / _MEL_LOG_STEP)
+def hz_to_mel(hz: Float64Array) -> Float64Array:
+    """Slaney's mel of frequencies >= 0 [Hz]: linear up to 1 kHz, a logarithm beyond."""
+    linear = np.asarray(hz) / _MEL_HZ
+    past = np.maximum(1.0, linear / _MEL_LOG_FROM)
+    return np.asarray(np.minimum(linear, _MEL_LOG_FROM) + np.log(past) / _MEL_LOG_STEP)
 
 
-def _mel_to_hz(mel: Float64Array) -> Float64Array:
+def mel_to_hz(mel: Float64Array) -> Float64Array:
+    """Frequency [Hz] of Slaney's mel: the inverse of ``hz_to_mel``."""
     past = np.maximum(0.0, mel - _MEL_LOG_FROM)
     hz: Float64Array = _MEL_HZ * np.minimum(mel, _MEL_LOG_FROM) * np.exp(past * _MEL_LOG_STEP)
     return hz

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.record.picture.axes import (
+    FREQUENCY_SCALES,
     FrequencyAxis,
-    elapsed_axis,
     linear_ticks,
     nice_step,
-    utc_axis,
 )
+from spectrod.record.picture.clock import elapsed_axis, utc_axis
 
 DAY_NS = 86_400 * 10**9
 # 2026-11-20T21:47:03Z
@@ -73,13 +73,67 @@ def test_logarithmic_frequencies_reach_both_ends():
     assert labels(axis) == ["20", "50", "100", "200", "500", "1k", "2k", "5k", "10k", "20k"]
 
 
-def test_a_short_logarithmic_axis_has_linear_ticks():
-    """Less than a decade still gets several labels."""
-    axis = next(FrequencyAxis("log", 900.0, 1100.0).candidates(5))
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((31.25, 16000.0), "31.5 63 125 250 500 1k 2k 4k 8k 16k"),
+        ((20.0, 22050.0), "31.5 63 125 250 500 1k 2k 4k 8k 16k"),
+        ((8.0, 63.0), "8 10 12.5 16 20 25 31.5 40 50 63"),
+        ((2000.0, 125000.0), "2k 4k 8k 16k 31.5k 63k 125k"),
+    ],
+)
+def test_octaves_have_their_nominal_names(ends, expected):
+    """Octave mid-bands read as the standard names them, thirds where there are few octaves."""
+    axis = next(FrequencyAxis("octave", *ends).candidates(12))
+    assert labels(axis) == expected.split()
+    assert [tick.value for tick in axis.ticks] == pytest.approx(
+        [float(text.replace("k", "")) * (1e3 if "k" in text else 1.0) for text in labels(axis)]
+    )
+
+
+def test_octaves_get_sparser_where_there_is_little_room():
+    """Every second and every third octave are tried too, and 1 kHz is always there."""
+    axes = list(FrequencyAxis("octave", 20.0, 20000.0).candidates(1))
+    assert labels(axes[1]) == ["63", "250", "1k", "4k", "16k"]
+    assert labels(axes[2]) == ["125", "1k", "8k"]
+
+
+def test_octaves_are_evenly_spaced():
+    """An octave is as tall anywhere on the axis."""
+    axis = FrequencyAxis("octave", 62.5, 16000.0)
+    heights = [axis.fraction(62.5 * 2.0**n) for n in range(9)]
+    assert heights == pytest.approx([n / 8 for n in range(9)])
+
+
+def test_mel_is_linear_up_to_1_khz_and_logarithmic_above():
+    """The axis is Slaney's: 1 kHz is mel 15, 6.4 kHz mel 42; labels are about evenly spaced."""
+    axis = FrequencyAxis("mel", 0.0, 6400.0)
+    assert axis.fraction(500.0) == pytest.approx(7.5 / 42)
+    assert axis.fraction(1000.0) == pytest.approx(15 / 42)
+    assert axis.at(15 / 42 + 27 / 42 / 2) == pytest.approx(1000.0 * 6.4**0.5)
+    assert labels(next(axis.candidates(5))) == [
+        *("0", "250", "500", "750", "1k", "1.5k", "2k", "3k", "4k", "6k")
+    ]
+    assert [tick.value for tick in axis.minor()][:11] == pytest.approx(
+        [*range(100, 1001, 100), 2e3]
+    )
+
+
+@pytest.mark.parametrize("scale", ["log", "mel", "octave"])
+def test_short_axes_have_linear_labels(scale):
+    """Where a scale's own frequencies are too few, multiples of a step stand."""
+    axis = next(FrequencyAxis(scale, 900.0, 1100.0).candidates(5))
     assert labels(axis) == ["900", "950", "1000", "1050", "1100"]
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_negative_frequencies_are_in_khz_too():
+    """The axis of an I/Q signal has 0 in the middle and its labels on both sides."""
+    axis = next(FrequencyAxis("linear", -4000.0, 4000.0).candidates(4))
+    assert (axis.title, labels(axis)) == ("kHz", ["-4", "-2", "0", "2", "4"])
+    assert FrequencyAxis("linear", -4000.0, 4000.0).fraction(0.0) == 0.5
+
+
+@pytest.mark.parametrize("scale", FREQUENCY_SCALES)
 def test_frequency_axis_is_its_own_inverse(scale):
     """Position and frequency convert back and forth; edges are exact at both ends."""
     axis = FrequencyAxis(scale, 31.0, 22050.0)

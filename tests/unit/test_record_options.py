@@ -15,7 +15,7 @@ SPEC = SpectrumSpec(fs=48000.0)
         ({"width": 199}, "width=199: must be 200 to 8000 pixels"),
         ({"width": 8001}, "width=8001: must be"),
         ({"height": 49}, r"height=49: must be 0 \(automatic\) or 50 to 8000 pixels"),
-        ({"f_scale": "mel"}, "f_scale='mel': must be one of linear, log"),
+        ({"f_scale": "bark"}, "f_scale='bark': must be one of linear, log, mel, octave"),
         ({"time_axis": "local"}, "time_axis='local': must be one of elapsed, utc"),
         ({"theme": "pink"}, "theme='pink': must be one of light, dark"),
         ({"levels": (-20.0, -80.0)}, "levels=-20,-80: must be two numbers of dB, lower first"),

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import (
     FREQUENCY_SCALES,
-    TIME_SCALES,
     FrequencyAxis,
     FrequencyScale,
-    TimeScale,
     nice_step,
 )
+from spectrod.record.picture.clock import TIME_SCALES, TimeScale
 from spectrod.record.picture.colormaps import colormap
 from spectrod.record.picture.theme import THEMES
 from spectrod.types import SpectrumSpec

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from PIL import Image, PngImagePlugin
 
-from spectrod.record.picture.axes import Axis, FrequencyAxis, elapsed_axis, linear_ticks, utc_axis
+from spectrod.record.picture.axes import Axis, FrequencyAxis, linear_ticks
+from spectrod.record.picture.clock import elapsed_axis, utc_axis
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.drawing import Page, draw
 from spectrod.record.picture.layout import LABEL_PX, Box, arrange, fitting
