@@ -7,13 +7,13 @@ the rule is one between several keys, which may come from different layers.
 Several sources stand in tables ``[sources.NAME]``, which only a file can hold. A later layer that
 names a source (``source.uri``) replaces them all, and so it does a single one that an earlier layer
 names: rate, channels and names of one are not another's. More analyses of them stand in tables
-``[products.NAME]``, in a file too.
+``[products.NAME]``, what is written to files in tables ``[recordings.NAME]``, in a file too.
 """
 
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -32,6 +32,7 @@ from spectrod.settings import (
     Product,
     ProductConfig,
     PublishConfig,
+    RecordingConfig,
     SecurityConfig,
     SourceConfig,
     SourceTable,
@@ -50,6 +51,7 @@ __all__ = [
     "Product",
     "ProductConfig",
     "PublishConfig",
+    "RecordingConfig",
     "SecurityConfig",
     "SourceConfig",
     "SourceTable",
@@ -66,16 +68,26 @@ __all__ = [
 SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 ENV_PREFIX = "SPECTROD_"
 
-_SOURCES, _PRODUCTS = "sources", "products"
+_SOURCES, _PRODUCTS, _RECORDINGS = "sources", "products", "recordings"
+_NAMED = (_SOURCES, _PRODUCTS, _RECORDINGS)
+"""Sections of tables that have names of their own."""
 _SECTIONS: dict[str, dict[str, Any]] = {
     section.name: {key.name: key.type for key in msgspec.structs.fields(section.type)}
     for section in msgspec.structs.fields(Config)
-    if section.name not in (_SOURCES, _PRODUCTS)
+    if section.name not in _NAMED
 }
 # Of [sources.NAME], whose name is the table's.
 _TABLE_KEYS = {key: type_ for key, type_ in _SECTIONS["source"].items() if key != "name"}
-_PRODUCT_KEYS = {_SOURCES: tuple[str, ...], **_SECTIONS["analysis"]}
-_LIVE_KEY = re.compile(r"log\.level|publish\.on_demand|(source|analysis|sources|products)(\..+)?")
+_KEYS = {
+    _SOURCES: _TABLE_KEYS,
+    _PRODUCTS: {_SOURCES: tuple[str, ...], **_SECTIONS["analysis"]},
+    _RECORDINGS: {
+        key.name: key.type for key in msgspec.structs.fields(RecordingConfig) if key.name != "name"
+    },
+}
+_LIVE_KEY = re.compile(
+    r"log\.level|publish\.on_demand|(source|analysis|sources|products|recordings)(\..+)?"
+)
 _KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
 
 Settings = dict[str, dict[str, Any]]
@@ -173,10 +185,11 @@ def _replace_sources(
         )
     del settings[_SOURCES]
     note(f"{origin}: source.uri={given['uri']!r} replaces {names} of the file")
-    products = settings.get(_PRODUCTS, {})
-    for name in [name for name, table in products.items() if table.get(_SOURCES)]:
-        del products[name]
-        note(f"{origin}: [{_prefix(name, _PRODUCTS)}] of the file goes with them")
+    for section in (_PRODUCTS, _RECORDINGS):
+        of_them = settings.get(section, {})
+        for name in [name for name, table in of_them.items() if table.get(_SOURCES)]:
+            del of_them[name]
+            note(f"{origin}: [{_prefix(name, section)}] of the file goes with them")
 
 
 def _merged(settings: Settings) -> Config:
@@ -185,31 +198,57 @@ def _merged(settings: Settings) -> Config:
         {"name": name} | table | {"analysis": merged["analysis"] | table.get("analysis", {})}
         for name, table in settings.get(_SOURCES, {}).items()
     ]
-    merged[_PRODUCTS] = [
-        {"name": name} | table for name, table in settings.get(_PRODUCTS, {}).items()
-    ]
+    for section in (_PRODUCTS, _RECORDINGS):
+        merged[section] = [
+            {"name": name} | table for name, table in settings.get(section, {}).items()
+        ]
     config = msgspec.convert(merged, Config)
-    _check_products(config)
-    for source in config.all_sources:
-        _check_source(source, f"{_prefix(source.name)}: " if config.sources else "")
+    _check_sources_named(config)
+    known = {
+        source.name: _check_source(source, f"{_prefix(source.name)}: " if config.sources else "")
+        for source in config.all_sources
+    }
+    for recording in config.recordings:
+        _check_recording(recording, known)
     if sum(source.uri == "-" for source in config.sources) > 1:
         raise ConfigError("uri='-': standard input can be read by one source only")
     return config
 
 
-def _check_products(config: Config) -> None:
+def _check_sources_named(config: Config) -> None:
+    """Check that what names sources names such as there are."""
     names = [source.name for source in config.all_sources]
-    for product in config.products:
-        for name in product.sources:
-            if name not in names:
-                raise ConfigError(
-                    f"{_prefix(product.name, _PRODUCTS)}: sources={name!r}: is no source's name; "
-                    f"there are: {', '.join(filter(None, names)) or 'none with a name'}"
-                )
+    for section, tables in ((_PRODUCTS, config.products), (_RECORDINGS, config.recordings)):
+        for table in tables:
+            for name in table.sources:
+                if name not in names:
+                    raise ConfigError(
+                        f"{_prefix(table.name, section)}: sources={name!r}: is no source's name; "
+                        f"there are: {', '.join(filter(None, names)) or 'none with a name'}"
+                    )
 
 
-def _check_source(source: SourceTable, prefix: str) -> None:
-    """Check what can be checked without the source, which decides on its rate and channels."""
+def _check_recording(recording: RecordingConfig, known: Mapping[str, Sequence[str]]) -> None:
+    """Check a recording against the products of each source."""
+    prefix = _prefix(recording.name, _RECORDINGS)
+    try:
+        recording.check()
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}: {error}") from error
+    for source in recording.sources or known:
+        if recording.product and recording.product not in known[source]:
+            of_source = f"{source} has no such" if source else "is none of the source's"
+            raise ConfigError(
+                f"{prefix}: product={recording.product!r}: {of_source}; "
+                f"there are: {', '.join(known[source])}"
+            )
+
+
+def _check_source(source: SourceTable, prefix: str) -> tuple[str, ...]:
+    """Check what can be checked without the source, which decides on its rate and channels.
+
+    Returns the names of its products.
+    """
     n_known = len(source.select) or source.channels
     try:
         if source.name:
@@ -218,9 +257,10 @@ def _check_source(source: SourceTable, prefix: str) -> None:
         check_channel_names(source.channel_names)
         n = n_known or (2 if source.iq else 1)
         unnamed = msgspec.structs.replace(source, channel_names=())
-        spec, *_ = unnamed.specs(float(source.samplerate or 48_000), n)
+        specs = unnamed.specs(float(source.samplerate or 48_000), n)
         if n_known:
-            name_channels(source.channel_names, spec.n_signals)
+            name_channels(source.channel_names, specs[0].n_signals)
+        return tuple(spec.product for spec in specs)
     except ConfigError as error:
         if prefix:
             raise ConfigError(f"{prefix}{error}") from error
@@ -259,11 +299,13 @@ def to_toml(config: Config) -> str:
 def _tables(config: Config) -> dict[str, dict[str, Any]]:
     """Keys and values of each table that says something, by the table's name in TOML."""
     tables = _settings(config)
-    sources, products = tables.pop(_SOURCES), tables.pop(_PRODUCTS)
+    sources, others = tables.pop(_SOURCES), {key: tables.pop(key) for key in _NAMED[1:]}
     for name, source in sources.items():
         prefix, analysis = _prefix(name), source.pop("analysis")
         tables |= {prefix: source, f"{prefix}.analysis": analysis}
-    return tables | {_prefix(name, _PRODUCTS): table for name, table in products.items()}
+    for section, named in others.items():
+        tables |= {_prefix(name, section): table for name, table in named.items()}
+    return tables
 
 
 def _settings(config: Config) -> Settings:
@@ -276,7 +318,8 @@ def _settings(config: Config) -> Settings:
     for source in sources:
         del source[_PRODUCTS]  # follow from [products.*]
         settings[_SOURCES][source.pop("name")] = source
-    settings[_PRODUCTS] = {table.pop("name"): table for table in settings.pop(_PRODUCTS)}
+    for section in (_PRODUCTS, _RECORDINGS):
+        settings[section] = {table.pop("name"): table for table in settings.pop(section)}
     return settings
 
 
@@ -289,8 +332,8 @@ def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Con
         Stays as it is.
     changes : mapping
         Of keys as ``changed_keys`` names them to values, which may be text as on a command line.
-        The key of a table, ``sources.NAME`` or ``products.NAME``, takes a whole table, or None
-        to remove it.
+        The key of a table, ``sources.NAME``, ``products.NAME`` or ``recordings.NAME``, takes a
+        whole table, or None to remove it.
     origin : str
         Who wants it, for errors.
 
@@ -384,20 +427,20 @@ def _from_file(path: Path) -> Settings:
 
 
 def _checked_all(data: dict[str, Any], origin: str, *, strict: bool) -> Settings:
-    """Check each value of a layer that may hold tables of sources and products."""
-    sources, products = data.pop(_SOURCES, {}), data.pop(_PRODUCTS, {})
-    for section, values in {**data, _SOURCES: sources, _PRODUCTS: products}.items():
+    """Check each value of a layer that may hold tables of sources, products and recordings."""
+    named = {section: data.pop(section, {}) for section in _NAMED}
+    for section, values in {**data, **named}.items():
         if not isinstance(values, dict):
             raise ConfigError(
                 f"{origin}: {section}: unknown key; keys stand in {_known_sections()}"
             )
     settings = _checked(data, origin, strict=strict)
-    if sources and "source" in data:
+    if named[_SOURCES] and "source" in data:
         raise ConfigError(
-            f"{origin}: [source] and [{_prefix(next(iter(sources)))}]: "
+            f"{origin}: [source] and [{_prefix(next(iter(named[_SOURCES])))}]: "
             "must be one or the other in a file"
         )
-    for section, tables in ((_SOURCES, sources), (_PRODUCTS, products)):
+    for section, tables in named.items():
         if tables:
             settings[section] = {
                 name: _checked_table(section, name, table, origin, strict=strict)
@@ -409,13 +452,13 @@ def _checked_all(data: dict[str, Any], origin: str, *, strict: bool) -> Settings
 def _checked_table(
     section: str, name: str, table: Any, origin: str, *, strict: bool
 ) -> dict[str, Any]:
-    """Check the table of one source or one product."""
+    """Check the table of one source, product or recording."""
     prefix, what = _prefix(name, section), section.removesuffix("s")
     if not isinstance(table, dict):
         raise ConfigError(f"{origin}: {prefix}: unknown key; a {what} is a table, [{section}.NAME]")
     check_name(f"{origin}: name of a {what}", name)
     analysis = table.get("analysis", {}) if section == _SOURCES else None
-    types = _TABLE_KEYS if section == _SOURCES else _PRODUCT_KEYS
+    types = _KEYS[section]
     own = {
         key: _convert(prefix, types, key, value, origin, strict=strict)
         for key, value in table.items()
@@ -491,5 +534,5 @@ def _is_list(type_: Any) -> bool:
 
 
 def _known_sections() -> str:
-    tables = (f"{_SOURCES}.NAME", f"{_PRODUCTS}.NAME")
+    tables = (f"{section}.NAME" for section in _NAMED)
     return ", ".join(f"[{section}]" for section in (*_SECTIONS, *tables))

@@ -3,12 +3,15 @@
 ``default.toml`` describes each key. Where the values come from is ``spectrod.config``'s business.
 """
 
+import re
+import time
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from spectrod.errors import ConfigError
+from spectrod.schedule import Schedule
 from spectrod.types import AVERAGING_FRAMES_MAX, CHANNELS_MAX, HOP_MAX, Averaging, SpectrumSpec
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
@@ -174,6 +177,72 @@ class SourceTable(SourceConfig, frozen=True):
             raise ConfigError(f"products.{product.name}: {error}") from error
 
 
+Trigger = Literal["level", "clipping", "silent", "missing", "stuck", "dc", "control"]
+_Amount = Annotated[float, Meta(ge=0, le=1e9)]
+_Roll = Annotated[float, Meta(ge=0, le=3600)]
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", re.ASCII)
+
+
+class RecordingConfig(Struct, frozen=True):
+    """What is written to files without being asked; ``default.toml`` describes each key."""
+
+    name: str
+    sources: tuple[str, ...] = ()
+    """Which are recorded; none named: all."""
+    product: str = ""
+    folder: str = ""
+    file_name: str = "%Y%m%dT%H%M%SZ"
+    spectra: bool = True
+    samples: Literal["", "wav", "flac"] = ""
+    pyramid: bool = False
+    fsync_s: Annotated[float, Meta(ge=0.1, le=3600)] = 5.0
+    rotate_s: Annotated[int, Meta(ge=0, le=366 * 86400)] = 3600
+    rotate_mb: _Amount = 0.0
+    keep_days: _Amount = 0.0
+    keep_mb: _Amount = 0.0
+    min_free_mb: _Amount = 256.0
+    when_full: Literal["stop", "delete"] = "stop"
+    schedule: tuple[str, ...] = ()
+    on_s: _Amount = 0.0
+    off_s: _Amount = 0.0
+    triggers: tuple[Trigger, ...] = ()
+    trigger_dbfs: Annotated[float, Meta(ge=-200, le=20)] = -20.0
+    pre_roll_s: _Roll = 0.0
+    post_roll_s: _Roll = 0.0
+    attributes: dict[str, str] = {}
+
+    @property
+    def hours(self) -> Schedule:
+        """When it runs; raises ConfigError if a rule is broken."""
+        return Schedule(self.schedule, self.on_s, self.off_s)
+
+    def file_stem(self, t_utc_ns: int) -> str:
+        """Name a file that begins at a time [ns since 1970], without its suffix."""
+        return time.strftime(self.file_name, time.gmtime(t_utc_ns // 1_000_000_000))
+
+    def check(self) -> None:
+        """Check what belongs together.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken.
+        """
+        check_name("name of a recording", self.name)
+        _ = self.hours
+        if not _FILE_NAME.fullmatch(self.file_stem(0)):
+            raise ConfigError(
+                f"file_name={self.file_name!r}: makes {self.file_stem(0)!r}; must make 1 to 100 of "
+                "A-Z a-z 0-9 . _ + -, the first a letter or digit"
+            )
+        if not (self.spectra or self.samples or self.pyramid):
+            raise ConfigError("spectra=false: must be true where neither samples nor pyramid is")
+        rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}
+        for key, roll_s in rolls.items():
+            if roll_s and not self.triggers:
+                raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers")
+
+
 class EngineConfig(Struct, frozen=True):
     """What computes it."""
 
@@ -229,6 +298,7 @@ class Config(Struct, frozen=True):
     sources: tuple[SourceTable, ...] = ()
     """Where there are any, ``source`` counts for nothing, and each has all of its analysis."""
     products: tuple[ProductConfig, ...] = ()
+    recordings: tuple[RecordingConfig, ...] = ()
 
     @property
     def all_sources(self) -> tuple[SourceTable, ...]:

@@ -198,6 +198,7 @@ class LiveSettings:
             if not config.is_live(key):
                 raise ConfigError(f"{key}: needs a restart: change it in the file")
         _check_uris(old, new)
+        _check_folders(old, new)
         self._apply(new)
         lines = _differences(old, new, changed)
         for line in lines:
@@ -226,6 +227,7 @@ def _with_live_parts(old: Config, new: Config) -> Config:
         analysis=new.analysis,
         sources=new.sources,
         products=new.products,
+        recordings=new.recordings,
         publish=msgspec.structs.replace(old.publish, on_demand=new.publish.on_demand),
         log=msgspec.structs.replace(old.log, level=new.log.level),
     )
@@ -239,6 +241,17 @@ def _check_uris(old: Config, new: Config) -> None:
             raise ConfigError(
                 f"uri={source.uri!r}: no file paths from peers outside the state folder; "
                 "must be soundcard[:NAME], signal:KIND,... or auto"
+            )
+
+
+def _check_folders(old: Config, new: Config) -> None:
+    """Refuse what would have the daemon write where a peer says."""
+    known = {recording.name: recording.folder for recording in old.recordings}
+    for recording in new.recordings:
+        if recording.folder not in ("", known.get(recording.name)):
+            raise ConfigError(
+                f"folder={recording.folder!r}: no folders from peers outside the state folder; "
+                "must be ''"
             )
 
 
