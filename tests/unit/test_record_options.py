@@ -26,6 +26,23 @@ SPEC = SpectrumSpec(fs=48000.0)
         ({"levels": (-1e300, 0.0)}, r"levels=-1e\+300,0: .* within -1000 to 1000"),
         ({"levels": (0.0, 1e-9)}, "levels=0,1e-09: must be .* 0.01 or more apart"),
         ({"colormap": "jet"}, "colormap='jet'"),
+        ({"channels_as": "pages"}, "channels_as='pages': must be one of rows, files"),
+        ({"percentiles": (5.0, 101.0)}, "percentiles=5,101: must be .* within 0 to 100"),
+        ({"percentiles": (50.0, 50.0)}, "percentiles=50,50: must be two .* lower first"),
+        ({"percentiles": (math.nan, 50.0)}, "percentiles=nan,50"),
+        ({"dynamic_range_db": 0.5}, "dynamic_range_db=0.5: must be 1 to 300 dB"),
+        ({"dynamic_range_db": math.nan}, "dynamic_range_db=nan: must be"),
+        (
+            {"dynamic_range_db": 60.0, "levels": (-60.0, 0.0)},
+            "dynamic_range_db=60.0: not together with levels",
+        ),
+        (
+            {"percentiles": (1.0, 99.0), "levels": (-60.0, 0.0)},
+            "percentiles=.*: not together with levels",
+        ),
+        ({"strips": ("sonogram",)}, "strips=sonogram: must be waveform and level, or one of"),
+        ({"strips": ("level", "level")}, "strips=level,level: must be"),
+        ({"strips": ("level",), "raw": True}, "strips=level: a raw picture has none"),
     ],
 )
 def test_bad_options_name_value_and_rule(setting, text):
@@ -47,6 +64,7 @@ def test_bad_options_name_value_and_rule(setting, text):
         ({"f_min": 500.0, "f_max": 500.0}, r"f_min=500: must be .* below f_max \(500 Hz\)"),
         ({"f_min": 0.0, "f_scale": "log"}, "f_min=0: must be at least 0.024 Hz on a log"),
         ({"f_min": 1e-300, "f_scale": "log"}, "f_min=1e-300: must be at least 0.024 Hz on a log"),
+        ({"f_min": 0.0, "f_scale": "octave"}, "f_min=0: must be at least 0.024 Hz on a log"),
     ],
 )
 def test_bad_frequencies_name_value_and_rule(setting, text):
@@ -59,6 +77,8 @@ def test_bad_frequencies_name_value_and_rule(setting, text):
     ("scale", "fs", "f_min"),
     [
         ("linear", 48000.0, 0.0),
+        ("mel", 48000.0, 0.0),
+        ("octave", 48000.0, 20.0),
         ("log", 48000.0, 20.0),
         ("log", 44100.0, 20.0),
         ("log", 8000.0, 2.0),
@@ -69,6 +89,35 @@ def test_default_frequencies(scale, fs, f_min):
     """By default the axis ends at Nyquist; a logarithmic one begins about three decades below."""
     axis = PictureOptions(f_scale=scale).frequency_axis(SpectrumSpec(fs=fs, win_length=8192))
     assert (axis.lo_hz, axis.hi_hz) == (f_min, fs / 2.0)
+
+
+def test_two_sided_spectra_have_negative_frequencies():
+    """The axis of I/Q signals goes from minus to plus half the sample rate, and is linear."""
+    spec = SpectrumSpec(fs=8000.0, channels=2, iq=True)
+    axis = PictureOptions().frequency_axis(spec)
+    assert (axis.lo_hz, axis.hi_hz) == (-4000.0, 4000.0)
+    assert PictureOptions(f_min=-500.0, f_max=-100.0).frequency_axis(spec).hi_hz == -100.0
+    with pytest.raises(ConfigError, match="f_scale='mel': must be 'linear' of I/Q spectra"):
+        PictureOptions(f_scale="mel").frequency_axis(spec)
+    with pytest.raises(ConfigError, match=r"f_min=-4001: must be at least -4000 and"):
+        PictureOptions(f_min=-4001.0).frequency_axis(spec)
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log", "octave"])
+def test_bands_fill_their_axis(f_scale):
+    """Unless told otherwise the axis of bands reaches from the first one's edge to the last's."""
+    spec = SpectrumSpec(fs=48000.0, win_length=8192, bands="third-octave")
+    axis = PictureOptions(f_scale=f_scale).frequency_axis(spec)
+    assert axis.lo_hz == spec.band_table.lower[0]
+    assert axis.hi_hz == spec.band_table.upper[-1]
+
+
+def test_channels_are_numbered_or_named():
+    """Names stand for the channels where there are any, and must be as many."""
+    assert PictureOptions().names(3) == ("channel 0", "channel 1", "channel 2")
+    assert PictureOptions(signals=("left", "right")).names(2) == ("left", "right")
+    with pytest.raises(ConfigError, match="signals=a,b: must be as many names as channels, 1"):
+        PictureOptions(signals=("a", "b")).names(1)
 
 
 def test_a_logarithmic_axis_begins_at_the_first_bin():

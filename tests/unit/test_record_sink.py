@@ -8,7 +8,7 @@ from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.picture import render
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.picture.render import PictureOptions, automatic_range
+from spectrod.record.picture.render import PictureOptions
 from spectrod.record.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
@@ -266,26 +266,3 @@ def test_pictures_of_others_are_not_read(tmp_path):
 def test_axes_of_small_pictures_have_a_scale(axis):
     """One label says nothing of an axis' scale: small pictures have two of each at least."""
     assert len(axis.ticks) >= 2
-
-
-def test_the_automatic_range_is_robust():
-    """Single extremes and digital silence do not set the range; its ends are multiples of 5 dB."""
-    rng = np.random.default_rng(5)
-    levels = rng.uniform(-83.0, -21.0, 100_000).astype(np.float32)
-    levels[:10] = 40.0
-    levels[10:30_000] = -200.0
-    levels[30_000:40_000] = np.nan
-    assert automatic_range(levels) == (-80.0, -20.0)
-
-
-@pytest.mark.parametrize(
-    ("levels", "expected"),
-    [
-        ([-50.0, -50.0], (-80.0, -50.0)),
-        ([-150.0, -1.0], (-90.0, 0.0)),
-        ([-200.0, np.nan], (-100.0, -20.0)),
-    ],
-)
-def test_the_automatic_range_has_bounds(levels, expected):
-    """Constant levels, huge ranges and silence all get a usable range."""
-    assert automatic_range(np.array(levels, np.float32)) == expected

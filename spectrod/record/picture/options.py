@@ -1,6 +1,7 @@
 """What a picture shall look like; validated when it is made."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import (
@@ -14,6 +15,11 @@ from spectrod.record.picture.colormaps import colormap
 from spectrod.record.picture.theme import THEMES
 from spectrod.types import SpectrumSpec
 
+Strip = Literal["waveform", "level"]
+STRIPS: tuple[Strip, ...] = get_args(Strip)
+ChannelsAs = Literal["rows", "files"]
+CHANNELS_AS: tuple[ChannelsAs, ...] = get_args(ChannelsAs)
+
 WIDTH_MIN, WIDTH_MAX = 200, 8000
 HEIGHT_MIN, HEIGHT_MAX = 50, 8000
 _PIXELS_MAX = 100_000_000
@@ -23,7 +29,10 @@ _HEIGHT_MONO, _HEIGHT_MORE = 512, 288
 _LOG_SPAN = 1000.0
 """A logarithmic axis shows three decades unless told otherwise."""
 
+_FROM_ABOVE_ZERO = ("log", "octave")
+
 _LEVEL_LIMIT_DB, _LEVEL_SPAN_MIN_DB = 1000.0, 0.01
+_DYNAMIC_RANGE_MIN_DB, _DYNAMIC_RANGE_MAX_DB = 1.0, 300.0
 _F_RESOLUTION = 1e-6
 """Least frequency that an axis tells from another, as a share of the Nyquist frequency."""
 
@@ -36,14 +45,20 @@ class PictureOptions:
     ----------
     width, height : int
         Plot area of each channel [px]; height 0 stands for 512 with one channel, 288 with more.
-    f_scale : {"linear", "log"}
-        Frequency axis.
+    f_scale : {"linear", "log", "mel", "octave"}
+        Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and take the linear.
     f_min, f_max : float or None
-        Its ends [Hz]; None stands for 0 (on a logarithmic axis about f_max / 1000, but not
-        less than a bin width) and for the Nyquist frequency.
+        Its ends [Hz]; None stands for 0 (on an axis of logarithms or octaves about f_max / 1000,
+        but not less than a bin width; minus the Nyquist frequency where I/Q) and for the Nyquist
+        frequency. Of bands, None stands for the edges of the first and the last.
     levels : (float, float) or None
         Lowest and highest level of the colour map [dBFS or dB re FS^2/Hz]; None chooses both from
         the picture.
+    dynamic_range_db : float or None
+        How far below the highest level the lowest is, 1 to 300 [dB]; not with ``levels``.
+    percentiles : (float, float) or None
+        Which of the picture's levels are the lowest and the highest, 0 to 100, lower first
+        [percent]; None stands for a robust choice. Not with ``levels``.
     colormap : str
         See ``spectrod.record.picture.colormaps``.
     time_axis : {"elapsed", "utc"}
@@ -52,6 +67,15 @@ class PictureOptions:
         First line, usually the source; empty for none.
     theme : {"light", "dark"}
         Of paper and ink around the plot.
+    strips : tuple of {"waveform", "level"}
+        What runs along each plot: the samples' least and greatest values above it, their RMS and
+        peak level below.
+    signals : tuple of str
+        What the channels are called, as many as there are; empty numbers them.
+    channels_as : {"rows", "files"}
+        All plots on a page, or a page each.
+    raw : bool
+        The plots' pixels alone, ``width`` wide, each ``height`` high, directly on each other.
 
     Raises
     ------
@@ -69,6 +93,12 @@ class PictureOptions:
     time_axis: TimeScale = "elapsed"
     title: str = ""
     theme: str = "light"
+    dynamic_range_db: float | None = None
+    percentiles: tuple[float, float] | None = None
+    strips: tuple[Strip, ...] = ()
+    signals: tuple[str, ...] = ()
+    channels_as: ChannelsAs = "rows"
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if not WIDTH_MIN <= self.width <= WIDTH_MAX:
@@ -80,13 +110,60 @@ class PictureOptions:
             ("f_scale", FREQUENCY_SCALES),
             ("time_axis", TIME_SCALES),
             ("theme", tuple(THEMES)),
+            ("channels_as", CHANNELS_AS),
         ):
             if getattr(self, name) not in choices:
                 rule = f"must be one of {', '.join(choices)}"
                 raise ConfigError(f"{name}={getattr(self, name)!r}: {rule}")
+        self._check_range()
+        self._check_strips()
+        colormap(self.colormap, 2)
+
+    def _check_range(self) -> None:
         if self.levels is not None:
             _check_levels(*self.levels)
-        colormap(self.colormap, 2)
+            for name in ("dynamic_range_db", "percentiles"):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"{name}={getattr(self, name)}: not together with levels")
+        if self.percentiles is not None:
+            lo, hi = self.percentiles
+            if not 0.0 <= lo < hi <= 100.0:
+                raise ConfigError(
+                    f"percentiles={lo:g},{hi:g}: must be two numbers of percent, lower first, "
+                    "within 0 to 100"
+                )
+        span = self.dynamic_range_db
+        if span is not None and not _DYNAMIC_RANGE_MIN_DB <= span <= _DYNAMIC_RANGE_MAX_DB:
+            raise ConfigError(
+                f"dynamic_range_db={span:g}: must be {_DYNAMIC_RANGE_MIN_DB:g} to "
+                f"{_DYNAMIC_RANGE_MAX_DB:g} dB"
+            )
+
+    def _check_strips(self) -> None:
+        for strip in self.strips:
+            if strip not in STRIPS or self.strips.count(strip) > 1:
+                raise ConfigError(
+                    f"strips={','.join(self.strips)}: must be {' and '.join(STRIPS)}, or one of "
+                    "them"
+                )
+        if self.raw and self.strips:
+            raise ConfigError(f"strips={','.join(self.strips)}: a raw picture has none")
+
+    def names(self, n_signals: int) -> tuple[str, ...]:
+        """Tell what to call each channel.
+
+        Raises
+        ------
+        ConfigError
+            If there are names, but not as many as channels.
+        """
+        if not self.signals:
+            return tuple(f"channel {number}" for number in range(n_signals))
+        if len(self.signals) != n_signals:
+            raise ConfigError(
+                f"signals={','.join(self.signals)}: must be as many names as channels, {n_signals}"
+            )
+        return self.signals
 
     def height_for(self, channels: int) -> int:
         """Rows of each channel's plot [px].
@@ -113,25 +190,33 @@ class PictureOptions:
             If f_min and f_max do not fit each other or the sample rate.
         """
         nyquist = spec.fs / 2.0
+        lowest = -nyquist if spec.iq else 0.0
+        if spec.iq and self.f_scale != "linear":
+            raise ConfigError(f"f_scale={self.f_scale!r}: must be 'linear' of I/Q spectra")
         least = _F_RESOLUTION * nyquist
-        f_max = nyquist if self.f_max is None else self.f_max
-        if not least <= f_max <= nyquist:
-            raise ConfigError(f"f_max={f_max:g}: must be {least:g} to {nyquist:g} Hz")
-        f_min = self._default_f_min(f_max, spec.delta_f) if self.f_min is None else self.f_min
-        if not 0.0 <= f_min <= f_max - least:
-            rule = f"must be at least 0 and {least:g} Hz below f_max ({f_max:g} Hz)"
+        bands = spec.band_table
+        default_f_max = nyquist if bands is None else float(bands.upper[-1])
+        f_max = default_f_max if self.f_max is None else self.f_max
+        if not lowest + least <= f_max <= nyquist:
+            raise ConfigError(f"f_max={f_max:g}: must be {lowest + least:g} to {nyquist:g} Hz")
+        f_min = self._default_f_min(f_max, spec) if self.f_min is None else self.f_min
+        if not lowest <= f_min <= f_max - least:
+            rule = f"must be at least {lowest:g} and {least:g} Hz below f_max ({f_max:g} Hz)"
             raise ConfigError(f"f_min={f_min:g}: {rule}")
-        if self.f_scale == "log" and f_min < least:
+        if self.f_scale in _FROM_ABOVE_ZERO and f_min < least:
             rule = f"must be at least {least:g} Hz on a logarithmic axis"
             raise ConfigError(f"f_min={f_min:g}: {rule}")
         return FrequencyAxis(self.f_scale, f_min, f_max)
 
-    def _default_f_min(self, f_max: float, delta_f: float) -> float:
-        if self.f_scale == "linear":
-            return 0.0
+    def _default_f_min(self, f_max: float, spec: SpectrumSpec) -> float:
+        lowest = -spec.fs / 2.0 if spec.iq else 0.0
+        if spec.band_table is not None:
+            lowest = float(spec.band_table.lower[0])
+        if self.f_scale not in _FROM_ABOVE_ZERO or lowest > 0.0:
+            return min(lowest, f_max / 2.0)
         # Half as much and rounded up: 22050 and 24000 Hz both begin at 20 Hz.
         three_decades = nice_step(f_max / _LOG_SPAN / 2.0)
-        return min(max(three_decades, delta_f), f_max / 2.0)
+        return min(max(three_decades, spec.delta_f), f_max / 2.0)
 
 
 def _check_levels(lo: float, hi: float) -> None:

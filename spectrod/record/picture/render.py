@@ -9,6 +9,7 @@ from PIL import Image, PngImagePlugin
 from spectrod.record.picture.axes import Axis, FrequencyAxis, linear_ticks
 from spectrod.record.picture.clock import elapsed_axis, utc_axis
 from spectrod.record.picture.colormaps import Uint8Array
+from spectrod.record.picture.colour_range import colour_range
 from spectrod.record.picture.drawing import Page, draw
 from spectrod.record.picture.layout import LABEL_PX, Box, arrange, fitting
 from spectrod.record.picture.lettering import text_width
@@ -18,17 +19,14 @@ from spectrod.record.picture.pooling import ColumnPool
 from spectrod.record.picture.raster import bin_spans, column_spans, max_of_bins, power_to_level
 from spectrod.record.picture.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
 from spectrod.types import Int64Array, SpectrumSpec
-from spectrod.units import FLOOR_DBFS, Float32Array, Float64Array
+from spectrod.units import Float32Array, Float64Array
 
-__all__ = ["PictureOptions", "Recording", "automatic_range", "render"]
+__all__ = ["PictureOptions", "Recording", "render"]
 
 Transpose = Callable[[Float32Array], Float32Array]
 
 UNIT_LABELS = {"spectrum": "dBFS", "density": "dB re FS^2/Hz"}
 
-_RANGE_STEP_DB = 5.0
-_RANGE_MIN_DB, _RANGE_MAX_DB = 30.0, 90.0
-_SILENT_RANGE_DB = (-100.0, -20.0)
 _BINS_AT_ONCE = 1 << 13
 _HATCH_PERIOD, _HATCH_WIDTH = 8, 2
 _LINE_SPACING = 6.0
@@ -78,29 +76,6 @@ def _few_bins_each(spans: Int64Array) -> Iterator[slice]:
         if row == n_rows or spans[1, row] - spans[0, begin] > _BINS_AT_ONCE:
             yield slice(begin, row)
             begin = row
-
-
-def automatic_range(levels: Float32Array) -> tuple[float, float]:
-    """Choose the colour map's range: robust, and ending on multiples of 5 dB.
-
-    Parameters
-    ----------
-    levels : (...) float32
-        Levels of the data pixels; NaN where there are none.
-
-    Returns
-    -------
-    lo, hi : float
-        From the 5th percentile to the 99.95th, 30 to 90 dB apart (the loud end stands). Digital
-        silence does not count; where there is nothing else, a usual range is given.
-    """
-    heard = levels[levels > FLOOR_DBFS + 1.0]
-    if heard.size == 0:
-        return _SILENT_RANGE_DB
-    quiet, loud = float(np.percentile(heard, 5.0)), float(np.percentile(heard, 99.95))
-    hi = _RANGE_STEP_DB * float(np.ceil(loud / _RANGE_STEP_DB))
-    lo = _RANGE_STEP_DB * float(np.floor(quiet / _RANGE_STEP_DB))
-    return min(max(lo, hi - _RANGE_MAX_DB), hi - _RANGE_MIN_DB), hi
 
 
 def _entries(levels: Float32Array, lo: float, hi: float) -> Uint8Array:
@@ -212,7 +187,7 @@ def render(
         Palette PNG; its text entry "spectrod" holds a ``PixelMap``.
     """
     levels = _levels(pool, about.spec, options, transpose)
-    lo, hi = options.levels or automatic_range(levels)
+    lo, hi = colour_range(levels, options)
     page = _compose(pool, about, options, (lo, hi))
     canvas = ink_entries(draw(page))
     for box, channel in zip(page.layout.plots, levels, strict=True):

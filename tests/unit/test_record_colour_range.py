@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from spectrod.record.picture.colour_range import colour_range
+from spectrod.record.picture.options import PictureOptions
+
+
+def ranged(levels, **options):
+    return colour_range(np.array(levels, np.float32), PictureOptions(**options))
+
+
+def test_the_automatic_range_is_robust():
+    """Single extremes and digital silence do not set the range; its ends are multiples of 5 dB."""
+    rng = np.random.default_rng(5)
+    levels = rng.uniform(-83.0, -21.0, 100_000)
+    levels[:10] = 40.0
+    levels[10:30_000] = -200.0
+    levels[30_000:40_000] = np.nan
+    assert ranged(levels) == (-80.0, -20.0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ([-50.0, -50.0], (-80.0, -50.0)),
+        ([-150.0, -1.0], (-90.0, 0.0)),
+        ([-200.0, np.nan], (-100.0, -20.0)),
+    ],
+)
+def test_the_automatic_range_has_bounds(levels, expected):
+    """Constant levels, huge ranges and silence all get a usable range."""
+    assert ranged(levels) == expected
+
+
+def test_levels_stand_as_they_are():
+    """Ends that were given do not depend on the picture."""
+    assert ranged([-50.0], levels=(-33.3, -22.2)) == (-33.3, -22.2)
+
+
+@pytest.mark.parametrize(
+    ("percentiles", "expected"),
+    [((0.0, 100.0), (-100.0, 0.0)), ((10.0, 90.0), (-90.0, -10.0)), ((2.5, 50.0), (-98.0, -50.0))],
+)
+def test_percentiles_are_those_of_what_is_heard(percentiles, expected):
+    """The ends are the percentiles, rounded outwards to whole dB, of neither gaps nor silence."""
+    levels = [*np.linspace(-100.0, 0.0, 1001), *[np.nan] * 99, *[-200.0] * 500]
+    assert ranged(levels, percentiles=percentiles) == expected
+
+
+def test_percentiles_of_a_flat_picture_are_apart():
+    """A picture of one level still has a range."""
+    assert ranged([-50.0, -50.0], percentiles=(1.0, 99.0)) == (-51.0, -50.0)
+
+
+@pytest.mark.parametrize("levels", [[-150.0, -12.0], [-14.0, -13.0], [-10.0]])
+def test_a_dynamic_range_is_kept_below_the_top(levels):
+    """The low end is so far below the loud end, whatever is quiet."""
+    assert ranged(levels, dynamic_range_db=72.5) == (-82.5, -10.0)
+
+
+def test_a_dynamic_range_counts_from_a_percentile():
+    """The two options go together: the percentile gives the top."""
+    levels = np.linspace(-100.0, 0.0, 1001)
+    options = {"percentiles": (0.0, 90.0), "dynamic_range_db": 40.0}
+    assert ranged(levels, **options) == (-50.0, -10.0)
+    assert ranged([np.nan], **options) == (-60.0, -20.0)
