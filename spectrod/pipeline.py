@@ -12,11 +12,13 @@ from typing import Literal, Protocol
 import numpy as np
 
 from spectrod.analysis.engine import Engine
+from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
 from spectrod.demand import Demand
 from spectrod.errors import ConfigError, InputError, InternalError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import Source
+from spectrod.source.base import Feed, Feeding
 from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
@@ -156,12 +158,11 @@ class Pipeline:
         self.failure: SpectrodError | None = None
         self._stopping = False
         self._done = False
+        self.ring: SampleRing | Feed
         self.progress = progress or Wakeup()
         self._stream = self.prepare(specs)
-        fs, channels = self.spec.fs, self.spec.channels
-        capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * fs))
-        self.ring = SampleRing(fs, channels, capacity)
-        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * channels))
+        self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(self.spec)
+        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * self.spec.channels))
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
@@ -174,7 +175,8 @@ class Pipeline:
         """Start analysis and source; raises the SpectrodError of what cannot start."""
         self._state = "running"
         self._thread.start()
-        self.source.start(self.ring)
+        if isinstance(self.ring, SampleRing):
+            self.source.start(self.ring)
 
     def stop(self) -> None:
         """Stop source and analysis; what has been read goes to the sinks first. Idempotent."""
@@ -195,6 +197,7 @@ class Pipeline:
     def end(self) -> None:
         """End the source; what it has delivered is still analysed, then ``finished`` is true."""
         self.source.stop()
+        self.ring.close()
 
     def demand(self, products: frozenset[str] | None) -> None:
         """Say which products somebody wants, from the next block on; None: all. Any thread."""
@@ -301,8 +304,16 @@ class Pipeline:
     def prepare(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> FrameStream:
         """Make an analysis that ``change_to`` will take; raises as ``reconfigure``."""
         # Frames wait for a batch to fill only while more samples are there to be read.
+        source = self.source
         try:
-            return FrameStream(specs, self.engine, self._on_nonfinite, max_latency_s=float("inf"))
+            return FrameStream(
+                specs,
+                self.engine,
+                self._on_nonfinite,
+                sample_format=source.sample_format if isinstance(source, Feeding) else "float32",
+                interleaved=isinstance(source, Feeding) and source.interleaved,
+                max_latency_s=float("inf"),
+            )
         except MemoryError as error:
             raise _no_memory(specs, error) from error
 
@@ -430,7 +441,7 @@ class Pipeline:
 
     def _check(self, block: Block) -> None:
         if self._checks:
-            for line in self._checks.look(block.samples):
+            for line in self._checks.look(self._as_float(block).samples):
                 _log.warning("%s: %s", self.source.name, line)
                 self._note("source.checks", line)
 
@@ -489,8 +500,16 @@ class Pipeline:
             self.detach(one.sink)
             one.on_failure(failure)
 
-    def _hand_to_taps(self, block: Block) -> None:
+    def _as_float(self, block: Block) -> Block:
+        """Make float32 of samples that came in another format."""
+        sample_format = self._stream.layout.sample_format
+        if sample_format == "float32":
+            return block
+        return replace(block, samples=to_float32(block.samples, sample_format))
+
+    def _hand_to_taps(self, given: Block) -> None:
         failed = []
+        block = self._as_float(given)
         with self._handing_on:
             for one in self._tapping:
                 try:
@@ -500,6 +519,11 @@ class Pipeline:
         for one, failure in failed:
             self.untap(one.tap)
             one.on_failure(failure)
+
+
+def _ring_for(spec: SpectrumSpec) -> SampleRing:
+    capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
+    return SampleRing(spec.fs, spec.channels, capacity)
 
 
 def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:

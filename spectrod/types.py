@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
-from spectrod.units import REFERENCES, SCALINGS, UNITS, Float32Array, Float64Array, Scaling
+from spectrod.units import REFERENCES, SCALINGS, UNITS, Float64Array, Scaling
 from spectrod.weighting import WEIGHTINGS, Weighting
 from spectrod.windows import WINDOW_NAMES, Window, get_window
 
 Int64Array = NDArray[np.int64]
+
+SampleFormat = Literal["int16", "int24", "int32", "float32"]
+"""Little-endian integers of full scale 2^15, 2^23 (three bytes each) and 2^31; float32 [FS]."""
 
 Output = Literal["power", "complex"]
 Averaging = Literal["none", "mean", "max", "min", "exponential"]
@@ -33,7 +36,8 @@ class Block:
     Attributes
     ----------
     samples : (channels, n) float32
-        n >= 1 samples in [-1, 1] [FS].
+        n >= 1 samples in [-1, 1] [FS]. On the way from a file's feed also its own integers, see
+        ``SampleFormat``; int24 as (channels, n, 3) uint8.
     sample_index : int
         Absolute index of the first sample since the source started; lost samples count.
     t_mono_ns, t_utc_ns : int
@@ -44,7 +48,7 @@ class Block:
         How many samples are missing directly before this block, as far as is known.
     """
 
-    samples: Float32Array
+    samples: NDArray[Any]
     sample_index: int
     t_mono_ns: int
     t_utc_ns: int

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.window import Layout
 from spectrod.errors import InputError
-from spectrod.stft.stage import SampleFormat
-from spectrod.types import CHANNELS_MAX
+from spectrod.types import CHANNELS_MAX, SampleFormat
 from spectrod.units import Float32Array
 
 # Offset and full scale of integer PCM.
@@ -151,6 +150,19 @@ def _to_float32(array: NDArray[np.generic]) -> Float32Array:
         )
     offset, full_scale = _PCM[array.dtype.name]
     return (array.astype(np.float32) - np.float32(offset)) * np.float32(1.0 / full_scale)
+
+
+def to_float32(samples: NDArray[Any], sample_format: SampleFormat) -> Float32Array:
+    """Convert (channels, n) samples of a format, int24 as (channels, n, 3) uint8, to float32 [FS].
+
+    Samples that are float32 already are returned themselves.
+    """
+    if sample_format == "int24":
+        # The upper three bytes of 32 bits: same sign, same share of full scale.
+        wide = np.zeros((*samples.shape[:2], 4), np.uint8)
+        wide[:, :, 1:] = samples
+        samples = wide.view("<i4")[:, :, 0]
+    return _to_float32(samples)
 
 
 def require_finite(samples: Float32Array, sample_index: int = 0) -> None:

@@ -12,8 +12,7 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.samples import as_samples
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
-from spectrod.stft.stage import SampleFormat
-from spectrod.types import Averaging, Block, Output, SpectrumBatch, SpectrumSpec
+from spectrod.types import Averaging, Block, Output, SampleFormat, SpectrumBatch, SpectrumSpec
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 

@@ -11,8 +11,7 @@ from spectrod.analysis.samples import is_finite, require_finite
 from spectrod.analysis.track import Track
 from spectrod.analysis.window import Layout, SampleWindow
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.stft.stage import SampleFormat
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
 
 _BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16

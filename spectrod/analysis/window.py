@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, DeviceError, InternalError
-from spectrod.stft.stage import SAMPLE_BYTES, SampleFormat
+from spectrod.stft.stage import SAMPLE_BYTES
+from spectrod.types import SampleFormat
 
 PAGE_BYTES = 4096
 """Memory starts at multiples of it, so that any device can work in it."""

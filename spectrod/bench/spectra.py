@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from spectrod.errors import ConfigError, InternalError
 from spectrod.fft.reference import relative_l2
 from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.stage import FULL_SCALE, SAMPLE_BYTES, SampleFormat, StftSpec, StftTables
+from spectrod.stft.stage import FULL_SCALE, SAMPLE_BYTES, StftSpec, StftTables
 from spectrod.stft.tables import kernel_spec
-from spectrod.types import SpectrumSpec
+from spectrod.types import SampleFormat, SpectrumSpec
 
 FS = 48_000.0
 """Sample rate of all that is measured [Hz]."""

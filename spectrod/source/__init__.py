@@ -126,14 +126,25 @@ def _mode(path: str) -> int:
 
 
 def _open_file(settings: SourceConfig, pace: Pace) -> Source:
-    from spectrod.source.folder import FolderSource  # noqa: PLC0415
-    from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
-
-    kind = FolderSource if stat.S_ISDIR(_mode(settings.uri)) else SoundFileSource
-    source = kind(settings.uri, pace, loop=settings.loop)
+    source = _open_recorded(settings, pace)
     _require_own("samplerate", settings.samplerate, round(source.fs), settings.uri)
     _require_own("channels", settings.channels, source.channels, settings.uri)
     return source
+
+
+def _open_recorded(settings: SourceConfig, pace: Pace) -> PulledSource:
+    if stat.S_ISDIR(_mode(settings.uri)):
+        from spectrod.source.folder import FolderSource  # noqa: PLC0415
+
+        return FolderSource(settings.uri, pace, loop=settings.loop)
+    if pace == "full" and not settings.loop:
+        from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
+
+        if layout := plain_layout(settings.uri):
+            return WavFileSource(settings.uri, layout)
+    from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
+
+    return SoundFileSource(settings.uri, pace, loop=settings.loop)
 
 
 def _require_own(key: str, wanted: int, own: int, path: str) -> None:

@@ -5,13 +5,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from spectrod.config import Pace
 from spectrod.errors import InternalError, SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.stats import CaptureStats
+from spectrod.types import Block, SampleFormat
 from spectrod.units import Float32Array
+from spectrod.wakeup import Wakeup
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +50,52 @@ class Source(Protocol):
 
     def capture(self) -> CaptureStats:
         """Take a snapshot of how samples arrive; any thread may call it."""
+
+
+class Feed(Protocol):
+    """Samples for who takes them: the consumer's side of a ``SampleRing``, without a producer.
+
+    Counts are in samples a channel, as the ring's; nothing is ever lost.
+    """
+
+    overflows: int
+    overruns: int
+    peak_fill: float
+    data: Wakeup
+
+    @property
+    def taken(self) -> int: ...  # noqa: D102 - above
+
+    @property
+    def written(self) -> int: ...  # noqa: D102 - above
+
+    @property
+    def exhausted(self) -> bool: ...  # noqa: D102 - above
+
+    def read(self, max_samples: int) -> Block | None:
+        """Take the next samples, up to max_samples; None at the end."""
+
+    def close(self) -> None:
+        """Let what was read so far be all there is; any thread."""
+
+    def release(self) -> None:
+        """Give back what is open."""
+
+
+@runtime_checkable
+class Feeding(Protocol):
+    """A source that the analysis can read by itself, without a thread and a ring between them."""
+
+    @property
+    def sample_format(self) -> SampleFormat:
+        """Of the feed's blocks."""
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether the channels' samples alternate in their memory."""
+
+    def feed(self) -> Feed:
+        """Make what is read, from sample 0; in place of ``Source.start``."""
 
 
 class Seam(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.stft.stage import FULL_SCALE, BandRows, SampleFormat, StftSpec, StftTables
-from spectrod.types import Averaging
+from spectrod.stft.stage import FULL_SCALE, BandRows, StftSpec, StftTables
+from spectrod.types import Averaging, SampleFormat
 from spectrod.units import Float64Array
 
 _CHUNK_VALUES = 1 << 20  # float64 values in one step: 8 MiB of frames, twice that of spectra

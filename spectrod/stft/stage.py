@@ -7,22 +7,18 @@ writes nothing but what is asked for.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.types import NFFT_MAX, NFFT_MIN, Averaging, Output
+from spectrod.types import NFFT_MAX, NFFT_MIN, Averaging, Output, SampleFormat
 from spectrod.units import FLOOR_DBFS, Float64Array
 
 if TYPE_CHECKING:  # NumPy computes without OpenCL
     from spectrod.opencl.context import Context
     from spectrod.opencl.devices import DeviceInfo
-
-SampleFormat = Literal["int16", "int24", "int32", "float32"]
-"""Little-endian integers of full scale 2^15, 2^23 (three bytes each) and 2^31; float32 [FS]."""
-
 
 SAMPLE_BYTES: dict[SampleFormat, int] = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
 FULL_SCALE: dict[SampleFormat, float] = {

@@ -5,8 +5,8 @@ from math import expm1
 import numpy as np
 
 from spectrod.bands import Bands
-from spectrod.stft.stage import BandRows, SampleFormat, StftSpec, StftTables
-from spectrod.types import SpectrumSpec
+from spectrod.stft.stage import BandRows, StftSpec, StftTables
+from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2
 from spectrod.weighting import power_factors
 

@@ -1,0 +1,216 @@
+"""Plain WAV files without libsndfile: their samples go to the analysis as they are."""
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.config import PcmFormat
+from spectrod.errors import InputError
+from spectrod.source.base import PulledSource
+from spectrod.source.naming import readable, topic_name
+from spectrod.source.pcm import decode_pcm
+from spectrod.source.recorded_at import find_start
+from spectrod.source.riff import PcmLayout, find_samples, read_chunks
+from spectrod.types import Block, SampleFormat
+from spectrod.units import Float32Array
+from spectrod.wakeup import Wakeup
+
+_FORMATS: dict[tuple[bool, int], PcmFormat] = {
+    (False, 16): "s16le",
+    (False, 24): "s24le",
+    (False, 32): "s32le",
+    (True, 32): "f32le",
+}
+_NATIVE: dict[PcmFormat, tuple[SampleFormat, str]] = {
+    "s16le": ("int16", "<i2"),
+    "s24le": ("int24", "u1"),
+    "s32le": ("int32", "<i4"),
+    "f32le": ("float32", "<f4"),
+}
+
+
+class WavFileSource(PulledSource):
+    """A WAV or RF64 file of plain samples, read once at full speed.
+
+    Times are as those of ``SoundFileSource``. ``feed`` reads it without a thread, a ring or a
+    conversion between the file and the analysis; ``start`` fills a ring as any source does.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    layout : PcmLayout
+        From ``plain_layout``.
+    """
+
+    def __init__(self, path: str, layout: PcmLayout) -> None:
+        super().__init__("full")
+        self._path, self._layout = path, layout
+        self._format = _FORMATS[layout.is_float, layout.bits]
+        self.name = topic_name(Path(path).stem)
+        self.fs, self.channels = layout.fs, layout.channels
+        self.n_samples = layout.n_samples
+        kind = "FLOAT" if layout.is_float else f"PCM_{layout.bits}"
+        self.description = f"{readable(path)} (WAV, {kind})"
+        self.start_utc_ns = find_start(path, self.fs, _comment(path))
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array]:
+        """Yield the file's samples; raises InputError if there are fewer than its header says."""
+        step_bytes = self._layout.channels * self._layout.bits // 8
+        with Path(self._path).open("rb", buffering=0) as file:
+            file.seek(self._layout.begin)
+            for first in range(0, self._layout.n_samples, n_max):
+                n = min(n_max, self._layout.n_samples - first)
+                data = _read(self._path, file, n * step_bytes)
+                yield decode_pcm(data.tobytes(), self._format).reshape(n, -1).T
+
+    @property
+    def sample_format(self) -> SampleFormat:
+        """Of the blocks of ``feed``."""
+        return _NATIVE[self._format][0]
+
+    @property
+    def interleaved(self) -> bool:
+        """Whether the channels' samples alternate in the memory of these blocks."""
+        return self._layout.channels > 1 and self._selected is None
+
+    def feed(self) -> "FileFeed":
+        """Open the file to be read by the analysis itself, from sample 0."""
+        return FileFeed(self._path, self._layout, self._selected, self.start_utc_ns)
+
+
+class FileFeed:
+    """Samples of a file for who takes them; in place of a ``SampleRing``'s consumer's side.
+
+    Nothing is lost: whoever takes sets the pace. Thread: one; ``close`` may be called by another.
+
+    Parameters
+    ----------
+    path : str
+        A WAV file.
+    layout : PcmLayout
+        Of its samples.
+    selected : sequence of int, optional
+        Channels to take, in their order; all if not given.
+    start_utc_ns : int, optional
+        UTC of sample 0 [ns]; by default now.
+    """
+
+    overflows = overruns = 0
+    peak_fill = 0.0
+
+    def __init__(
+        self,
+        path: str,
+        layout: PcmLayout,
+        selected: Sequence[int] | None,
+        start_utc_ns: int | None,
+    ) -> None:
+        self._path, self._layout, self._selected = path, layout, selected
+        self._dtype = _NATIVE[_FORMATS[layout.is_float, layout.bits]][1]
+        self._step_bytes = layout.channels * layout.bits // 8
+        self.data = Wakeup()
+        self._t_mono_ns = time.monotonic_ns()
+        self._t_utc_ns = time.time_ns() if start_utc_ns is None else start_utc_ns
+        self._ended = threading.Event()
+        self._taken = 0
+        self._file: BinaryIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 - see release
+        self._file.seek(layout.begin)
+
+    @property
+    def taken(self) -> int:
+        """Index after the newest sample that was read; any thread may ask."""
+        return self._taken
+
+    written = taken
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether everything was read, or the feed was ended."""
+        return self._taken >= self._layout.n_samples or self._ended.is_set()
+
+    def skip(self, n: int) -> None:
+        """Leave out the next n samples, or what is left if that is less."""
+        self._taken = min(self._taken + n, self._layout.n_samples)
+        self._file.seek(self._layout.begin + self._taken * self._step_bytes)
+
+    def read(self, max_samples: int) -> Block | None:
+        """Take the next samples, up to max_samples; None at the end.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or has become shorter.
+        """
+        if self.exhausted:
+            return None
+        first, layout = self._taken, self._layout
+        n = min(max_samples, layout.n_samples - first)
+        memory = _read(self._path, self._file, n * self._step_bytes)
+        ends = (3,) if self._dtype == "u1" else ()
+        samples: NDArray[Any] = memory.view(self._dtype).reshape(n, layout.channels, *ends)
+        samples = samples.swapaxes(0, 1)
+        if self._selected is not None:
+            samples = samples[list(self._selected)]
+        self._taken += n
+        since_ns = round(first * 1e9 / layout.fs)
+        return Block(samples, first, self._t_mono_ns + since_ns, self._t_utc_ns + since_ns)
+
+    def close(self) -> None:
+        """Let what was read so far be all there is; any thread."""
+        self._ended.set()
+        self.data.set()
+
+    def release(self) -> None:
+        """Close the file."""
+        self._file.close()
+        self.data.close()
+
+
+def plain_layout(path: str) -> PcmLayout | None:
+    """Say where the samples of a file lie if ``WavFileSource`` can read it; None if it cannot.
+
+    What is damaged or unusual in any way is left to libsndfile, and so are its errors.
+    """
+    try:
+        layout = find_samples(path) if os.path.isfile(path) else None  # noqa: PTH113 - "\0" is none
+    except (OSError, struct.error):
+        return None
+    if layout is None or (layout.is_float, layout.bits) not in _FORMATS:
+        return None
+    return layout
+
+
+def _read(path: str, file: BinaryIO, n_bytes: int) -> NDArray[np.uint8]:
+    """Read so many bytes, which must be there."""
+    memory = np.empty(n_bytes, np.uint8)
+    view, n_read = memory.data, 0
+    while n_read < n_bytes:
+        try:
+            n_new = file.readinto(view[n_read:])  # type: ignore[attr-defined]
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        if n_new == 0:
+            raise InputError(f"{path}: truncated while it was read")
+        n_read += n_new
+    return memory
+
+
+def _comment(path: str) -> str:
+    """Return the comment among a WAV file's texts, as libsndfile reads it."""
+    texts = read_chunks(path, (b"LIST",)).get(b"LIST", b"")
+    place = 4
+    while texts[:4] == b"INFO" and place + 8 <= len(texts):
+        name, size = struct.unpack_from("<4sI", texts, place)
+        if name == b"ICMT":
+            text = texts[place + 8 : place + 8 + size]
+            return text.partition(b"\0")[0].decode("utf-8", "replace")
+        place += 8 + size + size % 2
+    return ""

@@ -1,0 +1,108 @@
+"""Plain WAV files read without libsndfile, beside what libsndfile reads of the same files."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.analysis.samples import to_float32
+from spectrod.config import SourceConfig
+from spectrod.errors import InputError
+from spectrod.source import open_source
+from spectrod.source.wavfile import WavFileSource, plain_layout
+
+SUBTYPES = ["PCM_16", "PCM_24", "PCM_32", "FLOAT"]
+
+
+def write(path, subtype="PCM_16", channels=1, n=1001, fs=8000, form="WAV"):
+    samples = np.random.default_rng(5).uniform(-1.0, 1.0, (n, channels))
+    soundfile.write(path, samples, fs, subtype, format=form)
+    return soundfile.read(path, dtype="float32", always_2d=True)[0].T
+
+
+def opened(path, **settings):
+    return open_source(SourceConfig(uri=str(path), **settings), "full")
+
+
+def fed(source, n_max=100):
+    feed, blocks = source.feed(), []
+    while not feed.exhausted:
+        blocks.append(feed.read(n_max))
+    assert feed.read(n_max) is None
+    feed.release()
+    return blocks
+
+
+@pytest.mark.parametrize("form", ["WAV", "WAVEX", "RF64"])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("subtype", SUBTYPES)
+def test_both_ways_give_what_libsndfile_gives(tmp_path, collect, form, channels, subtype):
+    """Through a ring and by a feed the samples are libsndfile's, bit for bit, none left out."""
+    expected = write(tmp_path / "x.wav", subtype, channels, form=form)
+    source = opened(tmp_path / "x.wav")
+    assert isinstance(source, WavFileSource)
+    assert (source.fs, source.channels, source.n_samples) == (8000.0, channels, 1001)
+    (_, samples, _, _), = collect(source)  # fmt: skip
+    np.testing.assert_array_equal(samples, expected)
+    blocks = fed(opened(tmp_path / "x.wav"))
+    assert [block.sample_index for block in blocks] == list(range(0, 1001, 100))
+    joined = [to_float32(block.samples, source.sample_format) for block in blocks]
+    np.testing.assert_array_equal(np.concatenate(joined, axis=1), expected)
+
+
+def test_selected_channels(tmp_path):
+    """Of a feed only the channels come that were asked for, in their order."""
+    expected = write(tmp_path / "x.wav", "PCM_16", 3)
+    source = opened(tmp_path / "x.wav", select=(2, 0))
+    assert not source.interleaved
+    got = np.concatenate([to_float32(b.samples, "int16") for b in fed(source, 64)], axis=1)
+    np.testing.assert_array_equal(got, expected[[2, 0]])
+
+
+def test_times(tmp_path):
+    """Times follow from the comment in the header by the samples' index."""
+    with soundfile.SoundFile(tmp_path / "x.wav", "w", 8000, 1, "PCM_16") as file:
+        file.comment = "Recorded at 04:30:00 01/05/2026 (UTC) by AudioMoth"
+        file.write(np.zeros(300))
+    blocks = fed(opened(tmp_path / "x.wav"), 100)
+    begin_ns = 1777609800 * 10**9
+    assert [block.t_utc_ns - begin_ns for block in blocks] == [0, 12_500_000, 25_000_000]
+    assert blocks[2].t_mono_ns - blocks[0].t_mono_ns == 25_000_000
+
+
+def test_skipping(tmp_path):
+    """What is skipped is not read, and the index goes on."""
+    expected = write(tmp_path / "x.wav")
+    feed = opened(tmp_path / "x.wav").feed()
+    feed.skip(701)
+    block = feed.read(400)
+    assert (block.sample_index, block.n_samples, feed.exhausted) == (701, 300, True)
+    np.testing.assert_array_equal(to_float32(block.samples, "int16"), expected[:, 701:])
+    feed.release()
+
+
+def test_what_is_not_plain_is_left_to_libsndfile(tmp_path):
+    """Codecs, a length that is wrong, and other files are not read here."""
+    write(tmp_path / "x.wav", "PCM_U8")
+    write(tmp_path / "y.wav", "ULAW")
+    write(tmp_path / "z.wav")
+    data = (tmp_path / "z.wav").read_bytes()
+    (tmp_path / "short.wav").write_bytes(data[:-3])
+    (tmp_path / "odd.wav").write_bytes(data[:40] + (2001).to_bytes(4, "little") + data[44:])
+    (tmp_path / "none.wav").write_bytes(data[:40] + bytes(4))
+    (tmp_path / "text.wav").write_text("RIFF")
+    for name in ("x", "y", "short", "odd", "none", "text", "missing"):
+        assert plain_layout(str(tmp_path / f"{name}.wav")) is None, name
+    with pytest.raises(InputError, match="truncated: 2002 bytes announced, 1999 found"):
+        opened(tmp_path / "short.wav")
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path):
+    """A file cut while it is read is not taken for one that ends."""
+    write(tmp_path / "x.wav")
+    feed = opened(tmp_path / "x.wav").feed()
+    feed.read(100)
+    with (tmp_path / "x.wav").open("r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(InputError, match=r"x\.wav: truncated while it was read"):
+        feed.read(1000)
+    feed.release()
