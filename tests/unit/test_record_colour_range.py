@@ -5,8 +5,8 @@ from spectrod.record.picture.colour_range import colour_range
 from spectrod.record.picture.options import PictureOptions
 
 
-def ranged(levels, **options):
-    return colour_range(np.array(levels, np.float32), PictureOptions(**options))
+def ranged(heard, **options):
+    return colour_range(np.array(heard, np.float32), PictureOptions(**options))
 
 
 def test_the_automatic_range_is_robust():
