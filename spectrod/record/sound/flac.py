@@ -1,0 +1,154 @@
+"""A FLAC file that is being written, by libsndfile: the one importer of soundfile here."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from spectrod.errors import ConfigError, StorageError
+from spectrod.record.sound.fileio import create, storage_error, write_at
+from spectrod.record.sound.flac_stream import complete
+from spectrod.record.sound.notes import Gaps, Notes
+from spectrod.record.sound.options import Subtype
+from spectrod.record.sound.pcm import SAMPLE_BYTES, to_integers
+from spectrod.units import Float32Array
+
+_COMMENT_BYTES = 4096
+_GAPS_BYTES = 3072
+_LOOK_BYTES = 1 << 16
+_SILENCE_AT_ONCE = 1 << 16
+_SUBTYPES: dict[Subtype, str] = {"s16": "PCM_16", "s24": "PCM_24"}
+
+
+def check_form(fs: int, channels: int, subtype: Subtype) -> None:
+    """Raise ConfigError where FLAC has no room for such numbers.
+
+    References
+    ----------
+    .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC takes 655350 Hz.
+    """
+    if not 1 <= channels <= 8:
+        raise ConfigError(f"channels={channels}: a .flac file has 1 to 8; .wav has more")
+    if fs > 655350:
+        raise ConfigError(f"fs={fs}: a .flac file has at most 655350 Hz; .wav has more")
+    assert subtype in _SUBTYPES
+
+
+class FlacFile:
+    """Samples to a FLAC file.
+
+    Its header says how long it is only after ``close``, as the format has it. What a killed program
+    leaves are whole blocks of 4096 samples, which players play; ``recover`` completes the header.
+    The comment is written in full length at the beginning and changed in place.
+
+    Parameters and errors are those of ``WavFile``.
+    """
+
+    def __init__(self, part: Path, path: Path, subtype: Subtype, notes: Notes) -> None:
+        self._path, self._part, self._notes = path, part, notes
+        self._subtype = subtype
+        self.gaps = Gaps(_GAPS_BYTES)
+        self._comment_at = 0
+        self._n_samples = 0
+        self._has_failed = False
+        self._fd = create(part, path)
+        try:
+            # Made with a duplicate, so that closing it leaves ours.
+            self._file = soundfile.SoundFile(
+                os.dup(self._fd),
+                "w",
+                samplerate=notes.fs,
+                channels=notes.channels,
+                format="FLAC",
+                subtype=_SUBTYPES[subtype],
+            )
+        except BaseException as error:
+            os.close(self._fd)
+            if isinstance(error, soundfile.LibsndfileError):
+                raise ConfigError(f"{path}: {error.error_string}") from error
+            raise
+        self._file.software = notes.software
+        self._file.comment = self._comment().decode()
+
+    def write(self, samples: Float32Array) -> int:
+        """Append (n, channels) samples [FS]; return how many were clipped.
+
+        Raises
+        ------
+        StorageError
+            If not all were written; nothing more can be written then.
+        """
+        bits = 8 * SAMPLE_BYTES[self._subtype]
+        integers, n_clipped = to_integers(samples, bits)
+        if self._has_failed:
+            raise StorageError(f"{self._path}: an earlier write has failed")
+        try:
+            # libsndfile takes the upper bits of 32.
+            self._file.write(integers << (32 - bits))
+        except soundfile.LibsndfileError as error:
+            self._has_failed = True
+            raise self._reason(error.error_string) from error
+        self._n_samples += len(samples)
+        return n_clipped
+
+    def write_silence(self, n: int) -> None:
+        """Append n samples of silence; a block of them takes about 15 bytes."""
+        silence = np.zeros((min(n, _SILENCE_AT_ONCE), self._notes.channels), np.float32)
+        while n:
+            n_now = min(n, _SILENCE_AT_ONCE)
+            self.write(silence[:n_now])
+            n -= n_now
+
+    def sync(self) -> None:
+        """Have the disk keep all whole blocks, and the comment list all gaps."""
+        if self._has_failed:
+            raise StorageError(f"{self._path}: an earlier write has failed")
+        self._file.flush()
+        self._write_comment()
+
+    def close(self) -> None:
+        """Complete the file; what could not be written in full is cut."""
+        self._file.close()
+        self._write_comment()
+        if self._has_failed:
+            complete(self._part)
+        self.discard()
+
+    def discard(self) -> None:
+        """Let go of the file as it is. Idempotent."""
+        if self._fd >= 0:
+            self._file.close()
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file so far."""
+        return os.fstat(self._fd).st_size
+
+    def _comment(self) -> bytes:
+        text = self._notes.comment(self.gaps).encode()[:_COMMENT_BYTES]
+        return text.ljust(_COMMENT_BYTES, b" ")
+
+    def _write_comment(self) -> None:
+        try:
+            if not self._comment_at:
+                start = os.pread(self._fd, _LOOK_BYTES, 0)
+                self._comment_at = start.find(b"Recorded at ")
+            if self._comment_at > 0:
+                write_at(self._fd, self._comment(), self._comment_at)
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _reason(self, text: str) -> StorageError:
+        """Find out why the system refused, which libsndfile does not say."""
+        end = os.fstat(self._fd).st_size
+        try:
+            write_at(self._fd, bytes(_LOOK_BYTES), end)
+        except OSError as error:
+            return storage_error(self._path, error)
+        finally:
+            os.ftruncate(self._fd, end)
+        return StorageError(f"{self._path}: {text or 'cannot be written'}")
