@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -122,6 +122,8 @@ class Pipeline:
         Looks at all samples, for what is odd about them; what it finds is logged.
     on_end : callable
         Called by the analysis thread when the pipeline has finished or failed, not when stopped.
+    keep_cut : collection of str
+        Products of which averages cut off by a gap or the end are kept; see ``FrameStream``.
     note : callable
         Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
         a gap, once a second at most, a failure of the engine, what checks have found.
@@ -139,6 +141,7 @@ class Pipeline:
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
         on_end: Callable[[], None] = lambda: None,
+        keep_cut: Collection[str] = (),
         note: Callable[[str, str], None] = lambda _kind, _text: None,
     ) -> None:
         self.source, self.engine = source, engine
@@ -151,6 +154,7 @@ class Pipeline:
         self._checks = checks
         self._on_end = on_end
         self._note = note
+        self._keep_cut = keep_cut
         self._noted = (0, 0, 0)
         self._note_due_s = -math.inf
         self._frames = 0
@@ -313,6 +317,7 @@ class Pipeline:
                 sample_format=source.sample_format if isinstance(source, Feeding) else "float32",
                 interleaved=isinstance(source, Feeding) and source.interleaved,
                 max_latency_s=float("inf"),
+                keep_cut=self._keep_cut,
             )
         except MemoryError as error:
             raise _no_memory(specs, error) from error
@@ -427,7 +432,7 @@ class Pipeline:
                 self._hand_to_taps(block)
             self._hand_on(self._stream.push(block))
             self._note_losses()
-        self._hand_on(self._stream.flush())
+        self._hand_on(self._stream.finish())
 
     def _await_samples(self) -> None:
         """Wait for what is next to be done: samples or, while nothing is computed, a change."""
@@ -469,7 +474,7 @@ class Pipeline:
             self._hand_on(self._stream.want(self._demand.wanted(unproven, used)))
 
     def _take_new_stream(self) -> None:
-        self._hand_on(self._stream.flush())
+        self._hand_on(self._stream.finish())
         stream = self._next_stream.pop()
         stream.take_over(self._stream)
         self._stream = stream

@@ -307,6 +307,8 @@ class SpectrumBatch:
         are missing, or an average was broken off.
     skipped_rows : int
         Rows directly before the first of these that nobody wanted, so that they were not computed.
+    cut_frames : int
+        Frames of the only row, an average that a gap or the end cut off; 0 where rows are whole.
     """
 
     values: NDArray[Any]
@@ -318,6 +320,7 @@ class SpectrumBatch:
     gap_samples: int = 0
     discontinuity: bool = False
     skipped_rows: int = 0
+    cut_frames: int = 0
 
     @property
     def n_frames(self) -> int:

@@ -66,6 +66,8 @@ class NumpyPlan:
 
     def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> "Computed":
         """Compute frames, the first at a place of the window."""
+        if self._average is not None:
+            self._average.frames = self.count.frames
         self.count.take(n_frames)
         rows = self._reference.rows(self._window.data, place, self._hop, n_frames, self._average)
         if out is None:

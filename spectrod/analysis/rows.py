@@ -22,7 +22,7 @@ class RowCount:
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
-        self.frames = spec.averaging_frames
+        self._whole = self.frames = spec.averaging_frames
         self._goes_on = spec.averaging == "exponential"
         self.restart()
 
@@ -31,8 +31,13 @@ class RowCount:
         self.done = 0
         self.primed = False
 
+    def cut(self, n_frames: int) -> None:
+        """Let the frames that are taken next finish the unfinished row, whole or not."""
+        self.frames = self.done + n_frames
+
     def take(self, n_frames: int) -> int:
         """Count frames, and return how many rows they finish."""
         n_rows, self.done = divmod(self.done + n_frames, self.frames)
+        self.frames = self._whole
         self.primed = self._goes_on or self.done > 0
         return n_rows

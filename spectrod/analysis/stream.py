@@ -1,6 +1,6 @@
 """Blocks of any size in, every frame exactly once out: framing, batching, gaps, failures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +49,10 @@ class FrameStream:
         for as long as that takes.
     batch_frames : int, optional
         Frames of a full batch; by default what suits the engine.
+    keep_cut : collection of str
+        Products whose averages make rows also where a gap or ``finish`` cuts them off, each in a
+        batch of its own whose ``cut_frames`` says of how many frames. Not those that an engine's
+        failure, a reset or ``want`` cuts off.
 
     Attributes
     ----------
@@ -89,11 +93,13 @@ class FrameStream:
         interleaved: bool = False,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
+        keep_cut: Collection[str] = (),
     ) -> None:
         self.specs = _checked_specs(specs)
         _check_batching(max_latency_s, batch_frames)
         self.engine = engine
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
+        self._keep_cut = keep_cut
         self._raises = on_nonfinite == "raise"
         self._layout = Layout(sample_format, self.spec.channels, interleaved)
         self._wait_samples = max_latency_s * self.spec.fs
@@ -113,8 +119,13 @@ class FrameStream:
         layout, engine = self._layout, self.engine
         sized = [(s, batch_frames or _batch_frames(s, layout, engine)) for s in self.specs]
         reach = max(_reach(spec, count, layout) for spec, count in sized)
+        if self._keep_cut:  # a frame waits for the next one
+            reach += max(spec.hop for spec in self.specs)
         self._window = engine.window(layout, 2 * reach)
-        self.tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
+        self.tracks = [
+            Track(spec, engine, self._window, count, keeps_cut=spec.product in self._keep_cut)
+            for spec, count in sized
+        ]
 
     @property
     def layout(self) -> Layout:
@@ -218,6 +229,16 @@ class FrameStream:
         self._advance(0.0, out)
         return out
 
+    def finish(self) -> list[SpectrumBatch]:
+        """Return what ``flush`` does, and the averages that are unfinished if those are kept.
+
+        What is pushed afterwards begins anew.
+        """
+        out: list[SpectrumBatch] = []
+        for track in self.tracks:
+            self._submit_rest(track, out)
+        return out + self.flush()
+
     # ---- gaps
 
     def _admit(self, block: Block, out: list[SpectrumBatch]) -> bool:
@@ -243,10 +264,13 @@ class FrameStream:
         self.gaps += 1
         self.gap_samples += lost_samples
         for track in self.tracks:
-            track.pass_over()
-            if n_frames := track.n_complete():
-                self._submit(track, n_frames, out)
+            self._submit_rest(track, out)
             self.cut_frames += track.interrupt(lost_samples)
+
+    def _submit_rest(self, track: Track, out: list[SpectrumBatch]) -> None:
+        track.pass_over()
+        for n_frames, is_cut in track.rest():
+            self._submit(track, n_frames, out, is_cut=is_cut)
 
     # ---- samples
 
@@ -309,13 +333,15 @@ class FrameStream:
             while track.in_flight and track.waited(track.in_flight[0].first) >= wait_samples:
                 self._deliver(track, out)
 
-    def _submit(self, track: Track, n_frames: int, out: list[SpectrumBatch]) -> None:
+    def _submit(
+        self, track: Track, n_frames: int, out: list[SpectrumBatch], *, is_cut: bool = False
+    ) -> None:
         if len(track.in_flight) >= IN_FLIGHT_MAX:
             self._deliver(track, out)
         assert self._offset is not None
         assert self._clock is not None
         try:
-            track.submit(n_frames, self._offset + track.next, self._clock)
+            track.submit(n_frames, self._offset + track.next, self._clock, is_cut=is_cut)
         except DeviceError as error:
             self._fall_back(error)
 
@@ -338,9 +364,9 @@ class FrameStream:
 
 def _batches(track: Track, wait_samples: float) -> Iterator[int]:
     """Sizes of the batches to be submitted, while they are: full ones, and what may not wait."""
-    while (n_frames := track.n_complete()) >= track.batch_frames:
+    while (n_frames := track.n_due()) >= track.batch_frames:
         yield track.batch_frames
-    if n_frames and track.waited(track.next) >= wait_samples:
+    if n_frames > 0 and track.waited(track.next) >= wait_samples:
         yield n_frames
 
 

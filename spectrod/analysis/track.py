@@ -32,6 +32,8 @@ class Submitted:
         Rows directly before that nobody wanted.
     restart : bool
         Whether averages begin anew.
+    is_cut : bool
+        Whether these frames finish a row that has fewer than others.
     moves, done, primed, engine, rows
         How often the window was moved, where averages stood, what computes, and the rows: all as of
         the launch.
@@ -47,6 +49,7 @@ class Submitted:
     gap: int | None
     skipped_rows: int
     restart: bool
+    is_cut: bool
     rows: Rows
     moves: int = 0
     done: int = 0
@@ -75,6 +78,9 @@ class Track:
         Where the samples are.
     batch_frames : int
         Frames of a full batch.
+    keeps_cut : bool
+        Whether averages that a gap or the end cuts off make rows too, see ``rest``. Then the newest
+        complete frame waits for the next one: a launch without frames could not finish a row.
 
     Attributes
     ----------
@@ -93,9 +99,16 @@ class Track:
     """
 
     def __init__(
-        self, spec: SpectrumSpec, engine: Engine, window: SampleWindow, batch_frames: int
+        self,
+        spec: SpectrumSpec,
+        engine: Engine,
+        window: SampleWindow,
+        batch_frames: int,
+        *,
+        keeps_cut: bool = False,
     ) -> None:
         self.spec = spec
+        self._keeps_cut = keeps_cut and spec.averaging_frames > 1
         self.batch_frames = batch_frames
         self.next = 0
         self.gap: int | None = None
@@ -176,6 +189,22 @@ class Track:
         """Frames whose samples are all there, not submitted yet."""
         return max(0, (self._window.end - self.next - self.spec.win_length) // self.spec.hop + 1)
 
+    def n_due(self) -> int:
+        """Complete frames that may be submitted before it is known what follows."""
+        return self.n_complete() - self._keeps_cut
+
+    def rest(self) -> list[tuple[int, bool]]:
+        """Divide all complete frames, as nothing follows on them.
+
+        Returns
+        -------
+        parts : list of (int, bool)
+            Frames of each submission, and whether they finish a row that is cut off.
+        """
+        n_frames, count = self.n_complete(), self._plan.count
+        n_cut = min(n_frames, (count.done + n_frames) % count.frames) if self._keeps_cut else 0
+        return [(n, is_cut) for n, is_cut in ((n_frames - n_cut, False), (n_cut, True)) if n]
+
     def waited(self, first: int) -> int:
         """Count the samples that came after a frame was complete."""
         return self._window.end - first - self.spec.win_length
@@ -195,7 +224,7 @@ class Track:
         self._restart = True
         return cut_frames
 
-    def submit(self, n_frames: int, index: int, clock: Block) -> None:
+    def submit(self, n_frames: int, index: int, clock: Block, *, is_cut: bool = False) -> None:
         """Launch the next frames; index is the first's.
 
         They are in flight also where that raises DeviceError.
@@ -210,6 +239,7 @@ class Track:
             self.gap,
             self.skipped_rows,
             self._restart,
+            is_cut,
             _NO_ROWS,
         )
         self.next += n_frames * self.spec.hop
@@ -254,6 +284,7 @@ class Track:
             gap_samples=gap or 0,
             discontinuity=gap is not None,
             skipped_rows=skipped_rows,
+            cut_frames=batch.done + batch.n_frames if batch.is_cut else 0,
         )
 
     def replay(self, engine: Engine) -> int:
@@ -288,4 +319,6 @@ class Track:
         batch.done, batch.primed = count.done, count.primed
         batch.moves = self._window.moves
         batch.engine = self._engine_name
+        if batch.is_cut:
+            count.cut(batch.n_frames)
         batch.rows = self._plan.submit(batch.place, batch.n_frames)

@@ -38,6 +38,8 @@ class HostAverage:
     ----------
     done : int
         Frames that the unfinished row has, 0 to frames - 1.
+    frames : int
+        Frames a row; may be changed, to no fewer than ``done`` and those that come next.
 
     Raises
     ------
@@ -50,7 +52,7 @@ class HostAverage:
             raise ConfigError(f"frames={frames}: must be at least 1")
         self.done = 0
         self._averaging = averaging
-        self._frames = frames
+        self.frames = frames
         self._smoothing = smoothing
         self._state: Float64Array | None = None
 
@@ -78,9 +80,9 @@ class HostAverage:
     def _push_one(self, frame: Float64Array) -> Float64Array | None:
         self._state = frame if self._state is None else self._joined(self._state, frame)
         self.done += 1
-        if self.done < self._frames:
+        if self.done < self.frames:
             return None
-        row = self._state / self._frames if self._averaging == "mean" else self._state
+        row = self._state / self.frames if self._averaging == "mean" else self._state
         self.done = 0
         if self._averaging != "exponential":
             self._state = None
