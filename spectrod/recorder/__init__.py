@@ -1,1 +1,1 @@
-"""What a daemon records by itself: when, where to, how much is kept."""
+"""What a running daemon writes to files: rotation, retention, schedules, events, faults."""

@@ -1,0 +1,78 @@
+"""Lets through what is around events, from a time before each on that memory holds back."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from spectrod.recorder.cutting import Cutter
+from spectrod.recorder.triggers import Triggers
+from spectrod.schedule import NEVER_NS
+
+T = TypeVar("T")
+
+
+class Gate(Generic[T]):
+    """Holds pieces back until it is known whether they are around an event.
+
+    What is older than the pre-roll, and around none, is given up. Bounded in bytes: where the
+    pre-roll does not fit, it is shorter, and ``short_by`` counts what it was short of. One thread.
+
+    Parameters
+    ----------
+    cutter : Cutter
+        Of the kind of pieces.
+    triggers : Triggers
+        The events, noted before what was recorded at their time comes here.
+    limit_bytes : int
+        That may be held back.
+    """
+
+    def __init__(self, cutter: Cutter[T], triggers: Triggers, limit_bytes: int) -> None:
+        self._cutter, self._triggers, self._limit_bytes = cutter, triggers, limit_bytes
+        self._held: deque[T] = deque()
+        self._n_bytes = 0
+        self.short_by = 0
+        """Rows or samples of pre-rolls that memory had no room for."""
+
+    def take(self, piece: T) -> Iterator[tuple[T, bool]]:
+        """Take the next piece; yield what has been decided, each with whether it is wanted."""
+        self._push(piece, at_end=True)
+        oldest_ns = self._cutter.last_ns(piece) - self._triggers.pre_roll_ns
+        while self._held:
+            t_ns = self._cutter.begin_ns(self._held[0])
+            is_wanted, until_ns = self._triggers.at(t_ns)
+            if not is_wanted and until_ns == NEVER_NS:
+                until_ns = self._give_up_before(t_ns, oldest_ns)
+                if until_ns <= t_ns:
+                    return
+            yield from self._release(until_ns, is_wanted=is_wanted)
+
+    def drain(self) -> Iterator[tuple[T, bool]]:
+        """Yield all that is left: what is around an event, and what is not."""
+        while self._held:
+            t_ns = self._cutter.begin_ns(self._held[0])
+            is_wanted, until_ns = self._triggers.at(t_ns)
+            yield from self._release(until_ns, is_wanted=is_wanted)
+
+    def _give_up_before(self, t_ns: int, oldest_ns: int) -> int:
+        """Say up to which time nothing can become wanted, or has room, from ``t_ns`` on."""
+        if self._n_bytes <= self._limit_bytes or len(self._held) == 1:
+            return oldest_ns
+        first = self._held[0]
+        if self._cutter.last_ns(first) >= oldest_ns:
+            self.short_by += self._cutter.count(first)
+        return max(oldest_ns, self._cutter.last_ns(first) + 1, t_ns + 1)
+
+    def _release(self, until_ns: int, *, is_wanted: bool) -> Iterator[tuple[T, bool]]:
+        """Yield what the first piece has before a time; it has something."""
+        piece = self._held.popleft()
+        self._n_bytes -= self._cutter.n_bytes(piece)
+        head, tail = self._cutter.cut(piece, until_ns)
+        if tail is not None:
+            self._push(tail, at_end=False)
+        if head is not None:
+            yield head, is_wanted
+
+    def _push(self, piece: T, *, at_end: bool) -> None:
+        (self._held.append if at_end else self._held.appendleft)(piece)
+        self._n_bytes += self._cutter.n_bytes(piece)

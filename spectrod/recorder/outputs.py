@@ -1,0 +1,160 @@
+"""What a recorder's lanes write: segments of spectra, files of sound, as one kind of thing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from spectrod.record.recording import Description
+from spectrod.record.segment.writer import SegmentWriter
+from spectrod.record.sound import SoundOptions, SoundWriter
+from spectrod.types import Block, SpectrumBatch
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Output(Protocol[T_contra]):
+    """A file that is being written. Errors are SpectrodErrors."""
+
+    @property
+    def path(self) -> Path:
+        """Its final name."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its length by now."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody has removed it while it is being written."""
+
+    def fits(self, piece: T_contra) -> bool:
+        """Whether a piece belongs into this file, not into a new one."""
+
+    def write(self, piece: T_contra) -> None:
+        """Take a piece."""
+
+    def flush(self) -> None:
+        """Make what was taken survive a power failure."""
+
+    def finish(self) -> None:
+        """Give it its name; a file without content is none."""
+
+    def abort(self) -> None:
+        """Let go of it after an error of ``finish``, as it is."""
+
+
+class SegmentOutputs:
+    """Makes segments of one recording, each of which follows on the one before.
+
+    Parameters
+    ----------
+    describe : callable
+        Makes the description of a batch's rows.
+    fsync_s : float
+        See ``SegmentWriter``.
+    """
+
+    suffix = ".spd"
+
+    def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
+        self._describe, self._fsync_s = describe, fsync_s
+        self._last: SegmentWriter | None = None
+
+    def open(self, path: Path, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+        """Begin a file whose first piece this is."""
+        last, description = self._last, self._describe(piece)
+        # Another analysis is another recording: its rows are not counted on.
+        is_next = last is not None and last.description.spec == piece.spec
+        place = last.next_place if last is not None and is_next else None
+        self._last = SegmentWriter(path, description, self._fsync_s, place)
+        return _Segment(self._last)
+
+
+class _Segment:
+    """A segment as an output."""
+
+    def __init__(self, writer: SegmentWriter) -> None:
+        self._writer = writer
+        self.path = writer.path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._writer.size_bytes
+
+    @property
+    def is_gone(self) -> bool:
+        return self._writer.is_gone
+
+    def fits(self, piece: SpectrumBatch) -> bool:
+        return piece.spec == self._writer.description.spec
+
+    def write(self, piece: SpectrumBatch) -> None:
+        self._writer.submit(piece)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def finish(self) -> None:
+        if self._writer.n_frames:
+            self._writer.finish()
+        else:
+            self._writer.abort()
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+
+class SoundOutputs:
+    """Makes files of sound.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    suffix : str
+        ``.wav`` or ``.flac``.
+    options : SoundOptions
+        See there.
+    """
+
+    def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
+        self._fs, self.suffix, self._options = fs, suffix, options
+
+    def open(self, path: Path, piece: Block) -> "Output[Block]":
+        """Begin a file whose first piece this is."""
+        writer = SoundWriter(path, self._fs, piece.samples.shape[0], options=self._options)
+        return _Sound(writer)
+
+
+class _Sound:
+    """A file of sound as an output."""
+
+    def __init__(self, writer: SoundWriter) -> None:
+        self._writer = writer
+        self.path = writer.path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._writer.size_bytes
+
+    @property
+    def is_gone(self) -> bool:
+        return bool(self._writer.n_samples) and not self._writer.part.exists()
+
+    def fits(self, piece: Block) -> bool:
+        return not self._writer.needs_new_file(piece)
+
+    def write(self, piece: Block) -> None:
+        self._writer.take(piece)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def finish(self) -> None:
+        if self._writer.n_samples:
+            self._writer.finish()
+        else:
+            self._writer.abort()
+
+    def abort(self) -> None:
+        """Nothing: ``finish`` has left the file to be recovered."""

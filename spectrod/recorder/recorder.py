@@ -1,0 +1,156 @@
+"""A recording with a thread of its own: the analysis hands on and never waits for a disk."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from spectrod.recorder.cutting import RowCutter, SampleCutter
+from spectrod.recorder.handover import Handover
+from spectrod.recorder.recording import Recording
+from spectrod.recorder.triggers import LevelTrigger
+from spectrod.types import Block, SpectrumBatch
+
+_log = logging.getLogger(__name__)
+
+QUEUE_MAX_BYTES: Final = 32 << 20
+"""That may wait for the disk, of spectra and of samples each."""
+
+_TICK_S = 0.5
+
+Checked = Callable[[], tuple[tuple[str, ...], int]]
+"""What is odd about the samples now, and how many were clipped so far."""
+
+
+class Recorder:
+    """Takes batches and blocks from the analysis thread, and records them in its own.
+
+    At most 32 MB of spectra and 32 MB of samples wait for the disk. Where it is slower than that,
+    the oldest are dropped and counted, and are a gap in the file; the analysis never waits.
+
+    Parameters
+    ----------
+    recording : Recording
+        Not started.
+    fs : float
+        Sample rate [Hz].
+    checked : callable
+        What is odd about the samples, for triggers.
+    """
+
+    def __init__(self, recording: Recording, fs: float, checked: Checked) -> None:
+        self._recording, self._checked = recording, checked
+        config = recording.config
+        self._rows = Handover(RowCutter(), QUEUE_MAX_BYTES)
+        self._samples = Handover(SampleCutter(fs), QUEUE_MAX_BYTES)
+        self._wants_samples = bool(config.samples)
+        self._kinds = frozenset(config.triggers)
+        self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)
+        self._odd: frozenset[str] = frozenset()
+        self._n_clipped: int | None = None
+        self._news = threading.Event()
+        self._stopping = False
+        self._failure = ""
+        self._thread = threading.Thread(
+            target=self._run, name=f"record-{config.name}"[:15], daemon=True
+        )
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether it wants blocks: to record them, or to find events in them."""
+        return self._wants_samples or bool(self._kinds - {"control"})
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it wants batches."""
+        return self._recording.config.spectra
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Write what waits and end all files, for so long at most; once nothing more comes in."""
+        self._stopping = True
+        self._news.set()
+        if not self._thread.is_alive():
+            return
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            _log.error(
+                "recording %s: the disk does not answer: not waited for; what is not finished is "
+                "recovered at the next start",
+                self._recording.config.name,
+            )
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch; the analysis thread's."""
+        self._rows.put(batch)
+        self._news.set()
+
+    def take(self, block: Block) -> None:
+        """Take a block; the analysis thread's."""
+        if "level" in self._kinds:
+            self._level.look(block)
+        if self._kinds:
+            self._look_at_checks(block)
+        if self._wants_samples:
+            self._samples.put(block)
+            self._news.set()
+
+    def trigger(self, t_utc_ns: int, why: str) -> None:
+        """Record around a time [ns since 1970]; any thread."""
+        self._recording.trigger(t_utc_ns, why)
+
+    def facts(self) -> dict[str, Any]:
+        """Say in built-in types what there is to say; any thread."""
+        facts = self._recording.facts()
+        facts["lost_rows"] += self._rows.dropped
+        facts["lost_samples"] += self._samples.dropped
+        facts["queued_peak_bytes"] = self._rows.peak_bytes + self._samples.peak_bytes
+        if self._failure:
+            facts |= {"state": "failed", "error": self._failure}
+        return facts
+
+    # ---- events
+
+    def _on_level(self, t_utc_ns: int) -> None:
+        self.trigger(t_utc_ns, f"level of {self._recording.config.trigger_dbfs:g} dBFS or more")
+
+    def _look_at_checks(self, block: Block) -> None:
+        active, n_clipped = self._checked()
+        odd = frozenset(text.partition(":")[0] for text in active) - {"clipping"}
+        found = set(odd - self._odd)
+        if self._n_clipped is not None and n_clipped > self._n_clipped:
+            found.add("clipping")
+        self._odd, self._n_clipped = odd, n_clipped
+        for kind in sorted(found & self._kinds):
+            self.trigger(block.t_utc_ns, kind)
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        try:
+            self._recording.start()
+            while not self._stopping:
+                self._news.wait(_TICK_S)
+                self._news.clear()
+                self._take_all()
+                self._recording.tick()
+            self._take_all()
+            self._recording.finish()
+        except Exception as error:  # noqa: BLE001
+            # The top of a thread: whatever it is must be seen, and the stream goes on.
+            _log.exception("recording %s failed", self._recording.config.name)
+            self._failure = f"{error!r}; please report this"
+
+    def _take_all(self) -> None:
+        """Take what waits; what comes meanwhile is the next round's, or ``tick`` would be late."""
+        for _ in range(len(self._samples)):
+            block = self._samples.take()
+            if block is not None:
+                self._recording.take_block(block)
+        for _ in range(len(self._rows)):
+            batch = self._rows.take()
+            if batch is not None:
+                self._recording.take_batch(batch)

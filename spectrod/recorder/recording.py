@@ -1,0 +1,289 @@
+"""One recording of one source, without a thread: what becomes of its spectra and samples."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from spectrod.errors import SpectrodError, StorageError
+from spectrod.events import EventLog
+from spectrod.record.recording import Description
+from spectrod.record.sound import SoundOptions
+from spectrod.record.sound import recover as recover_sound
+from spectrod.recorder.clock import Clock
+from spectrod.recorder.cutting import RowCutter, SampleCutter
+from spectrod.recorder.gate import Gate
+from spectrod.recorder.lane import Lane
+from spectrod.recorder.outputs import SegmentOutputs, SoundOutputs
+from spectrod.recorder.shelf import Shelf
+from spectrod.recorder.telling import Teller
+from spectrod.recorder.triggers import Triggers
+from spectrod.settings import RecordingConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+HELD_MAX_BYTES: Final = 64 << 20
+"""That a pre-roll may take, of spectra and of samples each."""
+
+_TIDY_S = 10.0
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is recorded.
+
+    Attributes
+    ----------
+    source : str
+        Its name.
+    signals : tuple of str
+        Name of each signal.
+    fs : float
+        Sample rate [Hz].
+    software : str
+        Name and version of what computes and records.
+    settings : dict
+        Of the source and the analysis, built-in types alone.
+    """
+
+    source: str
+    signals: tuple[str, ...]
+    fs: float
+    software: str
+    settings: dict[str, Any]
+
+    def describe(self, spec: SpectrumSpec, attributes: dict[str, str]) -> Description:
+        """Describe rows of a spec."""
+        return Description(
+            spec,
+            self.source,
+            self.signals,
+            self.software,
+            settings=self.settings,
+            attributes=attributes,
+        )
+
+
+class Recording:
+    """Spectra and samples of a source into the files that a configuration wants.
+
+    Nothing that a disk does raises. One thread, except ``trigger`` and ``facts``.
+
+    Parameters
+    ----------
+    config : RecordingConfig
+        What is wanted.
+    recorded : Recorded
+        What it is of.
+    folder : Path
+        Where the files go; this recording's of this source alone.
+    events : EventLog
+        Is told what happens.
+    clock : Clock, optional
+        The system's, or a simulation's.
+
+    Attributes
+    ----------
+    triggers : Triggers
+        The events around which is recorded, where the configuration wants that.
+    """
+
+    def __init__(
+        self,
+        config: RecordingConfig,
+        recorded: Recorded,
+        folder: Path,
+        events: EventLog,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config, self._recorded = config, recorded
+        self._clock = clock or Clock()
+        self._teller = Teller(config.name, recorded.source, events, self._clock)
+        self.triggers = Triggers(config.pre_roll_s, config.post_roll_s)
+        self._shelf = Shelf(folder, config, self._clock)
+        self._rows = self._row_lane() if config.spectra else None
+        self._samples = self._sample_lane() if config.samples else None
+        self._lanes = tuple(lane for lane in (self._rows, self._samples) if lane)
+        self._has_room = True
+        self._free_bytes: int | None = None
+        self._tidy_error = ""
+        self._tidied_s = -1.0
+
+    def _row_lane(self) -> Lane[SpectrumBatch]:
+        attributes = self.config.attributes
+
+        def describe(batch: SpectrumBatch) -> Description:
+            return self._recorded.describe(batch.spec, attributes)
+
+        outputs = SegmentOutputs(describe, self.config.fsync_s)
+        cutter = RowCutter()
+        lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
+        if self.config.triggers:
+            lane.gate = Gate(cutter, self.triggers, HELD_MAX_BYTES)
+        return lane
+
+    def _sample_lane(self) -> Lane[Block]:
+        about = self._recorded
+        options = SoundOptions(self.config.fsync_s, source=about.source, software=about.software)
+        outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
+        cutter = SampleCutter(about.fs)
+        lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
+        if self.config.triggers:
+            lane.gate = Gate(cutter, self.triggers, HELD_MAX_BYTES)
+        return lane
+
+    def start(self) -> None:
+        """Make whole what an earlier daemon has left, and delete what is not to be kept."""
+        try:
+            parts = self._shelf.unfinished()
+        except StorageError as error:
+            self._teller.warn("record.failed", str(error))
+            return
+        for part in parts:
+            self._recover(part)
+        self.tick()
+        self._teller.tell("record.begun", f"into {self._shelf.folder}")
+
+    def _recover(self, part: Path) -> None:
+        try:
+            text = _recover(part)
+        except SpectrodError as error:
+            self._teller.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
+        else:
+            self._teller.warn("record.recovered", f"{part.name}: was not finished; {text}")
+
+    def take_batch(self, batch: SpectrumBatch) -> None:
+        """Take spectra."""
+        if self._rows and batch.n_frames:
+            self._rows.take(batch)
+
+    def take_block(self, block: Block) -> None:
+        """Take samples."""
+        if self._samples:
+            self._samples.take(block)
+
+    def trigger(self, t_utc_ns: int, why: str) -> None:
+        """Record around a time [ns since 1970]; any thread, before what was then is taken."""
+        if self.triggers.add(t_utc_ns):
+            self._teller.tell("record.trigger", why)
+
+    def tick(self) -> None:
+        """Do what is due; to be called once a second or so, with or without spectra."""
+        self._look_for_room()
+        for lane in self._lanes:
+            lane.tick()
+        now_s = self._clock.monotonic_s()
+        if now_s - self._tidied_s >= _TIDY_S or self._tidied_s < 0:
+            self._tidied_s = now_s
+            self._tidy()
+
+    def finish(self) -> None:
+        """End all files."""
+        for lane in self._lanes:
+            lane.finish()
+        self._tidy()
+        self._teller.tell("record.ended", self._summary())
+
+    def _summary(self) -> str:
+        parts = []
+        if self._rows:
+            parts.append(f"{self._rows.written} rows")
+        if self._samples:
+            parts.append(f"{self._samples.written} samples")
+        return f"{', '.join(parts) or 'nothing'} written"
+
+    # ---- room on the disk
+
+    def _look_for_room(self) -> None:
+        had_room = self._has_room
+        self._free_bytes = self._shelf.free_bytes()
+        if self._shelf.has_room(had_room=had_room):
+            self._has_room = True
+        else:
+            if self.config.when_full == "delete":
+                self._tidy()
+            self._has_room = self._shelf.has_room(had_room=had_room)
+        if self._has_room == had_room:
+            return
+        if not self._has_room:
+            for lane in self._lanes:
+                lane.close()
+            rule = f"less than min_free_mb={self.config.min_free_mb:g} is free"
+            self._teller.warn(
+                "record.full", f"{self._shelf.folder}: {rule}: stopped until there is"
+            )
+        else:
+            self._teller.warn("record.room", f"{self._shelf.folder}: has space again: goes on")
+        for lane in self._lanes:
+            lane.has_room = self._has_room
+
+    def _tidy(self) -> None:
+        try:
+            deleted = self._shelf.tidy(sum(lane.open_bytes for lane in self._lanes))
+        except StorageError as error:
+            if str(error) != self._tidy_error:
+                self._teller.warn("record.failed", f"cannot delete: {error}")
+            self._tidy_error = str(error)
+            return
+        self._tidy_error = ""
+        if deleted:
+            first, n = deleted[0], len(deleted)
+            which = first if n == 1 else f"{n} files, {first} to {deleted[-1]}"
+            self._teller.tell("record.deleted", f"{which}: not kept any longer")
+
+    # ---- how it fares
+
+    def facts(self) -> dict[str, Any]:
+        """Say in built-in types what there is to say; any thread."""
+        rows, samples = self._rows, self._samples
+        errors = [lane.error for lane in self._lanes if lane.error]
+        if self._tidy_error:
+            errors.append(self._tidy_error)
+        paths = [lane.path for lane in self._lanes]
+        return {
+            "name": self.config.name,
+            "source": self._recorded.source,
+            "product": self.config.product,
+            "state": self._state(),
+            "folder": str(self._shelf.folder),
+            "files": [path.name for path in paths if path],
+            "rows": rows.written if rows else 0,
+            "samples": samples.written if samples else 0,
+            "lost_rows": rows.missed if rows else 0,
+            "lost_samples": samples.missed if samples else 0,
+            "written_bytes": sum(lane.n_bytes + lane.open_bytes for lane in self._lanes),
+            "kept_files": self._shelf.n_files,
+            "kept_bytes": self._shelf.n_bytes,
+            "free_bytes": self._free_bytes,
+            "triggers": self.triggers.count,
+            "error": "; ".join(errors),
+        }
+
+    def _state(self) -> str:
+        if any(lane.error for lane in self._lanes):
+            return "failed"
+        if not self._has_room:
+            return "full"
+        if any(lane.path for lane in self._lanes):
+            return "recording"
+        if self.config.triggers:
+            return "armed"
+        now_ns = self._clock.utc_ns()
+        return "waiting" if self.config.hours.covers(now_ns) else "off"
+
+
+def settings_of(table: Any) -> dict[str, Any]:
+    """Take apart the table of a source, for descriptions."""
+    found: dict[str, Any] = msgspec.to_builtins(table)
+    return found
+
+
+def _recover(part: Path) -> str:
+    """Make an unfinished file whole; say what of it there is."""
+    if part.name.endswith(".spd.part"):
+        from spectrod.record.segment.recovery import recover  # noqa: PLC0415 - seldom needed
+
+        return str(recover(part))
+    found = recover_sound(part)
+    return f"{found.n_samples} samples kept, {found.cut_bytes} bytes cut"

@@ -1,0 +1,179 @@
+"""The folder of a recording: names of new files, what is kept, room on the disk."""
+
+import heapq
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spectrod.errors import StorageError
+from spectrod.recorder.clock import Clock
+from spectrod.settings import RecordingConfig
+
+SUFFIXES: Final = (".spd", ".wav", ".flac")
+PART: Final = ".part"
+
+_FOLDER_MODE = 0o750
+_MB = 1_000_000
+_DAY_NS = 86400 * 1_000_000_000
+_BATCH = 1000
+_RETURN = 1.1
+"""Space must come back by so much more than it was short of, or a recording would begin and end
+with each file that another program makes and deletes."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class _File:
+    """A finished file, in the order in which files are deleted."""
+
+    finished_ns: int
+    name: str
+    n_bytes: int
+
+
+class Shelf:
+    """Files of one recording of one source, and nothing else, in a folder of their own.
+
+    Whatever is finished there under a suffix of ours is the recording's, and may be deleted by its
+    rules; others and unfinished files are left alone. One thread.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when the first file is.
+    config : RecordingConfig
+        Its rules.
+    clock : Clock
+        Whose time files have.
+
+    Attributes
+    ----------
+    n_files, n_bytes : int
+        Finished files at the last ``tidy``, and their length [bytes].
+    """
+
+    def __init__(self, folder: Path, config: RecordingConfig, clock: Clock) -> None:
+        self.folder = folder
+        self._config, self._clock = config, clock
+        self.n_files = self.n_bytes = 0
+
+    def new_path(self, stem: str, suffix: str) -> Path:
+        """Make a name that no file has, and the folder if it is missing.
+
+        Raises
+        ------
+        StorageError
+            If the folder cannot be made.
+        """
+        try:
+            self.folder.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{self.folder}: {error.strerror}") from error
+        k, path = 0, self.folder / f"{stem}{suffix}"
+        while _is_taken(path):
+            k += 1
+            path = self.folder / f"{stem}-{k}{suffix}"
+        return path
+
+    def stamp(self, path: Path) -> None:
+        """Give a finished file the time of the recorder's clock, by which it is kept."""
+        now_ns = self._clock.utc_ns()
+        try:
+            os.utime(path, ns=(now_ns, now_ns))
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}") from error
+
+    def unfinished(self) -> list[Path]:
+        """Find the files that were being written when a daemon ended."""
+        endings = tuple(suffix + PART for suffix in SUFFIXES)
+        try:
+            return sorted(one for one in self.folder.iterdir() if one.name.endswith(endings))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageError(f"{self.folder}: {error.strerror}") from error
+
+    def free_bytes(self) -> int | None:
+        """Say how much is free on the disk; None if nobody can tell, as of a folder to be made."""
+        for folder in (self.folder, *self.folder.parents):
+            try:
+                found = os.statvfs(folder)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return None
+            return found.f_bavail * found.f_frsize
+        return None
+
+    def has_room(self, *, had_room: bool) -> bool:
+        """Whether enough is free; where there was not, it must be a tenth more."""
+        free_bytes = self.free_bytes()
+        wanted = self._config.min_free_mb * _MB * (1.0 if had_room else _RETURN)
+        return free_bytes is None or free_bytes >= wanted
+
+    def tidy(self, open_bytes: int) -> list[str]:
+        """Delete what is not to be kept; return the names.
+
+        Parameters
+        ----------
+        open_bytes : int
+            Length of the files that are being written, which count as well.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be deleted.
+        """
+        deleted: list[str] = []
+        while True:
+            files = self._survey()
+            n_bytes, n_before = self.n_bytes + open_bytes, len(deleted)
+            for file in files:
+                if not self._is_to_go(file, n_bytes):
+                    return deleted
+                self._delete(file)
+                deleted.append(file.name)
+                n_bytes -= file.n_bytes
+                self.n_bytes -= file.n_bytes
+                self.n_files -= 1
+            if len(deleted) == n_before:
+                return deleted
+
+    def _survey(self) -> list[_File]:
+        """Count the finished files; return the oldest of them, in their order."""
+        self.n_files = self.n_bytes = 0
+        try:
+            return heapq.nsmallest(_BATCH, self._files())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageError(f"{self.folder}: {error.strerror}") from error
+
+    def _files(self) -> Iterator[_File]:
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIXES) and entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    self.n_files += 1
+                    self.n_bytes += found.st_size
+                    yield _File(found.st_mtime_ns, entry.name, found.st_size)
+
+    def _is_to_go(self, file: _File, n_bytes: int) -> bool:
+        config = self._config
+        age_ns = self._clock.utc_ns() - file.finished_ns
+        is_old = config.keep_days > 0 and age_ns > config.keep_days * _DAY_NS
+        is_much = config.keep_mb > 0 and n_bytes > config.keep_mb * _MB
+        is_full = config.when_full == "delete" and not self.has_room(had_room=True)
+        return is_old or is_much or is_full
+
+    def _delete(self, file: _File) -> None:
+        path = self.folder / file.name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}") from error
+
+
+def _is_taken(path: Path) -> bool:
+    return os.path.lexists(path) or os.path.lexists(f"{path}{PART}")

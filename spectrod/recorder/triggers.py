@@ -1,0 +1,103 @@
+"""Events around which something is recorded: when they were, and what is one."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from spectrod.schedule import NEVER_NS
+from spectrod.types import Block
+from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array
+
+_KEPT: Final = 64
+_WINDOW_S: Final = 0.125
+_NS: Final = 1_000_000_000
+
+
+class Triggers:
+    """When there were events, each with the time before and after it that is recorded.
+
+    Those whose times meet are one. Any thread; bounded: the last 64 that do not meet are kept,
+    which is more than a recorder lags behind.
+
+    Parameters
+    ----------
+    pre_roll_s, post_roll_s : float
+        Before an event and after it [s].
+    """
+
+    def __init__(self, pre_roll_s: float, post_roll_s: float) -> None:
+        self.pre_roll_ns = round(pre_roll_s * _NS)
+        self._post_roll_ns = round(post_roll_s * _NS)
+        self._spans: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
+        self.count = 0
+        """Those that did not meet the one before."""
+
+    def add(self, t_utc_ns: int) -> bool:
+        """Note an event at a time [ns since 1970]; say whether it does not meet the one before."""
+        begin_ns, end_ns = t_utc_ns - self.pre_roll_ns, t_utc_ns + self._post_roll_ns + 1
+        with self._lock:
+            last = self._spans[-1] if self._spans else None
+            if last and last[0] <= end_ns and begin_ns <= last[1]:
+                self._spans[-1] = min(last[0], begin_ns), max(last[1], end_ns)
+                return False
+            self._spans.append((begin_ns, end_ns))
+            self.count += 1
+            return True
+
+    def at(self, t_utc_ns: int) -> tuple[bool, int]:
+        """Say whether a time is within an event's, and until when that is known to hold.
+
+        ``NEVER_NS`` where only an event that is still to come can change it.
+        """
+        until_ns = NEVER_NS
+        with self._lock:
+            for begin_ns, end_ns in self._spans:
+                if begin_ns <= t_utc_ns < end_ns:
+                    return True, end_ns
+                if t_utc_ns < begin_ns:
+                    until_ns = min(until_ns, begin_ns)
+        return False, until_ns
+
+
+class LevelTrigger:
+    """Tells of each 125 ms of which a channel's level, over all frequencies, reaches a threshold.
+
+    The level is that of the root mean square, as of a sine: 0 dBFS is a full-scale sine. A gap
+    begins the 125 ms anew. One thread.
+
+    Parameters
+    ----------
+    threshold_dbfs : float
+        That triggers.
+    fs : float
+        Sample rate [Hz].
+    on_level : callable
+        Called with the time of the last sample of those 125 ms [ns since 1970].
+    """
+
+    def __init__(self, threshold_dbfs: float, fs: float, on_level: Callable[[int], None]) -> None:
+        self._fs, self._on_level = fs, on_level
+        self._window = max(1, round(_WINDOW_S * fs))
+        mean_square = FULL_SCALE_SINE_FS2 * 10.0 ** (threshold_dbfs / 10.0)
+        self._threshold = mean_square * self._window
+        self._sum: Float64Array | float = 0.0
+        self._n = 0
+
+    def look(self, block: Block) -> None:
+        """Take the next samples."""
+        if block.discontinuity:
+            self._sum, self._n = 0.0, 0
+        done = 0
+        while done < block.n_samples:
+            n = min(self._window - self._n, block.n_samples - done)
+            piece = block.samples[:, done : done + n]
+            self._sum = self._sum + np.einsum("cn,cn->c", piece, piece, dtype=np.float64)
+            done, self._n = done + n, self._n + n
+            if self._n == self._window:
+                if np.max(self._sum) >= self._threshold:
+                    self._on_level(block.t_utc_ns + round((done - 1) / self._fs * _NS))
+                self._sum, self._n = 0.0, 0
