@@ -84,9 +84,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     part = _temporary(target)
     try:
         yield part
-        _sync(part)
+        sync(part)
         part.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         raise _storage_error(path, error) from error
     finally:
@@ -100,7 +100,7 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make a file, or the new names in a folder, survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,0 +1,156 @@
+"""From records to batches: which rows are wanted, what is missing between them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spectrod.record.segment.frame import Head
+from spectrod.record.segment.segment import StoredBatch
+from spectrod.types import SpectrumBatch
+
+_JOINED_BYTES = 1 << 20
+_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Range:
+    """Chooses rows by UTC [ns] and by number: from the start on, before the stop.
+
+    Attributes
+    ----------
+    is_over : bool
+        Whether the last record began at or behind the stop.
+    """
+
+    start_utc_ns: int | None
+    stop_utc_ns: int | None
+    start_row: int
+    stop_row: int | None
+    is_over: bool = False
+
+    @property
+    def has_start(self) -> bool:
+        """Whether it begins anywhere but at the beginning."""
+        return self.start_utc_ns is not None or self.start_row > 0
+
+    def begins_behind(self, first: Head | None) -> bool:
+        """Whether nothing before this record is wanted."""
+        if first is None:
+            return False
+        if self.start_utc_ns is not None and first.t_utc_ns <= self.start_utc_ns:
+            return True
+        return 0 < first.row <= self.start_row
+
+    def cut(self, stored: StoredBatch) -> StoredBatch | None:
+        """Leave of a record what is wanted; None if nothing is."""
+        head, batch = stored.head, stored.batch
+        first, stop = max(0, self.start_row - head.row), head.rows
+        if self.stop_row is not None:
+            stop = min(stop, self.stop_row - head.row)
+        if self.start_utc_ns is not None:
+            first = max(first, int(np.searchsorted(batch.t_utc_ns, self.start_utc_ns)))
+        if self.stop_utc_ns is not None:
+            stop = min(stop, int(np.searchsorted(batch.t_utc_ns, self.stop_utc_ns)))
+        self.is_over = stop <= 0
+        if first >= stop:
+            return None
+        if (first, stop) == (0, head.rows):
+            return stored
+        kept = replace(head, row=head.row + first, rows=stop - first)
+        return StoredBatch(kept, _rows(batch, first, stop))
+
+
+class Continuity:
+    """Says of each record what is missing before it, beyond what it says itself.
+
+    Where row numbers leave a hole, that is what the sample indices leave out; between recordings,
+    what UTC does.
+
+    Parameters
+    ----------
+    row_samples : int
+        Samples from one row to the next.
+    fs : float
+        Sample rate [Hz].
+    is_part : bool
+        Whether the first record that comes is not the first there is.
+    """
+
+    def __init__(self, row_samples: int, fs: float, *, is_part: bool) -> None:
+        self._row_samples, self._fs, self._is_part = row_samples, fs, is_part
+        self._recording: int | None = None
+        self._next_row = self._next_index = self._shift = self._end_utc_ns = 0
+
+    def join(self, stored: StoredBatch) -> SpectrumBatch:
+        """Complete the batch of the next record."""
+        head, batch = stored.head, stored.batch
+        if self._recording is None:
+            if self._is_part:
+                batch = replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)
+        elif head.recording != self._recording:
+            batch = self._of_another(batch)
+        elif head.row != self._next_row:
+            batch = self._behind_a_hole(batch)
+        self._recording, self._next_row = head.recording, head.next_row
+        self._next_index = int(batch.sample_index[-1]) + self._row_samples
+        self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(self._row_samples * _NS / self._fs)
+        if self._shift:
+            return replace(batch, sample_index=batch.sample_index + self._shift)
+        return batch
+
+    def _behind_a_hole(self, batch: SpectrumBatch) -> SpectrumBatch:
+        left_out = int(batch.sample_index[0]) - self._next_index
+        left_out -= batch.skipped_rows * self._row_samples
+        return replace(batch, gap_samples=max(batch.gap_samples, left_out), discontinuity=True)
+
+    def _of_another(self, batch: SpectrumBatch) -> SpectrumBatch:
+        pause_ns = int(batch.t_utc_ns[0]) - self._end_utc_ns
+        gap_samples = max(0, round(pause_ns * self._fs / _NS))
+        self._shift += self._next_index + gap_samples - int(batch.sample_index[0])
+        return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)
+
+
+def joined(batches: Iterator[SpectrumBatch]) -> Iterator[SpectrumBatch]:
+    """Put batches together that follow on one another, as far as about 1 MiB."""
+    held: list[SpectrumBatch] = []
+    n_bytes = 0
+    for batch in batches:
+        n_bytes += batch.values.nbytes
+        if held and (n_bytes > _JOINED_BYTES or not _follows(held[0], batch)):
+            yield _concatenated(held)
+            held, n_bytes = [], batch.values.nbytes
+        held.append(batch)
+    if held:
+        yield _concatenated(held)
+
+
+def _follows(first: SpectrumBatch, batch: SpectrumBatch) -> bool:
+    is_broken = batch.discontinuity or batch.gap_samples or batch.skipped_rows
+    return not is_broken and batch.engine == first.engine
+
+
+def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:
+    if len(held) == 1:
+        return held[0]
+    return replace(
+        held[0],
+        values=np.concatenate([one.values for one in held]),
+        sample_index=np.concatenate([one.sample_index for one in held]),
+        t_mono_ns=np.concatenate([one.t_mono_ns for one in held]),
+        t_utc_ns=np.concatenate([one.t_utc_ns for one in held]),
+    )
+
+
+def _rows(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
+    part = slice(first, stop)
+    cut = replace(
+        batch,
+        values=batch.values[part],
+        sample_index=batch.sample_index[part],
+        t_mono_ns=batch.t_mono_ns[part],
+        t_utc_ns=batch.t_utc_ns[part],
+    )
+    if first == 0:
+        return cut
+    return replace(cut, gap_samples=0, skipped_rows=0, discontinuity=False)

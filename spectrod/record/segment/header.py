@@ -1,0 +1,189 @@
+"""A segment's header: what holds for all its rows, as JSON that needs no spectrod to be read."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from spectrod.errors import ConfigError, StorageError
+from spectrod.record.recording import Description
+from spectrod.record.segment.frame import HEAD_BYTES
+from spectrod.types import SpectrumSpec
+
+SCHEMA = "spectrod.segment"
+VERSION = 1
+_BLOCK_BYTES = 4096
+_TIMES_BYTES = 3 * 8
+"""Of a row: its sample index and two times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a segment stands in its recording.
+
+    Attributes
+    ----------
+    recording : int
+        A random number below 2^64, the same in all segments of a recording.
+    number : int
+        Of the segment, from 0.
+    previous : str
+        Name of the file before; empty for the first.
+    first_row : int
+        Number of the first row in the recording.
+    """
+
+    recording: int
+    number: int = 0
+    previous: str = ""
+    first_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a segment begins with.
+
+    Attributes
+    ----------
+    description : Description
+        Of the recording.
+    place : Place
+        Of this segment in it.
+    created_utc_ns, created_mono_ns : int
+        UTC and the monotonic clock when the segment was begun, read together [ns].
+    """
+
+    description: Description
+    place: Place
+    created_utc_ns: int
+    created_mono_ns: int
+
+
+def encode_header(header: Header) -> bytes:
+    """Write a header as JSON.
+
+    Raises
+    ------
+    ConfigError
+        If the settings hold what JSON has no form for.
+    """
+    about, place, spec = header.description, header.place, header.description.spec
+    document = {
+        "schema": SCHEMA,
+        "v": VERSION,
+        "recording": f"{place.recording:016x}",
+        "segment": place.number,
+        "previous": place.previous,
+        "first_row": place.first_row,
+        "created_utc_ns": header.created_utc_ns,
+        "created_mono_ns": header.created_mono_ns,
+        "software": about.software,
+        "source": about.source,
+        "signals": about.signals,
+        "cal_id": about.cal_id,
+        "dtype": value_dtype(spec),
+        "shape": [spec.n_signals, spec.n_values],
+        "row_samples": row_samples(spec),
+        "unit": spec.unit,
+        "reference": spec.reference,
+        "enbw_hz": spec.enbw_hz,
+        "frequency": _frequency(spec),
+        "spec": _plain(spec),
+        "settings": about.settings,
+        "attributes": about.attributes,
+    }
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"settings of {about.source!r}: must fit in JSON: {error}") from error
+    # A file name may hold bytes that are no text: they become question marks.
+    return text.encode(errors="replace")
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """What of a header's JSON is read back; the rest follows from it."""
+
+    schema: Literal["spectrod.segment"]
+    v: int
+    recording: str
+    segment: int
+    previous: str
+    first_row: int
+    created_utc_ns: int
+    created_mono_ns: int
+    software: str
+    source: str
+    signals: tuple[str, ...]
+    cal_id: str
+    spec: dict[str, Any]
+    settings: dict[str, Any]
+    attributes: dict[str, str]
+
+
+def decode_header(payload: bytes) -> Header:
+    """Read a header back.
+
+    Raises
+    ------
+    StorageError
+        If it is not a header's JSON, or of a later version.
+    """
+    try:
+        read = msgspec.json.decode(payload, type=_Document)
+        if read.v != VERSION:
+            raise StorageError(f"header of version {read.v}: must be {VERSION}")
+        spec = SpectrumSpec(**read.spec)
+        place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"header that cannot be read: {error}") from error
+    about = Description(
+        spec,
+        read.source,
+        read.signals,
+        read.software,
+        read.cal_id,
+        read.settings,
+        read.attributes,
+    )
+    return Header(about, place, read.created_utc_ns, read.created_mono_ns)
+
+
+def value_dtype(spec: SpectrumSpec) -> str:
+    """Name the element type of values as NumPy does."""
+    return "<c8" if spec.output == "complex" else "<f4"
+
+
+def row_samples(spec: SpectrumSpec) -> int:
+    """Count the samples from one row to the next."""
+    return spec.hop * spec.averaging_frames
+
+
+def row_bytes(spec: SpectrumSpec) -> int:
+    """Count the bytes that a row has in a record, its index and times among them."""
+    n_values = spec.n_signals * spec.n_values
+    return n_values * (8 if spec.output == "complex" else 4) + _TIMES_BYTES
+
+
+def padded(payload: bytes) -> bytes:
+    """Fill a header's JSON up with spaces, so that its record ends where a block of 4 KiB does."""
+    return payload + b" " * (-(HEAD_BYTES + len(payload)) % _BLOCK_BYTES)
+
+
+def _plain(spec: SpectrumSpec) -> dict[str, Any]:
+    return {one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init}
+
+
+def _frequency(spec: SpectrumSpec) -> dict[str, Any]:
+    """Say where values lie [Hz]: a rule for bins, a table for bands."""
+    bands = spec.band_table
+    if bands is None:
+        first = float(spec.bin_frequencies[0])
+        return {"axis": "bins", "first_hz": first, "step_hz": spec.delta_f}
+    return {
+        "axis": "bands",
+        "lower_hz": bands.lower.tolist(),
+        "centre_hz": bands.centre.tolist(),
+        "upper_hz": bands.upper.tolist(),
+    }

@@ -1,0 +1,149 @@
+"""Makes a segment whole that was not finished: after a crash, a kill or a power failure."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from spectrod.errors import BusyError, InputError, StorageError
+from spectrod.record.files import sync
+from spectrod.record.segment.appending import PART_SUFFIX, lock
+from spectrod.record.segment.frame import Head, Kind, frame
+from spectrod.record.segment.header import Header
+from spectrod.record.segment.index import Entry, SparseIndex
+from spectrod.record.segment.segment import Segment
+from spectrod.record.segment.walk import Walk
+
+_log = logging.getLogger(__name__)
+
+DAMAGED_SUFFIX = ".damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found, and what became of it.
+
+    Attributes
+    ----------
+    path : Path or None
+        Where it is now: under its final name, or set aside as ``NAME.part.damaged`` if it has not
+        one intact header. None if it had no rows and was removed.
+    rows : int
+        Intact.
+    cut_bytes : int
+        Cut off its end: nothing intact was among them.
+    damaged_bytes : int
+        Left where they are, with intact records behind them; readers pass over them.
+    """
+
+    path: Path | None
+    rows: int
+    cut_bytes: int
+    damaged_bytes: int
+
+
+def recover(path: str | os.PathLike[str]) -> Recovered:
+    """Cut a torn tail off an ``.spd.part``, close it and give it its final name.
+
+    Every record is checked, and no intact one is lost, wherever damage is. What was done is logged.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the ``.spd.part``.
+
+    Returns
+    -------
+    recovered : Recovered
+
+    Raises
+    ------
+    BusyError
+        If a program is writing it.
+    StorageError
+        If it cannot be read or changed, or there is a file of the final name.
+    """
+    part = Path(path)
+    final = part.with_suffix("")
+    if part.suffix != PART_SUFFIX:
+        raise InputError(f"{part}: must end in {PART_SUFFIX}")
+    if final.exists():
+        raise StorageError(f"{part}: there is a {final.name}, which is not replaced")
+    try:
+        descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if not lock(descriptor):
+                raise BusyError(f"{part}: another program is writing it")
+            return _recover(part, final, descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StorageError(f"{part}: {error.strerror or error}") from error
+
+
+def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
+    size = os.fstat(descriptor).st_size
+    try:
+        header = Segment(part).header
+    except InputError:
+        aside = part.with_name(part.name + DAMAGED_SUFFIX)
+        part.replace(aside)
+        _log.warning("%s: no intact header in its %d bytes; now %s", part, size, aside.name)
+        return Recovered(aside, 0, 0, size)
+    found = _Found(part, header)
+    if found.index.rows == 0:
+        part.unlink()
+        _log.warning("%s: had no intact row in its %d bytes, and was removed", part, size)
+        return Recovered(None, 0, size, 0)
+    os.ftruncate(descriptor, found.end)
+    if not found.is_closed:
+        _append(descriptor, found.closing_record(), found.end)
+    os.fdatasync(descriptor)
+    part.replace(final)
+    sync(final.parent)
+    recovered = Recovered(final, found.index.rows, size - found.end, found.damaged_bytes)
+    text = "%s: %d rows are whole; %d bytes of a torn end cut off, %d damaged ones left between"
+    _log.info(text, final, recovered.rows, recovered.cut_bytes, recovered.damaged_bytes)
+    return recovered
+
+
+class _Found:
+    """What an unfinished segment holds."""
+
+    def __init__(self, part: Path, header: Header) -> None:
+        self.index = SparseIndex()
+        self._engines: dict[int, str] = {}
+        self.end, self.is_closed = 0, False
+        self._head = Head(Kind.HEADER, header.place.recording, 0, header.place.first_row)
+        with part.open("rb") as file:
+            walk = Walk(file, recording=header.place.recording)
+            for record in walk:
+                self._head, self.end = record.head, record.end
+                self._take(record.head, record.offset, record.payload)
+        self.damaged_bytes = sum(one.n_bytes for one in walk.damage if not one.is_tail)
+
+    def _take(self, head: Head, offset: int, payload: bytes) -> None:
+        self.is_closed = head.kind == Kind.CLOSE
+        if head.kind == Kind.ENGINE:
+            self._engines[head.engine] = payload.decode(errors="replace")
+        elif head.kind == Kind.ROWS:
+            self.index.add(Entry(head.row, head.t_utc_ns, offset), head.rows)
+
+    def closing_record(self) -> bytes:
+        """Make the record that a finished segment ends with."""
+        last = self._head
+        n_engines = max(self._engines, default=-1) + 1
+        engines = [self._engines.get(number, "unknown") for number in range(n_engines)]
+        head = Head(Kind.CLOSE, last.recording, last.seq + 1, last.next_row)
+        return frame(head, self.index.encode(engines))
+
+
+def _append(descriptor: int, record: bytes, offset: int) -> None:
+    """Write the closing record, or nothing where there is no space: it may be missing."""
+    try:
+        n_written = os.pwrite(descriptor, record, offset)
+    except OSError as error:
+        n_written = 0
+        _log.warning("no index, which only makes searching slower: %s", error.strerror)
+    if n_written < len(record):
+        os.ftruncate(descriptor, offset)

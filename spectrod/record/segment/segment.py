@@ -1,0 +1,218 @@
+"""One segment's file: what it says of itself, and its rows."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from spectrod.errors import InputError, StorageError
+from spectrod.record.segment.appending import PART_SUFFIX
+from spectrod.record.segment.frame import HEAD_BYTES, Flag, Head, Kind
+from spectrod.record.segment.header import Header, decode_header, row_bytes, value_dtype
+from spectrod.record.segment.index import INDEX_BYTES_MAX, StoredIndex, index_length
+from spectrod.record.segment.walk import Damage, Record, Walk
+from spectrod.types import SpectrumBatch
+
+_log = logging.getLogger(__name__)
+
+_BUFFER_BYTES = 1 << 18
+_HEADERS_BYTES_MAX = 1 << 24
+"""How far headers are looked for: a large file of another kind need not be read to its end."""
+_DAMAGE_LOGGED_MAX = 10
+_UNKNOWN_ENGINE = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """Rows of a record, as they were submitted.
+
+    Attributes
+    ----------
+    head : Head
+        Of the record.
+    batch : SpectrumBatch
+        The rows.
+    """
+
+    head: Head
+    batch: SpectrumBatch
+
+
+class Segment:
+    """A segment to be read; the file is open only while it is.
+
+    Parameters
+    ----------
+    path : Path
+        Of an ``.spd``, or of an ``.spd.part``, which may be growing, or be finished meanwhile.
+
+    Attributes
+    ----------
+    path : Path
+        As given.
+    header : Header
+        What it begins with.
+    first : Head or None
+        Of the first intact record of rows; None if there is none yet.
+    damage : list of Damage
+        What ``batches`` has passed over the last time.
+
+    Raises
+    ------
+    InputError
+        If it is no segment, or its header is damaged, both times that it is there.
+    StorageError
+        If it cannot be read, or is of a later version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage: list[Damage] = []
+        with self._open() as file:
+            self.header, self._begin = self._read_header(file)
+            heads = self._heads(file, self._begin)
+            self.first = next((one.head for one in heads if one.head.kind == Kind.ROWS), None)
+        spec = self.header.description.spec
+        self._dtype, self._row_bytes = value_dtype(spec), row_bytes(spec)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        """Open the file; one that was finished since has lost its suffix."""
+        path = self.path
+        if self.is_part and not path.exists():
+            path = path.with_suffix("")
+        try:
+            with path.open("rb", buffering=_BUFFER_BYTES) as file:
+                yield file
+        except OSError as error:
+            raise StorageError(f"{self.path}: {error.strerror or error}") from error
+
+    def _read_header(self, file: BinaryIO) -> tuple[Header, int]:
+        for record in Walk(file, stop=_HEADERS_BYTES_MAX):
+            if record.head.kind == Kind.HEADER:
+                try:
+                    return decode_header(record.payload), record.end
+                except StorageError as error:
+                    raise StorageError(f"{self.path}: {error}") from error
+        raise InputError(f"{self.path}: must be a segment of spectrod's, with an intact header")
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it was not finished when it was found."""
+        return self.path.suffix == PART_SUFFIX
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """UTC of the first row, or of the segment's begin if there is none yet [ns]."""
+        return self.first.t_utc_ns if self.first else self.header.created_utc_ns
+
+    def batches(self, start_utc_ns: int | None = None, start_row: int = 0) -> Iterator[StoredBatch]:
+        """Yield records of rows in order, from about the start on: some before it come as well.
+
+        What is damaged is passed over, remembered and logged.
+
+        Parameters
+        ----------
+        start_utc_ns : int, optional
+            The first row of this UTC [ns] or later is among them.
+        start_row : int
+            And this row of the recording, if it is there.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read.
+        """
+        with self._open() as file:
+            index = self._index(file)
+            offset, engines = self._begin, {}
+            if index:
+                engines = dict(enumerate(index.engines))
+                offset = max(offset, index.offset_of_row(start_row))
+                if start_utc_ns is not None:
+                    offset = max(offset, index.offset_of_time(start_utc_ns))
+            walk = self._walk(file, offset)
+            try:
+                for record in walk:
+                    if record.head.kind == Kind.ENGINE:
+                        engines[record.head.engine] = record.payload.decode(errors="replace")
+                    elif record.head.kind == Kind.ROWS:
+                        engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
+                        yield StoredBatch(record.head, self._batch(record, engine))
+            finally:
+                self._tell_of(walk.damage)
+
+    def last_utc_ns(self) -> int | None:
+        """Find the UTC of the last row [ns]; None if there is none."""
+        with self._open() as file:
+            index = self._index(file)
+            offset = index.offset_of_row((1 << 64) - 1) if index else 0
+            last = None
+            for record in self._heads(file, max(offset, self._begin)):
+                if record.head.kind == Kind.ROWS:
+                    last = record
+            if last is None:
+                return None
+            for record in self._walk(file, last.offset):
+                if record.head.kind == Kind.ROWS:
+                    return int(self._batch(record, "").t_utc_ns[-1])
+        return last.head.t_utc_ns
+
+    def _walk(self, file: BinaryIO, offset: int) -> Walk:
+        return Walk(file, offset, self.header.place.recording)
+
+    def _heads(self, file: BinaryIO, offset: int) -> Walk:
+        return Walk(file, offset, self.header.place.recording, heads_only=True)
+
+    def _index(self, file: BinaryIO) -> StoredIndex | None:
+        """Read the index at the end, if one is there: a segment is whole without it."""
+        size = file.seek(0, 2)
+        file.seek(max(0, size - HEAD_BYTES))
+        n_bytes = index_length(file.read(HEAD_BYTES))
+        offset = size - n_bytes - HEAD_BYTES
+        if not n_bytes or offset < self._begin or n_bytes > INDEX_BYTES_MAX:
+            return None
+        record = next(iter(self._walk(file, offset)), None)
+        if record is None or record.head.kind != Kind.CLOSE or record.end != size:
+            return None
+        with contextlib.suppress(ValueError):
+            return StoredIndex(record.payload)
+        return None
+
+    def _batch(self, record: Record, engine: str) -> SpectrumBatch:
+        head, payload = record.head, record.payload
+        n = head.rows
+        if not n or len(payload) != n * self._row_bytes:
+            raise StorageError(
+                f"{self.path}: record at {record.offset}: {len(payload)} bytes: must be {n} rows "
+                f"of {self._row_bytes}"
+            )
+        spec = self.header.description.spec
+        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
+        values = np.frombuffer(payload, self._dtype, offset=24 * n)
+        return SpectrumBatch(
+            values.reshape(n, spec.n_signals, spec.n_values),
+            sample_index,
+            t_mono_ns,
+            t_utc_ns,
+            spec,
+            engine,
+            head.gap_samples,
+            bool(head.flags & Flag.DISCONTINUITY),
+            head.skipped_rows,
+        )
+
+    def _tell_of(self, damage: list[Damage]) -> None:
+        self.damage = damage
+        for one in damage[:_DAMAGE_LOGGED_MAX]:
+            if one.is_tail and self.is_part:
+                _log.info("%s: ends within a record, as while it is written", self.path)
+                continue
+            text = "%s: %d bytes from %d on are damaged; what is intact around them is read"
+            _log.warning(text, self.path, one.n_bytes, one.offset)
+        if len(damage) > _DAMAGE_LOGGED_MAX:
+            _log.warning("%s: damaged at %d places", self.path, len(damage))
