@@ -1,0 +1,211 @@
+"""CSV files: a row a line, after lines that begin with # and say what it is."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectrod.errors import StorageError
+from spectrod.record.export.description import decode_description
+from spectrod.record.export.layout import (
+    DESCRIPTION,
+    coverage,
+    frequency_edges,
+    global_attributes,
+    iso_time,
+    row_effort_s,
+)
+from spectrod.record.export.rows import COLUMNS, Rows, batches_of
+from spectrod.record.export.writer import ExportWriter, chunk_rows
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch
+
+_NUMBERS = ("sample_index", "t_mono_ns", "effort_s", "gap_samples", "skipped_rows", "discontinuity")
+_ENGINE = "# engine: "
+_END = "# end: "
+_DESCRIPTION = f"# {DESCRIPTION}: "
+
+
+class CsvWriter(ExportWriter):
+    """Writes a recording to a CSV file; see ``ExportWriter`` for parameters and errors.
+
+    Values have the digits that tell them from their neighbours in float32. A line ``# engine``
+    stands before the rows that it computed, and ``# end`` is the last.
+    """
+
+    def _open(self, part: Path) -> None:
+        self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
+        self._engine = -1
+        self._span_utc_ns: tuple[int, int] | None = None
+        spec = self.description.spec
+        for name, value in global_attributes(self.description, self.options.attributes).items():
+            self._file.write(f"# {name}: {value if name == DESCRIPTION else json.dumps(value)}\n")
+        lower, upper = frequency_edges(spec).T
+        for name, text in (
+            ("unit", spec.unit),
+            ("reference", spec.reference),
+            ("frequency_lower_hz", json.dumps(lower.tolist())),
+            ("frequency_upper_hz", json.dumps(upper.tolist())),
+        ):
+            self._file.write(f"# {name}: {text}\n")
+        names = ["time", *_NUMBERS, *map(_quoted, value_names(self.description))]
+        self._file.write(",".join(names) + "\n")
+
+    def _write(self, rows: Rows) -> None:
+        columns = rows.columns
+        times = columns["t_utc_ns"]
+        first = int(times[0]) if self._span_utc_ns is None else self._span_utc_ns[0]
+        self._span_utc_ns = (first, int(times[-1]))
+        effort = np.full(len(rows), row_effort_s(self.description.spec))
+        numbers = [columns.get(name, effort).tolist() for name in _NUMBERS]
+        flat = rows.values.reshape(len(rows), -1).view("<f4")
+        engines = columns["engine_index"].tolist()
+        for engine, utc_ns, values, *row in zip(
+            engines, times.tolist(), flat, *numbers, strict=True
+        ):
+            if engine != self._engine:
+                self._file.write(f"{_ENGINE}{json.dumps(self.engines[engine])}\n")
+                self._engine = engine
+            head = f"{iso_time(utc_ns)},{','.join(map(repr, row))}"
+            self._file.write(f"{head},{','.join(map(str, values))}\n")
+
+    def _close(self) -> None:
+        assert self._span_utc_ns is not None, "a file without rows"
+        spec = self.description.spec
+        rest = {"rows": self.n_frames, **coverage(*self._span_utc_ns, spec)}
+        self._file.write(f"{_END}{json.dumps(rest)}\n")
+        self._file.flush()
+
+
+class CsvReader:
+    """Reads a recording back from a CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        A file that ``CsvWriter`` made, unchanged.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be opened, or is not one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = path.open(encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}") from error
+        try:
+            self._description = decode_description(self._header())
+        except (OSError, ValueError) as error:
+            self.close()
+            raise StorageError(f"{path}: cannot be read: {error}") from error
+        except StorageError as error:
+            self.close()
+            raise StorageError(f"{path}: {error}") from error
+        self._body = self._file.tell()
+
+    @property
+    def description(self) -> Description:
+        """What holds for all of it."""
+        return self._description
+
+    def batches(self) -> Iterator[SpectrumBatch]:
+        """Yield all rows in order, a chunk at a time.
+
+        Raises
+        ------
+        StorageError
+            If a line is not a row's, or the file ends early.
+        """
+        at_once = chunk_rows(self._description)
+        self._file.seek(self._body)
+        lines: list[str] = []
+        engine, n_rows = "", 0
+        while line := self._read_line():
+            if not line.startswith("#"):
+                lines.append(line)
+            if lines and (len(lines) == at_once or line.startswith("#")):
+                n_rows += len(lines)
+                yield from batches_of(self._rows(lines), self._description.spec, [engine], 0)
+                lines = []
+            if line.startswith(_ENGINE):
+                engine = str(self._json(line, _ENGINE))
+            elif line.startswith(_END):
+                self._check_end(line, n_rows)
+                return
+        raise StorageError(f"{self.path}: ends early, after {n_rows + len(lines)} rows")
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        self._file.close()
+
+    def _header(self) -> str:
+        """Go past the lines before the rows; the description among them."""
+        description = ""
+        while (line := self._file.readline()).startswith("#"):
+            if line.startswith(_DESCRIPTION):
+                description = line.removeprefix(_DESCRIPTION)
+        return description
+
+    def _read_line(self) -> str:
+        try:
+            return self._file.readline()
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{self.path}: cannot be read: {error}") from error
+
+    def _json(self, line: str, prefix: str) -> Any:
+        try:
+            return json.loads(line.removeprefix(prefix))
+        except ValueError as error:
+            raise StorageError(f"{self.path}: {prefix.strip()} {error}") from error
+
+    def _check_end(self, line: str, n_rows: int) -> None:
+        end = self._json(line, _END)
+        if not isinstance(end, dict) or end.get("rows") != n_rows:
+            raise StorageError(f"{self.path}: has {n_rows} rows: not as many as its end says")
+
+    def _rows(self, lines: list[str]) -> Rows:
+        spec = self._description.spec
+        n_before = 1 + len(_NUMBERS)
+        try:
+            fields = [line.split(",", n_before) for line in lines]
+            before = zip(*(row[:n_before] for row in fields), strict=True)
+            numbers: dict[str, Any] = dict(zip(("time", *_NUMBERS), before, strict=True))
+            numbers["t_utc_ns"] = [
+                np.datetime64(one.removesuffix("Z"), "ns") for one in numbers["time"]
+            ]
+            numbers["engine_index"] = [0] * len(lines)
+            columns = {
+                name: np.array(numbers[name]).astype(dtype) for name, dtype in COLUMNS.items()
+            }
+            values = np.loadtxt([row[-1] for row in fields], np.float32, delimiter=",", ndmin=2)
+            if spec.output == "complex":
+                values = values.view(np.complex64)
+            return Rows(values.reshape(len(lines), spec.n_signals, spec.n_values), columns)
+        except (IndexError, ValueError) as error:
+            raise StorageError(f"{self.path}: not rows of spectra: {error}") from error
+
+
+def value_names(description: Description) -> list[str]:
+    """Name the columns of values: channel and frequency [Hz], and real or imaginary part."""
+    parts = (":re", ":im") if description.spec.output == "complex" else ("",)
+    frequencies = [repr(f) for f in description.spec.frequencies.tolist()]
+    return [f"{c}:{f}{part}" for c in description.signals for f in frequencies for part in parts]
+
+
+def open_csv(path: Path) -> CsvReader:
+    """Open a CSV file that ``CsvWriter`` made; see ``CsvReader`` for errors."""
+    return CsvReader(path)
+
+
+def _quoted(text: str) -> str:
+    """Text as a CSV field (RFC 4180)."""
+    if any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,180 @@
+"""Writers and readers of formats that hold named arrays with attributes."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from spectrod.errors import StorageError
+from spectrod.record.export.description import decode_description
+from spectrod.record.export.layout import (
+    DESCRIPTION,
+    ENGINES,
+    Variable,
+    columns,
+    coverage,
+    decode_engines,
+    encode_engines,
+    global_attributes,
+    values_name,
+    variables,
+)
+from spectrod.record.export.rows import COLUMNS, Rows, batches_of
+from spectrod.record.export.writer import CHUNK_BYTES, ExportWriter, chunk_rows
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch
+
+_CHUNK_NUMBERS = 4096
+
+
+class Store(Protocol):
+    """A file of arrays that is being written."""
+
+    def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow, to all of them."""
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the file, text or numbers."""
+
+    def close(self) -> None:
+        """Write what is left. Raises OSError if anything was not written."""
+
+
+class Shelf(Protocol):
+    """A file of arrays that is being read."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the file."""
+
+    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
+        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class GridWriter(ExportWriter):
+    """Writes recordings to a store; see ``ExportWriter`` for parameters and errors."""
+
+    def _open(self, part: Path) -> None:
+        self._store = self._open_store(part)
+        self._span_utc_ns: tuple[int, int] | None = None
+        for variable in variables(self.description):
+            self._store.create(variable, *self._chunk_and_row(variable))
+        self._store.annotate(global_attributes(self.description, self.options.attributes))
+
+    @abstractmethod
+    def _open_store(self, part: Path) -> Store:
+        """Make the store; what an error shall close goes to ``self._stack``."""
+
+    def _write(self, rows: Rows) -> None:
+        self._store.append(columns(rows, self.description.spec))
+        t_utc_ns = rows.columns["t_utc_ns"]
+        first = int(t_utc_ns[0]) if self._span_utc_ns is None else self._span_utc_ns[0]
+        self._span_utc_ns = (first, int(t_utc_ns[-1]))
+
+    def _close(self) -> None:
+        assert self._span_utc_ns is not None, "a file without rows"
+        self._store.annotate(coverage(*self._span_utc_ns, self.description.spec))
+        self._store.annotate({ENGINES: encode_engines(self.engines)})
+        self._store.close()
+
+    def _chunk_and_row(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes: of a chunk, rows together as they are read, by time; and of a row."""
+        if variable.data is not None:
+            return variable.data.shape, variable.data.shape[1:]
+        spec = self.description.spec
+        if variable.name != values_name(spec):
+            row: tuple[int, ...] = (2,) if len(variable.dims) == 2 else ()
+            return (_CHUNK_NUMBERS, *row), row
+        row = (spec.n_signals, spec.n_values)
+        large = 4 * spec.n_signals * spec.n_values > CHUNK_BYTES
+        return (self._chunk_rows, 1 if large else spec.n_signals, spec.n_values), row
+
+
+class GridReader:
+    """Reads recordings from a shelf.
+
+    Parameters
+    ----------
+    path : Path
+        What was opened, for errors.
+    open_shelf : callable
+        Opens it.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be opened, or is no recording of ours.
+    """
+
+    def __init__(self, path: Path, open_shelf: Callable[[Path], Shelf]) -> None:
+        self.path = path
+        try:
+            self._shelf = open_shelf(path)
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+        try:
+            attributes = self._shelf.attributes
+            self._description = decode_description(str(attributes[DESCRIPTION]))
+            self._engines = decode_engines(str(attributes[ENGINES]))
+        except (KeyError, ValueError) as error:
+            self.close()
+            raise StorageError(f"{path}: not one of spectrod's recordings: {error}") from error
+        except (OSError, StorageError) as error:
+            self.close()
+            raise self._unreadable(error) from error
+
+    @property
+    def description(self) -> Description:
+        """What holds for all of it."""
+        return self._description
+
+    def batches(self) -> Iterator[SpectrumBatch]:
+        """Yield all rows in order, a chunk at a time.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read to its end, or its arrays do not fit each other.
+        """
+        n = chunk_rows(self._description)
+        first, engine = 0, 0
+        while True:
+            rows = self._read(first, first + n)
+            if len(rows) == 0:
+                return
+            yield from batches_of(rows, self._description.spec, self._engines, engine)
+            engine = int(rows.columns["engine_index"][-1])
+            first += len(rows)
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        self._shelf.close()
+
+    def _read(self, first: int, past: int) -> Rows:
+        spec = self._description.spec
+        try:
+            values = self._shelf.read(values_name(spec), first, past)
+            numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
+        except (KeyError, OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+        if values.shape[1:] != (spec.n_signals, spec.n_values):
+            raise StorageError(f"{self.path}: values of shape {values.shape}: not those described")
+        for name, column in numbers.items():
+            if len(column) != len(values):
+                raise StorageError(f"{self.path}: {name} has rows too many or too few")
+        engine = numbers["engine_index"]
+        if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
+            raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")
+        return Rows(values, numbers)
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return StorageError(f"{self.path}: cannot be read: {' '.join(reason.split())}")

@@ -1,0 +1,307 @@
+"""The variables of a recording's file and what they mean, as CF 1.11 and ACDD 1.3 name it.
+
+NetCDF, Zarr, HDF5 and NPZ files hold the same variables under the same names.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.record.export.description import encode_description
+from spectrod.record.export.rows import COLUMNS, Rows
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumSpec
+from spectrod.units import Float64Array
+
+CONVENTIONS = "CF-1.11, ACDD-1.3"
+DESCRIPTION = "spectrod_description"
+ENGINES = "spectrod_engines"
+EPOCH = "since 1970-01-01T00:00:00Z"
+GROWING = ("time", "gap")
+"""Dimensions that grow while a file is written."""
+
+_NS_PER_S = 1_000_000_000
+_KINDS = {
+    # (output, scaling): name, long name, and unit for UDUNITS, to which a full scale is a number.
+    ("power", "density"): ("psd", "power spectral density", "Hz-1"),
+    ("power", "spectrum"): ("power", "mean square", "1"),
+    ("power", "dbfs"): ("level", "level", "0.1 lg(re 0.5)"),
+    # UDUNITS has no roots of units.
+    ("complex", "density"): ("amplitude_density", "spectral density of amplitude", "FS/Hz^0.5"),
+    ("complex", "spectrum"): ("amplitude", "complex amplitude", "1"),
+}
+_AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
+_QUALITY = {"coverage_content_type": "qualityInformation"}
+_METHODS = {"none": "mean", "mean": "mean", "max": "maximum", "min": "minimum"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """One array of a file.
+
+    Attributes
+    ----------
+    name : str
+        In the file.
+    dims : tuple of str
+        Of its axes; the first may be one of ``GROWING``.
+    dtype : str
+        As NumPy has it; "str" for text.
+    attributes : dict
+        Of text and numbers.
+    data : ndarray or None
+        All of it; None if it grows.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    data: NDArray[Any] | None = None
+
+    @property
+    def grows(self) -> bool:
+        """Whether rows are added to it."""
+        return self.data is None
+
+
+def values_name(spec: SpectrumSpec) -> str:
+    """Name the variable that holds the values."""
+    return _KINDS[spec.output, spec.scaling][0]
+
+
+def variables(description: Description) -> list[Variable]:
+    """List the variables of a recording; those that do not grow hold their data."""
+    grow = [_time(), *_times(), *_row_numbers(), *_gaps()]
+    return [*_axes(description), *grow, _values(description)]
+
+
+def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
+    """Give every growing variable's part for these rows, by name."""
+    t = rows.columns["t_utc_ns"] / _NS_PER_S
+    missing = rows.columns["gap_samples"]
+    at = np.flatnonzero(missing)
+    return {
+        "time": t,
+        "time_bnds": np.stack([t, t + row_span_s(spec)], axis=1),
+        "effort": np.full(len(rows), row_effort_s(spec)),
+        "gap_start": rows.columns["sample_index"][at] - missing[at],
+        "gap_length": missing[at],
+        **rows.columns,
+        values_name(spec): rows.values,
+    }
+
+
+def row_span_s(spec: SpectrumSpec) -> float:
+    """Time from a row's first sample to after its last [s]."""
+    return ((spec.averaging_frames - 1) * spec.hop + spec.win_length) / spec.fs
+
+
+def row_effort_s(spec: SpectrumSpec) -> float:
+    """Time of the samples that a row is made of; less than its span where frames leave some out."""
+    if spec.hop <= spec.win_length:
+        return row_span_s(spec)
+    return spec.averaging_frames * spec.win_length / spec.fs
+
+
+def frequency_edges(spec: SpectrumSpec) -> Float64Array:
+    """Edges of what each value stands for, shape (n_values, 2) [Hz].
+
+    Of bins half a bin width to both sides, as far as it is from 0 Hz to fs / 2 where one-sided.
+    """
+    bands = spec.band_table
+    if bands is not None:
+        return np.stack([bands.lower, bands.upper], axis=1)
+    edges: Float64Array = spec.bin_frequencies[:, np.newaxis] + spec.delta_f * np.array([-0.5, 0.5])
+    return edges if spec.iq else np.clip(edges, 0.0, spec.fs / 2.0)
+
+
+def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
+    """Say what holds for the whole file and is known from the start.
+
+    Parameters
+    ----------
+    description : Description
+        Of the recording.
+    asked : dict of str
+        The operator's attributes, which go before the description's and before ours.
+    """
+    spec = description.spec
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    long_name = _long_name(spec)
+    return {
+        "Conventions": CONVENTIONS,
+        "title": f"{long_name[0].upper()}{long_name[1:]} of {description.source}",
+        "summary": _summary(description),
+        "keywords": "acoustics, sound, spectrum, spectrogram",
+        "source": f"sound of {description.source}, analysed by {description.software}",
+        "history": f"{now} written by {description.software}",
+        "date_created": now,
+        "standard_name_vocabulary": "CF Standard Name Table v93",
+        "cdm_data_type": "TimeSeries",
+        "software": description.software,
+        "calibration": description.cal_id or "none: of digital full scale",
+        **_analysis(spec),
+        **description.attributes,
+        **asked,
+        DESCRIPTION: encode_description(description),
+    }
+
+
+def coverage(first_utc_ns: int, last_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
+    """Say what time a file covers, from its first to its last row, as ACDD has it."""
+    end_ns = last_utc_ns + round(row_span_s(spec) * _NS_PER_S)
+    row_s = spec.hop * spec.averaging_frames / spec.fs
+    return {
+        "time_coverage_start": iso_time(first_utc_ns),
+        "time_coverage_end": iso_time(end_ns),
+        "time_coverage_duration": f"PT{max(0, end_ns - first_utc_ns) / _NS_PER_S:.9f}S",
+        "time_coverage_resolution": f"PT{row_s:.9f}S",
+    }
+
+
+def iso_time(utc_ns: int) -> str:
+    """Write a time as ISO 8601, to the nanosecond."""
+    return f"{np.datetime64(utc_ns, 'ns')}Z"
+
+
+def decode_engines(text: str) -> list[str]:
+    """Read the names of the engines, see ``encode_engines``; raises ValueError."""
+    engines = json.loads(text)
+    return [str(name) for name in engines]
+
+
+def encode_engines(engines: list[str]) -> str:
+    """Write the names of the engines, by index."""
+    return json.dumps(engines)
+
+
+def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
+    return {
+        "sample_rate_hz": spec.fs,
+        "window": spec.window,
+        "window_length_samples": spec.win_length,
+        "hop_samples": spec.hop,
+        "nfft": spec.nfft,
+        "enbw_hz": spec.enbw_hz,
+        "frequency_weighting": spec.weighting,
+        "bands": spec.bands or "none",
+        "averaging": spec.averaging,
+        "averaging_frames": spec.averaging_frames,
+    }
+
+
+def _summary(description: Description) -> str:
+    spec = description.spec
+    return (
+        f"{_long_name(spec)} in {spec.unit}, {spec.reference}; {spec.window} window of "
+        f"{spec.win_length} samples every {spec.hop} at {spec.fs:g} Hz"
+    )
+
+
+def _long_name(spec: SpectrumSpec) -> str:
+    return _KINDS[spec.output, spec.scaling][1]
+
+
+def _axes(description: Description) -> list[Variable]:
+    spec = description.spec
+    frequency = {"units": "Hz", "bounds": "frequency_bnds", "coverage_content_type": "coordinate"}
+    if spec.iq:
+        frequency["long_name"] = "frequency from that of the receiver"
+    else:
+        frequency |= {"standard_name": "sound_frequency", "long_name": "frequency"}
+    names = np.array(description.signals, dtype=object)
+    return [
+        Variable("channel_name", ("channel",), "str", {"long_name": "name of the channel"}, names),
+        Variable("frequency", ("frequency",), "<f8", frequency, spec.frequencies),
+        Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, frequency_edges(spec)),
+    ]
+
+
+def _time() -> Variable:
+    about = {
+        "standard_name": "time",
+        "long_name": "UTC of a row's first sample",
+        "units": f"seconds {EPOCH}",
+        "calendar": "standard",
+        "units_metadata": "leap_seconds: none",
+        "axis": "T",
+        "bounds": "time_bnds",
+        "coverage_content_type": "coordinate",
+        "comment": "t_utc_ns has the same to the nanosecond",
+    }
+    return Variable("time", ("time",), "<f8", about)
+
+
+def _times() -> list[Variable]:
+    exact = {
+        "long_name": "UTC of a row's first sample",
+        "units": f"nanoseconds {EPOCH}",
+        "calendar": "standard",
+        "units_metadata": "leap_seconds: none",
+        **_AUXILIARY,
+    }
+    monotonic = {"long_name": "monotonic clock at a row's first sample", "units": "ns"}
+    effort = {"long_name": "duration of the samples that a row is made of", "units": "s"}
+    return [
+        Variable("time_bnds", ("time", "bnds"), "<f8"),
+        Variable("t_utc_ns", ("time",), COLUMNS["t_utc_ns"], exact),
+        Variable("t_mono_ns", ("time",), COLUMNS["t_mono_ns"], monotonic | _AUXILIARY),
+        Variable("effort", ("time",), "<f8", effort | _QUALITY),
+    ]
+
+
+def _row_numbers() -> list[Variable]:
+    about = {
+        "sample_index": "index of a row's first sample; missing ones count",
+        "gap_samples": "samples missing directly before a row",
+        "skipped_rows": "rows directly before a row that were not computed",
+        "discontinuity": "1 where a row does not follow on the one before",
+        "engine_index": f"which of {ENGINES} computed a row",
+    }
+    return [
+        Variable(name, ("time",), COLUMNS[name], {"long_name": long_name, "units": "1"} | _QUALITY)
+        for name, long_name in about.items()
+    ]
+
+
+def _gaps() -> list[Variable]:
+    about = {"gap_start": "index of a gap's first sample", "gap_length": "samples of a gap"}
+    return [
+        Variable(name, ("gap",), "<i8", {"long_name": long_name, "units": "1"} | _QUALITY)
+        for name, long_name in about.items()
+    ]
+
+
+def _values(description: Description) -> Variable:
+    spec = description.spec
+    name, long_name, units = _KINDS[spec.output, spec.scaling]
+    if spec.scaling == "dbfs" and spec.iq:
+        units = "0.1 lg(re 1)"
+    about: dict[str, Any] = {
+        "long_name": long_name,
+        "units": units,
+        "spectrod_unit": spec.unit,
+        "reference_level": spec.reference,
+        "calibration": description.cal_id or "none",
+        "cell_methods": _cell_methods(spec),
+        "coordinates": "channel_name",
+        "coverage_content_type": "physicalMeasurement",
+    }
+    dtype = "<c8" if spec.output == "complex" else "<f4"
+    return Variable(name, ("time", "channel", "frequency"), dtype, about)
+
+
+def _cell_methods(spec: SpectrumSpec) -> str:
+    if spec.averaging == "exponential":
+        time_method = f"mean (exponential, of power, {spec.averaging_s:g} s)"
+    else:
+        time_method = f"{_METHODS[spec.averaging]} (of power)"
+    if not spec.bands:
+        return f"time: {time_method}"
+    over = "mean" if spec.scaling == "density" else "sum"
+    return f"time: {time_method} frequency: {over} (of power)"

@@ -1,0 +1,190 @@
+"""Zarr stores, version 3: a folder of chunks."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import StorageError
+from spectrod.record.export.grid import GridReader, GridWriter
+from spectrod.record.export.layout import Variable
+from spectrod.record.export.needs import need
+from spectrod.record.files import sync
+
+_ROOT = "zarr.json"
+
+
+class ZarrWriter(GridWriter):
+    """Writes a recording to a Zarr store; see ``ExportWriter`` for parameters and errors."""
+
+    def _check(self) -> None:
+        need("zarr", "zarr")
+        _check_folder(self.path)
+
+    def _whole(self) -> AbstractContextManager[Path]:
+        return whole_folder(self.path)
+
+    def _open_store(self, part: Path) -> "ZarrStore":
+        return ZarrStore(part, self.options.compression)
+
+
+class ZarrStore:
+    """A Zarr store that is being written; see ``grid.Store``.
+
+    A chunk is a file, and written once, whole.
+
+    Parameters
+    ----------
+    part : Path
+        Its folder.
+    compression : int
+        Level of Zstandard, 0 for none.
+    """
+
+    def __init__(self, part: Path, compression: int) -> None:
+        zarr = need("zarr", "zarr")
+        codecs = zarr.codecs
+        self._codec = (
+            codecs.ZstdCodec(level=compression, checksum=True)
+            if compression
+            else codecs.Crc32cCodec()
+        )
+        self._zarr = zarr
+        self._part = part
+        self._group = zarr.open_group(part, mode="w-", zarr_format=3)
+        self._arrays: dict[str, Any] = {}
+        self._waiting: dict[str, list[NDArray[Any]]] = {}
+
+    def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        shape = (chunk[0] if variable.data is not None else 0, *row)
+        array = self._group.create_array(
+            variable.name,
+            shape=shape,
+            chunks=chunk,
+            dtype=str if variable.dtype == "str" else variable.dtype,
+            compressors=[self._codec],
+            dimension_names=variable.dims,
+            attributes=variable.attributes,
+        )
+        if variable.data is not None:
+            array[...] = variable.data
+        else:
+            self._arrays[variable.name] = array
+            self._waiting[variable.name] = []
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow; what makes no chunk waits for more."""
+        for name, rows in parts.items():
+            waiting = self._waiting[name]
+            waiting.append(rows)
+            chunk = self._arrays[name].chunks[0]
+            n = sum(map(len, waiting))
+            if n >= chunk:
+                joined = np.concatenate(waiting)
+                self._add(name, joined[: n - n % chunk])
+                self._waiting[name] = [joined[n - n % chunk :]]
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the store."""
+        self._group.attrs.update(attributes)
+
+    def close(self) -> None:
+        """Write what is left; raises OSError if anything was not written."""
+        for name, waiting in self._waiting.items():
+            if waiting:
+                self._add(name, np.concatenate(waiting))
+        with warnings.catch_warnings():
+            # That version 3 does not define it yet; xarray warns where it is missing.
+            warnings.simplefilter("ignore")
+            self._zarr.consolidate_metadata(self._part)
+
+    def _add(self, name: str, rows: NDArray[Any]) -> None:
+        if len(rows) == 0:
+            return
+        array = self._arrays[name]
+        first = array.shape[0]
+        array.resize((first + len(rows), *array.shape[1:]))
+        array[first:] = rows
+
+
+class ZarrShelf:
+    """A Zarr store that is being read; see ``grid.Shelf``."""
+
+    def __init__(self, path: Path) -> None:
+        zarr = need("zarr", "zarr")
+        self._group = zarr.open_group(path, mode="r", zarr_format=3)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the store."""
+        return dict(self._group.attrs)
+
+    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
+        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        rows: NDArray[Any] = np.asarray(self._group[name][first:past])
+        return rows
+
+    def close(self) -> None:
+        """Let go of the store. Idempotent."""
+
+
+def open_zarr(path: Path) -> GridReader:
+    """Open a Zarr store that ``ZarrWriter`` made; see ``GridReader`` for errors."""
+    return GridReader(path, ZarrShelf)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Let a folder be filled under another name beside it, then give it its own.
+
+    A Zarr store of the same name is replaced: it is renamed first and deleted last, so that a power
+    failure leaves it as it was, or the new one, or none of this name and both beside it.
+
+    Raises
+    ------
+    StorageError
+        With the final name and the system's reason, of whatever OSError is raised.
+    """
+    part = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    try:
+        yield part
+        _sync_all(part)
+        old = part.with_suffix(".old")
+        if path.exists():
+            path.rename(old)
+        part.rename(path)
+        sync(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse what cannot be made, or would replace anything but a Zarr store."""
+    if path.exists() and not (path / _ROOT).is_file():
+        raise StorageError(f"{path}: is there, and no Zarr store that could be replaced")
+    probe = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+
+
+def _sync_all(folder: Path) -> None:
+    """Make everything in a folder survive a power failure."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            sync(Path(root, name))
+        sync(Path(root))
