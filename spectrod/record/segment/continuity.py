@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectrod.record.segment.frame import Head
+from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
-from spectrod.types import SpectrumBatch
+from spectrod.types import SpectrumBatch, SpectrumSpec
 
 _JOINED_BYTES = 1 << 20
 _NS = 1_000_000_000
@@ -69,16 +70,15 @@ class Continuity:
 
     Parameters
     ----------
-    row_samples : int
-        Samples from one row to the next.
-    fs : float
-        Sample rate [Hz].
+    spec : SpectrumSpec
+        Of the rows.
     is_part : bool
         Whether the first record that comes is not the first there is.
     """
 
-    def __init__(self, row_samples: int, fs: float, *, is_part: bool) -> None:
-        self._row_samples, self._fs, self._is_part = row_samples, fs, is_part
+    def __init__(self, spec: SpectrumSpec, *, is_part: bool) -> None:
+        self._fs, self._hop, self._row_samples = spec.fs, spec.hop, row_samples(spec)
+        self._is_part = is_part
         self._recording: int | None = None
         self._next_row = self._next_index = self._shift = self._end_utc_ns = 0
 
@@ -93,8 +93,9 @@ class Continuity:
         elif head.row != self._next_row:
             batch = self._behind_a_hole(batch)
         self._recording, self._next_row = head.recording, head.next_row
-        self._next_index = int(batch.sample_index[-1]) + self._row_samples
-        self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(self._row_samples * _NS / self._fs)
+        n_samples = batch.cut_frames * self._hop or self._row_samples
+        self._next_index = int(batch.sample_index[-1]) + n_samples
+        self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(n_samples * _NS / self._fs)
         if self._shift:
             return replace(batch, sample_index=batch.sample_index + self._shift)
         return batch
@@ -126,8 +127,9 @@ def joined(batches: Iterator[SpectrumBatch]) -> Iterator[SpectrumBatch]:
 
 
 def _follows(first: SpectrumBatch, batch: SpectrumBatch) -> bool:
-    is_broken = batch.discontinuity or batch.gap_samples or batch.skipped_rows
-    return not is_broken and batch.engine == first.engine
+    if batch.discontinuity or batch.gap_samples or batch.skipped_rows:
+        return False
+    return batch.engine == first.engine and not (first.cut_frames or batch.cut_frames)
 
 
 def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:

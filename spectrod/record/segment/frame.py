@@ -1,4 +1,4 @@
-"""The frame of a record in a segment: 72 bytes that say what follows, and its checksums.
+"""The frame of a record in a segment: 76 bytes that say what follows, and its checksums.
 
 CRC-32 is zlib's: CRC-32C finds no more errors of the lengths at hand, and Python brings none.
 """
@@ -11,7 +11,7 @@ from enum import IntEnum, IntFlag
 MAGIC = b"SPD\x01"
 """Of every record, with the version of the layout. As a float32 it is 3.6e-38: rare as a value."""
 
-_HEAD = struct.Struct("<4sIBBHIQQQqQQI")
+_HEAD = struct.Struct("<4sIBBHIQQQqQQII")
 _CRC = struct.Struct("<I")
 HEAD_BYTES = _HEAD.size + _CRC.size
 PAYLOAD_BYTES_MAX = (1 << 32) - 1
@@ -51,8 +51,7 @@ class Head:
     seq : int
         Number of the record in the segment, from 0.
     row : int
-        Number of the first of the rows in the recording, from 0, or of the next; rows that could
-        not be written are counted.
+        Number of the first of the rows in the recording, from 0, or of the next.
     rows : int
         How many there are.
     t_utc_ns : int
@@ -65,6 +64,8 @@ class Head:
         See ``Flag``.
     engine : int
         Number of what computed the rows.
+    cut_frames : int
+        Frames of the only row, an average that was cut off; 0 where rows are whole.
     """
 
     kind: int
@@ -77,6 +78,7 @@ class Head:
     skipped_rows: int = 0
     flags: int = 0
     engine: int = 0
+    cut_frames: int = 0
 
     @property
     def next_row(self) -> int:
@@ -117,6 +119,7 @@ def frame(head: Head, payload: bytes) -> bytes:
         head.t_utc_ns,
         head.gap_samples,
         head.skipped_rows,
+        head.cut_frames,
         zlib.crc32(payload),
     )
     return b"".join((packed, _CRC.pack(zlib.crc32(packed)), payload))
@@ -128,8 +131,9 @@ def parse_head(data: bytes) -> Framed | None:
         return None
     if _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
         return None
-    _, n_bytes, kind, flags, engine, rows, recording, seq, row, t_utc_ns, gap, skipped, crc = (
-        _HEAD.unpack_from(data)
+    _, n_bytes, kind, flags, engine, rows, recording, seq, row, *about, crc = _HEAD.unpack_from(
+        data
     )
-    head = Head(kind, recording, seq, row, rows, t_utc_ns, gap, skipped, flags, engine)
+    t_utc_ns, gap, skipped, cut = about
+    head = Head(kind, recording, seq, row, rows, t_utc_ns, gap, skipped, flags, engine, cut)
     return Framed(head, n_bytes, crc)

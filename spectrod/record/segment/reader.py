@@ -39,8 +39,6 @@ class SegmentReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._segments = find_segments(self.path)
-        spec = self.description.spec
-        self._row_samples, self._fs = row_samples(spec), spec.fs
 
     @property
     def description(self) -> Description:
@@ -68,7 +66,8 @@ class SegmentReader:
         for segment in reversed(self._segments):
             last = segment.last_utc_ns()
             if last is not None:
-                return begin, last + round(self._row_samples * _NS / self._fs)
+                spec = self.description.spec
+                return begin, last + round(row_samples(spec) * _NS / spec.fs)
         return begin, begin
 
     def batches(
@@ -103,7 +102,7 @@ class SegmentReader:
         return joined(self._chosen(want))
 
     def _chosen(self, want: Range) -> Iterator[SpectrumBatch]:
-        continuity = Continuity(self._row_samples, self._fs, is_part=want.has_start)
+        continuity = Continuity(self.description.spec, is_part=want.has_start)
         for segment, after in zip(self._segments, [*self._segments[1:], None], strict=True):
             if after and want.begins_behind(after.first):
                 continue

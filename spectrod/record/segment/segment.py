@@ -204,6 +204,7 @@ class Segment:
             head.gap_samples,
             bool(head.flags & Flag.DISCONTINUITY),
             head.skipped_rows,
+            head.cut_frames,
         )
 
     def _tell_of(self, damage: list[Damage]) -> None:

@@ -5,7 +5,6 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,15 +33,6 @@ _RECORD_BYTES = 1 << 20
 """Payload of the records that a large batch is cut into, where a row is not larger."""
 
 
-@dataclass(slots=True)
-class _Loss:
-    """What is missing directly before the next record, beside what its batch says."""
-
-    gap_samples: int = 0
-    skipped_rows: int = 0
-    is_any: bool = False
-
-
 class SegmentWriter:
     """A ``RowWriter`` that appends records to ``PATH.part``, which ``finish`` renames to PATH.
 
@@ -51,8 +41,9 @@ class SegmentWriter:
     may stay away for longer, ``flush`` does.
 
     Where the disk is full or fails, the file is cut back to what was whole: ``submit`` raises and
-    has taken nothing of the batch, and may be called again with it, or after ``lose`` with a later
-    one. Takes every batch at once, and holds nothing back. Not thread-safe.
+    has taken nothing of the batch, and may be called again with it, or with a later one whose
+    ``gap_samples`` says what is missing. Takes every batch at once, and holds nothing back. Not
+    thread-safe.
 
     Parameters
     ----------
@@ -95,7 +86,6 @@ class SegmentWriter:
         self._fsync_s = fsync_s
         self._engines: dict[str, int] = {}
         self._index = SparseIndex()
-        self._loss = _Loss()
         self._seq, self._row = 0, self.place.first_row
         header = Header(description, self.place, time.time_ns(), time.monotonic_ns())
         self._file = self._make_file(encode_header(header))
@@ -169,14 +159,6 @@ class SegmentWriter:
             raise self._storage_error(error) from error
         for entry, n_rows in entries:
             self._index.add(entry, n_rows)
-        self._loss = _Loss()
-
-    def lose(self, batch: SpectrumBatch) -> None:
-        """Say that a batch will not come: its rows are missing before the next, and counted."""
-        self._row += batch.n_frames
-        self._loss.gap_samples += batch.gap_samples
-        self._loss.skipped_rows += batch.skipped_rows
-        self._loss.is_any = True
 
     def flush(self) -> None:
         """Make all that was submitted survive a power failure.
@@ -232,10 +214,8 @@ class SegmentWriter:
     def _append_batch(self, batch: SpectrumBatch) -> list[tuple[Entry, int]]:
         """Write a batch's records; return what the index is to know of them."""
         engine = self._engine_number(batch.engine)
-        gap_samples = batch.gap_samples + self._loss.gap_samples
-        skipped_rows = batch.skipped_rows + self._loss.skipped_rows
-        is_broken = batch.discontinuity or self._loss.is_any
-        flags = Flag.DISCONTINUITY if is_broken else Flag(0)
+        gap_samples, skipped_rows = batch.gap_samples, batch.skipped_rows
+        flags = Flag.DISCONTINUITY if batch.discontinuity else Flag(0)
         entries = []
         for rows in self._cut(batch.n_frames):
             head = Head(
@@ -249,6 +229,7 @@ class SegmentWriter:
                 skipped_rows,
                 flags,
                 engine,
+                batch.cut_frames,
             )
             entries.append((Entry(head.row, head.t_utc_ns, self._file.size), head.rows))
             self._append(head, self._payload(batch, rows))
