@@ -102,11 +102,16 @@ def encode_header(header: Header) -> bytes:
     return text.encode(errors="replace")
 
 
-class _Document(msgspec.Struct, frozen=True):
-    """What of a header's JSON is read back; the rest follows from it."""
+class _Versioned(msgspec.Struct, frozen=True):
+    """What headers of all versions have."""
 
     schema: Literal["spectrod.segment"]
     v: int
+
+
+class _Document(_Versioned, frozen=True):
+    """What of a header's JSON is read back; the rest follows from it."""
+
     recording: str
     segment: int
     previous: str
@@ -131,9 +136,10 @@ def decode_header(payload: bytes) -> Header:
         If it is not a header's JSON, or of a later version.
     """
     try:
+        version = msgspec.json.decode(payload, type=_Versioned).v
+        if version != VERSION:
+            raise StorageError(f"header of version {version}: must be {VERSION}")
         read = msgspec.json.decode(payload, type=_Document)
-        if read.v != VERSION:
-            raise StorageError(f"header of version {read.v}: must be {VERSION}")
         spec = SpectrumSpec(**read.spec)
         place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
