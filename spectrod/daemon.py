@@ -14,12 +14,16 @@ from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, InternalError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.member import GIVE_UP_S, Member, Shared
+from spectrod.recorder.folders import state_folder
+from spectrod.recorder.recorders import Recorders
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.publisher import Publisher
 
 _log = logging.getLogger(__name__)
+
+_RECORDINGS_FOLDER = "recordings"
 
 
 def build_daemon(config: Config) -> "Daemon":
@@ -73,6 +77,8 @@ class Daemon:
         Who may connect; has the context of all sockets, which must be closed before ``stop``.
     publisher : Publisher
         Sends for all of them.
+    recorders : Recorders
+        Write to files what the configuration wants to be recorded.
     events : EventLog
         What has happened.
     progress : Wakeup
@@ -87,6 +93,9 @@ class Daemon:
         self._switching = threading.Lock()
         self._is_stopping = False
         publish, tables = config.publish, config.all_sources
+        folder = state_folder(config.control.state_folder) / _RECORDINGS_FOLDER
+        self.recorders = Recorders(folder, self.events)
+        self._recordings = config.recordings
         with ExitStack() as undo:
             self.access = Access(config.security, events=self.events)
             undo.callback(self.access.close)
@@ -109,6 +118,7 @@ class Daemon:
                 self._changing,
                 is_alone=len(tables) == 1,
                 on_demand=publish.on_demand,
+                on_pipeline=self._update_recorders,
             )
             self.members: tuple[Member, ...] = ()
             for table in tables:
@@ -120,20 +130,27 @@ class Daemon:
             undo.pop_all()
 
     def start(self) -> None:
-        """Start access, publisher and sources; raises the SpectrodError of what cannot start."""
+        """Start access, publisher and sources; raises the SpectrodError of what cannot start.
+
+        What is recorded is recorded from the first sample on.
+        """
         self.access.start()
         self.publisher.start()
+        self._update_recorders()
         for member in self.members:
             member.start()
 
     def stop(self) -> None:
-        """Stop sources, publisher and access; what is queued goes out first. Idempotent.
+        """Stop sources, recordings, publisher and access; what is queued goes out first.
+
+        Idempotent.
 
         A change that is being prepared meanwhile is refused.
         """
         self._is_stopping = True
         with self._switching:
             self._stop_members(self.members)
+        self.recorders.close()
         self.publisher.stop()
         self.access.close()
 
@@ -152,10 +169,11 @@ class Daemon:
         raise ConfigError(f"source={name!r}: must be one of {known}")
 
     def reconfigure(self, config: Config) -> None:
-        """Change sources, analyses, products and ``publish.on_demand``, from the next blocks on.
+        """Change sources, analyses, products, recordings and ``publish.on_demand``.
 
-        Sources of which more than analyses and products has changed end and begin anew. All other
-        settings stay as they were at the start.
+        From the next blocks on. Sources of which more than analyses and products has changed end
+        and begin anew, and so do recordings; those that have not changed go on without a break. All
+        other settings stay as they were at the start.
 
         Raises
         ------
@@ -170,6 +188,7 @@ class Daemon:
                 if self._is_stopping:
                     raise UnavailableError("the daemon stops: nothing has changed")
                 undo.pop_all()
+                self._recordings = config.recordings
                 self._switch(change, on_demand=config.publish.on_demand)
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
@@ -202,6 +221,8 @@ class Daemon:
             _log.info("%s: removed", member.name)
         for member in change.new:
             member.join()
+        self._update_recorders()
+        for member in change.new:
             try:
                 member.start()
             except SpectrodError as error:
@@ -209,6 +230,9 @@ class Daemon:
         for member in change.members:
             member.update_demand()
         self.progress.set()
+
+    def _update_recorders(self) -> None:
+        self.recorders.update(self.members, self._recordings)
 
     @staticmethod
     def _stop_members(members: Sequence[Member]) -> None:

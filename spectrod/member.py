@@ -4,6 +4,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -52,6 +53,8 @@ class Shared:
     """True if there is one member only."""
     on_demand: bool
     """Whether only what somebody wants is computed."""
+    on_pipeline: Callable[[], None] = lambda: None
+    """Called when the pipeline of a source is there, not started yet, and when it has ended."""
 
 
 class Member:
@@ -101,6 +104,7 @@ class Member:
         self._wanted: frozenset[str] = frozenset()
         self._demanding = threading.Lock()
         self._is_paused = False
+        self._checks: ContentChecks | None = None
         self.ended_s = math.inf
         self.pipeline: Pipeline | None = None
         source = self._open()
@@ -231,6 +235,11 @@ class Member:
         if self.pipeline:
             self.pipeline.detach(sink)
 
+    def checked(self) -> tuple[tuple[str, ...], int]:
+        """Tell what is odd about the samples now, and how many were clipped so far."""
+        checks = self._checks
+        return (checks.active, checks.clipped_samples) if checks else ((), 0)
+
     def pause(self) -> None:
         """Compute, send and record nothing until ``resume``; any thread."""
         self._is_paused = True
@@ -328,6 +337,7 @@ class Member:
                 warm_up_apart(engine, specs)
             warm_up(engine, *specs)
             is_paced = source.is_live or table.pace == "realtime"
+            self._checks = ContentChecks(source.channels, source.fs) if is_paced else None
             pipeline = Pipeline(
                 source,
                 specs,
@@ -335,7 +345,7 @@ class Member:
                 sinks=[self],
                 progress=self._shared.progress,
                 on_nonfinite="gap",
-                checks=ContentChecks(source.channels, source.fs) if is_paced else None,
+                checks=self._checks,
                 on_end=self._note_end,
                 note=self._note,
             )
@@ -356,6 +366,7 @@ class Member:
         else:
             _log.info("%s: the source has ended", self.name)
             self._note("source.ended", "the source has ended")
+        self._shared.on_pipeline()
         self._tell()
 
     def _note(self, kind: str, text: str) -> None:
@@ -442,11 +453,13 @@ class Member:
         if self._is_paused:  # looked at now: who pauses from here on finds the pipeline
             self.pipeline.pause()
         self.update_demand()
+        self._shared.on_pipeline()
         try:
             self.pipeline.start()
         except UnavailableError as error:  # gone again
             gone, self.pipeline = self.pipeline, None
             gone.stop()
+            self._shared.on_pipeline()
             self._waiting_for = str(error)
             return False
         if self._feed:

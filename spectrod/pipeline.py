@@ -165,6 +165,7 @@ class Pipeline:
         self.ring: SampleRing | Feed
         self.progress = progress or Wakeup()
         self._stream = self.prepare(specs)
+        self._coming_specs = self._stream.specs
         self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(self.spec)
         self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * self.spec.channels))
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
@@ -227,7 +228,7 @@ class Pipeline:
         self._demand.lease(product, seconds)
 
     def _require(self, product: str) -> None:
-        known = [spec.product for spec in self.specs]
+        known = [spec.product for spec in self._coming_specs]
         if product not in known:
             raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
 
@@ -324,6 +325,7 @@ class Pipeline:
 
     def change_to(self, stream: FrameStream) -> None:
         """Go on with an analysis that was prepared, from the next block on."""
+        self._coming_specs = stream.specs
         self._next_stream.append(stream)
         self._demand.touch()
 
@@ -336,6 +338,11 @@ class Pipeline:
     def specs(self) -> tuple[SpectrumSpec, ...]:
         """What can be computed."""
         return self._stream.specs
+
+    @property
+    def coming_specs(self) -> tuple[SpectrumSpec, ...]:
+        """What can be computed from the next block on."""
+        return self._coming_specs
 
     @property
     def finished(self) -> bool:

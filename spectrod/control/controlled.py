@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from spectrod.config import Config
 from spectrod.control.journal import Journal
 from spectrod.control.methods import AboutControl, Methods
-from spectrod.control.recordings import Recordings, state_folder
+from spectrod.control.recordings import Recordings
 from spectrod.control.settings import LiveSettings
 from spectrod.daemon import Daemon
 from spectrod.errors import InternalError
+from spectrod.recorder.folders import state_folder
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.control import ControlServer

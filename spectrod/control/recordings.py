@@ -69,18 +69,6 @@ class Recorded(Protocol):
         """Let a sink go."""
 
 
-def state_folder(wanted: str) -> Path:
-    """Say where recordings go: as configured, systemd's state folder, or the user's."""
-    if wanted:
-        return Path(wanted)
-    given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path.home() / ".local" / "state"
-    return base / "spectrod"
-
-
 @dataclass(slots=True)
 class _Recording:
     """One picture; all but the sink's part is changed by the thread of ``Recordings`` alone."""

@@ -197,10 +197,9 @@ class Lane(Generic[T]):
         if not self.has_room or self._clock.monotonic_s() < self._retry_s:
             self._miss(piece, by_fault=True)
             return
-        if self._missing_samples:
+        told = piece
+        if self._missing_samples and self.written:
             told = self._cutter.after_gap(piece, self._missing_samples)
-        else:
-            told = piece
         try:
             if self._output is not None and not self._output.fits(told):
                 self._end_file()

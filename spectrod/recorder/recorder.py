@@ -19,7 +19,7 @@ QUEUE_MAX_BYTES: Final = 32 << 20
 _TICK_S = 0.5
 
 Checked = Callable[[], tuple[tuple[str, ...], int]]
-"""What is odd about the samples now, and how many were clipped so far."""
+"""Tells what is odd about the samples now, and how many were clipped so far."""
 
 
 class Recorder:
@@ -69,12 +69,13 @@ class Recorder:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self, timeout_s: float) -> None:
-        """Write what waits and end all files, for so long at most; once nothing more comes in."""
+    def end(self) -> None:
+        """Have what waits written and all files ended; once nothing more comes in."""
         self._stopping = True
         self._news.set()
-        if not self._thread.is_alive():
-            return
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for that, so long at most."""
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             _log.error(

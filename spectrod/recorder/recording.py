@@ -1,10 +1,9 @@
 """One recording of one source, without a thread: what becomes of its spectra and samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import msgspec
 
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
@@ -43,15 +42,15 @@ class Recorded:
         Sample rate [Hz].
     software : str
         Name and version of what computes and records.
-    settings : dict
-        Of the source and the analysis, built-in types alone.
+    settings : callable
+        Tells those of the source and its analyses as they are, in built-in types alone.
     """
 
     source: str
     signals: tuple[str, ...]
     fs: float
     software: str
-    settings: dict[str, Any]
+    settings: Callable[[], dict[str, Any]]
 
     def describe(self, spec: SpectrumSpec, attributes: dict[str, str]) -> Description:
         """Describe rows of a spec."""
@@ -60,7 +59,7 @@ class Recorded:
             self.source,
             self.signals,
             self.software,
-            settings=self.settings,
+            settings=self.settings(),
             attributes=attributes,
         )
 
@@ -271,12 +270,6 @@ class Recording:
             return "armed"
         now_ns = self._clock.utc_ns()
         return "waiting" if self.config.hours.covers(now_ns) else "off"
-
-
-def settings_of(table: Any) -> dict[str, Any]:
-    """Take apart the table of a source, for descriptions."""
-    found: dict[str, Any] = msgspec.to_builtins(table)
-    return found
 
 
 def _recover(part: Path) -> str:

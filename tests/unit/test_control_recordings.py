@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectrod.control import recordings
-from spectrod.control.recordings import state_folder
 from spectrod.errors import ConfigError
+from spectrod.recorder.folders import state_folder
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import power_to_dbfs
 
