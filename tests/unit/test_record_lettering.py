@@ -2,8 +2,10 @@ import pytest
 
 from spectrod.record.picture import lettering
 from spectrod.record.picture.axes import Axis, Tick
-from spectrod.record.picture.layout import Box, arrange, fitting
-from spectrod.record.picture.lettering import Sheet, shorten, text_width, wrap
+from spectrod.record.picture.layout import Margins, arrange, bare, fitting, page_limits
+from spectrod.record.picture.lettering import shorten, text_width, wrap
+from spectrod.record.picture.sheet import Sheet
+from spectrod.record.picture.surface import Box
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_text_stands_where_it_is_anchored(align):
 def test_characters_without_a_glyph_are_replaced(monkeypatch):
     """Where no typeface has a character, and for control characters, a question mark stands."""
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
-    assert lettering._set("Grün\n", 13)[0] == "Gr?n?"
+    assert lettering.typeset("Grün\n", 13)[0] == "Gr?n?"
 
 
 def test_bitmap_letters_serve_without_freetype(without_freetype):
@@ -103,16 +105,56 @@ def overlaps(a: Box, b: Box) -> bool:
     return a.left < b.right and b.left < a.right and a.top < b.bottom and b.top < a.bottom
 
 
+def margins_of(**changes):
+    texts = {
+        "left": ("kHz", "0", "10.000"),
+        "bar": ("-100", "-20"),
+        "right": ("dBFS", "waveform"),
+        "overhang": 0,
+        "footer": ("x" * 30,) * 4,
+        "has_title": True,
+    }
+    return Margins(**(texts | changes))
+
+
+@pytest.mark.parametrize("strips", [(), ("waveform",), ("level", "waveform")])
 @pytest.mark.parametrize("channels", [1, 2, 5])
 @pytest.mark.parametrize("size", [(200, 50), (1000, 512)])
-def test_parts_do_not_overlap_and_stay_on_the_page(channels, size):
-    """Plots, bar and footer are apart, and inside the page."""
-    f_axis = axis_of("0", "10.000")
-    page = arrange(size, channels, f_axis, axis_of("-100", "-20"), ["x" * 30] * 4, has_title=True)
-    boxes = [*page.plots, page.bar]
+def test_parts_do_not_overlap_and_stay_on_the_page(channels, size, strips):
+    """Plots, strips, bars and footer are apart, and inside the page, and a page has its bounds."""
+    page = arrange(size, channels, strips, margins_of())
+    along = [box for boxes in page.strips for box in boxes]
+    boxes = [*page.plots, *along, *page.bars]
     pairs = [(a, b) for n, a in enumerate(boxes) for b in boxes[n + 1 :]]
     assert not any(overlaps(a, b) for a, b in pairs)
     assert all((box.width, box.height) == size for box in page.plots)
-    assert page.bar.right < page.width
-    assert page.footer_y > page.plots[-1].bottom
+    assert all((box.left, box.width) == (page.plots[0].left, size[0]) for box in along)
+    assert len(along) == channels * len(strips)
+    assert len(page.bars) == (channels if strips else 1)
+    assert page.bars[0].right < page.width
+    assert page.footer_y > page.bottom
     assert page.footer_y + 17 * (len(page.footer) - 1) < page.height
+    largest = page_limits(size, channels, len(strips))
+    assert page.width <= largest[0]
+    assert page.height <= largest[1]
+
+
+def test_the_waveform_is_above_and_the_level_below():
+    """Whatever order strips are asked for in."""
+    page = arrange((300, 100), 1, ("level", "waveform"), margins_of())
+    level, waveform = page.strips[0]
+    assert waveform.bottom < page.plots[0].top < page.plots[0].bottom < level.top
+    assert page.top(0) == waveform.top
+    assert page.bottom == level.bottom
+
+
+def test_a_long_first_time_label_makes_room_for_itself():
+    """The margin grows to what reaches over the plot's edge."""
+    assert arrange((300, 100), 1, (), margins_of(overhang=90)).plots[0].left == 108
+
+
+def test_bare_plots_have_no_margins():
+    """A raw picture is as large as its plots, which touch."""
+    page = bare((300, 100), 3)
+    assert (page.width, page.height) == (300, 300)
+    assert [box.top for box in page.plots] == [0, 100, 200]

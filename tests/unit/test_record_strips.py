@@ -125,3 +125,23 @@ def test_rows_give_the_level_of_their_samples(scaling, bands):
     np.testing.assert_allclose(heard, density * covered, rtol=1e-4)
     assert np.isnan(envelope.mean_square[0]).tolist() == [False] * 4 + [True] * 2 + [False] * 4
     assert envelope.peak_dbfs is None
+
+
+def test_i_and_q_are_one_signal():
+    """A complex tone of amplitude 1 reads 0 dBFS, of its samples as of its rows."""
+    t = np.arange(8000) / FS
+    tone = np.stack([np.cos(2.0 * np.pi * 1000.0 * t), np.sin(2.0 * np.pi * 1000.0 * t)])
+    strips = SampleStrips(2, 10, is_iq=True)
+    strips.take(Block(tone.astype(np.float32), 0, 0, 0))
+    envelope = strips.over(0, 8000, 10)
+    assert envelope.low.shape == (1, 10)
+    np.testing.assert_allclose(envelope.rms_dbfs, 0.0, atol=1e-3)
+    np.testing.assert_allclose(envelope.peak_dbfs, 0.0, atol=1e-3)
+    spec = SpectrumSpec(fs=FS, channels=2, iq=True, win_length=100, nfft=100, hop=100,
+                        window="rectangular", scaling="dbfs")  # fmt: skip
+    values = np.full((80, 1, 100), -200.0, np.float32)
+    values[:, 0, 60] = 0.0
+    index = 100 * np.arange(80, dtype=np.int64)
+    rows = RowStrips(spec, 10)
+    rows.submit(SpectrumBatch(values, index, index, index, spec, "numpy"))
+    np.testing.assert_allclose(rows.over(0, 8000, 10).rms_dbfs, 0.0, atol=1e-3)

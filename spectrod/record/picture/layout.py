@@ -6,6 +6,8 @@ from itertools import pairwise
 
 from spectrod.record.picture.axes import Axis
 from spectrod.record.picture.lettering import text_width, wrap
+from spectrod.record.picture.options import Strip
+from spectrod.record.picture.surface import Box
 
 TITLE_PX, LABEL_PX, SMALL_PX = 17, 13, 12
 """Sizes of type."""
@@ -15,55 +17,59 @@ TICK, MINOR_TICK = 5, 3
 LABEL_GAP = 5
 _TITLE_LINE, _HEADING_LINE, FOOTER_LINE = 26, 28, 17
 _BAR_GAP, BAR_WIDTH = 20, 16
+STRIP_HEIGHT, _STRIP_GAP = 64, 14
 _X_LABELS = 44
 """Room below the plots for ticks, their labels and what they measure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """An area of pixels."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-
-    @property
-    def right(self) -> int:
-        """First column after the area."""
-        return self.left + self.width
-
-    @property
-    def bottom(self) -> int:
-        """First row after the area."""
-        return self.top + self.height
-
-    def x(self, fraction: float) -> int:
-        """Column at a fraction of the way from the frame's left line to its right one."""
-        return self.left - 1 + round(fraction * (self.width + 1))
-
-    def y(self, fraction: float) -> int:
-        """Row at a fraction of the way from the frame's bottom line to its top one."""
-        return self.bottom - round(fraction * (self.height + 1))
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
-    """Areas of a picture [px]: one plot a channel from the top, the colour bar, the page."""
+    """Areas of a picture [px]."""
 
     plots: tuple[Box, ...]
-    bar: Box
+    """One a channel, from the top."""
+    strips: tuple[tuple[Box, ...], ...]
+    """Of each channel, as many and in the order that they were asked for."""
+    bars: tuple[Box, ...]
+    """Colour bars: one along all plots, or one beside each where strips come between them."""
     width: int
     height: int
-    title_y: int
-    footer_y: int
-    footer: tuple[str, ...]
+    title_y: int = 0
+    footer_y: int = 0
+    footer: tuple[str, ...] = ()
     """Lines below, the first at ``footer_y``, ``FOOTER_LINE`` apart."""
 
     @property
     def text_width(self) -> int:
         """Room for a line that begins at the plots' left edge."""
         return self.width - PAD - self.plots[0].left
+
+    def top(self, channel: int) -> int:
+        """Uppermost row of a channel's plot and strips."""
+        return min(box.top for box in (self.plots[channel], *self.strips[channel]))
+
+    @property
+    def bottom(self) -> int:
+        """First row below the last channel's plot and strips."""
+        return max(box.bottom for box in (self.plots[-1], *self.strips[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Texts around the plots, which make the margins."""
+
+    left: tuple[str, ...]
+    """To the left of plots and strips."""
+    bar: tuple[str, ...]
+    """To the right of the colour bar."""
+    right: tuple[str, ...]
+    """Above and below the colour bar, from its left edge on."""
+    overhang: int
+    """How far the first label of the time axis reaches over the plot's left edge [px]."""
+    footer: tuple[str, ...]
+    """Pieces of the text below, joined into lines that fit."""
+    has_title: bool
+    """Whether there is a line above."""
 
 
 def fitting(
@@ -107,13 +113,7 @@ def _widest(labels: Iterable[str]) -> int:
 
 
 def arrange(
-    plot_size: tuple[int, int],
-    channels: int,
-    f_axis: Axis,
-    level_axis: Axis,
-    footer: list[str],
-    *,
-    has_title: bool,
+    plot_size: tuple[int, int], channels: int, strips: tuple[Strip, ...], margins: Margins
 ) -> Layout:
     """Place the parts of a picture.
 
@@ -123,12 +123,10 @@ def arrange(
         Width and height of each channel's plot [px].
     channels : int
         >= 1.
-    f_axis, level_axis : Axis
-        Their labels make the margins.
-    footer : list of str
-        Pieces of the text below, joined into lines that fit.
-    has_title : bool
-        Whether there is a line above.
+    strips : tuple of {"waveform", "level"}
+        The waveform goes above its plot, the level below.
+    margins : Margins
+        Texts that need room.
 
     Returns
     -------
@@ -136,15 +134,52 @@ def arrange(
         No text reaches over the page's edge or another part.
     """
     width, height = plot_size
-    f_labels = [f_axis.title, *(tick.label for tick in f_axis.ticks)]
-    left = PAD + _widest(f_labels) + LABEL_GAP + TICK
-    top = PAD + _HEADING_LINE + (_TITLE_LINE if has_title else 0)
-    step = height + _HEADING_LINE + 4
-    plots = tuple(Box(left, top + n * step, width, height) for n in range(channels))
-    bar = Box(left + width + _BAR_GAP, top, BAR_WIDTH, plots[-1].bottom - top)
-    labels_end = bar.right + TICK + LABEL_GAP + _widest(tick.label for tick in level_axis.ticks)
-    page_width = max(labels_end, bar.left + _widest([level_axis.title])) + PAD
-    lines = tuple(wrap(footer, SMALL_PX, page_width - PAD - left))
-    footer_y = plots[-1].bottom + _X_LABELS + FOOTER_LINE
+    left = PAD + max(_widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
+    top = PAD + _HEADING_LINE + (_TITLE_LINE if margins.has_title else 0)
+    plots: list[Box] = []
+    along: list[tuple[Box, ...]] = []
+    for _ in range(channels):
+        places: dict[Strip, Box] = {}
+        if "waveform" in strips:
+            places["waveform"] = Box(left, top, width, STRIP_HEIGHT)
+            top += STRIP_HEIGHT + _HEADING_LINE
+        plots.append(Box(left, top, width, height))
+        top += height
+        if "level" in strips:
+            places["level"] = Box(left, top + _STRIP_GAP, width, STRIP_HEIGHT)
+            top += _STRIP_GAP + STRIP_HEIGHT
+        along.append(tuple(places[strip] for strip in strips))
+        top += _HEADING_LINE + 4
+    bar_left = left + width + _BAR_GAP
+    bar_ends = zip(plots, plots, strict=True) if strips else [(plots[0], plots[-1])]
+    bars = tuple(
+        Box(bar_left, first.top, BAR_WIDTH, last.bottom - first.top) for first, last in bar_ends
+    )
+    labels_end = bars[0].right + TICK + LABEL_GAP + _widest(margins.bar)
+    page_width = max(labels_end, bar_left + _widest(margins.right)) + PAD
+    lines = tuple(wrap(list(margins.footer), SMALL_PX, page_width - PAD - left))
+    footer_y = top - _HEADING_LINE - 4 + _X_LABELS + FOOTER_LINE
     page_height = footer_y + (len(lines) - 1) * FOOTER_LINE + PAD
-    return Layout(plots, bar, page_width, page_height, PAD + LABEL_GAP, footer_y, lines)
+    return Layout(
+        tuple(plots),
+        tuple(along),
+        bars,
+        page_width,
+        page_height,
+        PAD + LABEL_GAP,
+        footer_y,
+        lines,
+    )
+
+
+def bare(plot_size: tuple[int, int], channels: int) -> Layout:
+    """Place the plots alone, directly on each other."""
+    width, height = plot_size
+    plots = tuple(Box(0, n * height, width, height) for n in range(channels))
+    return Layout(plots, ((),) * channels, (), width, channels * height)
+
+
+def page_limits(plot_size: tuple[int, int], channels: int, strips: int) -> tuple[int, int]:
+    """Width and height [px] that no page of such plots exceeds."""
+    width, height = plot_size
+    return width + 600, channels * (height + 2 * _HEADING_LINE + strips * STRIP_HEIGHT + 40) + 800

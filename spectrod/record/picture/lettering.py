@@ -1,13 +1,8 @@
-"""Text and lines in ink on paper: an 8-bit page of ink coverage, smooth where FreeType is there."""
+"""Typefaces and how wide texts are in them: smooth ones where FreeType is there."""
 
 from functools import cache
 
-import numpy as np
-from PIL import Image, ImageDraw, ImageFont, features
-
-from spectrod.record.picture.colormaps import Uint8Array
-
-FULL_INK, SOFT_INK, FAINT_INK = 255, 165, 70
+from PIL import ImageFont, features
 
 _BUILT_IN_EXTRAS = "·…°"
 """What Pillow's built-in typeface has beyond ASCII, of what is used here."""
@@ -15,7 +10,7 @@ _BUILT_IN_EXTRAS = "·…°"
 _WIDE_TYPEFACE = "DejaVuSans.ttf"
 """Used where it is installed and a text needs more characters than the built-in one has."""
 
-_Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 def _is_built_in(character: str) -> bool:
@@ -23,14 +18,14 @@ def _is_built_in(character: str) -> bool:
 
 
 @cache
-def _built_in(size: int) -> _Font:
+def _built_in(size: int) -> Font:
     if features.check_module("freetype2"):
         return ImageFont.load_default(size)
     return ImageFont.load_default()  # a bitmap of one size, all that is left without FreeType
 
 
 @cache
-def _wide(size: int) -> _Font | None:
+def _wide(size: int) -> Font | None:
     if not features.check_module("freetype2"):
         return None
     try:
@@ -39,7 +34,7 @@ def _wide(size: int) -> _Font | None:
         return None
 
 
-def _set(text: str, size: int) -> tuple[str, _Font]:
+def typeset(text: str, size: int) -> tuple[str, Font]:
     """Choose a typeface that has the text's characters; where there is none, replace them."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     if all(map(_is_built_in, text)):
@@ -52,7 +47,7 @@ def _set(text: str, size: int) -> tuple[str, _Font]:
 
 def text_width(text: str, size: int) -> float:
     """Width of a text [px]."""
-    text, font = _set(text, size)
+    text, font = typeset(text, size)
     return float(font.getlength(text))
 
 
@@ -79,54 +74,3 @@ def wrap(pieces: list[str], size: int, width: float) -> list[str]:
         else:
             lines.append(shorten(piece, size, width))
     return lines
-
-
-class Sheet:
-    """A page to draw on, in amounts of ink from 0 (paper) to 255."""
-
-    def __init__(self, width: int, height: int) -> None:
-        self._image = Image.new("L", (width, height))
-        self._draw = ImageDraw.Draw(self._image)
-
-    def text(
-        self,
-        at: tuple[float, float],
-        text: str,
-        size: int,
-        *,
-        align: float = 0.0,
-        ink: int = FULL_INK,
-    ) -> None:
-        """Write a line.
-
-        Parameters
-        ----------
-        at : (float, float)
-            Where the text is anchored across, and the middle of its digits' height [px].
-        text : str
-            One line.
-        size : int
-            Of the type [px].
-        align : float
-            0 if the text begins at the anchor, 0.5 if it is centred there, 1 if it ends there.
-        ink : int
-            0 to 255.
-        """
-        text, font = _set(text, size)
-        _, top, _, bottom = font.getbbox("0")
-        x = round(at[0] - align * font.getlength(text))
-        y = round(at[1] - (top + bottom) / 2.0)
-        self._draw.text((x, y), text, fill=ink, font=font)
-
-    def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
-        """Draw a line one pixel wide, both ends included."""
-        self._draw.line([start, end], fill=ink)
-
-    def frame(self, left: int, top: int, width: int, height: int) -> None:
-        """Draw a thin frame directly around an area."""
-        corners = (left - 1, top - 1, left + width, top + height)
-        self._draw.rectangle(corners, outline=SOFT_INK)
-
-    def coverage(self) -> Uint8Array:
-        """Ink of each pixel, shape (height, width)."""
-        return np.array(self._image)

@@ -1,7 +1,7 @@
 """What a picture shall look like; validated when it is made."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import (
@@ -12,6 +12,7 @@ from spectrod.record.picture.axes import (
 )
 from spectrod.record.picture.clock import TIME_SCALES, TimeScale
 from spectrod.record.picture.colormaps import colormap
+from spectrod.record.picture.pooling import POOLINGS, Pooling
 from spectrod.record.picture.theme import THEMES
 from spectrod.types import SpectrumSpec
 
@@ -76,6 +77,8 @@ class PictureOptions:
         All plots on a page, or a page each.
     raw : bool
         The plots' pixels alone, ``width`` wide, each ``height`` high, directly on each other.
+    pool : {"mean", "max", "min"}
+        What a pixel shows of the power of its frames.
 
     Raises
     ------
@@ -99,6 +102,7 @@ class PictureOptions:
     signals: tuple[str, ...] = ()
     channels_as: ChannelsAs = "rows"
     raw: bool = False
+    pool: Pooling = "mean"
 
     def __post_init__(self) -> None:
         if not WIDTH_MIN <= self.width <= WIDTH_MAX:
@@ -111,6 +115,7 @@ class PictureOptions:
             ("time_axis", TIME_SCALES),
             ("theme", tuple(THEMES)),
             ("channels_as", CHANNELS_AS),
+            ("pool", POOLINGS),
         ):
             if getattr(self, name) not in choices:
                 rule = f"must be one of {', '.join(choices)}"
@@ -148,6 +153,14 @@ class PictureOptions:
                 )
         if self.raw and self.strips:
             raise ConfigError(f"strips={','.join(self.strips)}: a raw picture has none")
+
+    def chosen(self) -> dict[str, Any]:
+        """Return what differs from the defaults, but for the title, which is of one source."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name != "title" and getattr(self, field.name) != field.default
+        }
 
     def names(self, n_signals: int) -> tuple[str, ...]:
         """Tell what to call each channel.

@@ -56,6 +56,9 @@ class Recording:
             "nfft": spec.nfft,
             "scaling": spec.scaling,
             "enbw_hz": spec.enbw_hz,
+            "iq": spec.iq,
+            "weighting": spec.weighting,
+            "bands": spec.bands,
             "engine": self.engine,
             "begin_utc_ns": self.begin_utc_ns,
             "gaps": self.gaps,
@@ -97,6 +100,12 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     gaps: int
     gap_samples: int
     software: str
+    iq: bool = False
+    weighting: str = "Z"
+    bands: str = ""
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was asked of the picture where it differs from the defaults, by the names of
+    ``PictureOptions``."""
     v: int = 1
 
     def to_json(self) -> str:

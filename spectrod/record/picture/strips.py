@@ -125,10 +125,13 @@ class SampleStrips:
         Of the blocks to come.
     width : int
         Pixel columns that will be asked for.
+    is_iq : bool
+        Whether each two channels are the I and the Q of one signal.
     """
 
-    def __init__(self, channels: int, width: int) -> None:
+    def __init__(self, channels: int, width: int, *, is_iq: bool = False) -> None:
         self._cells = _Cells(channels, width, 1)
+        self._is_iq = is_iq
         self._origin = 0
 
     @property
@@ -190,7 +193,14 @@ class SampleStrips:
         low, high = self._cells.extremes(spans)
         is_gap = np.isnan(mean_square)
         low[is_gap] = high[is_gap] = np.nan
-        return Envelope(low, high, mean_square)
+        if not self._is_iq:
+            return Envelope(low, high, mean_square)
+        # A complex tone of amplitude 1 is 0 dBFS, as each of its two parts is.
+        return Envelope(
+            np.minimum(low[::2], low[1::2]),
+            np.maximum(high[::2], high[1::2]),
+            np.float32(0.5) * (mean_square[::2] + mean_square[1::2]),
+        )
 
 
 class RowStrips:
@@ -229,7 +239,10 @@ class RowStrips:
         """Mean square of each row, shape (rows, signals) [FS^2]."""
         spec, values = self._spec, batch.values
         if spec.scaling == "dbfs":
-            values = FULL_SCALE_SINE_FS2 * 10.0 ** (values / 10.0)
+            full_scale = 1.0 if spec.iq else FULL_SCALE_SINE_FS2
+            values = full_scale * 10.0 ** (values / 10.0)
+        if spec.iq:  # of each of the two parts
+            values = 0.5 * values
         if spec.scaling == "density":
             width = spec.delta_f if spec.band_table is None else spec.band_table.width
             return np.asarray((values * width).sum(axis=-1, dtype=np.float64))

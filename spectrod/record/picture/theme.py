@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectrod.record.picture.colormaps import Uint8Array, colormap
+from spectrod.record.picture.surface import BoolArray
 
 N_LEVELS = 240
 """Palette entries 0 to 239 are levels, lowest first."""
@@ -13,6 +14,8 @@ GAP = 255
 """Palette entry of the hatching where there are no samples."""
 
 _N_INKS = GAP - N_LEVELS
+
+HATCH_PERIOD, HATCH_WIDTH = 8, 2
 
 Rgb = tuple[int, int, int]
 
@@ -45,3 +48,9 @@ def ink_entries(coverage: Uint8Array) -> Uint8Array:
     steps = _N_INKS - 1
     scaled = (coverage.astype(np.uint16) * steps + 127) // 255
     return (scaled + N_LEVELS).astype(np.uint8)
+
+
+def hatching(shape: tuple[int, int]) -> BoolArray:
+    """Where the lines of an area's hatching are; the rest of it is paper."""
+    diagonal = np.add.outer(*map(np.arange, shape))
+    return np.asarray(diagonal % HATCH_PERIOD < HATCH_WIDTH)

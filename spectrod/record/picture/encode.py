@@ -1,0 +1,159 @@
+"""A page to the bytes of a file: one encoder a format, all of the same page."""
+
+import io
+import json
+from collections.abc import Callable
+
+import numpy as np
+from PIL import Image, PngImagePlugin
+
+from spectrod.errors import ConfigError
+from spectrod.record.picture.colormaps import Uint8Array
+from spectrod.record.picture.drawing import draw
+from spectrod.record.picture.layout import page_limits
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.page import Page
+from spectrod.record.picture.pixelmap import METADATA_KEY
+from spectrod.record.picture.theme import THEMES, palette
+from spectrod.types import SpectrumSpec
+
+_JPEG_QUALITY = 92
+_EXIF_DESCRIPTION, _EXIF_SOFTWARE = 0x010E, 0x0131
+_SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}
+"""Most pixels that a format has across or down."""
+
+_PGM_TOP = 65535
+"""Greatest value of a pixel; 0 is kept for no samples."""
+
+
+def _canvas(page: Page) -> Uint8Array:
+    """Palette entry of each pixel of the page, shape (height, width)."""
+    if page.is_bare:
+        return page.entries.reshape(-1, page.entries.shape[2])
+    # Not before it is needed: a raw picture goes without drawing.
+    from spectrod.record.picture.sheet import Sheet  # noqa: PLC0415
+
+    sheet = Sheet(page.layout.width, page.layout.height)
+    draw(page, sheet)
+    return sheet.entries()
+
+
+def _image(page: Page) -> Image.Image:
+    image = Image.fromarray(_canvas(page))
+    image.putpalette(palette(page.colormap, THEMES[page.theme]))
+    return image
+
+
+def _title(page: Page) -> str:
+    # A file name that is not UTF-8 comes with lone surrogates, which no encoding takes.
+    return page.title.encode("utf-8", "replace").decode()
+
+
+def _png(page: Page) -> bytes:
+    info = PngImagePlugin.PngInfo()
+    if page.title:
+        info.add_text("Title", _title(page))
+    info.add_text("Software", page.pixels.software)
+    info.add_text(METADATA_KEY, page.pixels.to_json())
+    return _saved(_image(page), format="PNG", pnginfo=info)
+
+
+def _exif(page: Page) -> Image.Exif:
+    exif = Image.Exif()
+    # EXIF texts are ASCII; JSON can say everything in it.
+    exif[_EXIF_DESCRIPTION] = json.dumps(json.loads(page.pixels.to_json()))
+    exif[_EXIF_SOFTWARE] = page.pixels.software
+    return exif
+
+
+def _jpeg(page: Page) -> bytes:
+    # Letters and single rows of tones would smear with colours at half the resolution.
+    image = _image(page).convert("RGB")
+    exif = _exif(page)
+    return _saved(image, format="JPEG", quality=_JPEG_QUALITY, subsampling=0, exif=exif)
+
+
+def _webp(page: Page) -> bytes:
+    image = _image(page).convert("RGB")
+    return _saved(image, format="WEBP", lossless=True, quality=30, method=2, exif=_exif(page))
+
+
+def _pgm(page: Page) -> bytes:
+    """Write the plots' levels with 16 bits; the comment says what they mean."""
+    levels = page.raw_levels.reshape(-1, page.raw_levels.shape[2])
+    is_there = np.isfinite(levels)
+    heard = levels[is_there]
+    if "levels" in page.pixels.options or heard.size == 0:
+        lo, hi = page.levels
+    else:
+        lo, hi = float(heard.min()), float(heard.max())
+    step_db = max(hi - lo, 1e-3) / (_PGM_TOP - 1)
+    steps = np.rint((np.where(is_there, levels, lo) - np.float64(lo)) / step_db)
+    values = np.where(is_there, 1.0 + np.clip(steps, 0.0, _PGM_TOP - 1.0), 0.0)
+    rows, columns = levels.shape
+    pixels = page.pixels
+    comment = json.dumps(json.loads(pixels.to_json()))
+    header = (
+        f"P5\n# value v >= 1: {lo!r} + (v - 1) * {step_db!r} {pixels.level_unit}; 0: no samples\n"
+        f"# {METADATA_KEY}: {comment}\n{columns} {rows}\n{_PGM_TOP}\n"
+    )
+    return header.encode("ascii") + values.astype(">u2").tobytes()
+
+
+def _svg(page: Page) -> bytes:
+    from spectrod.record.picture.vector import VectorSheet  # noqa: PLC0415
+
+    theme = THEMES[page.theme]
+    layout = page.layout
+    sheet = VectorSheet(layout.width, layout.height, theme, palette(page.colormap, theme))
+    draw(page, sheet)
+    return sheet.svg(page.title, page.pixels.to_json())
+
+
+def _saved(image: Image.Image, **settings: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, **settings)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+_ENCODERS: dict[str, Callable[[Page], bytes]] = {
+    ".png": _png,
+    ".jpg": _jpeg,
+    ".jpeg": _jpeg,
+    ".webp": _webp,
+    ".pgm": _pgm,
+    ".svg": _svg,
+}
+
+SUFFIXES = tuple(_ENCODERS)
+
+
+def encode(page: Page, suffix: str) -> bytes:
+    """Encode a page in the format of a suffix, one of ``SUFFIXES`` in any case.
+
+    All say in themselves what their pixels mean: a PNG in its text entry "spectrod", an SVG in its
+    ``metadata``, JPEG and WebP as EXIF's ImageDescription, a PGM in a comment.
+    """
+    return _ENCODERS[suffix.lower()](page)
+
+
+def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> None:
+    """Find out before anything is recorded whether a format can hold such pictures.
+
+    Raises
+    ------
+    ConfigError
+        If the suffix is unknown, or a page would be larger than its format has pixels.
+    """
+    suffix = suffix.lower()
+    if suffix not in _ENCODERS:
+        known = ", ".join(SUFFIXES)
+        raise ConfigError(f"{suffix or 'no suffix'}: a picture's suffix must be one of {known}")
+    n_plots = 1 if options.channels_as == "files" else spec.n_signals
+    size = (options.width, options.height_for(n_plots))
+    largest = max(page_limits(size, n_plots, len(options.strips)))
+    if largest > _SIDE_MAX.get(suffix, largest):
+        raise ConfigError(
+            f"width={size[0]}, height={size[1]}, channels={n_plots}: a page may get {largest} "
+            f"pixels long, and {suffix} has at most {_SIDE_MAX[suffix]}"
+        )
