@@ -59,7 +59,7 @@ class Range:
         if (first, stop) == (0, head.rows):
             return stored
         kept = replace(head, row=head.row + first, rows=stop - first)
-        return StoredBatch(kept, _rows(batch, first, stop))
+        return StoredBatch(kept, rows_between(batch, first, stop))
 
 
 class Continuity:
@@ -87,7 +87,7 @@ class Continuity:
         head, batch = stored.head, stored.batch
         if self._recording is None:
             if self._is_part:
-                batch = replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)
+                batch = as_first(batch)
         elif head.recording != self._recording:
             batch = self._of_another(batch)
         elif head.row != self._next_row:
@@ -144,7 +144,8 @@ def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:
     )
 
 
-def _rows(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
+def rows_between(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
+    """Cut rows out of a batch; what is missing before it is not missing before a later row."""
     part = slice(first, stop)
     cut = replace(
         batch,
@@ -153,6 +154,9 @@ def _rows(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
         t_mono_ns=batch.t_mono_ns[part],
         t_utc_ns=batch.t_utc_ns[part],
     )
-    if first == 0:
-        return cut
-    return replace(cut, gap_samples=0, skipped_rows=0, discontinuity=False)
+    return as_first(cut) if first else cut
+
+
+def as_first(batch: SpectrumBatch) -> SpectrumBatch:
+    """Let nothing be missing before a batch."""
+    return replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)

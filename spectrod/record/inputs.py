@@ -1,0 +1,78 @@
+"""Recordings to be read back, whatever their format."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from spectrod.errors import InputError
+from spectrod.record.export import READABLE_SUFFIXES, open_export
+from spectrod.record.recording import RowReader
+from spectrod.record.segment.continuity import as_first, rows_between
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.record.segment.series import SUFFIXES, is_segment_name
+from spectrod.types import SpectrumBatch
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is one of our recordings of spectra by its name, or a folder of segments."""
+    if is_segment_name(path) or path.suffix.lower() in READABLE_SUFFIXES:
+        return True
+    return path.is_dir() and any(is_segment_name(entry) for entry in path.iterdir())
+
+
+def open_recording(path: Path) -> RowReader:
+    """Open a recording of spectra: segments, one or a folder of them, or an exported file.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    StorageError
+        If it cannot be read.
+    UnavailableError
+        If the format needs a package that is not installed.
+    """
+    if not is_recording(path):
+        known = ", ".join((*SUFFIXES, *READABLE_SUFFIXES))
+        raise InputError(f"{path}: must be a recording of spectra ({known}), or a folder of .spd")
+    if path.suffix.lower() in READABLE_SUFFIXES:
+        return open_export(path)
+    return SegmentReader(path)
+
+
+def span_utc_ns(reader: RowReader) -> tuple[int, int] | None:
+    """Find the UTC of a recording's first row and of its end [ns], where that costs little."""
+    return reader.span_utc_ns() if isinstance(reader, SegmentReader) else None
+
+
+def batches_between(
+    reader: RowReader, start_utc_ns: int | None = None, stop_utc_ns: int | None = None
+) -> Iterator[SpectrumBatch]:
+    """Yield the rows of a recording from a time on and before another one [ns].
+
+    The first of a part says nothing of what is missing before it.
+    """
+    if isinstance(reader, SegmentReader):
+        return reader.batches(start_utc_ns, stop_utc_ns)
+    if start_utc_ns is None and stop_utc_ns is None:
+        return reader.batches()
+    return _cut(reader.batches(), start_utc_ns, stop_utc_ns)
+
+
+def _cut(
+    batches: Iterator[SpectrumBatch], start_utc_ns: int | None, stop_utc_ns: int | None
+) -> Iterator[SpectrumBatch]:
+    is_first = start_utc_ns is not None
+    for batch in batches:
+        first, stop = 0, batch.n_frames
+        if start_utc_ns is not None:
+            first = int(np.searchsorted(batch.t_utc_ns, start_utc_ns))
+        if stop_utc_ns is not None:
+            stop = int(np.searchsorted(batch.t_utc_ns, stop_utc_ns))
+            if stop == 0:
+                return
+        if first < stop:
+            part = rows_between(batch, first, stop)
+            yield as_first(part) if is_first else part
+            is_first = False
