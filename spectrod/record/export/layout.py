@@ -21,8 +21,6 @@ CONVENTIONS = "CF-1.11, ACDD-1.3"
 DESCRIPTION = "spectrod_description"
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
-GROWING = ("time", "gap")
-"""Dimensions that grow while a file is written."""
 
 _NS_PER_S = 1_000_000_000
 _KINDS = {
@@ -48,7 +46,7 @@ class Variable:
     name : str
         In the file.
     dims : tuple of str
-        Of its axes; the first may be one of ``GROWING``.
+        Of its axes; the first may grow.
     dtype : str
         As NumPy has it; "str" for text.
     attributes : dict

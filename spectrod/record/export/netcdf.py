@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spectrod.record.export.disk import Disk
 from spectrod.record.export.grid import GridReader, GridWriter
-from spectrod.record.export.layout import GROWING, Variable
+from spectrod.record.export.layout import Variable
 from spectrod.record.export.needs import need
 
 _PARTS = "real_imaginary"
@@ -74,8 +74,8 @@ class NetcdfStore:
 
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
         """Add rows to the arrays that grow."""
-        first = {dim: self._file.dimensions[dim].size for dim in GROWING}
         n_new = {self._dims[name][0]: len(rows) for name, rows in parts.items()}
+        first = {dim: self._file.dimensions[dim].size for dim in n_new}
         for dim, n in n_new.items():
             self._file.resize_dimension(dim, first[dim] + n)
         for name, rows in parts.items():
