@@ -24,6 +24,7 @@ _FOLLOW_S = 0.5
 _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
+_UNWRITABLE_STATES = ("full", "failed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +128,11 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     start = actions.add_parser("start", help="begin a picture")
     stop = actions.add_parser("stop", help="finish a picture, or all")
-    for action in (start, stop):
+    trigger = actions.add_parser("trigger", help="have what is configured record around now")
+    listing = actions.add_parser(
+        "list", help="what is recorded; exit code 74 if something cannot be written"
+    )
+    for action in (start, stop, trigger, listing):
         _add_common(action, is_default=False)
     start.add_argument(
         "source", nargs="?", default="", metavar="SOURCE", help="(the only one there is)"
@@ -136,6 +141,10 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--name", default="", help="of the file (source, product and time)")
     start.add_argument("--duration", metavar="S", type=seconds, help="end by itself after so long")
     stop.add_argument("name", nargs="?", default="", metavar="NAME", help="of the file (all)")
+    trigger.add_argument(
+        "name", nargs="?", default="", metavar="NAME", help="of the recording (all with triggers)"
+    )
+    trigger.add_argument("--source", default="", help="(all)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -228,16 +237,34 @@ def _source(control: Control, args: argparse.Namespace) -> int:
 
 
 def _record(control: Control, args: argparse.Namespace) -> int:
-    if args.action == "start":
-        recording = control.call(
-            "record.start",
-            source=args.source,
-            product=args.product,
-            name=args.name,
-            duration_s=args.duration,
-        )
-        _print(args, recording, lambda: str(recording["path"]))
-        return 0
+    return _RECORD_ACTIONS[args.action](control, args)
+
+
+def _start_recording(control: Control, args: argparse.Namespace) -> int:
+    recording = control.call(
+        "record.start",
+        source=args.source,
+        product=args.product,
+        name=args.name,
+        duration_s=args.duration,
+    )
+    _print(args, recording, lambda: str(recording["path"]))
+    return 0
+
+
+def _trigger_recording(control: Control, args: argparse.Namespace) -> int:
+    return _print_lines(args, control.call("record.trigger", name=args.name, source=args.source))
+
+
+def _list_recordings(control: Control, args: argparse.Namespace) -> int:
+    status = control.call("status")
+    found = {key: status.get(key, []) for key in ("recordings", "recorders")}
+    _print(args, found, lambda: ctl_text.recordings_text(status))
+    is_bad = any(one["state"] in _UNWRITABLE_STATES for one in found["recorders"])
+    return StorageError.exit_code if is_bad else 0
+
+
+def _stop_recording(control: Control, args: argparse.Namespace) -> int:
     stopped = control.call("record.stop", name=args.name)
     _print(args, stopped, lambda: "\n".join(_what_became(one) for one in stopped))
     return 0 if all(one["state"] == "finished" for one in stopped) else StorageError.exit_code
@@ -327,6 +354,13 @@ def _value(key: str, text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{key}={text!r}: not valid JSON: {error}") from error
 
+
+_RECORD_ACTIONS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
+    "start": _start_recording,
+    "stop": _stop_recording,
+    "trigger": _trigger_recording,
+    "list": _list_recordings,
+}
 
 _METHODS: Final[Mapping[str, Callable[[Control, argparse.Namespace], int]]] = {
     "status": _status,

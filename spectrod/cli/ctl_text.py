@@ -9,6 +9,7 @@ from spectrod.wire.schema import BandFrame, Frame
 Json = Mapping[str, Any]
 
 _HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
+_RECORDER_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -16,16 +17,31 @@ def status_text(status: Json) -> str:
     """Write a status as a few lines for the daemon and a table of its sources."""
     lines = [*_daemon_lines(status["daemon"]), ""]
     rows = [_HEADINGS, *(_row(source) for source in status["sources"])]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
-    for row, source in zip(rows, (None, *status["sources"]), strict=True):
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append("  ".join(padded).rstrip())
+    for line, source in zip(_table(rows), (None, *status["sources"]), strict=True):
+        lines.append(line)
         if source is not None:
             lines += [f"  {note}" for note in _notes(source)]
-    recordings = [_recording(one) for one in status["recordings"]]
-    if recordings:
-        lines += ["", "RECORDINGS", *recordings]
+    if status["recordings"] or status.get("recorders"):
+        lines += ["", recordings_text(status)]
     return "\n".join(lines)
+
+
+def recordings_text(status: Json) -> str:
+    """Write what is recorded: what the configuration wants, and what was asked for."""
+    parts = []
+    recorders = status.get("recorders")  # which older daemons do not have
+    if recorders:
+        parts.append(_recorders_text(recorders))
+    if status["recordings"]:
+        parts.append("\n".join(["RECORDINGS", *map(_recording, status["recordings"])]))
+    return "\n\n".join(parts) or "nothing is recorded"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
 
 
 def _daemon_lines(daemon: Json) -> Iterator[str]:
@@ -103,6 +119,45 @@ def _recording(one: Json) -> str:
     trouble = f": {one['error']}" if one["error"] else ""
     where = f"{one['source']} {one['product']}"
     return f"{one['name']}  {where}  {one['state']}, {count_text(one['frames'])} frames{trouble}"
+
+
+def _recorders_text(recorders: Sequence[Json]) -> str:
+    """Write a table, with a line more of each file, and where there is trouble."""
+    rows = [_RECORDER_HEADINGS, *(_recorder_row(one) for one in recorders)]
+    lines = []
+    for line, one in zip(_table(rows), (None, *recorders), strict=True):
+        lines.append(line)
+        if one is not None:
+            lines += [f"  writes {one['folder']}/{name}" for name in one.get("files", ())]
+            lines += [f"  {one['error']}"] if one["error"] else []
+    return "\n".join(lines)
+
+
+def _recorder_row(one: Json) -> tuple[str, ...]:
+    if "rows" not in one:
+        return (one["name"], one["source"], one["state"], "-", "-", "-", "-")
+    counts = ((one["rows"], "rows"), (one["samples"], "samples"))
+    lost = ((one["lost_rows"], "rows"), (one["lost_samples"], "samples"))
+    return (
+        one["name"],
+        one["source"],
+        one["state"],
+        _counted(counts),
+        _counted(lost),
+        _bytes_text(one["written_bytes"]),
+        "-" if one["free_bytes"] is None else _bytes_text(one["free_bytes"]),
+    )
+
+
+def _counted(counts: Sequence[tuple[int, str]]) -> str:
+    return ", ".join(f"{count_text(n)} {unit}" for n, unit in counts if n) or "nothing"
+
+
+def _bytes_text(n_bytes: int) -> str:
+    for scale, prefix in _PREFIXES:
+        if n_bytes >= scale:
+            return f"{n_bytes / scale:.3g} {prefix}B"
+    return f"{n_bytes} B"
 
 
 def metrics_text(metrics: Sequence[Json]) -> str:

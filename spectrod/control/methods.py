@@ -12,7 +12,13 @@ from spectrod.control.journal import Journal
 from spectrod.control.recordings import Recordings
 from spectrod.control.replay import latest, replay
 from spectrod.control.settings import LiveSettings
-from spectrod.control.status import counter_metrics, engines, metric, source_metrics
+from spectrod.control.status import (
+    counter_metrics,
+    engines,
+    metric,
+    recorder_metrics,
+    source_metrics,
+)
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.member import Member
@@ -31,6 +37,7 @@ from spectrod.wire.requests import (
     SourceParams,
     StartRecordingParams,
     StopRecordingParams,
+    TriggerParams,
 )
 
 _SOURCES_NAMED_MAX = 20
@@ -87,6 +94,7 @@ class Methods:
             "source.remove": self._remove_source,
             "record.start": self._start_recording,
             "record.stop": self._stop_recording,
+            "record.trigger": self._trigger_recording,
         }
 
     def read(self, method: str, params: Params, _peer: Peer) -> Answer | Later:
@@ -118,8 +126,13 @@ class Methods:
             "set": self._settings.set_keys,
         }
         sources = [msgspec.to_builtins(one) for one in stats]
-        recordings = self._recordings.facts()
-        return Answer({"daemon": about, "sources": sources, "recordings": recordings})
+        found = {
+            "daemon": about,
+            "sources": sources,
+            "recordings": self._recordings.facts(),
+            "recorders": self._daemon.recorders.facts(),
+        }
+        return Answer(found)
 
     def _metrics(self, _params: NoParams) -> Answer:
         publisher, refused = self._daemon.publisher, self._daemon.access.refusals.counts
@@ -131,6 +144,7 @@ class Methods:
             *counter_metrics("refused_connections", dict(refused), "kind"),
             *counter_metrics("control", self._about_control().counts, "kind"),
             *source_metrics(self._daemon.stats()),
+            *recorder_metrics(self._daemon.recorders.facts()),
         ]
         return Answer(found)
 
@@ -210,6 +224,11 @@ class Methods:
 
     def _stop_recording(self, params: StopRecordingParams, who: str) -> list[dict[str, Any]]:
         return self._recordings.stop(params.name, who)
+
+    def _trigger_recording(self, params: TriggerParams, who: str) -> list[str]:
+        triggered = self._daemon.recorders.trigger(params.name, params.source)
+        self._journal.note("control.trigger", ", ".join(triggered), who=who)
+        return triggered
 
     # ---- sources by name
 

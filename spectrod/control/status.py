@@ -32,6 +32,20 @@ _OF_CAPTURE: Final = (
     ("jitter_s", "capture_jitter", "s"),
 )
 
+# Of each recording of the configuration: key of its facts, name, unit.
+_OF_RECORDER: Final = (
+    ("rows", "recorded_rows", "rows"),
+    ("samples", "recorded_samples", "samples"),
+    ("lost_rows", "recorder_lost_rows", "rows"),
+    ("lost_samples", "recorder_lost_samples", "samples"),
+    ("written_bytes", "recorder_written", "bytes"),
+    ("kept_files", "recorder_kept_files", ""),
+    ("kept_bytes", "recorder_kept", "bytes"),
+    ("free_bytes", "recorder_free", "bytes"),
+    ("triggers", "recorder_triggers", ""),
+)
+_TROUBLE: Final = ("failed", "full", "waiting")
+
 
 def metric(name: str, value: float, unit: str = "", **labels: str) -> dict[str, Any]:
     """Make one entry of the list: name, value, unit (empty of a mere count), labels."""
@@ -48,6 +62,18 @@ def source_metrics(stats: Iterable[Stats]) -> list[dict[str, Any]]:
                 if value is not None:
                     found.append(metric(name, value, unit, source=one.name))
         found.append(metric("up", int(one.state == "running"), source=one.name))
+    return found
+
+
+def recorder_metrics(recorders: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """List the counters of each recording; what is not known (yet) is left out."""
+    found = []
+    for one in recorders:
+        labels = {"recording": one["name"], "source": one["source"]}
+        for key, name, unit in _OF_RECORDER:
+            if one.get(key) is not None:
+                found.append(metric(name, one[key], unit, **labels))
+        found.append(metric("recorder_up", int(one["state"] not in _TROUBLE), **labels))
     return found
 
 

@@ -98,6 +98,12 @@ class StopRecordingParams(Params, frozen=True):
     name: Annotated[str, Rule(max_length=100)] = ""
 
 
+class TriggerParams(SourceParams, frozen=True):
+    """Which of the configuration's recordings, on which source; empty means all with triggers."""
+
+    name: _Name = ""
+
+
 class EventsParams(Params, frozen=True):
     """Events from a number on."""
 
@@ -147,6 +153,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "source.remove": Method(RemoveSourceParams, "control", "end a source"),
     "record.start": Method(StartRecordingParams, "control", "begin a picture in the state folder"),
     "record.stop": Method(StopRecordingParams, "control", "finish pictures"),
+    "record.trigger": Method(TriggerParams, "control", "record around now"),
 }
 
 

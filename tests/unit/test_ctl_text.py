@@ -44,9 +44,10 @@ STATS = Stats(
 )
 
 
-def status(*stats, recordings=()):
+def status(*stats, recordings=(), recorders=()):
     sources = [msgspec.to_builtins(one) for one in stats]
-    return {"daemon": DAEMON, "sources": sources, "recordings": list(recordings)}
+    written = {"recordings": list(recordings), "recorders": list(recorders)}
+    return {"daemon": DAEMON, "sources": sources, **written}
 
 
 LOST = "1 overflow, 20.5 k drops, 2 gaps (0.1 s)"
@@ -78,6 +79,37 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "RECORDINGS",
         "a.png  roof dbfs  failed, 12 frames: disk full",
     ]
+
+
+def test_recordings_are_a_table_with_their_files_and_their_trouble():
+    """What the configuration wants first; of a source that is waited for, that alone."""
+    recorders = [
+        {
+            "name": "night",
+            "source": "roof",
+            "state": "recording",
+            "error": "",
+            "folder": "/var/lib/x",
+            "files": ["a.spd"],
+            "rows": 123_456,
+            "samples": 0,
+            "lost_rows": 7,
+            "lost_samples": 0,
+            "written_bytes": 2_345_678_901,
+            "free_bytes": None,
+        },
+        {"name": "night", "source": "pond", "state": "waiting", "error": "the source is sought"},
+    ]
+    assert ctl_text.recordings_text(status(STATS, recorders=recorders)).splitlines() == [
+        "RECORDING  SOURCE  STATE      WRITTEN     LOST    BYTES    FREE",
+        "night      roof    recording  123 k rows  7 rows  2.35 GB  -",
+        "  writes /var/lib/x/a.spd",
+        "night      pond    waiting    -           -       -        -",
+        "  the source is sought",
+    ]
+    assert ctl_text.recordings_text(status(STATS)) == "nothing is recorded"
+    older = {key: value for key, value in status(STATS).items() if key != "recorders"}
+    assert ctl_text.status_text(older) == ctl_text.status_text(status(STATS))
 
 
 def test_what_has_happened_once_is_told_so():
