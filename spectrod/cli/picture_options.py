@@ -1,30 +1,87 @@
 """The flags that say what a picture looks like, for every command that draws one."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from spectrod.errors import ConfigError
+from spectrod.record.picture.axes import FREQUENCY_SCALES
+from spectrod.record.picture.clock import TIME_SCALES
 from spectrod.record.picture.colormaps import colormap_names
-from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.embedded import options_of, read_pixel_map
+from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
+from spectrod.record.picture.theme import THEMES
+
+_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "weighting", "bands", "iq")
+_ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
+"""Flags of which a given one replaces what an old picture had of the others."""
+
+_PAIRS = {"levels": "dB, as in --levels=-100,-20", "percentiles": "percent, as in 5,99.9"}
+_LISTS = ("strips", "signals")
 
 
 def add_picture(parser: argparse.ArgumentParser) -> None:
-    """Add the flags; what is not given is None."""
+    """Add the flags, by the names of ``PictureOptions``; what is not given is None."""
     group = parser.add_argument_group("picture")
+    group.add_argument(
+        "--like",
+        metavar="OLD",
+        help="analyse and draw as that picture of ours, but for other flags",
+    )
     group.add_argument("--width", type=int, metavar="PX", help="of the plot (1000)")
     group.add_argument("--height", type=int, metavar="PX", help="of each channel's plot (512; 288)")
-    group.add_argument("--f-scale", choices=("linear", "log"), help="frequency axis (linear)")
+    _add_frequency(group)
+    _add_levels(group)
+    group.add_argument("--time-axis", choices=TIME_SCALES, help="time axis (elapsed)")
+    group.add_argument(
+        "--strips",
+        metavar="NAME,...",
+        help=f"{' and '.join(STRIPS)}, above and below each plot (none)",
+    )
+    group.add_argument("--theme", choices=tuple(THEMES), help="of the paper (light)")
+    group.add_argument("--title", help="first line (the source's name)")
+    group.add_argument(
+        "--channel-names", dest="signals", metavar="NAME,...", help="what to call them (numbers)"
+    )
+    group.add_argument(
+        "--channels-as", choices=CHANNELS_AS, help="all on a page, or a file each (rows)"
+    )
+    group.add_argument(
+        "--raw",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="the plots' pixels alone, without axes and texts",
+    )
+
+
+def _add_frequency(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--f-scale", choices=FREQUENCY_SCALES, help="frequency axis (linear)")
     group.add_argument("--f-min", type=float, metavar="HZ", help="its lower end")
     group.add_argument("--f-max", type=float, metavar="HZ", help="its upper end")
+
+
+def _add_levels(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--levels",
         metavar="LO,HI",
         help="ends of the colour scale in dB, as in --levels=-100,-20 (automatic)",
     )
-    group.add_argument("--colormap", metavar="NAME", help=", ".join(colormap_names()))
-    group.add_argument("--time-axis", choices=("elapsed", "utc"), help="time axis (elapsed)")
-    group.add_argument("--theme", choices=("light", "dark"), help="of the paper (light)")
-    group.add_argument("--title", help="first line (the source's name)")
+    group.add_argument(
+        "--dynamic-range",
+        dest="dynamic_range_db",
+        type=float,
+        metavar="DB",
+        help="from the loudest colour down to the quietest (30 to 90, automatic)",
+    )
+    group.add_argument(
+        "--percentiles",
+        metavar="LO,HI",
+        help="which of the picture's levels the ends are, in percent (about 5,99.95)",
+    )
+    group.add_argument(
+        "--colormap", metavar="NAME", help=f"{', '.join(colormap_names())}; reversed: NAME_r"
+    )
 
 
 def picture_options(args: argparse.Namespace) -> PictureOptions:
@@ -35,26 +92,63 @@ def picture_options(args: argparse.Namespace) -> PictureOptions:
     ConfigError
         With the flag, its value and the rule, if one is broken.
     """
-    given = {
-        "width": args.width,
-        "height": args.height,
-        "f_scale": args.f_scale,
-        "f_min": args.f_min,
-        "f_max": args.f_max,
-        "levels": _levels(args.levels) if args.levels else None,
-        "colormap": args.colormap,
-        "time_axis": args.time_axis,
-        "theme": args.theme,
-        "title": Path(args.source).name if args.title is None else args.title,
-    }
+    given = {field.name: getattr(args, field.name, None) for field in fields(PictureOptions)}
+    for name, unit in _PAIRS.items():
+        given[name] = _pair(name, given[name], unit)
+    for name in _LISTS:
+        given[name] = _list(given[name])
+    if given["title"] is None:
+        given["title"] = Path(args.source).name
     return PictureOptions(**{key: value for key, value in given.items() if value is not None})
 
 
-def _levels(text: str) -> tuple[float, float]:
+def repeat(args: argparse.Namespace) -> None:
+    """Fill in what ``--like`` says, where no flag says otherwise.
+
+    Raises
+    ------
+    InputError
+        If that file cannot be read, or is no picture of ours.
+    """
+    if args.like is None:
+        return
+    given = {name for name, value in vars(args).items() if value is not None}
+    for names in _ALTERNATIVES:
+        if given & set(names):
+            given |= set(names)
+    for name, value in like(Path(args.like)).items():
+        if hasattr(args, name) and name not in given:
+            setattr(args, name, value)
+
+
+def like(path: Path) -> dict[str, Any]:
+    """Read how a picture was made, but not of what and of when.
+
+    Returns
+    -------
+    settings : dict
+        By the names of the flags' destinations: of the analysis, and of ``PictureOptions``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is no picture of ours.
+    """
+    pixels = read_pixel_map(path)
+    settings = {name: getattr(pixels, name) for name in _ANALYSIS}
+    options = options_of(pixels, path).chosen()
+    return settings | options
+
+
+def _pair(name: str, given: Any, unit: str) -> tuple[float, float] | None:
+    if not isinstance(given, str):
+        return given  # type: ignore[no-any-return]  # None, or of an old picture
     try:
-        low, high = (float(part) for part in text.split(","))
+        low, high = (float(part) for part in given.split(","))
     except ValueError:
-        raise ConfigError(
-            f"--levels={text}: must be two numbers of dB, as in --levels=-100,-20"
-        ) from None
+        raise ConfigError(f"--{name}={given}: must be two numbers of {unit}") from None
     return low, high
+
+
+def _list(given: Any) -> Any:
+    return tuple(given.split(",")) if isinstance(given, str) else given

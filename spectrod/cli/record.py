@@ -17,7 +17,7 @@ from spectrod import config
 from spectrod.analysis.engine import open_engine, transpose
 from spectrod.analysis.warm_up import warm_up
 from spectrod.cli import options
-from spectrod.cli.picture_options import add_picture, picture_options
+from spectrod.cli.picture_options import add_picture, picture_options, repeat
 from spectrod.cli.progress import ProgressBar
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError, InputError
@@ -76,6 +76,7 @@ def _signals_as_interrupts() -> Iterator[None]:
 @_signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Analyse the source to its end and write the pictures."""
+    repeat(args)
     settings = config.load(args.config, options.flags(args))
     configure_logging(settings.log.level, settings.log.style)
     picture = picture_options(args)
@@ -92,6 +93,9 @@ def run(args: argparse.Namespace) -> int:
     turn = partial(transpose, engine)
     sinks = [PictureSink(path, picture, turn, spec, software) for path in args.output]
     pipeline = Pipeline(source, spec, engine, sinks=sinks, max_samples=max_samples)
+    for sink in sinks:
+        if sink.wants_samples:
+            pipeline.tap(sink)
     try:
         exit_code = _run_to_the_end(pipeline, max_samples or source.n_samples)
         for sink in sinks:
