@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,11 +25,11 @@ def noise(n_frames, seed=1, bins=3):
 
 def columns_of(pool, channel=0):
     lo = np.arange(pool.n_columns, dtype=np.float64)
-    return pool.mean(channel, lo, lo + 1.0)
+    return pool.power(channel, lo, lo + 1.0)
 
 
 def whole_of(pool, channel=0):
-    return pool.mean(channel, np.zeros(1), np.array([float(pool.n_columns)]))[0]
+    return pool.power(channel, np.zeros(1), np.array([float(pool.n_columns)]))[0]
 
 
 def test_frames_that_fit_are_their_own_columns():
@@ -36,7 +37,7 @@ def test_frames_that_fit_are_their_own_columns():
     values = noise(7)
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(values, np.arange(7) * HOP + 123))
-    assert pool.frames_per_column == 1
+    assert pool.rows_per_column == 1
     np.testing.assert_array_equal(columns_of(pool, 1), values[:, 1])
 
 
@@ -48,7 +49,7 @@ def test_columns_are_means_of_neighbours(n_frames, max_columns):
     pool = ColumnPool(HOP, max_columns)
     for frame in range(n_frames):
         pool.add(batch_of(values[frame : frame + 1], [frame * HOP]))
-    k = pool.frames_per_column
+    k = pool.rows_per_column
     assert pool.n_columns <= max_columns
     expected = [values[i : i + k, 0].mean(axis=0, dtype=float) for i in range(0, n_frames, k)]
     np.testing.assert_allclose(columns_of(pool), expected, rtol=1e-7)
@@ -106,7 +107,7 @@ def test_a_span_that_cuts_columns_weighs_them():
     values = noise(3)
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(values, [0, 10, 20]))
-    got = pool.mean(0, np.array([0.5]), np.array([2.25]))[0]
+    got = pool.power(0, np.array([0.5]), np.array([2.25]))[0]
     expected = (0.5 * values[0, 0] + values[1, 0] + 0.25 * values[2, 0]) / 1.75
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
@@ -133,3 +134,37 @@ def test_frames_in_the_past_are_a_bug():
     pool.add(batch_of(noise(1), [50]))
     with pytest.raises(InternalError, match="frame at sample 40 after one at 50"):
         pool.add(batch_of(noise(1), [40]))
+
+
+@pytest.mark.parametrize("max_columns", [2, 5, 64])
+@pytest.mark.parametrize("pooling", ["max", "min"])
+def test_extremes_of_neighbours(pooling, max_columns):
+    """However often columns merged, each is the extreme of its rows; a gap is still NaN."""
+    values = noise(33)
+    index = np.arange(33) * HOP
+    index[20:] += 200 * HOP
+    pool = ColumnPool(HOP, max_columns, pooling)
+    for row in range(33):
+        pool.add(batch_of(values[row : row + 1], [index[row]]))
+    reduce, k = getattr(np, pooling), pool.rows_per_column
+    columns = index // HOP // k
+    expected = np.full((pool.n_columns, 3), np.nan, np.float32)
+    for column in set(columns):
+        expected[column] = reduce(values[columns == column, 0], axis=0)
+    np.testing.assert_array_equal(columns_of(pool), expected)
+    wide = pool.power(0, np.zeros(1), np.array([float(pool.n_columns)]))[0]
+    np.testing.assert_array_equal(wide, reduce(values[:, 0], axis=0))
+
+
+def test_rows_weigh_by_their_frames():
+    """A row that was cut off counts by its frames, and the end is that of its last one."""
+    values = noise(3)
+    spec = replace(SPEC, averaging="mean", averaging_frames=5)
+    pool = ColumnPool(5 * HOP, 8)
+    whole = batch_of(values[:2], [0, 5 * HOP])
+    pool.add(replace(whole, spec=spec))
+    cut = batch_of(values[2:], [10 * HOP])
+    pool.add(replace(cut, spec=spec, cut_frames=2))
+    expected = np.average(values[:, 0], axis=0, weights=[5, 5, 2])
+    np.testing.assert_allclose(whole_of(pool), expected, rtol=1e-6)
+    assert pool.end_sample == 11 * HOP + SPEC.win_length

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.raster import bin_spans, column_spans, max_of_bins, power_to_level
-from spectrod.units import FLOOR_DBFS
+from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -50,11 +49,11 @@ def test_even_division_gives_even_rows():
     assert stop[-1] == 1025
 
 
-def test_a_row_shows_its_largest_bin():
-    """The largest of a row's bins stands, and a gap stays a gap."""
-    power = np.array([[1.0, np.nan], [4.0, np.nan], [2.0, np.nan]], np.float32)
-    rows = max_of_bins(power, np.array([[0, 2], [2, 3]]))
-    np.testing.assert_array_equal(rows, [[4.0, np.nan], [2.0, np.nan]])
+def test_bands_belong_to_the_rows_they_touch():
+    """A row takes each band that reaches into it; one beside all bands takes the nearest."""
+    lower, upper = np.array([100.0, 200.0, 400.0]), np.array([200.0, 400.0, 800.0])
+    spans = band_spans(np.array([50.0, 80.0, 100.0, 200.0, 450.0, 800.0, 900.0]), lower, upper)
+    assert spans.T.tolist() == [[0, 1], [0, 1], [0, 1], [1, 3], [2, 3], [2, 3]]
 
 
 def test_wide_pixels_take_their_exact_area():
@@ -78,17 +77,3 @@ def test_merged_columns_are_measured_in_slots():
     lo, hi = column_spans(np.linspace(0.0, 5.0, 3), 5, 2)
     np.testing.assert_allclose(lo, [0.0, 1.25])
     np.testing.assert_allclose(hi, [1.25, 2.5])
-
-
-def test_levels_have_their_references():
-    """A full-scale sine's mean square is 0 dBFS; a density of 1 FS^2/Hz is 0 dB."""
-    half, one = np.array([0.5], np.float32), np.array([1.0], np.float32)
-    assert power_to_level(half, "spectrum")[0] == pytest.approx(0.0, abs=1e-5)
-    assert power_to_level(one, "density")[0] == pytest.approx(0.0, abs=1e-5)
-
-
-def test_silence_and_gaps_stay_apart():
-    """Zero power has the floor's level, NaN stays NaN."""
-    level = power_to_level(np.array([0.0, np.nan], np.float32), "spectrum")
-    assert level[0] == pytest.approx(FLOOR_DBFS, abs=1e-3)
-    assert np.isnan(level[1])

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.picture import render
+from spectrod.record.picture import page
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.pixelmap import read_levels
 from spectrod.record.picture.render import PictureOptions
@@ -73,7 +73,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
 
     in_pieces, n_pieces = drawn("x.png"), len(widths)
     assert max(widths) <= 1 << 13
-    monkeypatch.setattr("spectrod.record.picture.render._BINS_AT_ONCE", 1 << 20)
+    monkeypatch.setattr("spectrod.record.picture.levels._BINS_AT_ONCE", 1 << 20)
     assert in_pieces == drawn("y.png")
     assert len(widths) - n_pieces == 2 < n_pieces
 
@@ -106,7 +106,7 @@ def test_no_frames_no_picture(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["x.jpg", "x", "png"])
+@pytest.mark.parametrize("name", ["x.bmp", "x", "png"])
 def test_unknown_suffixes_are_refused(tmp_path, name):
     """The suffix decides the format, and only known ones are taken."""
     with pytest.raises(ConfigError, match=r"a picture's suffix must be one of \.png"):
@@ -121,8 +121,26 @@ def test_bad_settings_are_found_at_once(tmp_path):
         sink_of(tmp_path / "x.png", PictureOptions(f_max=5000.0))
     with pytest.raises(ConfigError, match="channels=64: must not exceed"):
         sink_of(tmp_path / "x.png", PictureOptions(width=8000, height=4000), channels=64)
-    with pytest.raises(ConfigError, match="scaling='dbfs'"):
-        sink_of(tmp_path / "x.png", scaling="dbfs")
+    with pytest.raises(ConfigError, match="output='complex': a picture is made of power"):
+        sink_of(tmp_path / "x.png", output="complex")
+
+
+@pytest.mark.parametrize("scaling", ["spectrum", "dbfs"])
+@pytest.mark.parametrize("iq", [False, True])
+def test_levels_are_pooled_as_power(tmp_path, scaling, iq):
+    """Rows of levels make the picture that their power makes: means are of power."""
+    spec = spec_of(scaling=scaling, channels=2, iq=iq)
+    full_scale = 1.0 if iq else 0.5
+    power = np.tile(full_scale * np.array([1e-2, 1e-6]), 500)[:, np.newaxis, np.newaxis]
+    power = np.broadcast_to(power, (1000, spec.n_signals, spec.n_bins))
+    values = power if scaling == "spectrum" else 10.0 * np.log10(power / full_scale)
+    options = PictureOptions(width=250, height=64, levels=(-40.0, 0.0))
+    sink = PictureSink(tmp_path / "x.png", options, transpose, spec)
+    sink.submit(batch_of(values, spec))
+    sink.finish()
+    mean_db = 10.0 * np.log10((1e-2 + 1e-6) / 2.0)
+    level = read_levels(tmp_path / "x.png").level
+    np.testing.assert_allclose(level[:, 2:-2], mean_db, atol=40.0 / 478 + 0.02)
 
 
 def test_a_changed_analysis_is_refused(tmp_path):
@@ -257,10 +275,10 @@ def test_pictures_of_others_are_not_read(tmp_path):
 @pytest.mark.parametrize(
     "axis",
     [
-        render._level_labels(-85.0, -20.0, 100, "dBFS"),
-        render._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
-        render._time_labels(PictureOptions(width=200), 0, 4.98),
-        render._time_labels(PictureOptions(width=300, time_axis="utc"), 58 * 10**9, 7.0),
+        page._level_labels(-85.0, -20.0, 100, "dBFS"),
+        page._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
+        page._time_labels(PictureOptions(), 200, 0, 4.98),
+        page._time_labels(PictureOptions(time_axis="utc"), 300, 58 * 10**9, 7.0),
     ],
 )
 def test_axes_of_small_pictures_have_a_scale(axis):

@@ -1,21 +1,15 @@
-"""Columns and bins to pixels: which of them a pixel stands for, and at what level."""
+"""Columns and bins to pixels: which of them a pixel stands for."""
 
 import numpy as np
 
 from spectrod.types import Int64Array
-from spectrod.units import (
-    FULL_SCALE_SINE_FS2,
-    Float32Array,
-    Float64Array,
-    Scaling,
-    power_to_dbfs,
-)
+from spectrod.units import Float64Array
 
 _FUZZ = 1e-6
 """Rounding allowed where a row's edge falls on that of a bin [bins]."""
 
 
-def column_spans(edges: Float64Array, n_slots: int, frames_per_column: int) -> Float64Array:
+def column_spans(edges: Float64Array, n_slots: int, rows_per_column: int) -> Float64Array:
     """Columns that each pixel stands for.
 
     A pixel at least one column wide takes exactly its area; a narrower one takes the column under
@@ -28,7 +22,7 @@ def column_spans(edges: Float64Array, n_slots: int, frames_per_column: int) -> F
         Ascending [slots].
     n_slots : int
         >= 1.
-    frames_per_column : int
+    rows_per_column : int
         Slots in a column, >= 1.
 
     Returns
@@ -36,8 +30,8 @@ def column_spans(edges: Float64Array, n_slots: int, frames_per_column: int) -> F
     spans : (2, pixels) float64
         First and last limit of each pixel [columns].
     """
-    end = n_slots / frames_per_column
-    limits = np.clip(edges / frames_per_column, 0.0, end)
+    end = n_slots / rows_per_column
+    limits = np.clip(edges / rows_per_column, 0.0, end)
     lo, hi = limits[:-1], limits[1:]
     n_columns = np.ceil(end)
     nearest = np.minimum(np.floor(0.5 * (lo + hi)), n_columns - 1.0)
@@ -74,42 +68,22 @@ def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array
     return np.stack([first, np.clip(stop, first + 1, n_bins)]).astype(np.int64)
 
 
-def max_of_bins(power: Float32Array, spans: Int64Array) -> Float32Array:
-    """Take the largest power among each row's bins.
-
-    The largest, not the mean, so that a tone keeps its level however many bins share its row.
+def band_spans(edges_hz: Float64Array, lower: Float64Array, upper: Float64Array) -> Int64Array:
+    """Bands that each row of pixels stands for: all that it touches, or the nearest one.
 
     Parameters
     ----------
-    power : (bins, columns) float32
-        Linear power; a NaN makes its row and column NaN.
+    edges_hz : (rows + 1,) float64
+        Ascending [Hz].
+    lower, upper : (bands,) float64
+        Limits of each band, ascending [Hz].
+
+    Returns
+    -------
     spans : (2, rows) int64
-        As from ``bin_spans``.
-
-    Returns
-    -------
-    rows : (rows, columns) float32
-        In the unit of ``power``.
+        First band of each row, and the one after its last.
     """
-    return np.stack([power[first:stop].max(axis=0) for first, stop in spans.T])
-
-
-def power_to_level(power: Float32Array, scaling: Scaling) -> Float32Array:
-    """Convert linear power to levels.
-
-    Parameters
-    ----------
-    power : (...) float32
-        Mean square [FS^2] or density [FS^2/Hz], >= 0 or NaN.
-    scaling : {"spectrum", "density"}
-        Which of the two.
-
-    Returns
-    -------
-    level : (...) float32
-        [dBFS] or [dB re FS^2/Hz]. NaN stays NaN.
-    """
-    level = power_to_dbfs(power)
-    if scaling == "density":
-        level += np.float32(10.0 * np.log10(FULL_SCALE_SINE_FS2))
-    return level
+    first = np.searchsorted(upper, edges_hz[:-1] * (1.0 + _FUZZ), side="right")
+    stop = np.searchsorted(lower, edges_hz[1:] * (1.0 - _FUZZ), side="left")
+    first = np.minimum(first, len(lower) - 1)
+    return np.stack([first, np.clip(stop, first + 1, len(lower))]).astype(np.int64)

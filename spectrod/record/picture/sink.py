@@ -1,16 +1,24 @@
 """The picture as a sink: takes batches while a recording runs and writes the file at its end."""
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.files import check_writable, write_whole
+from spectrod.record.picture.encode import check_format, encode
+from spectrod.record.picture.page import Plots, compose
+from spectrod.record.picture.painter import NumpyPainter, Painter, Transpose
 from spectrod.record.picture.pixelmap import Recording
 from spectrod.record.picture.pooling import ColumnPool
-from spectrod.record.picture.render import PictureOptions, Transpose, render
-from spectrod.types import SpectrumBatch, SpectrumSpec
-
-PICTURE_SUFFIXES = (".png",)
+from spectrod.record.picture.render import PictureOptions, render
+from spectrod.record.picture.strips import RowStrips, SampleStrips
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2
 
 _COLUMNS_PER_PIXEL = 2
 """Merging halves the columns, so this leaves at least one for each pixel."""
@@ -33,9 +41,11 @@ class PictureSink:
     transpose : callable
         From a C-contiguous (rows, columns) float32 matrix to its transpose: an engine's.
     spec : SpectrumSpec
-        Of the batches to come; scaling "spectrum" or "density".
+        Of the batches to come: power; levels are made power again.
     software : str
         Name and version to be written into the file.
+    painter : Painter, optional
+        What makes the pixels; by default the host, with ``transpose``.
 
     Raises
     ------
@@ -52,21 +62,27 @@ class PictureSink:
         transpose: Transpose,
         spec: SpectrumSpec,
         software: str = "spectrod",
+        painter: Painter | None = None,
     ) -> None:
         self.path = Path(path)
-        if self.path.suffix.lower() not in PICTURE_SUFFIXES:
-            known = ", ".join(PICTURE_SUFFIXES)
-            raise ConfigError(f"{self.path}: a picture's suffix must be one of {known}")
-        if spec.scaling == "dbfs":
-            raise ConfigError("scaling='dbfs': a picture is made of linear power; take 'spectrum'")
+        try:
+            check_format(self.path.suffix, options, spec)
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from error
+        if spec.output == "complex":
+            raise ConfigError("output='complex': a picture is made of power")
         options.frequency_axis(spec)
-        options.height_for(spec.channels)
-        check_writable(self.path)
+        self._paths = _paths(self.path, options, spec.n_signals)
+        for one in self._paths:
+            check_writable(one)
         self._options = options
-        self._transpose = transpose
+        self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
+        self._samples = SampleStrips(spec.channels, options.width, is_iq=spec.iq)
+        self._rows = RowStrips(self._linear, options.width)
+        self._painter = painter or NumpyPainter(transpose)
         self._spec = spec
         self._software = software
-        self._pool = ColumnPool(spec.hop, _COLUMNS_PER_PIXEL * options.width)
+        self._pool = self._new_pool()
         self._engines: list[str] = []
         self._begin_utc_ns = 0
         self._gaps = 0
@@ -77,8 +93,17 @@ class PictureSink:
         """Frames taken so far."""
         return self._pool.n_frames
 
+    @property
+    def wants_samples(self) -> bool:
+        """Whether it shall be given samples too, by ``take``; without them a level is of rows."""
+        return bool(self._options.strips)
+
+    def take(self, block: Block) -> None:
+        """Add samples for the strips, before the spectra that are made of them."""
+        self._samples.take(block)
+
     def submit(self, batch: SpectrumBatch) -> None:
-        """Add a batch of linear power, of the spec given at the start.
+        """Add a batch of the spec given at the start.
 
         Raises
         ------
@@ -96,7 +121,17 @@ class PictureSink:
         elif batch.discontinuity:
             self._gaps += 1
             self._gap_samples += batch.gap_samples
+        if self._linear is not self._spec:
+            batch = self._made_linear(batch)
         self._pool.add(batch)
+        if self._options.strips and self._samples.is_empty:
+            self._rows.submit(batch)
+
+    def _made_linear(self, batch: SpectrumBatch) -> SpectrumBatch:
+        """Make power of levels, whose 0 dB is a sine or, of I/Q, a complex tone."""
+        full_scale = np.float32(1.0 if self._spec.iq else FULL_SCALE_SINE_FS2)
+        power = full_scale * np.power(np.float32(10.0), batch.values * np.float32(0.1))
+        return replace(batch, spec=self._linear, values=power)
 
     def finish(self) -> None:
         """Draw the picture and write it.
@@ -112,16 +147,48 @@ class PictureSink:
             need = self._spec.win_length
             raise InputError(f"{self.path}: nothing to draw: fewer than {need} samples in a row")
         about = Recording(
-            self._spec,
+            self._linear,
             ", ".join(self._engines),
             self._begin_utc_ns,
             self._gaps,
             self._gap_samples,
             self._software,
         )
-        write_whole(self.path, render(self._pool, about, self._options, self._transpose))
+        strips = self._rows if self._samples.is_empty else self._samples
+        wanted = strips if self._options.strips else None
+        plots = render(self._pool, about, self._options, self._painter, wanted)
+        for path, part, names in self._pages(plots):
+            options = replace(self._options, **names)
+            write_whole(path, encode(compose(part, about, options), path.suffix))
         self.abort()
+
+    def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:
+        """Yield what goes into each file, and what its options say otherwise."""
+        if len(self._paths) == 1:
+            yield self._paths[0], plots, {}
+            return
+        title = self._options.title
+        for channel, path in enumerate(self._paths):
+            name = self._options.names(len(self._paths))[channel]
+            yield path, plots.only(channel), {"title": f"{title}, {name}" if title else name}
 
     def abort(self) -> None:
         """Forget what was collected; no file is made."""
-        self._pool = ColumnPool(self._spec.hop, self._pool.max_columns)
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ColumnPool:
+        options, spec = self._options, self._spec
+        hop = spec.hop * spec.averaging_frames
+        return ColumnPool(hop, _COLUMNS_PER_PIXEL * options.width, options.pool)
+
+
+def _paths(path: Path, options: PictureOptions, n_signals: int) -> tuple[Path, ...]:
+    """Files to be written: a name for each channel where they have their own."""
+    names = options.names(n_signals)
+    if options.channels_as == "rows" or n_signals == 1:
+        return (path,)
+    # What a name may hold that a file's must not.
+    safe = ["".join(c if c.isalnum() or c in "-_." else "-" for c in name) for name in names]
+    if len(set(safe)) < n_signals:
+        raise ConfigError(f"signals={','.join(names)}: must be different names, a file each")
+    return tuple(path.with_name(f"{path.stem}-{name}{path.suffix}") for name in safe)

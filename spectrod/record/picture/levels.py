@@ -1,0 +1,95 @@
+"""The numbers of a picture: the level of every pixel of every plot."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.painter import Painter
+from spectrod.record.picture.pooling import ColumnPool
+from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+
+_BINS_AT_ONCE = 1 << 13
+
+
+def n_samples(pool: ColumnPool) -> int:
+    """Count samples from the first row's first to the last row's last."""
+    return pool.end_sample - pool.first_sample
+
+
+def pixel_levels(
+    pool: ColumnPool,
+    spec: SpectrumSpec,
+    axis: FrequencyAxis,
+    size: tuple[int, int],
+    painter: Painter,
+) -> Float32Array:
+    """Find the level of every pixel.
+
+    Of the rows that a pixel column covers the mean, largest or smallest power counts, as the pool
+    has it (of the nearest row where columns are narrower); of the values that a pixel row touches,
+    the largest of these.
+
+    Parameters
+    ----------
+    pool : ColumnPool
+        At least one row.
+    spec : SpectrumSpec
+        Of its rows, with their averaging; scaling "spectrum" or "density".
+    axis : FrequencyAxis
+        Of frequencies within the spec's.
+    size : (int, int)
+        Columns and rows of each plot [px].
+    painter : Painter
+        What computes.
+
+    Returns
+    -------
+    levels : (signals, rows, columns) float32
+        [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where there are no samples.
+    """
+    width, height = size
+    lo, hi = column_spans(_time_edges(pool, spec, width), pool.n_slots, pool.rows_per_column)
+    spans = value_spans(spec, axis.edges(height))
+    # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz.
+    is_level = spec.scaling == "spectrum" and not spec.iq
+    full_scale = FULL_SCALE_SINE_FS2 if is_level or spec.scaling == "density" else 1.0
+    offset_db = 10.0 * np.log10(full_scale) if spec.scaling == "density" else 0.0
+    levels = np.empty((spec.n_signals, height, width), np.float32)
+    for signal in range(spec.n_signals):
+        for rows in _few_values_each(spans):
+            first, stop = int(spans[0, rows.start]), int(spans[1, rows.stop - 1])
+            power = pool.power(signal, lo, hi, slice(first, stop))
+            part = spans[:, rows] - first
+            levels[signal, rows] = painter.levels(power, part, full_scale, offset_db)
+    return levels
+
+
+def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
+    """Values of a spectrum that each row of pixels stands for; as ``bin_spans``, of bands too."""
+    bands = spec.band_table
+    if bands is not None:
+        return band_spans(edges_hz, bands.lower, bands.upper)
+    lowest_hz = spec.nfft // 2 * spec.delta_f if spec.iq else 0.0
+    return bin_spans(edges_hz + lowest_hz, spec.delta_f, spec.n_bins)
+
+
+def _time_edges(pool: ColumnPool, spec: SpectrumSpec, width: int) -> Float64Array:
+    """Slot coordinates of the pixel columns' limits.
+
+    A frame stands for the hop around its window's centre; a row of several frames for all theirs,
+    so that slot s begins ``(win_length - hop) / 2`` samples after its first frame does.
+    """
+    samples = np.linspace(0.0, n_samples(pool), width + 1)
+    return (samples - (spec.win_length - spec.hop) / 2.0) / pool.hop
+
+
+def _few_values_each(spans: Int64Array) -> Iterator[slice]:
+    """Divide the rows of a picture so that long transforms need no copies of whole spectra."""
+    n_rows, begin = spans.shape[1], 0
+    for row in range(1, n_rows + 1):
+        if row == n_rows or spans[1, row] - spans[0, begin] > _BINS_AT_ONCE:
+            yield slice(begin, row)
+            begin = row
