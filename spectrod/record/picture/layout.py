@@ -17,7 +17,9 @@ TICK, MINOR_TICK = 5, 3
 LABEL_GAP = 5
 _TITLE_LINE, _HEADING_LINE, FOOTER_LINE = 26, 28, 17
 _BAR_GAP, BAR_WIDTH = 20, 16
-STRIP_HEIGHT, _STRIP_GAP = 64, 14
+STRIP_HEIGHT = 72
+_ABOVE_PLOT, _BELOW_PLOT = 36, 18
+"""Room between a plot and the strip there: above it stand its units."""
 _X_LABELS = 44
 """Room below the plots for ticks, their labels and what they measure."""
 
@@ -135,19 +137,21 @@ def arrange(
     """
     width, height = plot_size
     left = PAD + max(_widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
-    top = PAD + _HEADING_LINE + (_TITLE_LINE if margins.has_title else 0)
+    # A waveform at the top needs no room for units above it, unless there is a channel's name.
+    heading = _HEADING_LINE if channels > 1 or "waveform" not in strips else LABEL_GAP
+    top = PAD + heading + (_TITLE_LINE if margins.has_title else 0)
     plots: list[Box] = []
     along: list[tuple[Box, ...]] = []
     for _ in range(channels):
         places: dict[Strip, Box] = {}
         if "waveform" in strips:
             places["waveform"] = Box(left, top, width, STRIP_HEIGHT)
-            top += STRIP_HEIGHT + _HEADING_LINE
+            top += STRIP_HEIGHT + _ABOVE_PLOT
         plots.append(Box(left, top, width, height))
         top += height
         if "level" in strips:
-            places["level"] = Box(left, top + _STRIP_GAP, width, STRIP_HEIGHT)
-            top += _STRIP_GAP + STRIP_HEIGHT
+            places["level"] = Box(left, top + _BELOW_PLOT, width, STRIP_HEIGHT)
+            top += _BELOW_PLOT + STRIP_HEIGHT
         along.append(tuple(places[strip] for strip in strips))
         top += _HEADING_LINE + 4
     bar_left = left + width + _BAR_GAP

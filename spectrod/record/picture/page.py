@@ -26,8 +26,8 @@ from spectrod.record.picture.theme import N_LEVELS
 from spectrod.units import FLOOR_DBFS, Float32Array
 
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
-_LINE_SPACING = 6.0
-"""Least room between labels above each other [px]."""
+_LINE_SPACING, _STRIP_SPACING = 6.0, 2.0
+"""Least room between labels above each other, of a plot and of a strip [px]."""
 
 _STRIP_STEP_DB = 10.0
 _STRIP_MIN_DB, _STRIP_MAX_DB = 20.0, 90.0
@@ -215,9 +215,11 @@ def _intervals(length: int, pixels_each: int) -> int:
     return max(5, length // pixels_each)
 
 
-def _stacked(candidates: Iterator[Axis], place: Callable[[float], float]) -> Axis:
+def _stacked(
+    candidates: Iterator[Axis], place: Callable[[float], float], spacing: float = _LINE_SPACING
+) -> Axis:
     """Choose the first axis whose labels can stand above each other."""
-    return fitting(candidates, place, lambda _: LABEL_PX, spacing=_LINE_SPACING)
+    return fitting(candidates, place, lambda _: LABEL_PX, spacing)
 
 
 def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
@@ -225,10 +227,12 @@ def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
     return _stacked(candidates, lambda f_hz: axis.fraction(f_hz) * height)
 
 
-def _level_labels(lo: float, hi: float, height: int, unit: str) -> Axis:
+def _level_labels(
+    lo: float, hi: float, height: int, unit: str, spacing: float = _LINE_SPACING
+) -> Axis:
     counts = range(_intervals(height, 40), 0, -1)
     candidates = (Axis(linear_ticks(lo, hi, count), unit) for count in counts)
-    return _stacked(candidates, lambda level: (level - lo) / (hi - lo) * height)
+    return _stacked(candidates, lambda level: (level - lo) / (hi - lo) * height, spacing)
 
 
 def _time_candidates(
@@ -287,7 +291,7 @@ def _level_strip(envelope: Envelope) -> StripView:
     floor = np.where(np.isnan(rms), np.float32(np.nan), np.float32(lo))
     bands = ((floor, rms),) if peak is None else ((floor, peak), (floor, rms))
     heading = "RMS" if peak is None else "peak, RMS"
-    labels = _level_labels(lo, hi, STRIP_HEIGHT, "dBFS")
+    labels = _level_labels(lo, hi, STRIP_HEIGHT, "dBFS", _STRIP_SPACING)
     return StripView((heading, "dBFS"), (lo, hi), labels, bands)
 
 
