@@ -29,9 +29,8 @@ _PATIENCE_S = 2.0
 class Outputs(Protocol[T_contra]):
     """What makes the files of a lane."""
 
-    @property
-    def suffix(self) -> str:
-        """Of their names."""
+    def place(self, shelf: Shelf, stem: str) -> Path:
+        """Choose where the next one goes, by the name it would have; raises StorageError."""
 
     def open(self, path: Path, piece: T_contra) -> Output[T_contra]:
         """Begin a file whose first piece this is; raises a SpectrodError."""
@@ -70,6 +69,8 @@ class Lane(Generic[T]):
         Rows, or samples a channel, in files; and those that faults and full disks have cost.
     n_bytes : int
         Of all files that were finished.
+    open_bytes : int
+        Length of the file that is being written.
     has_room : bool
         False while the disk is too full to begin.
     """
@@ -99,13 +100,8 @@ class Lane(Generic[T]):
         self._flushed_s = self._failed_s = self._retry_s = -1.0
         self._missed_before = 0
         self.error = ""
-        self.written = self.missed = self.n_bytes = 0
+        self.written = self.missed = self.n_bytes = self.open_bytes = 0
         self.has_room = True
-
-    @property
-    def open_bytes(self) -> int:
-        """Length of the file that is being written."""
-        return self._output.size_bytes if self._output else 0
 
     @property
     def path(self) -> Path | None:
@@ -211,11 +207,12 @@ class Lane(Generic[T]):
             self._miss(piece, by_fault=True)
             self._fail(error)
             return
+        self.open_bytes = self._output.size_bytes
         self._note_written(piece)
 
     def _begin_file(self, piece: T) -> None:
         stem = self._config.file_stem(self._cutter.begin_ns(piece))
-        path = self._shelf.new_path(stem, self._outputs.suffix)
+        path = self._outputs.place(self._shelf, stem)
         self._output = self._outputs.open(path, piece)
         self._in_file, self._flushed_s = 0, self._clock.monotonic_s()
 
@@ -235,17 +232,18 @@ class Lane(Generic[T]):
 
     def _end_file(self) -> None:
         assert self._output is not None
-        output, self._output = self._output, None
+        output, self._output, self.open_bytes = self._output, None, 0
+        n_bytes = 0
         try:
             output.finish()
             if self._in_file:
-                self._shelf.stamp(output.path)
+                n_bytes = self._shelf.stamp(output.path)
         except SpectrodError:
             output.abort()
             raise
         if self._in_file:
-            self.n_bytes += output.size_bytes
-            size = f"{self._in_file} {self._cutter.unit}, {output.size_bytes / _MB:.3g} MB"
+            self.n_bytes += n_bytes
+            size = f"{self._in_file} {self._cutter.unit}, {n_bytes / _MB:.3g} MB"
             self._teller.tell("record.file", f"{output.path.name}: finished, {size}")
 
     def _miss(self, piece: T, *, by_fault: bool = False) -> None:
@@ -259,7 +257,7 @@ class Lane(Generic[T]):
         """Let go of the file as it is, and wait before the next; told once until it works again."""
         now_s = self._clock.monotonic_s()
         if self._output is not None:
-            output, self._output = self._output, None
+            output, self._output, self.open_bytes = self._output, None, 0
             _let_go(output)
         if not self.error:
             if now_s - self._failed_s > _GOOD_S:

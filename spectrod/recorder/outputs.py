@@ -1,13 +1,16 @@
-"""What a recorder's lanes write: segments of spectra, files of sound, as one kind of thing."""
+"""What a recorder's lanes write: segments, files of sound, pyramids, as one kind of thing."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from spectrod.errors import ConfigError
+from spectrod.record.pyramid import PyramidOptions, PyramidWriter
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.record.sound import SoundOptions, SoundWriter
-from spectrod.types import Block, SpectrumBatch
+from spectrod.recorder.shelf import Shelf
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -54,11 +57,13 @@ class SegmentOutputs:
         See ``SegmentWriter``.
     """
 
-    suffix = ".spd"
-
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._fsync_s = describe, fsync_s
         self._last: SegmentWriter | None = None
+
+    def place(self, shelf: Shelf, stem: str) -> Path:
+        """Choose where the next file goes; raises StorageError."""
+        return shelf.new_path(stem, ".spd")
 
     def open(self, path: Path, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
         """Begin a file whose first piece this is."""
@@ -118,7 +123,11 @@ class SoundOutputs:
     """
 
     def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
-        self._fs, self.suffix, self._options = fs, suffix, options
+        self._fs, self._suffix, self._options = fs, suffix, options
+
+    def place(self, shelf: Shelf, stem: str) -> Path:
+        """Choose where the next file goes; raises StorageError."""
+        return shelf.new_path(stem, self._suffix)
 
     def open(self, path: Path, piece: Block) -> "Output[Block]":
         """Begin a file whose first piece this is."""
@@ -158,3 +167,67 @@ class _Sound:
 
     def abort(self) -> None:
         """Nothing: ``finish`` has left the file to be recovered."""
+
+
+class PyramidOutputs:
+    """Makes the pyramid of a recording, which goes on from start to start.
+
+    Rows of another analysis have a pyramid of their own beside it.
+
+    Parameters
+    ----------
+    describe : callable
+        Makes the description of a batch's rows.
+    fsync_s : float
+        See ``PyramidOptions``.
+    """
+
+    def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
+        self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)
+
+    def place(self, shelf: Shelf, _stem: str) -> Path:
+        """Say where the pyramid is; raises StorageError."""
+        return shelf.made() / "pyramid"
+
+    def open(self, path: Path, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+        """Begin, or go on with, what this piece belongs to."""
+        description = self._describe(piece)
+        for k in range(2, _PYRAMIDS_MAX + 1):
+            try:
+                return _Pyramid(PyramidWriter(path, description, self._options), piece.spec)
+            except ConfigError:  # of other rows
+                path = path.with_name(f"pyramid-{k}")
+        return _Pyramid(PyramidWriter(path, description, self._options), piece.spec)
+
+
+_PYRAMIDS_MAX = 100
+
+
+class _Pyramid:
+    """A pyramid as an output."""
+
+    size_bytes = 0
+    """Its size is no file's, and counts for no limit."""
+
+    def __init__(self, writer: PyramidWriter, spec: SpectrumSpec) -> None:
+        self._writer, self._spec = writer, spec
+        self.path = writer.folder
+
+    @property
+    def is_gone(self) -> bool:
+        return not self.path.exists()
+
+    def fits(self, piece: SpectrumBatch) -> bool:
+        return piece.spec == self._spec
+
+    def write(self, piece: SpectrumBatch) -> None:
+        self._writer.submit(piece)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def finish(self) -> None:
+        self._writer.finish()
+
+    def abort(self) -> None:
+        self._writer.abort()

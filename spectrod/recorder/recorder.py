@@ -63,7 +63,8 @@ class Recorder:
     @property
     def needs_rows(self) -> bool:
         """Whether it wants batches."""
-        return self._recording.config.spectra
+        config = self._recording.config
+        return config.spectra or config.pyramid
 
     def start(self) -> None:
         """Start the thread."""

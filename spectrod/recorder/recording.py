@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
 from spectrod.record.recording import Description
+from spectrod.record.segment.recovery import recover as recover_segment
 from spectrod.record.sound import SoundOptions
 from spectrod.record.sound import recover as recover_sound
 from spectrod.recorder.clock import Clock
 from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.lane import Lane
-from spectrod.recorder.outputs import SegmentOutputs, SoundOutputs
-from spectrod.recorder.shelf import Shelf
+from spectrod.recorder.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
+from spectrod.recorder.shelf import PART, Shelf
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
 from spectrod.settings import RecordingConfig
@@ -103,24 +106,30 @@ class Recording:
         self._shelf = Shelf(folder, config, self._clock)
         self._rows = self._row_lane() if config.spectra else None
         self._samples = self._sample_lane() if config.samples else None
-        self._lanes = tuple(lane for lane in (self._rows, self._samples) if lane)
+        self._pyramid = self._pyramid_lane() if config.pyramid else None
+        self._lanes = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
         self._has_room = True
         self._free_bytes: int | None = None
+        self._has_failed = False
         self._tidy_error = ""
         self._tidied_s = -1.0
 
     def _row_lane(self) -> Lane[SpectrumBatch]:
-        attributes = self.config.attributes
-
-        def describe(batch: SpectrumBatch) -> Description:
-            return self._recorded.describe(batch.spec, attributes)
-
-        outputs = SegmentOutputs(describe, self.config.fsync_s)
+        outputs = SegmentOutputs(self._describe, self.config.fsync_s)
         cutter = RowCutter()
         lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
         if self.config.triggers:
             lane.gate = Gate(cutter, self.triggers, HELD_MAX_BYTES)
         return lane
+
+    def _describe(self, batch: SpectrumBatch) -> Description:
+        return self._recorded.describe(batch.spec, self.config.attributes)
+
+    def _pyramid_lane(self) -> Lane[SpectrumBatch]:
+        """Make the lane of the pyramid, which is one for all time and all events."""
+        config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
+        outputs = PyramidOutputs(self._describe, config.fsync_s)
+        return Lane(config, RowCutter(), outputs, self._shelf, self._teller, self._clock)
 
     def _sample_lane(self) -> Lane[Block]:
         about = self._recorded
@@ -134,15 +143,19 @@ class Recording:
 
     def start(self) -> None:
         """Make whole what an earlier daemon has left, and delete what is not to be kept."""
+        self._recover_all()
+        self.tick()
+        self._teller.tell("record.begun", f"into {self._shelf.folder}")
+
+    def _recover_all(self) -> None:
+        writing = {f"{lane.path}{PART}" for lane in self._lanes}
         try:
-            parts = self._shelf.unfinished()
+            parts = [part for part in self._shelf.unfinished() if str(part) not in writing]
         except StorageError as error:
             self._teller.warn("record.failed", str(error))
             return
         for part in parts:
             self._recover(part)
-        self.tick()
-        self._teller.tell("record.begun", f"into {self._shelf.folder}")
 
     def _recover(self, part: Path) -> None:
         try:
@@ -154,8 +167,9 @@ class Recording:
 
     def take_batch(self, batch: SpectrumBatch) -> None:
         """Take spectra."""
-        if self._rows and batch.n_frames:
-            self._rows.take(batch)
+        for lane in (self._rows, self._pyramid):
+            if lane and batch.n_frames:
+                lane.take(batch)
 
     def take_block(self, block: Block) -> None:
         """Take samples."""
@@ -172,6 +186,9 @@ class Recording:
         self._look_for_room()
         for lane in self._lanes:
             lane.tick()
+        had_failed, self._has_failed = self._has_failed, any(lane.error for lane in self._lanes)
+        if had_failed and not self._has_failed:
+            self._recover_all()
         now_s = self._clock.monotonic_s()
         if now_s - self._tidied_s >= _TIDY_S or self._tidied_s < 0:
             self._tidied_s = now_s
@@ -275,8 +292,8 @@ class Recording:
 def _recover(part: Path) -> str:
     """Make an unfinished file whole; say what of it there is."""
     if part.name.endswith(".spd.part"):
-        from spectrod.record.segment.recovery import recover  # noqa: PLC0415 - seldom needed
-
-        return str(recover(part))
-    found = recover_sound(part)
-    return f"{found.n_samples} samples kept, {found.cut_bytes} bytes cut"
+        of_rows = recover_segment(part)
+        damaged = f", {of_rows.damaged_bytes} damaged" if of_rows.damaged_bytes else ""
+        return f"{of_rows.rows} rows kept, {of_rows.cut_bytes} bytes cut{damaged}"
+    of_samples = recover_sound(part)
+    return f"{of_samples.n_samples} samples kept, {of_samples.cut_bytes} bytes cut"

@@ -66,21 +66,30 @@ class Shelf:
         StorageError
             If the folder cannot be made.
         """
+        folder = self.made()
+        k, path = 0, folder / f"{stem}{suffix}"
+        while _is_taken(path):
+            k += 1
+            path = folder / f"{stem}-{k}{suffix}"
+        return path
+
+    def made(self) -> Path:
+        """Make the folder if it is missing, and return it; raises StorageError."""
         try:
             self.folder.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.folder}: {error.strerror}") from error
-        k, path = 0, self.folder / f"{stem}{suffix}"
-        while _is_taken(path):
-            k += 1
-            path = self.folder / f"{stem}-{k}{suffix}"
-        return path
+        return self.folder
 
-    def stamp(self, path: Path) -> None:
-        """Give a finished file the time of the recorder's clock, by which it is kept."""
+    def stamp(self, path: Path) -> int:
+        """Give a finished file the time of the recorder's clock, by which it is kept.
+
+        Returns its length [bytes].
+        """
         now_ns = self._clock.utc_ns()
         try:
             os.utime(path, ns=(now_ns, now_ns))
+            return path.stat().st_size
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
 
