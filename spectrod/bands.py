@@ -26,7 +26,7 @@ _MEL_HZ = 200.0 / 3.0  # of a mel, up to the mel of 1 kHz
 _MEL_LOG_FROM = 15.0
 _MEL_LOG_STEP = np.log(6.4) / 27.0
 
-_LINEAR_MAX_HZ = 455
+_LINEAR_BANDS = 435  # 1 Hz wide; millidecade 2638 is the first that is as wide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +73,10 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
         ``FRACTION_MAX``, base ten, exact frequencies [1]_. ``"mel:N"``: N triangles between 0 Hz
         and fs / 2, evenly spaced in Slaney's mel [2]_, 1 at their centre, evaluated at the bins; a
         density of them has the area of one, as Slaney's filters have. ``"millidecade"``: 1 Hz wide
-        about 0, 1, ... 455 Hz, then a thousand a decade about ``10**(i / 1000)`` Hz [3]_; the
-        first of those begins where the last of these ends, 0.01 Hz low.
+        about 0, 1, ... 434 Hz, then a thousand a decade, from ``10**(i / 1000)`` to
+        ``10**((i + 1) / 1000)`` Hz, from i = 2638 on [3]_: the table that its authors published
+        as code, and that Triton and PyPAM use. The band about 434 Hz reaches to where the first
+        of those begins, 0.01 Hz further.
     fs : float
         Sample rate [Hz].
     nfft : int
@@ -149,12 +151,12 @@ def _millidecades(_: int, fs: float, nfft: int) -> Bands:
             f"bands='millidecade': bins are {fs / nfft:g} Hz wide, must be 1 Hz or less: "
             f"nfft={nfft} must be at least fs={fs:g}"
         )
-    linear = np.arange(_LINEAR_MAX_HZ + 1.0)
-    first = int(np.ceil(1000.0 * np.log10(_LINEAR_MAX_HZ + 0.5)))
-    steps = np.arange(first, max(first, np.ceil(1000.0 * np.log10(fs / 2.0))))
-    centre = np.concatenate([linear, 10.0 ** (steps / 1000.0)])
-    upper = np.concatenate([linear + 0.5, 10.0 ** ((steps + 0.5) / 1000.0)])
-    lower = np.concatenate([[0.0], upper[:-1]])
+    linear = np.arange(float(_LINEAR_BANDS))
+    first = int(np.floor(1000.0 * np.log10(_LINEAR_BANDS)))
+    steps = np.arange(first, max(first, np.ceil(1000.0 * np.log10(fs / 2.0))) + 1.0)
+    centre = np.concatenate([linear, 10.0 ** ((steps[:-1] + 0.5) / 1000.0)])
+    edges = np.concatenate([[0.0], linear[1:] - 0.5, 10.0 ** (steps / 1000.0)])
+    lower, upper = edges[:-1], edges[1:]
     return _rectangles(lower, centre, upper, fs, nfft)
 
 

@@ -81,15 +81,25 @@ def test_bands_above_nyquist_or_below_a_bin_are_left_out():
 
 
 def test_millidecades_begin_with_single_hertz():
-    """1 Hz bands to 455 Hz, then a thousand a decade, without a gap (Martin et al. 2021)."""
+    """1 Hz bands to 434 Hz, then a thousand a decade, without a gap (Martin et al. 2021)."""
     bands = get_bands("millidecade", FS, 48000)
-    np.testing.assert_array_equal(bands.centre[:456], np.arange(456))
-    np.testing.assert_allclose(bands.centre[456:458], [456.037, 457.088], atol=1e-3)
-    np.testing.assert_allclose(bands.width[1:456], 1.0)
-    assert (bands.lower[0], bands.upper[0], bands.upper[455]) == (0.0, 0.5, 455.5)
-    np.testing.assert_array_equal(bands.first[:456], np.arange(456))
-    np.testing.assert_array_equal(bands.count[:456], 1)
+    np.testing.assert_array_equal(bands.centre[:435], np.arange(435))
+    # PyPAM 1.0's table for 48 kHz.
+    np.testing.assert_allclose(bands.centre[435:438], [435.01076, 436.01356, 437.01867], atol=1e-5)
+    np.testing.assert_allclose(bands.upper[434:436], [434.51022, 435.51187], atol=1e-5)
+    np.testing.assert_allclose(bands.width[1:434], 1.0)
+    assert (bands.lower[0], bands.upper[0], bands.lower[434]) == (0.0, 0.5, 433.5)
+    np.testing.assert_array_equal(bands.lower[1:], bands.upper[:-1])
+    np.testing.assert_array_equal(bands.first[:435], np.arange(435))
+    np.testing.assert_array_equal(bands.count[:434], 1)
     np.testing.assert_allclose(bands.centre[-1] / bands.centre[-1001], 10.0)
+
+
+@pytest.mark.parametrize("fs", [16.0, 868.0, 870.0, 48000.0, 44101.0])
+def test_millidecades_reach_as_far_as_they_fit(fs):
+    """The last one ends at or below fs/2, and no other would fit above it."""
+    bands = get_bands("millidecade", fs, 1 << 16)
+    assert bands.upper[-1] <= fs / 2 < bands.upper[-1] + 1.1 * max(1.0, bands.width[-1])
 
 
 def test_mel_centres_are_slaneys():
