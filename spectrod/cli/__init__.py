@@ -22,6 +22,7 @@ from spectrod.errors import ConfigError, SpectrodError, StorageError
 _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn a recording or a live source into a spectrogram picture",
+    "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "ctl": "ask a running daemon how it is, or change it",
     "keys": "make and check the keys of those who may connect over a network",

@@ -128,7 +128,6 @@ def _taken(path: Path) -> BusyError | StorageError:
         os.close(descriptor)
     if is_free:
         return StorageError(
-            f"{path}: is left of a recording that broke off; spectrod convert makes it whole, "
-            "or remove it"
+            f"{path}: is left of a recording that broke off, which spectrod convert reads"
         )
     return BusyError(f"{path}: another program is writing it")

@@ -56,6 +56,8 @@ class SegmentWriter:
     place : Place, optional
         Where in its recording the segment stands, ``next_place`` of the one before; by default it
         is the first of a new one.
+    is_copy : bool
+        Whether the rows are elsewhere too: ``abort`` then leaves nothing.
 
     Raises
     ------
@@ -73,6 +75,8 @@ class SegmentWriter:
         description: Description,
         fsync_s: float = FSYNC_S,
         place: Place | None = None,
+        *,
+        is_copy: bool = False,
     ) -> None:
         self.path = Path(path)
         self.description = description
@@ -83,7 +87,7 @@ class SegmentWriter:
         if self._row_bytes > PAYLOAD_BYTES_MAX:
             rule = f"must be at most {PAYLOAD_BYTES_MAX}"
             raise ConfigError(f"{path}: a row has {self._row_bytes} bytes: {rule}")
-        self._fsync_s = fsync_s
+        self._fsync_s, self._is_copy = fsync_s, is_copy
         self._engines: dict[str, int] = {}
         self._index = SparseIndex()
         self._seq, self._row = 0, self.place.first_row
@@ -199,13 +203,13 @@ class SegmentWriter:
             self._file.close()
 
     def abort(self) -> None:
-        """Leave the file as it is, under ``PATH.part``, but remove it if it has no rows.
+        """Leave the file as it is, under ``PATH.part``; remove it if it has no rows, or is a copy.
 
-        Rows that were taken are not thrown away: the file can be read and made whole.
+        Else rows that were taken are not thrown away: the file can be read and made whole.
         """
         if not self._file.is_open:
             return
-        if self.n_frames == 0:
+        if self.n_frames == 0 or self._is_copy:
             self._file.remove()
         self._file.close()
 

@@ -1,0 +1,167 @@
+"""``spectrod convert``: a recording of spectra into other formats, and into pictures."""
+
+import argparse
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import numpy as np
+
+import spectrod
+from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.picture_options import add_picture, picture_options
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.times import parse_utc_ns
+from spectrod.errors import ConfigError, InputError
+from spectrod.record.export import EXPORT_SUFFIXES, make_export
+from spectrod.record.export.options import COMPRESSION_MAX, PROFILES, ExportOptions
+from spectrod.record.inputs import batches_between, open_recording, span_utc_ns
+from spectrod.record.picture.sink import PictureSink
+from spectrod.record.recording import Description, RowReader, RowWriter
+from spectrod.record.segment.appending import PART_SUFFIX
+from spectrod.record.segment.series import SUFFIX
+from spectrod.record.segment.writer import SegmentWriter
+from spectrod.service import configure_logging
+from spectrod.units import Float32Array
+
+_NS = 1_000_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument(
+        "source",
+        metavar="IN",
+        help="recording of spectra: .spd, .spd.part, a folder of them, .nc .h5 .zarr .npz .csv",
+    )
+    parser.add_argument(
+        "output",
+        metavar="OUT",
+        nargs="+",
+        help=f"its suffix says what it becomes: {SUFFIX} {' '.join(EXPORT_SUFFIXES)}, or a picture",
+    )
+    parser.add_argument("--start", metavar="ISO8601", help="only from this UTC on")
+    parser.add_argument("--stop", metavar="ISO8601", help="only before this UTC")
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--profile",
+        choices=PROFILES[1:],
+        help="of .nc: daily files of hybrid-millidecade levels a minute",
+    )
+    group.add_argument(
+        "--compression",
+        type=int,
+        metavar="N",
+        help=f"0 for none to {COMPRESSION_MAX}, always without loss",
+    )
+    group.add_argument(
+        "--attribute",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="what the file says of itself, as title, creator_name, license; may be repeated",
+    )
+    add_picture(parser)
+    parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
+
+
+@signals_as_interrupts()
+def run(args: argparse.Namespace) -> int:
+    """Read the recording once, from its begin to its end, and write all that is asked for."""
+    configure_logging(args.log_level)
+    source, outputs = Path(args.source), [Path(one) for one in args.output]
+    start_utc_ns, stop_utc_ns = _range(args)
+    options = _export_options(args)
+    _check_outputs(source, outputs)
+    with closing(open_recording(source)) as reader, ExitStack() as undo:
+        writers = []
+        for path in outputs:
+            writers.append(_make_writer(path, reader.description, options, args))
+            undo.callback(writers[-1].abort)
+        if not _copy(reader, writers, start_utc_ns, stop_utc_ns):
+            raise InputError(f"{source}: has no rows{_between(args)}")
+        for writer in writers:
+            writer.finish()
+        undo.pop_all()
+    return 0
+
+
+def _range(args: argparse.Namespace) -> tuple[int | None, int | None]:
+    start = parse_utc_ns("--start", args.start) if args.start else None
+    stop = parse_utc_ns("--stop", args.stop) if args.stop else None
+    if start is not None and stop is not None and start >= stop:
+        raise ConfigError(f"--stop {args.stop}: must be later than --start {args.start}")
+    return start, stop
+
+
+def _between(args: argparse.Namespace) -> str:
+    start = f" from {args.start} on" if args.start else ""
+    return f"{start} before {args.stop}" if args.stop else start
+
+
+def _export_options(args: argparse.Namespace) -> ExportOptions:
+    given = {"compression": args.compression, "profile": args.profile}
+    attributes = dict(_attribute(text) for text in args.attribute)
+    options = {name: value for name, value in given.items() if value is not None}
+    return ExportOptions(**options, attributes=attributes)
+
+
+def _attribute(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--attribute {text}: must be KEY=VALUE, as in title=Reef")
+    return name, value
+
+
+def _check_outputs(source: Path, outputs: list[Path]) -> None:
+    """Refuse to write what is read, and two outputs into one file."""
+    seen = set()
+    for path in outputs:
+        target = path.resolve()
+        part = target.with_name(target.name + PART_SUFFIX)
+        if source.resolve() in (target, part):
+            raise ConfigError(f"{path}: must be another file than the one that is read")
+        if target.suffix.lower() == SUFFIX and source.resolve() == target.parent:
+            raise ConfigError(f"{path}: must not lie in the folder that is read")
+        if target in seen:
+            raise ConfigError(f"{path}: must be named once")
+        seen.add(target)
+
+
+def _make_writer(
+    path: Path, description: Description, options: ExportOptions, args: argparse.Namespace
+) -> RowWriter:
+    suffix = path.suffix.lower()
+    if suffix in EXPORT_SUFFIXES:
+        return make_export(path, description, options)
+    if suffix == SUFFIX:
+        return SegmentWriter(path, description, is_copy=True)
+    software = f"spectrod {spectrod.__version__}"
+    return PictureSink(path, picture_options(args), _transpose, description.spec, software)
+
+
+def _transpose(matrix: Float32Array) -> Float32Array:
+    """Transpose a picture's few pixels: opening a device would take longer."""
+    return np.ascontiguousarray(matrix.T)
+
+
+def _copy(
+    reader: RowReader,
+    writers: list[RowWriter],
+    start_utc_ns: int | None,
+    stop_utc_ns: int | None,
+) -> bool:
+    """Hand all rows to all writers, with a progress bar; return whether there were any."""
+    fs = reader.description.spec.fs
+    begin_ns, n_samples = None, None
+    if span := span_utc_ns(reader):
+        begin_ns = max(span[0], start_utc_ns or span[0])
+        end_ns = min(span[1], stop_utc_ns or span[1])
+        n_samples = max(1, round((end_ns - begin_ns) * fs / _NS))
+    with ProgressBar(fs, n_samples) as bar:
+        for batch in batches_between(reader, start_utc_ns, stop_utc_ns):
+            for writer in writers:
+                writer.submit(batch)
+            last_ns = int(batch.t_utc_ns[-1])
+            begin_ns = last_ns if begin_ns is None else begin_ns
+            bar.update(max(0, round((last_ns - begin_ns) * fs / _NS)))
+    return any(writer.n_frames for writer in writers)

@@ -1,0 +1,194 @@
+"""``spectrod convert``: from segments into every format and back, parts, and what is refused."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from spectrod.cli import convert, main
+from spectrod.errors import StorageError
+from spectrod.record.inputs import batches_between, open_recording
+from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.record.segment.writer import SegmentWriter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
+from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of, shifted
+
+SPEC = make_spec(channels=2, win_length=31, nfft=31)
+FIRST = "2026-11-20T21:47:03"
+"""UTC of the first row."""
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def power(first_row, n_rows, **more):
+    """Make rows as they could be measured: random bits may be NaN, which is not equal to itself."""
+    batch = make_batch(SPEC, first_row, n_rows, **more)
+    batch.values.view("u4")[:] = batch.values.view("u4") % (1 << 20) + (0x30000000)
+    return batch
+
+
+def write(path, *batches, finish=True):
+    made = SegmentWriter(path, describe(SPEC, settings={"a": 1}, attributes={"title": "Reef"}))
+    for batch in batches:
+        made.submit(batch)
+    if finish:
+        made.finish()
+    return made
+
+
+def names(folder="."):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def two_stretches():
+    """Two stretches of rows with a gap of half a second between them."""
+    later = shifted(power(400, 101), 4000, gap_samples=4000, discontinuity=True)
+    return [power(0, 400), later]
+
+
+@pytest.mark.parametrize("name", ["b.spd", "b.npz", "b.csv"])
+def test_rows_survive_the_way_there_and_back(name):
+    """Through each format, and from it to segments again: to the last bit, with gaps and times."""
+    batches = two_stretches()
+    write("a.spd", *batches)
+    before = Path("a.spd").read_bytes()
+    assert main(["convert", "a.spd", name]) == 0
+    assert main(["convert", name, "c.spd"]) == 0
+    assert rows_of(open_recording(Path("c.spd")).batches()) == rows_of(batches)
+    assert SegmentReader("c.spd").description == SegmentReader("a.spd").description
+    assert Path("a.spd").read_bytes() == before
+    assert names() == sorted(["a.spd", name, "c.spd"])
+
+
+def test_a_picture_shows_rows_where_they_are():
+    """Gaps are drawn as gaps, times are those of the rows, and several outputs are made at once."""
+    write("a.spd", *two_stretches())
+    size = ["--width", "200", "--height", "64"]
+    assert main(["convert", "a.spd", "b.png", "c.npz", "--title", "Reef", *size]) == 0
+    pixels = read_levels("b.png").pixels
+    assert (pixels.begin_utc_ns, pixels.gaps, pixels.gap_samples) == (BEGIN_UTC_NS, 1, 4000)
+    assert names() == ["a.spd", "b.png", "c.npz"]
+
+
+@pytest.mark.parametrize("source", ["a.spd", "a.npz", "a.spd.part"])
+def test_a_part_is_what_lies_between_two_times(source):
+    """The start is in it, the stop is not, in UTC, and other zones are understood."""
+    batches = two_stretches()
+    made = write("a.spd", *batches, finish=source == "a.spd")
+    if source == "a.npz":
+        assert main(["convert", "a.spd.part", "a.npz"]) == 0
+    between = ["--start", f"{FIRST}.25Z", "--stop", "2026-11-20T22:47:03.5+01:00"]
+    assert main(["convert", source, "b.spd", *between]) == 0
+    rows = rows_of(SegmentReader("b.spd").batches())
+    assert rows == rows_of([power(0, 400)])[200:400]
+    assert main(["convert", source, "c.spd", "--start", f"{FIRST}.75Z"]) == 0
+    (tail,) = SegmentReader("c.spd").batches()
+    assert (tail.n_frames, tail.gap_samples, tail.discontinuity) == (101, 0, False)
+    made.abort()
+
+
+def test_a_folder_becomes_one_file():
+    """Segments in order, what is being written among them."""
+    Path("site").mkdir()
+    batches = two_stretches()
+    first = write("site/a.spd", batches[0])
+    second = SegmentWriter("site/b.spd", first.description, place=first.next_place)
+    second.submit(batches[1])
+    assert main(["convert", "site", "c.spd"]) == 0
+    assert rows_of(SegmentReader("c.spd").batches()) == rows_of(batches)
+    second.abort()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["a.spd", "a.spd"], "a.spd: must be another file than the one that is read"),
+        (["a.spd", "./b.npz", "b.npz"], "b.npz: must be named once"),
+        (["site", "site/c.spd"], "site/c.spd: must not lie in the folder that is read"),
+        (["a.spd", "b.xyz"], "b.xyz: .xyz: "),
+        (["a.wav", "b.spd"], "a.wav: must be a recording of spectra (.spd, "),
+        (["none.spd", "b.spd"], "none.spd: No such file or directory"),
+        (["a.spd", "no/b.npz"], "no/b.npz: No such file or directory"),
+        (["a.spd", "b.spd", "--start", "noon"], "--start noon: must be ISO 8601, as in 2026-"),
+        (["a.spd", "b.spd", "--start", "9999-01-01"], "--start 9999-01-01: must be 1700 to 2200"),
+        (["a.spd", "b.spd", "--start", "2030-01-01"], "a.spd: has no rows from 2030-01-01 on"),
+        (["a.spd", "b.npz", "--stop", "2020-01-01"], "a.spd: has no rows before 2020-01-01"),
+        (
+            ["a.spd", "b.npz", "--start", "2030-01-01", "--stop", "2020-01-01"],
+            "--stop 2020-01-01: must be later than --start 2030-01-01",
+        ),
+        (["a.spd", "b.npz", "--attribute", "x"], "--attribute x: must be KEY=VALUE, as in title"),
+        (["a.spd", "b.npz", "--compression", "10"], "compression=10: must be 0 to 9"),
+        (["a.spd", "b.npz", "--profile", "millidecade"], "b.npz: profile='millidecade': must be"),
+    ],
+)
+def test_what_cannot_be_is_one_line(capsys, arguments, text):
+    """With the value and the rule, and nothing is left."""
+    write("a.spd", power(0, 3))
+    Path("site").mkdir()
+    write("site/a.spd", power(0, 3))
+    assert main(["convert", *arguments]) in (2, 74)
+    error = capsys.readouterr().err
+    assert error.startswith(f"spectrod: {text}")
+    assert error.count("\n") == 1
+    assert names() == ["a.spd", "site"]
+    assert names("site") == ["a.spd"]
+
+
+def test_the_name_that_a_part_will_have_is_refused(capsys):
+    """It would be written as the very file that is read."""
+    write("a.spd", power(0, 3), finish=False).abort()
+    assert main(["convert", "a.spd.part", "a.spd"]) == 2
+    assert "a.spd: must be another file than the one that is read" in capsys.readouterr().err
+    assert names() == ["a.spd.part"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "exit_code", "text"),
+    [("signal", 130, "interrupted"), ("disk", 74, "a.spd: Input/output error")],
+)
+def test_an_end_in_the_middle_leaves_nothing(monkeypatch, capsys, fault, exit_code, text):
+    """Whether SIGTERM or an error ends it: what was not whole yet is removed."""
+
+    def break_off(*arguments):
+        rows = batches_between(*arguments)
+        yield next(rows)
+        assert len(names()) == 3
+        if fault == "disk":
+            raise StorageError("a.spd: Input/output error")
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield from rows
+
+    monkeypatch.setattr(convert, "batches_between", break_off)
+    write("a.spd", *two_stretches())
+    assert main(["convert", "a.spd", "b.spd", "c.npz", "d.png"]) == exit_code
+    assert capsys.readouterr().err == f"spectrod: {text}\n"
+    assert names() == ["a.spd"]
+
+
+def test_an_output_that_cannot_be_made_leaves_no_other(capsys):
+    """It is found out before anything is read."""
+    write("a.spd", power(0, 3))
+    Path("b.png").mkdir()
+    assert main(["convert", "a.spd", "b.spd", "c.npz", "b.png"]) == 74
+    assert "b.png: is a folder" in capsys.readouterr().err
+    assert names() == ["a.spd", "b.png"]
+
+
+def test_damage_is_said_and_passed_over(capfd):
+    """A warning says where; what is intact is converted, and the exit code is that of success."""
+    batches = two_stretches()
+    write("a.spd", *batches)
+    content = bytearray(Path("a.spd").read_bytes())
+    content[content.index(batches[1].values.tobytes()) + 7] ^= 1
+    Path("a.spd").write_bytes(content)
+    assert main(["convert", "a.spd", "b.spd"]) == 0
+    assert "are damaged; what is intact around them is read" in capfd.readouterr().err
+    assert rows_of(SegmentReader("b.spd").batches()) == rows_of(batches[:1])
