@@ -136,8 +136,8 @@ def like(path: Path) -> dict[str, Any]:
     """
     pixels = read_pixel_map(path)
     settings = {name: getattr(pixels, name) for name in _ANALYSIS}
-    options = options_of(pixels, path).chosen()
-    return settings | options
+    options = options_of(pixels, path)
+    return settings | {name: getattr(options, name) for name in options.chosen()}
 
 
 def _pair(name: str, given: Any, unit: str) -> tuple[float, float] | None:

@@ -155,12 +155,16 @@ class PictureOptions:
             raise ConfigError(f"strips={','.join(self.strips)}: a raw picture has none")
 
     def chosen(self) -> dict[str, Any]:
-        """Return what differs from the defaults, but for the title, which is of one source."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "title" and getattr(self, field.name) != field.default
-        }
+        """Return what differs from the defaults, as JSON has it.
+
+        But for the title: it is of one source.
+        """
+        chosen = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "title" and value != field.default:
+                chosen[field.name] = list(value) if isinstance(value, tuple) else value
+        return chosen
 
     def names(self, n_signals: int) -> tuple[str, ...]:
         """Tell what to call each channel.

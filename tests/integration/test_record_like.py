@@ -1,0 +1,122 @@
+"""``spectrod record --like``, and what the flags of pictures do to files."""
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from spectrod.cli import main
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.embedded import read_pixel_map
+from spectrod.record.picture.pixelmap import read_levels
+
+FS = 8000
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    n = np.arange(4 * FS + 123)
+    left = 0.1 * np.sin(2 * np.pi * 1000 * n / FS)
+    samples = np.stack([left, rng.normal(0.0, 0.01, n.size)], axis=1)
+    soundfile.write("x.wav", samples, FS, subtype="FLOAT")
+
+
+def record(*arguments):
+    return main(["record", "x.wav", "--engine", "numpy", *arguments])
+
+
+START = ("--start-time", "2026-05-01T04:30:00Z")
+LOOKS = (
+    *("--width", "300", "--height", "70", "--f-scale", "mel", "--f-max", "3500"),
+    *("--percentiles", "2,99.5", "--dynamic-range", "55.5", "--colormap", "magma_r"),
+    *("--theme", "dark", "--strips", "waveform,level", "--channel-names", "left,right"),
+    *START,
+    *("--win-length", "300", "--hop", "130", "--window", "blackman", "--scaling", "density"),
+)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "pgm", "svg"])
+def test_like_repeats_a_picture_of_any_format(tmp_path, suffix):
+    """What a picture of ours was made with is enough to make it again, to the byte."""
+    assert record("-o", f"a.{suffix}", *LOOKS) == 0
+    assert record("-o", f"b.{suffix}", "--like", f"a.{suffix}", *START) == 0
+    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_flags_override_what_an_old_picture_says():
+    """A flag that is given stands; of alternatives it replaces the others."""
+    assert record("-o", "a.png", *LOOKS) == 0
+    changes = ("--levels=-90,-10", "--win-length", "512", "--theme", "light", "--raw")
+    assert record("-o", "b.png", "--like", "a.png", *changes) == 0
+    old, new = read_pixel_map("a.png"), read_pixel_map("b.png")
+    assert (new.level_min, new.level_max) == (-90.0, -10.0)
+    assert (new.win_length, new.hop, new.window) == (512, 130, "blackman")
+    assert new.options == {
+        **{name: old.options[name] for name in ("width", "height", "f_scale", "f_max", "colormap")},
+        "signals": ["left", "right"],
+        "levels": [-90.0, -10.0],
+        "raw": True,
+    }
+    with Image.open("b.png") as image:
+        assert image.size == (300, 140)
+
+
+def test_a_new_recording_has_its_own_title_and_times(tmp_path):
+    """Neither the title nor the time span of the old picture is repeated."""
+    assert record("-o", "a.svg", "--title", "Old", "--duration", "1") == 0
+    assert record("-o", "b.svg", "--like", "a.svg") == 0
+    assert "<title>x.wav</title>" in (tmp_path / "b.svg").read_text()
+    assert read_pixel_map("b.svg").duration_s > 3.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--like", "x.wav"], "x.wav: not a readable picture"),
+        (["--like", "y.png"], "y.png: No such file or directory"),
+        (["--percentiles", "5"], "--percentiles=5: must be two numbers of percent, as in 5,99.9"),
+        (["--strips", "sonogram"], "strips=sonogram: must be waveform and level, or one of them"),
+        (["--channel-names", "a"], "signals=a: must be as many names as channels, 2"),
+        (["--channel-names", "a,a", "--channels-as", "files"], "signals=a,a: must be different"),
+        (["--dynamic-range", "0"], "dynamic_range_db=0: must be 1 to 300 dB"),
+        (["--raw", "--strips", "level"], "strips=level: a raw picture has none"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, arguments, text):
+    """Each broken rule is an error of one line before anything is recorded, and leaves no file."""
+    assert record("-o", "a.png", *arguments) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["x.wav"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_channels_have_files_of_their_own(tmp_path, suffix):
+    """Each file shows one channel by name, in the same colours."""
+    arguments = ("--channels-as", "files", "--channel-names", "left,a/b", "--strips", "level")
+    assert record("-o", f"a.{suffix}", *arguments) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == sorted(["x.wav", f"a-left.{suffix}", f"a-a-b.{suffix}"])
+    left, right = read_pixel_map(f"a-left.{suffix}"), read_pixel_map(f"a-a-b.{suffix}")
+    assert len(left.plots) == len(right.plots) == 1
+    assert (left.level_min, left.level_max) == (right.level_min, right.level_max)
+    if suffix == "png":
+        tone = read_levels("a-left.png")
+        assert tone.f[int(np.argmax(tone.level[:, 500]))] == pytest.approx(1000, abs=FS / 256)
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
+def test_a_tone_is_at_its_frequency_on_every_axis(f_scale):
+    """The loudest row is that of the tone, whatever the axis."""
+    assert record("-o", "a.png", "--f-scale", f_scale, "--win-length", "1024") == 0
+    tone = read_levels("a.png")
+    pixels = tone.pixels
+    assert pixels.f_scale == f_scale
+    axis = FrequencyAxis(f_scale, pixels.f_min_hz, pixels.f_max_hz)
+    row = int(axis.fraction(1000.0) * len(tone.f))
+    column = tone.level[:, 500]
+    assert column[row] == column.max()
+    assert column[np.abs(tone.f - 1000.0) > 40.0].max() < column[row] - 20.0
