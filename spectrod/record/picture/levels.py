@@ -14,17 +14,14 @@ from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
 _BINS_AT_ONCE = 1 << 13
 
 
-def n_samples(pool: ColumnPool) -> int:
-    """Count samples from the first row's first to the last row's last."""
-    return pool.end_sample - pool.first_sample
-
-
 def pixel_levels(
     pool: ColumnPool,
     spec: SpectrumSpec,
     axis: FrequencyAxis,
     size: tuple[int, int],
     painter: Painter,
+    *,
+    span: tuple[int, int],
 ) -> Float32Array:
     """Find the level of every pixel.
 
@@ -44,6 +41,8 @@ def pixel_levels(
         Columns and rows of each plot [px].
     painter : Painter
         What computes.
+    span : (int, int)
+        Absolute index of the first sample of the first column, and the samples of all columns.
 
     Returns
     -------
@@ -51,7 +50,11 @@ def pixel_levels(
         [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where there are no samples.
     """
     width, height = size
-    lo, hi = column_spans(_time_edges(pool, spec, width), pool.n_slots, pool.rows_per_column)
+    begin, n_samples = span
+    edges = begin - pool.first_sample + np.linspace(0.0, n_samples, width + 1)
+    lo, hi = column_spans(_slots(pool, spec, edges), pool.n_slots, pool.rows_per_column)
+    centres = 0.5 * (edges[:-1] + edges[1:])
+    is_beyond = (centres < 0.0) | (centres > pool.end_sample - pool.first_sample)
     spans = value_spans(spec, axis.edges(height))
     # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz.
     is_level = spec.scaling == "spectrum" and not spec.iq
@@ -64,6 +67,7 @@ def pixel_levels(
             power = pool.power(signal, lo, hi, slice(first, stop))
             part = spans[:, rows] - first
             levels[signal, rows] = painter.levels(power, part, full_scale, offset_db)
+    levels[:, :, is_beyond] = np.nan
     return levels
 
 
@@ -76,13 +80,12 @@ def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
     return bin_spans(edges_hz + lowest_hz, spec.delta_f, spec.n_bins)
 
 
-def _time_edges(pool: ColumnPool, spec: SpectrumSpec, width: int) -> Float64Array:
-    """Slot coordinates of the pixel columns' limits.
+def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float64Array:
+    """Slot coordinates of samples, counted from the first row's first.
 
     A frame stands for the hop around its window's centre; a row of several frames for all theirs,
     so that slot s begins ``(win_length - hop) / 2`` samples after its first frame does.
     """
-    samples = np.linspace(0.0, n_samples(pool), width + 1)
     return (samples - (spec.win_length - spec.hop) / 2.0) / pool.hop
 
 

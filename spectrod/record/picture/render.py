@@ -3,7 +3,7 @@
 import numpy as np
 
 from spectrod.record.picture.colour_range import colour_range
-from spectrod.record.picture.levels import n_samples, pixel_levels
+from spectrod.record.picture.levels import pixel_levels
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.page import Plots
 from spectrod.record.picture.painter import Painter
@@ -22,11 +22,12 @@ def render(
     options: PictureOptions,
     painter: Painter,
     strips: Strips | None = None,
+    *,
+    span: tuple[int, int],
 ) -> Plots:
     """Make the pixels of a spectrogram.
 
-    See ``pixel_levels`` for what a pixel stands for. The time axis spans the samples that were
-    analysed: the first frame's first to the last one's last.
+    See ``pixel_levels`` for what a pixel stands for.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def render(
         What computes.
     strips : SampleStrips or RowStrips, optional
         What was collected for the strips, if any are asked for.
+    span : (int, int)
+        Absolute index of the first sample of the time axis, and how many there are.
 
     Returns
     -------
@@ -48,14 +51,14 @@ def render(
     """
     spec = about.spec
     size = options.width, options.height_for(spec.n_signals)
-    levels = pixel_levels(pool, spec, options.frequency_axis(spec), size, painter)[:, ::-1]
+    f_axis, (begin, n_samples) = options.frequency_axis(spec), span
+    levels = pixel_levels(pool, spec, f_axis, size, painter, span=span)[:, ::-1]
     limits = colour_range(levels, options)
-    n = n_samples(pool)
     return Plots(
         entries=np.stack([painter.entries(signal, *limits) for signal in levels]),
         levels=levels,
         limits=limits,
-        n_samples=n,
-        frames_per_pixel=n / spec.hop / options.width,
-        envelope=strips.over(pool.first_sample, n, options.width) if strips else None,
+        n_samples=n_samples,
+        frames_per_pixel=n_samples / spec.hop / options.width,
+        envelope=strips.over(begin, n_samples, options.width) if strips else None,
     )

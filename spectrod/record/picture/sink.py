@@ -1,8 +1,9 @@
 """The picture as a sink: takes batches while a recording runs and writes the file at its end."""
 
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.files import check_writable, write_whole
 from spectrod.record.picture.encode import check_format, encode
+from spectrod.record.picture.options import WIDTH_MIN
 from spectrod.record.picture.page import Plots, compose
 from spectrod.record.picture.painter import NumpyPainter, Painter, Transpose
 from spectrod.record.picture.pixelmap import Recording
@@ -22,6 +24,27 @@ from spectrod.units import FULL_SCALE_SINE_FS2
 
 _COLUMNS_PER_PIXEL = 2
 """Merging halves the columns, so this leaves at least one for each pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """Where pixels lie in time.
+
+    Attributes
+    ----------
+    samples_per_pixel : float
+        Width of a pixel.
+    begin_sample : int
+        Where the first one begins.
+    """
+
+    samples_per_pixel: float
+    begin_sample: int = 0
+
+    def width_for(self, end_sample: int, width_max: int) -> int:
+        """Count the pixels up to a sample; no fewer than pictures have at least."""
+        width = math.ceil((end_sample - self.begin_sample) / self.samples_per_pixel)
+        return min(max(width, WIDTH_MIN), width_max)
 
 
 class PictureSink:
@@ -38,14 +61,16 @@ class PictureSink:
         Where the picture goes; its folder must exist.
     options : PictureOptions
         What it shall look like.
-    transpose : callable
-        From a C-contiguous (rows, columns) float32 matrix to its transpose: an engine's.
+    paint : Painter or callable
+        What makes the pixels; a callable is what transposes a C-contiguous (rows, columns) float32
+        matrix for a ``NumpyPainter``.
     spec : SpectrumSpec
         Of the batches to come: power; levels are made power again.
     software : str
         Name and version to be written into the file.
-    painter : Painter, optional
-        What makes the pixels; by default the host, with ``transpose``.
+    scale : TimeScale, optional
+        Of a picture whose width follows from its length; ``options.width`` is its largest then. By
+        default the picture is so wide, whatever it holds.
 
     Raises
     ------
@@ -59,34 +84,39 @@ class PictureSink:
         self,
         path: str | os.PathLike[str],
         options: PictureOptions,
-        transpose: Transpose,
+        paint: Painter | Transpose,
         spec: SpectrumSpec,
         software: str = "spectrod",
-        painter: Painter | None = None,
+        scale: TimeScale | None = None,
     ) -> None:
-        self.path = Path(path)
-        try:
-            check_format(self.path.suffix, options, spec)
-        except ConfigError as error:
-            raise ConfigError(f"{self.path}: {error}") from error
         if spec.output == "complex":
             raise ConfigError("output='complex': a picture is made of power")
         options.frequency_axis(spec)
-        self._paths = _paths(self.path, options, spec.n_signals)
-        for one in self._paths:
-            check_writable(one)
         self._options = options
+        self._spec = spec
+        self.scale = scale
+        self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
         self._samples = SampleStrips(spec.channels, options.width, is_iq=spec.iq)
         self._rows = RowStrips(self._linear, options.width)
-        self._painter = painter or NumpyPainter(transpose)
-        self._spec = spec
+        self._painter = NumpyPainter(paint) if callable(paint) else paint
         self._software = software
         self._pool = self._new_pool()
         self._engines: list[str] = []
         self._begin_utc_ns = 0
         self._gaps = 0
         self._gap_samples = 0
+
+    def rename(self, path: str | os.PathLike[str]) -> None:
+        """Let the picture go elsewhere; raises ConfigError and StorageError as at the start."""
+        self.path = Path(path)
+        try:
+            check_format(self.path.suffix, self._options, self._spec)
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from error
+        self._paths = _paths(self.path, self._options, self._spec.n_signals)
+        for one in self._paths:
+            check_writable(one)
 
     @property
     def n_frames(self) -> int:
@@ -146,20 +176,27 @@ class PictureSink:
         if self.n_frames == 0:
             need = self._spec.win_length
             raise InputError(f"{self.path}: nothing to draw: fewer than {need} samples in a row")
+        pool, options = self._pool, self._options
+        begin, n_samples = pool.first_sample, pool.end_sample - pool.first_sample
+        if self.scale is not None:
+            begin = self.scale.begin_sample
+            width = self.scale.width_for(pool.end_sample, options.width)
+            options = replace(options, width=width)
+            n_samples = round(width * self.scale.samples_per_pixel)
         about = Recording(
             self._linear,
             ", ".join(self._engines),
-            self._begin_utc_ns,
+            self._begin_utc_ns - round((pool.first_sample - begin) * 1e9 / self._spec.fs),
             self._gaps,
             self._gap_samples,
             self._software,
         )
         strips = self._rows if self._samples.is_empty else self._samples
-        wanted = strips if self._options.strips else None
-        plots = render(self._pool, about, self._options, self._painter, wanted)
+        wanted = strips if options.strips else None
+        plots = render(pool, about, options, self._painter, wanted, span=(begin, n_samples))
         for path, part, names in self._pages(plots):
-            options = replace(self._options, **names)
-            write_whole(path, encode(compose(part, about, options), path.suffix))
+            page = compose(part, about, replace(options, **names))
+            write_whole(path, encode(page, path.suffix))
         self.abort()
 
     def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:

@@ -1,0 +1,133 @@
+"""What a recording can become: a file's suffix says it, and its writer is imported for it alone."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from spectrod.errors import ConfigError
+from spectrod.record.recording import Description, RowWriter, SampleWriter
+
+if TYPE_CHECKING:
+    from spectrod.record.picture.options import PictureOptions
+    from spectrod.record.picture.painter import Painter, Transpose
+
+Kind = Literal["picture", "rows", "samples"]
+
+_SUFFIXES: dict[Kind, tuple[str, ...]] = {
+    "picture": (".png", ".jpg", ".jpeg", ".webp", ".pgm", ".svg"),
+    "rows": (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv"),
+    "samples": (".wav", ".flac"),
+}
+KINDS: dict[str, Kind] = {one: kind for kind, known in _SUFFIXES.items() for one in known}
+"""What each suffix, in small letters, stands for."""
+
+
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """Say what a file of this name holds.
+
+    Raises
+    ------
+    ConfigError
+        If its suffix is unknown; the known ones are named.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in KINDS:
+        raise ConfigError(f"{os.fspath(path)}: suffix must be one of {', '.join(KINDS)}")
+    return KINDS[suffix]
+
+
+def check_outputs(paths: list[str]) -> None:
+    """Refuse to write two outputs into one file; raises ConfigError."""
+    seen = set()
+    for path in paths:
+        target = Path(path).resolve()
+        if target in seen:
+            raise ConfigError(f"{path}: must be named once")
+        seen.add(target)
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePlan:
+    """How pictures are made.
+
+    Attributes
+    ----------
+    options : PictureOptions
+        What they look like.
+    paint : Painter or callable
+        See ``PictureSink``.
+    seconds_per_pixel : float
+        Of a picture whose width follows from its length; 0 for one of ``options.width``.
+    """
+
+    options: "PictureOptions"
+    paint: "Painter | Transpose"
+    seconds_per_pixel: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What outputs are made of.
+
+    Attributes
+    ----------
+    pictured, data : Description
+        Of the rows that pictures get, and of those that data files get.
+    picture : PicturePlan
+        How pictures are made.
+    subtype : str
+        Of sound files, see ``SoundWriter``.
+    export : dict
+        Of data files, by the names of ``ExportOptions``.
+    """
+
+    pictured: Description
+    data: Description
+    picture: PicturePlan
+    subtype: str = ""
+    export: dict[str, Any] = field(default_factory=dict)
+
+
+def make_rows(path: Path, plan: Plan) -> RowWriter:
+    """Begin a picture or a file of spectra.
+
+    Raises
+    ------
+    ConfigError
+        If the suffix is none of these, or the plan does not fit it.
+    StorageError
+        If no file can be made at this path.
+    UnavailableError
+        If the format needs a package that is not installed.
+    """
+    if kind_of(path) == "picture":
+        return _make_picture(path, plan)
+    if path.suffix.lower() == ".spd":
+        from spectrod.record.segment.writer import SegmentWriter  # noqa: PLC0415
+
+        return SegmentWriter(path, plan.data)
+    from spectrod.record.export import make_export  # noqa: PLC0415
+    from spectrod.record.export.options import ExportOptions  # noqa: PLC0415
+
+    return make_export(path, plan.data, ExportOptions(**plan.export))
+
+
+def _make_picture(path: Path, plan: Plan) -> RowWriter:
+    how, about = plan.picture, plan.pictured
+    if how.seconds_per_pixel:
+        from spectrod.record.picture.tiles import TiledPicture  # noqa: PLC0415
+
+        return TiledPicture(path, how, about.spec, about.software)
+    from spectrod.record.picture.sink import PictureSink  # noqa: PLC0415
+
+    return PictureSink(path, how.options, how.paint, about.spec, about.software)
+
+
+def make_samples(path: Path, plan: Plan) -> SampleWriter:
+    """Begin a sound file; raises as ``make_rows``."""
+    from spectrod.record.sound import SoundOptions, SoundWriter  # noqa: PLC0415
+
+    about = plan.data
+    options = SoundOptions(source=about.source, software=about.software)
+    return SoundWriter(path, about.spec.fs, about.spec.channels, plan.subtype, options)
