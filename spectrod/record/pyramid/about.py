@@ -1,0 +1,128 @@
+"""What a pyramid holds: levels, values and what they mean, as ``pyramid.json``."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from spectrod.errors import ConfigError, StorageError
+from spectrod.record.files import write_whole
+from spectrod.record.pyramid.cell import FLOOR_DB, STEP_DB
+from spectrod.record.pyramid.ladder import levels
+from spectrod.record.recording import Description
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import Float64Array
+
+NAME = "pyramid.json"
+_VERSION = 1
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for all of a pyramid.
+
+    A value is a band's, or that of ``group`` neighbouring bins, the last of the rest: the least of
+    their minima, the mean of their means, the greatest of their maxima.
+    """
+
+    schema: Literal["spectrod.pyramid"] = "spectrod.pyramid"
+    v: int = _VERSION
+    source: str
+    signals: tuple[str, ...]
+    software: str
+    cal_id: str
+    cells_ns: tuple[int, ...]
+    """Lengths of the levels' cells, finest first [ns]."""
+    group: int
+    """Neighbouring bins or bands that a value is of."""
+    n_values: int
+    level_unit: str
+    """Of the levels."""
+    step_db: float = STEP_DB
+    floor_db: float = FLOOR_DB
+    spec: dict[str, Any]
+    """Of the rows."""
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def spectrum_spec(self) -> SpectrumSpec:
+        """Make the rows' spec."""
+        return SpectrumSpec(**self.spec)
+
+    def group_starts(self) -> Int64Array:
+        """First of the bins or bands of each value, shape (n_values,)."""
+        return np.arange(self.n_values, dtype=np.int64) * self.group
+
+    def frequencies(self) -> Float64Array:
+        """Mean frequency of each value's bins or bands, shape (n_values,) [Hz]."""
+        all_ = self.spectrum_spec().frequencies
+        sums = np.add.reduceat(all_, self.group_starts())
+        return np.asarray(sums / np.diff([*self.group_starts(), len(all_)]), np.float64)
+
+
+def row_ns(spec: SpectrumSpec) -> int:
+    """Time from one row to the next [ns]."""
+    return round(spec.hop * spec.averaging_frames * 1e9 / spec.fs)
+
+
+def about_of(description: Description, finest_s: float, values_max: int) -> About:
+    """Choose levels and values.
+
+    Raises
+    ------
+    ConfigError
+        If the rows have no power, or a number makes no sense.
+    """
+    spec = description.spec
+    if spec.output == "complex":
+        raise ConfigError("output='complex': a pyramid is made of power")
+    if values_max < 0:
+        raise ConfigError(f"values_max={values_max}: must be at least 1, or 0 for all")
+    group = -(-spec.n_values // values_max) if values_max else 1
+    return About(
+        source=description.source,
+        signals=description.signals,
+        software=description.software,
+        cal_id=description.cal_id,
+        cells_ns=levels(finest_s, row_ns(spec) / 1e9),
+        group=group,
+        n_values=-(-spec.n_values // group),
+        level_unit="dBFS" if spec.scaling == "dbfs" else f"dB re {spec.unit}",
+        spec={one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init},
+        settings=description.settings,
+        attributes=description.attributes,
+    )
+
+
+def load(folder: Path) -> About | None:
+    """Read what a folder's pyramid holds; None if there is none.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be read.
+    """
+    path = folder / NAME
+    try:
+        about = msgspec.json.decode(path.read_bytes(), type=About)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"{path}: damaged: {error}") from error
+    if about.v != _VERSION:
+        raise StorageError(f"{path}: version {about.v}: must be {_VERSION}")
+    return about
+
+
+def save(folder: Path, about: About) -> None:
+    """Write it; raises StorageError."""
+    write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+
+
+def is_same(one: About, other: About) -> bool:
+    """Say whether cells of one can stand beside those of the other: not only by another version."""
+    differing = {"software": "", "settings": {}, "attributes": {}}
+    return msgspec.structs.replace(one, **differing) == msgspec.structs.replace(other, **differing)

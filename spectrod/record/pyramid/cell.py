@@ -1,0 +1,92 @@
+"""Cells: the least, the mean and the greatest power of all rows in a span of time, as levels.
+
+Levels are stored as 16-bit integers of 0.01 dB. A mean of a coarser cell is that of the finer
+cells' means, each rounded so; with the eleven levels that there are at most it is within 0.06 dB.
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.units import Float32Array, Float64Array
+
+STEP_DB = 0.01
+FLOOR_DB = -327.67
+"""What is at or below this level, zero power as well, is stored as it."""
+
+_CODE_MAX = 32767
+MIN, MEAN, MAX = 0, 1, 2
+_MARK = 0x31585053
+"""Of a cell that was written; a hole in a file reads as zeros."""
+
+Int16Array = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """What is known of a span of time.
+
+    Attributes
+    ----------
+    effort_ns : int
+        How much of it there are rows of [ns], more than 0.
+    power : (3, signals, values) float64
+        Least, mean and greatest.
+    """
+
+    effort_ns: int
+    power: Float64Array
+
+
+def merge(cells: list[Cell]) -> Cell:
+    """Make one cell of several, at least one; the mean is weighted by effort."""
+    efforts = np.array([cell.effort_ns for cell in cells], np.float64)
+    powers = np.stack([cell.power for cell in cells])
+    total = float(efforts.sum())
+    mean = np.tensordot(efforts / total, powers[:, MEAN], axes=1)
+    power = np.stack([powers[:, MIN].min(axis=0), mean, powers[:, MAX].max(axis=0)])
+    return Cell(sum(cell.effort_ns for cell in cells), power)
+
+
+def to_codes(power: Float64Array) -> Int16Array:
+    """Convert powers to integers of 0.01 dB."""
+    with np.errstate(divide="ignore"):
+        codes = np.rint((10.0 / STEP_DB) * np.log10(power))
+    return np.clip(codes, -_CODE_MAX, _CODE_MAX).astype(np.int16)
+
+
+def to_levels(codes: Int16Array) -> Float32Array:
+    """Convert integers of 0.01 dB to levels [dB]."""
+    return codes.astype(np.float32) * np.float32(STEP_DB)
+
+
+def to_power(codes: Int16Array) -> Float64Array:
+    """Convert integers of 0.01 dB to powers."""
+    return np.power(10.0, codes.astype(np.float64) * (STEP_DB / 10.0))
+
+
+def slot_dtype(n_signals: int, n_values: int) -> np.dtype[Any]:
+    """Layout of a cell in a file: checksum of the rest, mark, effort, codes."""
+    shape = (3, n_signals, n_values)
+    return np.dtype(
+        [("crc", "<u4"), ("mark", "<u4"), ("effort_ns", "<i8"), ("codes", "<i2", shape)]
+    )
+
+
+def encode(cell: Cell, dtype: np.dtype[Any]) -> bytes:
+    """Make the bytes of a cell."""
+    slot = np.zeros((), dtype)
+    slot["mark"], slot["effort_ns"] = _MARK, cell.effort_ns
+    slot["codes"] = to_codes(cell.power)
+    data = slot.tobytes()
+    return zlib.crc32(data[4:]).to_bytes(4, "little") + data[4:]
+
+
+def is_whole(data: bytes | memoryview) -> bool:
+    """Say whether a cell was written here, all of it."""
+    stored = int.from_bytes(data[:4], "little")
+    is_marked = int.from_bytes(data[4:8], "little") == _MARK
+    return is_marked and stored == zlib.crc32(data[4:])

@@ -1,0 +1,274 @@
+"""A pyramid's folder: sizes, ages, damage, and who may write it."""
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from spectrod.errors import BusyError, ConfigError, InputError, StorageError
+from spectrod.record.pyramid import PyramidOptions, PyramidReader, PyramidWriter
+from spectrod.record.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
+from spectrod.record.pyramid.ladder import CELLS_NS, file_cells, levels, name_of
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+DAY_NS = 86400 * 10**9
+DAY = 20_575
+"""2026-05-02."""
+SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=500, nfft=64)
+
+
+def about_of(spec=SPEC, **settings):
+    return Description(spec, "test", ("left",), "spectrod 1", **settings)
+
+
+def batch_of(power, begin_ns, spec=SPEC, **settings):
+    """Make rows of constant spectra, half a second apart."""
+    power = np.asarray(power, np.float32)
+    index = np.arange(len(power), dtype=np.int64) * spec.hop
+    t_ns = begin_ns + index * 10**6
+    values = np.repeat(power[:, None, None], spec.n_values, axis=2)
+    return SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy", **settings)
+
+
+def cells_in(folder, cell_ns):
+    return sorted(path.name for path in (folder / name_of(cell_ns)).iterdir())
+
+
+def test_each_length_divides_the_next_and_a_day():
+    """Cells of all levels begin together, and no level is much longer than the one before."""
+    for shorter, longer in pairwise(CELLS_NS):
+        assert longer % shorter == 0
+        assert 3 <= longer // shorter <= 6
+    for cell_ns in CELLS_NS:
+        assert DAY_NS % cell_ns == 0
+        assert (cell_ns * file_cells(cell_ns)) % DAY_NS == 0
+
+
+@pytest.mark.parametrize(
+    ("finest_s", "row_s", "first"),
+    [(1.0, 0.02, "1s"), (0.01, 0.02, "50ms"), (0.01, 0.01, "10ms"), (1.1, 0.1, "5s")],
+)
+def test_no_cell_is_shorter_than_a_row(finest_s, row_s, first):
+    """The finest level is the next there is of what was wanted and what rows allow."""
+    found = levels(finest_s, row_s)
+    assert name_of(found[0]) == first
+    assert found[-1] == DAY_NS
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"finest_s": 0.0}, "finest_s=0: must be a positive number"),
+        ({"finest_s": 1e5}, "finest_s 100000 s: must be at most a day"),
+        ({"values_max": -1}, "values_max=-1: must be at least 1, or 0"),
+    ],
+)
+def test_options_are_checked(tmp_path, options, text):
+    """Numbers that make no sense are named, and no pyramid is begun."""
+    with pytest.raises(ConfigError, match=text):
+        PyramidWriter(tmp_path, about_of(), PyramidOptions(**options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_need_power(tmp_path):
+    """Complex spectra have no least and greatest."""
+    spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, output="complex")
+    with pytest.raises(ConfigError, match="a pyramid is made of power"):
+        PyramidWriter(tmp_path, about_of(spec))
+
+
+def test_levels_are_stored_to_half_a_hundredth_of_a_decibel():
+    """Twice coded is the same as once; zero power is the floor, and what is beyond is an end."""
+    levels_db = np.random.default_rng(1).uniform(-320.0, 320.0, 1001)
+    codes = to_codes(10.0 ** (levels_db / 10.0))
+    assert np.abs(to_levels(codes) - levels_db).max() <= 0.005 + 2e-5
+    assert np.array_equal(to_codes(to_power(codes)), codes)
+    ends = to_levels(to_codes(np.array([0.0, 1e-200, 1e200])))
+    assert ends == pytest.approx([FLOOR_DB, FLOOR_DB, -FLOOR_DB])
+
+
+@pytest.mark.slow
+def test_a_day_takes_as_much_room_as_documented(tmp_path):
+    """All levels together need a third more than the finest, and a file no more than its cells."""
+    writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(finest_s=60.0))
+    for hour in range(24):
+        batch = batch_of(np.full(7200, 1e-6), DAY * DAY_NS + hour * 3600 * 10**9)
+        writer.submit(batch)
+    writer.finish()
+    cell_bytes = 16 + 3 * 2 * SPEC.n_values
+    total = 0
+    for cell_ns in writer.about.cells_ns:
+        (path,) = (tmp_path / name_of(cell_ns)).iterdir()
+        reaches = DAY * DAY_NS // cell_ns % file_cells(cell_ns) + DAY_NS // cell_ns
+        assert path.stat().st_size == 64 + cell_bytes * reaches
+        total += cell_bytes * DAY_NS // cell_ns
+    assert total == pytest.approx(cell_bytes * 1440 * (1 + 1 / 5 + 1 / 15 + 1 / 60), rel=0.01)
+
+
+def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
+    """What was expired of the finest level is shown by the next, and gaps stay gaps."""
+    writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(finest_s=1.0))
+    rows = np.full(240, 1e-6)
+    begin = DAY * DAY_NS + 3600 * 10**9
+    for day in range(3):
+        writer.submit(batch_of(rows * 10.0**day, begin + day * DAY_NS))
+    writer.flush()
+    finest = writer.about.cells_ns[0]
+    assert cells_in(tmp_path, finest) == ["20260502.cells", "20260503.cells", "20260504.cells"]
+    assert writer.expire((DAY + 1) * DAY_NS - 1, 0) == 0
+    assert writer.expire((DAY + 2) * DAY_NS, 0) > 0
+    assert cells_in(tmp_path, finest) == ["20260504.cells"]
+    writer.submit(batch_of(rows, begin + 2 * DAY_NS + 120 * 10**9))
+    writer.finish()
+    reader = PyramidReader(tmp_path)
+    assert reader.level_names[:2] == ("1s", "5s")
+    for day, cell_ns in ((0, 5 * finest), (2, finest)):
+        t0_ns = begin + day * DAY_NS - 60 * 10**9
+        columns = reader.columns(t0_ns, t0_ns + 120 * 10**9, 60)
+        assert set(columns.cell_ns) == {cell_ns}
+        # With few exceptions at the edge, a column is empty before and full afterwards.
+        assert not columns.effort_s[:27].any()
+        assert (columns.effort_s[33:] > 0.0).all()
+        assert columns.mean[40] == pytest.approx(-60.0 + 10.0 * day, abs=0.02)
+    reader.close()
+
+
+def test_a_damaged_cell_is_none(tmp_path):
+    """A cell whose checksum is wrong is a gap; its neighbours and the coarser level stay."""
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
+    writer.finish()
+    path = tmp_path / "1s" / "20260502.cells"
+    content = bytearray(path.read_bytes())
+    content[64 + 4 * (16 + 6 * SPEC.n_values) + 30] ^= 1
+    path.write_bytes(content)
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10 * 10**9, 10)
+    assert np.flatnonzero(columns.effort_s == 0.0).tolist() == [4]
+    assert reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10 * 10**9, 2).effort_s.tolist() == [5, 5]
+    reader.close()
+
+
+def test_a_file_of_something_else_is_an_error(tmp_path):
+    """A head that does not fit, or a description that cannot be read, is said."""
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
+    writer.finish()
+    path = tmp_path / "1s" / "20260502.cells"
+    path.write_bytes(b"x" * 1000)
+    reader = PyramidReader(tmp_path)
+    with pytest.raises(StorageError, match="damaged, or not of this pyramid"):
+        reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10 * 10**9, 10)
+    reader.close()
+    (tmp_path / "pyramid.json").write_text("{")
+    with pytest.raises(StorageError, match=r"pyramid\.json: damaged"):
+        PyramidReader(tmp_path)
+    (tmp_path / "pyramid.json").unlink()
+    with pytest.raises(InputError, match="holds no pyramid"):
+        PyramidReader(tmp_path)
+
+
+def test_only_one_writes_and_only_what_fits(tmp_path):
+    """A second writer, and rows of another kind, are refused; another version goes on."""
+    writer = PyramidWriter(tmp_path, about_of())
+    with pytest.raises(BusyError, match="another program is writing it"):
+        PyramidWriter(tmp_path, about_of())
+    other = SpectrumSpec(fs=1000.0, win_length=64, hop=250, nfft=64)
+    with pytest.raises(ConfigError, match="the analysis has changed"):
+        writer.submit(batch_of([1.0], DAY * DAY_NS, other))
+    writer.abort()
+    with pytest.raises(ConfigError, match="holds a pyramid of other rows"):
+        PyramidWriter(tmp_path, about_of(other))
+    later = Description(SPEC, "test", ("left",), "spectrod 2", settings={"a": 1})
+    PyramidWriter(tmp_path, later).abort()
+
+
+def test_bins_are_taken_together(tmp_path):
+    """A value is the least, the mean and the greatest of its bins, and lies at their middle."""
+    writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(values_max=4))
+    assert (writer.about.group, writer.about.n_values) == (9, 4)
+    batch = batch_of([1.0, 1.0], DAY * DAY_NS)
+    batch.values[:] = 10.0 ** (np.arange(SPEC.n_values, dtype=np.float32) / 10.0)
+    writer.submit(batch)
+    writer.finish()
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10**9, 1)
+    assert columns.least[0, 0] == pytest.approx([0, 9, 18, 27], abs=0.006)
+    assert columns.greatest[0, 0] == pytest.approx([8, 17, 26, 32], abs=0.006)
+    means = [np.mean(10.0 ** (np.arange(lo, min(lo + 9, 33)) / 10.0)) for lo in range(0, 33, 9)]
+    assert columns.mean[0, 0] == pytest.approx(10.0 * np.log10(means), abs=0.006)
+    middles = [np.arange(lo, min(lo + 9, 33)).mean() * SPEC.delta_f for lo in range(0, 33, 9)]
+    assert columns.f == pytest.approx(middles)
+    assert columns.unit == "dB re FS^2/Hz"
+    halves = reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10**9, 1, values_max=2)
+    assert halves.greatest[0, 0] == pytest.approx([17, 32], abs=0.006)
+    reader.close()
+
+
+def test_partial_rows_count_for_what_they_are(tmp_path):
+    """An average that was cut off adds as much effort as it has frames."""
+    spec = SpectrumSpec(
+        fs=1000.0, win_length=64, hop=50, nfft=64, averaging="mean", averaging_frames=10
+    )
+    writer = PyramidWriter(tmp_path, about_of(spec))
+    batch = batch_of([1.0], DAY * DAY_NS, spec, cut_frames=3)
+    writer.submit(batch)
+    writer.finish()
+    reader = PyramidReader(tmp_path)
+    assert reader.columns(DAY * DAY_NS, DAY * DAY_NS + 10**9, 1).effort_s == pytest.approx(0.15)
+    reader.close()
+
+
+def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
+    """What could not be written is a gap; coarser cells have all that came before and after."""
+    writer = PyramidWriter(tmp_path, about_of())
+    begin = DAY * DAY_NS
+    writer.submit(batch_of(np.full(7, 1e-6), begin))
+    real, full = os.pwrite, OSError(28, os.strerror(28))
+
+    def refuse(fd, data, offset):
+        raise full
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    for second in (4, 8, 17):
+        with pytest.raises(StorageError, match=r"cells: No space left on device"):
+            writer.submit(batch_of(np.full(4, 1e-6), begin + second * 10**9))
+    monkeypatch.setattr(os, "pwrite", real)
+    writer.submit(batch_of(np.full(10, 1e-6), begin + 3600 * 10**9))
+    writer.finish()
+    reader = PyramidReader(tmp_path)
+    fine = reader.columns(begin, begin + 20 * 10**9, 20)
+    # The fourth second was being filled when the disk was full.
+    assert np.flatnonzero(fine.effort_s).tolist() == [0, 1, 2]
+    for n_cells, width in ((3600, 1), (300, 1), (15, 1), (20, 4)):
+        assert reader.columns(begin, begin + n_cells * 10**9, width).effort_s.sum() == 3.0
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ((5, 5, 10), "t1_utc_ns=5: must be after t0_utc_ns=5"),
+        ((0, 5, 0), "width=0: must be 1 to 65536 columns"),
+        ((0, 5, 1, -1), "values_max=-1: must be at least 1, or 0"),
+    ],
+)
+def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
+    """The value and the rule are named."""
+    PyramidWriter(tmp_path, about_of()).finish()
+    reader = PyramidReader(tmp_path)
+    with pytest.raises(ConfigError, match=text):
+        reader.columns(*args)
+    reader.close()
+
+
+def test_an_empty_pyramid_has_no_rows(tmp_path):
+    """Where nothing was recorded, columns are empty, not errors."""
+    PyramidWriter(tmp_path, about_of()).finish()
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(0, DAY_NS, 7)
+    assert np.isnan(columns.mean).all()
+    assert columns.effort_s.tolist() == [0.0] * 7
+    reader.close()
