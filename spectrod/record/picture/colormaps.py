@@ -1,4 +1,4 @@
-"""Colour maps for pictures: perceptually even ones, grey, and each of them reversed."""
+"""Colour maps for pictures: perceptually even ones, grey, turbo, and each of them reversed."""
 
 from functools import cache
 from importlib import resources
