@@ -382,6 +382,11 @@ def _make_several(settings: Settings, origin: str) -> None:
 
 def _toml_value(table: str, key: str, value: Any) -> str:
     """Write JSON: its strings, numbers, booleans and arrays of them are TOML's too, all but DEL."""
+    if isinstance(value, dict):
+        items = (
+            f"{_toml_value(table, key, k)} = {_toml_value(table, key, value[k])}" for k in value
+        )
+        return f"{{ {', '.join(items)} }}" if value else "{}"
     try:
         return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
     except UnicodeEncodeError as error:

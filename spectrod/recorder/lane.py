@@ -204,8 +204,8 @@ class Lane(Generic[T]):
             assert self._output is not None
             self._output.write(told)
         except SpectrodError as error:
-            self._miss(piece, by_fault=True)
             self._fail(error)
+            self._miss(piece, by_fault=True)
             return
         self.open_bytes = self._output.size_bytes
         self._note_written(piece)

@@ -12,6 +12,9 @@ from spectrod.record.sound import SoundOptions, SoundWriter
 from spectrod.recorder.shelf import Shelf
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
+_PYRAMIDS_MAX = 100
+_MINUTE_NS = 60 * 1_000_000_000
+
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
@@ -184,6 +187,7 @@ class PyramidOutputs:
 
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)
+        self._writer: PyramidWriter | None = None
 
     def place(self, shelf: Shelf, _stem: str) -> Path:
         """Say where the pyramid is; raises StorageError."""
@@ -194,13 +198,22 @@ class PyramidOutputs:
         description = self._describe(piece)
         for k in range(2, _PYRAMIDS_MAX + 1):
             try:
-                return _Pyramid(PyramidWriter(path, description, self._options), piece.spec)
+                self._writer = PyramidWriter(path, description, self._options)
+                break
             except ConfigError:  # of other rows
+                if k == _PYRAMIDS_MAX:
+                    raise
                 path = path.with_name(f"pyramid-{k}")
-        return _Pyramid(PyramidWriter(path, description, self._options), piece.spec)
+        assert self._writer is not None
+        return _Pyramid(self._writer, piece.spec)
 
-
-_PYRAMIDS_MAX = 100
+    def expire(self, before_utc_ns: int) -> None:
+        """Delete cells below a minute that end before a time; coarser ones stay for good."""
+        if self._writer is None:
+            return
+        for level, cell_ns in enumerate(self._writer.about.cells_ns):
+            if cell_ns < _MINUTE_NS:
+                self._writer.expire(before_utc_ns, level)
 
 
 class _Pyramid:

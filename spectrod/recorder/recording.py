@@ -28,6 +28,7 @@ HELD_MAX_BYTES: Final = 64 << 20
 """That a pre-roll may take, of spectra and of samples each."""
 
 _TIDY_S = 10.0
+_DAY_S = 86400
 _NS = 1_000_000_000
 
 
@@ -106,6 +107,7 @@ class Recording:
         self._shelf = Shelf(folder, config, self._clock)
         self._rows = self._row_lane() if config.spectra else None
         self._samples = self._sample_lane() if config.samples else None
+        self._pyramids: PyramidOutputs | None = None
         self._pyramid = self._pyramid_lane() if config.pyramid else None
         self._lanes = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
         self._has_room = True
@@ -129,6 +131,7 @@ class Recording:
         """Make the lane of the pyramid, which is one for all time and all events."""
         config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
         outputs = PyramidOutputs(self._describe, config.fsync_s)
+        self._pyramids = outputs
         return Lane(config, RowCutter(), outputs, self._shelf, self._teller, self._clock)
 
     def _sample_lane(self) -> Lane[Block]:
@@ -237,6 +240,9 @@ class Recording:
     def _tidy(self) -> None:
         try:
             deleted = self._shelf.tidy(sum(lane.open_bytes for lane in self._lanes))
+            if self._pyramids and self.config.keep_days:
+                kept_ns = round(self.config.keep_days * _DAY_S * _NS)
+                self._pyramids.expire(self._clock.utc_ns() - kept_ns)
         except StorageError as error:
             if str(error) != self._tidy_error:
                 self._teller.warn("record.failed", f"cannot delete: {error}")

@@ -98,7 +98,7 @@ class Shelf:
         endings = tuple(suffix + PART for suffix in SUFFIXES)
         try:
             return sorted(one for one in self.folder.iterdir() if one.name.endswith(endings))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
             return []
         except OSError as error:
             raise StorageError(f"{self.folder}: {error.strerror}") from error
@@ -154,7 +154,7 @@ class Shelf:
         self.n_files = self.n_bytes = 0
         try:
             return heapq.nsmallest(_BATCH, self._files())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
             return []
         except OSError as error:
             raise StorageError(f"{self.folder}: {error.strerror}") from error

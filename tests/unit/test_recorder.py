@@ -1,0 +1,446 @@
+"""A recording without its thread: which rows and samples go into which file."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.errors import StorageError
+from spectrod.events import EventLog
+from spectrod.record.pyramid import PyramidReader
+from spectrod.record.segment import writer as segment_writer
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.recorder import shelf as shelf_module
+from spectrod.recorder.clock import Clock
+from spectrod.recorder.recording import Recorded, Recording
+from spectrod.settings import RecordingConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+NS = 1_000_000_000
+FS = 1000.0
+NOON_NS = 1_780_315_200 * NS  # 2026-06-01T12:00:00Z, a Monday
+SPEC = SpectrumSpec(FS, win_length=64, hop=100, nfft=64, scaling="spectrum")  # ten rows a second
+
+
+class FastClock(Clock):
+    """Goes as far as it is told to."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def utc_ns(self):
+        return NOON_NS + round(self.now_s * NS)
+
+    def monotonic_s(self):
+        return self.now_s
+
+
+class Machine:
+    """A recording with spectra and sound that say which row and sample they are."""
+
+    def __init__(self, folder, **settings):
+        self.folder = folder / "site"
+        self.clock, self.events = FastClock(), EventLog()
+        settings = {"min_free_mb": 0.0, "rotate_s": 0} | settings
+        self.config = RecordingConfig("night", **settings)
+        self.config.check()
+        self.spec, self.gap_samples = SPEC, 0
+        self.begin()
+
+    def begin(self):
+        recorded = Recorded("pond", ("0",), FS, "spectrod test", lambda: {"hop": 100})
+        self.recording = Recording(self.config, recorded, self.folder, self.events, self.clock)
+        self.recording.start()
+
+    def play(self, seconds, rows_a_batch=5):
+        """Give spectra and samples of so many seconds, and tick; at the time that they are of."""
+        n_batches = round(seconds * 10) // rows_a_batch
+        for _ in range(n_batches):
+            self.recording.take_block(self.block(rows_a_batch * 100))
+            self.recording.take_batch(self.batch(rows_a_batch))
+            self.clock.now_s = round(self.clock.now_s + rows_a_batch / 10, 3)
+            self.recording.tick()
+
+    def batch(self, n_rows):
+        first = round(self.clock.now_s * 10)
+        rows = first + np.arange(n_rows)
+        values = np.repeat(rows.astype(np.float32), self.spec.n_values).reshape(n_rows, 1, -1)
+        t_utc_ns = NOON_NS + rows * (NS // 10)
+        gap_samples, self.gap_samples = self.gap_samples, 0
+        return SpectrumBatch(
+            values, rows * 100, t_utc_ns - NOON_NS, t_utc_ns, self.spec, "numpy", gap_samples
+        )
+
+    def block(self, n):
+        first = round(self.clock.now_s * FS)
+        samples = ((first + np.arange(n)) % 30000 / 32768).astype(np.float32)
+        return Block(samples[None], first, 0, NOON_NS + first * NS // 1000)
+
+    def files(self, suffix=".spd"):
+        return sorted(one.name for one in self.folder.iterdir() if one.name.endswith(suffix))
+
+    def rows(self, name):
+        """Which rows a file holds, and each gap with the row that it is before."""
+        batches = list(SegmentReader(self.folder / name).batches())
+        gaps = [(int(b.values[0, 0, 0]), b.gap_samples) for b in batches if b.gap_samples]
+        return np.concatenate([b.values[:, 0, 0] for b in batches]).astype(int).tolist(), gaps
+
+    def told(self, kind=""):
+        return [one.text for one in self.events.since() if one.kind.startswith(kind)]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return lambda **settings: Machine(tmp_path, **settings)
+
+
+@pytest.mark.parametrize("rows_a_batch", [1, 4, 7, 50])
+def test_files_end_at_whole_times_and_follow_on(machine, rows_a_batch):
+    """Cut within a batch, to the row; no row is missing, doubled, or after a gap."""
+    site = machine(rotate_s=2)
+    site.clock.now_s = 1.0
+    site.play(5.6, rows_a_batch)
+    site.recording.finish()
+    last = 10 + 56 // rows_a_batch * rows_a_batch
+    expected = {
+        "20260601T120001Z.spd": (list(range(10, 20)), []),
+        "20260601T120002Z.spd": (list(range(20, 40)), []),
+        "20260601T120004Z.spd": (list(range(40, min(last, 60))), []),
+        "20260601T120006Z.spd": (list(range(60, last)), []),
+    }
+    expected = {name: held for name, held in expected.items() if held[0]}
+    assert {name: site.rows(name) for name in site.files()} == expected
+    whole = list(SegmentReader(site.folder).batches())
+    assert sum(batch.n_frames for batch in whole) == last - 10
+    assert not any(batch.discontinuity or batch.gap_samples for batch in whole[1:])
+    assert site.recording.facts()["rows"] == last - 10
+
+
+def test_files_end_at_their_size(machine):
+    """With the batch that reaches it; the next follows on."""
+    site = machine(rotate_mb=0.02)
+    site.play(20.0)
+    site.recording.finish()
+    sizes = [(site.folder / name).stat().st_size for name in site.files()]
+    assert len(sizes) > 2
+    assert all(20_000 <= size < 21_500 for size in sizes[:-1])
+    rows = [row for name in site.files() for row in site.rows(name)[0]]
+    assert rows == list(range(200))
+
+
+def test_a_name_that_is_taken_gets_a_number(machine):
+    """No file is written over, whether it is finished or not."""
+    site = machine(file_name="%Y")
+    site.folder.mkdir()
+    (site.folder / "2026.spd").write_bytes(b"another's")
+    (site.folder / "2026-1.spd.part.damaged").touch()
+    site.play(1.0)
+    site.recording.finish()
+    assert site.files() == ["2026-1.spd", "2026.spd"]
+    assert (site.folder / "2026.spd").read_bytes() == b"another's"
+
+
+def test_what_is_outside_the_schedule_is_a_gap(machine):
+    """Of the duty cycle too; each stretch has a file of its own."""
+    site = machine(schedule=("Mon 12:00-12:01",), on_s=2.0, off_s=3.0)
+    site.play(11.0)
+    assert site.recording.facts()["state"] == "recording"
+    site.play(60.0)
+    assert site.recording.facts()["state"] == "off"
+    site.recording.finish()
+    assert len(site.files()) == 12
+    assert site.rows("20260601T120000Z.spd") == (list(range(20)), [])
+    assert site.rows("20260601T120005Z.spd")[0] == list(range(50, 70))
+    whole = list(SegmentReader(site.folder).batches())
+    assert [batch.gap_samples for batch in whole if batch.gap_samples] == [3000] * 11
+    assert site.recording.facts()["lost_rows"] == 0
+
+
+def test_events_have_a_file_each_with_what_was_before_and_after(machine):
+    """To the row; events whose times meet share one; gaps say how long nothing was wanted."""
+    site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
+    site.play(5.0)
+    assert site.recording.facts()["state"] == "armed"
+    assert not site.folder.exists()
+    site.recording.trigger(NOON_NS + 5 * NS, "asked for")
+    site.play(1.0)
+    site.recording.trigger(NOON_NS + 6 * NS, "asked for")
+    site.play(6.0)
+    site.recording.trigger(NOON_NS + 12 * NS - 1, "asked for")
+    site.play(0.5)
+    site.recording.finish()
+    assert {name: site.rows(name)[0] for name in site.files()} == {
+        "20260601T120004Z.spd": list(range(40, 66)),
+        "20260601T120011Z.spd": list(range(110, 125)),
+    }
+    whole = list(SegmentReader(site.folder).batches())
+    assert [batch.gap_samples for batch in whole if batch.gap_samples] == [4400]
+    assert site.recording.facts()["triggers"] == 2
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_sound_beside_the_spectra_is_cut_at_the_same_times(machine, suffix):
+    """To the sample, with the same names."""
+    site = machine(rotate_s=2, samples=suffix)
+    site.clock.now_s = 1.5
+    site.play(3.5)
+    site.recording.finish()
+    names = site.files(f".{suffix}")
+    assert [name.partition(".")[0] for name in names] == [n.partition(".")[0] for n in site.files()]
+    parts = [soundfile.read(site.folder / name, dtype="float32")[0] for name in names]
+    assert [len(part) for part in parts] == [500, 2000, 1000]
+    expected = (1500 + np.arange(3500)) % 30000 / 32768
+    np.testing.assert_array_equal(np.concatenate(parts), expected.astype(np.float32))
+
+
+def test_samples_alone_can_be_recorded(machine):
+    """Without spectra."""
+    site = machine(spectra=False, samples="wav")
+    site.play(1.0)
+    site.recording.finish()
+    assert (site.files(), len(site.files(".wav"))) == ([], 1)
+
+
+def test_a_pyramid_goes_on_over_starts_and_changes_of_the_analysis(machine):
+    """Rows of another analysis have one of their own."""
+    site = machine(spectra=False, pyramid=True)
+    site.play(10.0)
+    site.recording.finish()
+    site.begin()
+    site.play(10.0)
+    site.spec = replace(SPEC, window="hamming")
+    site.play(5.0)
+    site.recording.finish()
+    assert sorted(one.name for one in site.folder.iterdir()) == ["pyramid", "pyramid-2"]
+    for name, window in (("pyramid", "hann"), ("pyramid-2", "hamming")):
+        assert PyramidReader(site.folder / name).about.spec["window"] == window
+
+
+def test_a_change_of_the_analysis_begins_a_new_recording(machine):
+    """In a file of its own, whose rows are not counted on."""
+    site = machine()
+    site.play(2.0)
+    site.spec = replace(SPEC, window="hamming")
+    site.play(2.0)
+    site.recording.finish()
+    first, second = (SegmentReader(site.folder / name) for name in site.files())
+    assert (first.description.spec.window, second.description.spec.window) == ("hann", "hamming")
+    assert sum(batch.n_frames for batch in second.batches()) == 20
+
+
+def test_a_clock_that_is_set_back_begins_a_new_file(machine):
+    """Or one file would last as long as the clock was wrong."""
+    site = machine(rotate_s=10)
+    site.play(2.0)
+    site.clock.now_s += 86400.0
+    site.play(2.0)
+    site.clock.now_s -= 86400.0
+    site.play(2.0)
+    site.recording.finish()
+    assert site.files() == [
+        "20260601T120000Z.spd", "20260601T120004Z.spd", "20260602T120002Z.spd",
+    ]  # fmt: skip
+
+
+def test_a_file_whose_time_is_over_ends_without_rows(machine):
+    """Once none can be late: the source may be away."""
+    site = machine(rotate_s=10)
+    site.play(5.0)
+    site.clock.now_s = 11.0
+    site.recording.tick()
+    assert site.files() == []
+    site.clock.now_s = 13.0
+    site.recording.tick()
+    assert site.files() == ["20260601T120000Z.spd"]
+
+
+# ---- retention
+
+
+def test_files_are_kept_by_age(machine):
+    """Counted from when they were finished; those of others stay."""
+    site = machine(rotate_s=3600, keep_days=0.25)
+    site.folder.mkdir()
+    (site.folder / "notes.txt").touch()
+    for _ in range(12):
+        site.play(10.0)
+        site.clock.now_s = round(site.clock.now_s + 3590.0)
+        site.recording.tick()
+    assert site.files() == [f"20260601T{h}0000Z.spd" for h in range(17, 23)]
+    assert (site.folder / "notes.txt").exists()
+    assert any("not kept any longer" in text for text in site.told("record.deleted"))
+
+
+def test_files_are_kept_by_size(machine):
+    """All together, the one being written too; the oldest go first."""
+    site = machine(rotate_s=10, keep_mb=0.1)
+    site.play(200.0)
+    site.clock.now_s += 10.0
+    site.recording.tick()
+    sizes = {name: (site.folder / name).stat().st_size for name in site.files()}
+    facts = site.recording.facts()
+    assert sum(sizes.values()) <= 100_000 < sum(sizes.values()) + 2 * max(sizes.values())
+    assert list(sizes)[-1] == "20260601T120310Z.spd"
+    assert (facts["kept_files"], facts["kept_bytes"]) == (len(sizes), sum(sizes.values()))
+
+
+class Disk:
+    """So much is free; what the recording's folder holds takes from it."""
+
+    def __init__(self, folder, n_bytes):
+        self.folder, self.n_bytes = folder, n_bytes
+
+    def statvfs(self, _path):
+        used = sum(f.stat().st_size for f in self.folder.iterdir()) if self.folder.exists() else 0
+        return os.statvfs_result((1, 1, 0, 0, self.n_bytes - used, 0, 0, 0, 0, 255))
+
+
+def with_disk(site, monkeypatch, n_bytes):
+    disk = Disk(site.folder, n_bytes)
+    monkeypatch.setattr(shelf_module.os, "statvfs", disk.statvfs)
+    return disk
+
+
+def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeypatch):
+    """What is missed is counted, and a gap; no file is deleted."""
+    site = machine(min_free_mb=0.1)
+    disk = with_disk(site, monkeypatch, 150_000)
+    site.play(100.0)
+    facts = site.recording.facts()
+    assert (facts["state"], facts["files"]) == ("full", [])
+    assert facts["free_bytes"] < 100_000
+    assert facts["rows"] + facts["lost_rows"] == 1000
+    n_rows = facts["rows"]
+    assert site.rows(site.files()[0])[0] == list(range(n_rows))
+    disk.n_bytes += 9_000
+    site.play(1.0)
+    assert site.recording.facts()["state"] == "full"
+    disk.n_bytes += 50_000
+    site.play(2.0)
+    assert site.recording.facts()["state"] == "recording"
+    site.recording.finish()
+    # What was played before the first tick that sees the space is missed too.
+    assert site.rows(site.files()[1])[0] == list(range(1015, 1030))
+    whole = list(SegmentReader(site.folder).batches())
+    assert [b.gap_samples for b in whole if b.gap_samples] == [(1015 - n_rows) * 100]
+    (full,), (room,) = site.told("record.full"), site.told("record.room")
+    assert "less than min_free_mb=0.1 is free" in full
+    assert "has space again" in room
+
+
+def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
+    """As long as there is something to delete."""
+    site = machine(min_free_mb=0.1, when_full="delete", rotate_s=10)
+    with_disk(site, monkeypatch, 180_000)
+    site.play(300.0)
+    facts = site.recording.facts()
+    assert (facts["rows"], facts["lost_rows"]) == (3000, 0)
+    assert 1 <= len(site.files()) < 10
+    assert site.told("record.full") == []
+
+
+# ---- faults
+
+
+def test_an_error_of_the_disk_is_told_once_and_tried_again(machine, monkeypatch):
+    """Longer and longer after; what was missed is counted and a gap, and the rest is whole."""
+    site = machine()
+    site.play(2.0)
+    real, calls = os.pwrite, []
+
+    def fail(*_):
+        calls.append(site.clock.now_s)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(segment_writer.os, "pwrite", fail)
+    site.play(120.0)
+    facts = site.recording.facts()
+    assert facts["state"] == "failed"
+    assert "Input/output error" in facts["error"]
+    assert len(calls) < 40
+    monkeypatch.setattr(segment_writer.os, "pwrite", real)
+    site.play(60.0)
+    site.recording.finish()
+    facts = site.recording.facts()
+    assert facts["error"] == ""
+    assert facts["rows"] + facts["lost_rows"] == 1820
+    whole = list(SegmentReader(site.folder).batches())
+    assert sum(batch.n_frames for batch in whole) == facts["rows"]
+    gaps = [batch.gap_samples for batch in whole if batch.gap_samples]
+    assert gaps == [facts["lost_rows"] * 100]
+    (failed,), (resumed,) = site.told("record.failed"), site.told("record.resumed")
+    assert failed.endswith("Input/output error; it is tried again")
+    assert resumed == f"night: goes on; {facts['lost_rows']} rows are missing"
+    assert not list(site.folder.glob("*.part"))
+
+
+def test_a_folder_that_is_removed_is_made_again(machine):
+    """Within the interval at which files are synchronised; the rows since are told as lost."""
+    site = machine(fsync_s=1.0)
+    site.play(2.0)
+    for file in site.folder.iterdir():
+        file.unlink()
+    site.folder.rmdir()
+    site.play(10.0)
+    assert site.recording.facts()["state"] == "recording"
+    site.recording.finish()
+    (name,) = site.files()
+    rows, _ = site.rows(name)
+    assert rows == list(range(rows[0], 120))
+    assert rows[0] <= 35
+    (failed,) = site.told("record.failed")
+    assert "was removed while it was being written" in failed
+
+
+def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
+    """And the recording begins when it can."""
+    (tmp_path / "site").touch()
+    site = machine()
+    site.play(30.0)
+    assert site.recording.facts()["state"] == "failed"
+    (tmp_path / "site").unlink()
+    site.play(40.0)
+    site.recording.finish()
+    assert site.recording.facts()["rows"] >= 90
+    (failed,) = site.told("record.failed")
+    assert "site: File exists" in failed
+
+
+def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
+    """A torn end is cut off; the rest has its name."""
+    site = machine(samples="wav")
+    site.play(5.0)
+    (part,) = site.folder.glob("*.spd.part")
+    content = part.read_bytes()
+    (sound,) = site.folder.glob("*.wav.part")
+    of_sound = sound.read_bytes()
+    site.recording.finish()
+    for one in site.folder.iterdir():
+        one.unlink()
+    part.write_bytes(content[:-7])
+    sound.write_bytes(of_sound)
+    (site.folder / "x.flac.part").write_bytes(b"no sound")
+    site.begin()
+    assert site.files() == ["20260601T120000Z.spd"]
+    assert site.rows("20260601T120000Z.spd")[0] == list(range(45))
+    assert len(soundfile.read(site.folder / "20260601T120000Z.wav")[0]) == 5000
+    texts = site.told("record.recovered")
+    assert any("45 rows kept" in text for text in texts)
+    assert any("5000 samples kept, 0 bytes cut" in text for text in texts)
+    (left,) = site.told("record.unrecovered")
+    assert "x.flac.part: is left as it is" in left
+
+
+def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
+    """The recording goes on."""
+    site = machine(rotate_s=10, keep_days=0.0005)
+
+    def fail(_file):
+        raise StorageError("x.spd: Operation not permitted")
+
+    monkeypatch.setattr(site.recording._shelf, "_delete", fail)
+    site.play(300.0)
+    assert site.told("record.failed") == ["night: cannot delete: x.spd: Operation not permitted"]
+    assert site.recording.facts()["rows"] == 3000

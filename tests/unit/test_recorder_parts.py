@@ -1,0 +1,381 @@
+"""Parts of the recorder: hand-over, events, cuts, names in the configuration."""
+
+import math
+import threading
+import tomllib
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod import config
+from spectrod.errors import ConfigError, NotFoundError
+from spectrod.events import EventLog
+from spectrod.recorder.cutting import RowCutter, SampleCutter
+from spectrod.recorder.gate import Gate
+from spectrod.recorder.handover import Handover
+from spectrod.recorder.recorder import Recorder
+from spectrod.recorder.recorders import Recorders, _folder_name
+from spectrod.recorder.recording import Recorded, Recording
+from spectrod.recorder.telling import Teller
+from spectrod.recorder.triggers import LevelTrigger, Triggers
+from spectrod.settings import RecordingConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+NS = 1_000_000_000
+FS = 1000.0
+SPEC = SpectrumSpec(FS, win_length=64, hop=100, nfft=64, scaling="spectrum")
+
+
+def batch(first, n_rows=1, gap_samples=0):
+    rows = first + np.arange(n_rows)
+    values = np.ones((n_rows, 1, SPEC.n_values), np.float32)
+    t_ns = rows * (NS // 10)
+    return SpectrumBatch(values, rows * 100, t_ns, t_ns, SPEC, "numpy", gap_samples)
+
+
+def block(first, samples, lost_samples=0):
+    samples = np.atleast_2d(np.asarray(samples, np.float32))
+    t_ns = first * NS // 1000
+    return Block(samples, first, t_ns, t_ns, bool(lost_samples), lost_samples)
+
+
+# ---- hand-over
+
+
+def test_what_fits_comes_out_as_it_went_in():
+    """In order, the same objects."""
+    handover = Handover(RowCutter(), 1 << 20)
+    batches = [batch(k) for k in range(5)]
+    for one in batches:
+        handover.put(one)
+    assert [handover.take() for _ in range(5)] == batches
+    assert (handover.take(), handover.dropped, len(handover)) == (None, 0, 0)
+
+
+def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
+    """Counted in rows; with the samples that were missing before them already."""
+    size = RowCutter().n_bytes(batch(0, 3))
+    handover = Handover(RowCutter(), 2 * size)
+    for first, gap_samples in ((0, 0), (3, 50), (6, 0), (9, 0), (12, 7)):
+        handover.put(batch(first, 3, gap_samples))
+    kept = [handover.take(), handover.take()]
+    assert [int(one.sample_index[0]) for one in kept] == [900, 1200]
+    assert [one.gap_samples for one in kept] == [3 * 300 + 50, 7]
+    assert kept[0].discontinuity
+    assert (handover.dropped, handover.take()) == (9, None)
+    assert handover.peak_bytes == 2 * size
+
+
+def test_one_piece_fits_whatever_its_size():
+    """Or nothing would ever be recorded of it; those before it have gone."""
+    handover = Handover(SampleCutter(FS), 100)
+    handover.put(block(0, np.zeros(20)))
+    handover.put(block(20, np.zeros(500)))
+    taken = handover.take()
+    assert (taken.n_samples, taken.lost_samples, handover.dropped) == (500, 20, 20)
+
+
+# ---- cuts
+
+
+@pytest.mark.parametrize("fs", [1000.0, 44100.0, 48000.0, 7999.5])
+def test_samples_are_cut_at_the_first_that_is_not_before_a_time(fs):
+    """Whatever the rate; all of it, none of it, or both parts with their times."""
+    cutter = SampleCutter(fs)
+    whole = Block(np.arange(1001, dtype=np.float32)[None], 5, 17, 1_000_000_007)
+    rng = np.random.default_rng(3)
+    for t_ns in whole.t_utc_ns + rng.integers(-NS // 100, int(1010 / fs * NS), 200):
+        head, tail = cutter.cut(whole, int(t_ns))
+        n_head = head.n_samples if head else 0
+        expected = math.ceil((int(t_ns) - whole.t_utc_ns) * fs / NS - 1e-9)
+        assert n_head == min(max(expected, 0), 1001)
+        if head and tail:
+            assert tail.sample_index == 5 + n_head
+            assert abs(tail.t_utc_ns - whole.t_utc_ns - n_head / fs * NS) <= 1
+        joined = [one.samples for one in (head, tail) if one]
+        np.testing.assert_array_equal(np.concatenate(joined, axis=1), whole.samples)
+
+
+def test_what_is_cut_off_does_not_repeat_what_is_missing_before_it():
+    """A gap is before the first of the rows, or of the samples."""
+    head, tail = RowCutter().cut(replace(batch(0, 4, 9), skipped_rows=2), 2 * NS // 10)
+    assert (head.gap_samples, head.skipped_rows, head.n_frames) == (9, 2, 2)
+    assert (tail.gap_samples, tail.skipped_rows, tail.discontinuity) == (0, 0, False)
+    head, tail = SampleCutter(FS).cut(block(0, np.zeros(9), 4), 4_000_000)
+    assert (head.lost_samples, tail.lost_samples, tail.discontinuity) == (4, 0, False)
+
+
+# ---- events
+
+
+def test_events_whose_times_meet_are_one():
+    """In whatever order they are noted."""
+    triggers = Triggers(1.0, 2.0)
+    assert [triggers.add(t * NS) for t in (10, 12, 20, 19)] == [True, False, True, False]
+    assert triggers.count == 2
+    assert triggers.at(9 * NS) == (True, 14 * NS + 1)
+    assert triggers.at(14 * NS) == (True, 14 * NS + 1)
+    assert triggers.at(14 * NS + 1) == (False, 18 * NS)
+    assert triggers.at(30 * NS)[0] is False
+
+
+def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
+    """The newest stays, and what is given up is counted."""
+    triggers = Triggers(100.0, 0.0)
+    gate = Gate(RowCutter(), triggers, 4 * RowCutter().n_bytes(batch(0)))
+    given_up = [one for k in range(20) for one in gate.take(batch(k))]
+    assert [is_wanted for _, is_wanted in given_up] == [False] * 16
+    assert gate.short_by == 16
+    triggers.add(2 * NS)
+    released = list(gate.take(batch(20)))
+    assert [(int(one.sample_index[0]), is_wanted) for one, is_wanted in released] == [
+        (1600, True), (1700, True), (1800, True), (1900, True), (2000, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [[125], [7, 300, 1, 64, 2000], [1000]])
+def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
+    """However samples are parted into blocks; the loudest channel counts."""
+    times = []
+    trigger = LevelTrigger(-20.0, FS, times.append)
+    t = np.arange(3000) / FS
+    quiet = 0.0999 * np.sin(2 * np.pi * 40 * t)  # a sine of -20.01 dBFS, whole periods in 125 ms
+    loud = quiet.copy()
+    loud[1000:1125] *= 1.01
+    samples = np.stack([quiet, loud])
+    done, k = 0, 0
+    while done < 3000:
+        n = sizes[k % len(sizes)]
+        trigger.look(block(done, samples[:, done : done + n]))
+        done, k = done + n, k + 1
+    assert times == [1124 * NS // 1000]
+
+
+def test_a_gap_begins_the_125_ms_anew():
+    """What was before it does not count."""
+    times = []
+    trigger = LevelTrigger(-20.0, FS, times.append)
+    trigger.look(block(0, np.full(100, 0.2)))
+    trigger.look(block(200, np.full(100, 0.2), lost_samples=100))
+    assert times == []
+    trigger.look(block(300, np.full(25, 0.2)))
+    assert times == [324 * NS // 1000]
+
+
+def test_what_is_told_often_is_told_with_a_count():
+    """One in 10 s of each kind; trouble always."""
+    clock, events = SimpleNamespace(now_s=0.0), EventLog()
+    clock.monotonic_s = lambda: clock.now_s
+    teller = Teller("night", "pond", events, clock)
+    for k in range(25):
+        clock.now_s = float(k)
+        teller.tell("record.file", f"{k}")
+    teller.tell("record.begun", "x")
+    teller.warn("record.failed", "y")
+    teller.warn("record.failed", "z")
+    more = "; 9 more like this since the last such line"
+    assert [event.text for event in events.since()] == [
+        "night: 0", f"night: 10{more}", f"night: 20{more}", "night: x", "night: y", "night: z",
+    ]  # fmt: skip
+    assert {event.source for event in events.since()} == {"pond"}
+
+
+# ---- the thread
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """Start recorders, which are ended with the test."""
+    started = []
+
+    def start(checked=lambda: ((), 0), **settings):
+        wanted = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
+        about = Recorded("pond", ("0",), FS, "spectrod test", dict)
+        recording = Recording(wanted, about, tmp_path / "night", EventLog())
+        recorder = Recorder(recording, FS, checked)
+        recorder.start()
+        started.append(recorder)
+        return recorder
+
+    yield start
+    for recorder in started:
+        recorder.end()
+        recorder.join(10.0)
+
+
+def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
+    """All of it, and the file is finished."""
+    recorder = begin()
+    for k in range(50):
+        recorder.submit(batch(3 * k, 3))
+    recorder.end()
+    recorder.join(10.0)
+    facts = recorder.facts()
+    assert (facts["rows"], facts["lost_rows"], facts["state"]) == (150, 0, "waiting")
+    (file,) = (tmp_path / "night").iterdir()
+    assert file.suffix == ".spd"
+
+
+def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(begin, monkeypatch):
+    """The oldest are dropped and counted, memory is bounded, and then it goes on."""
+    monkeypatch.setattr("spectrod.recorder.recorder.QUEUE_MAX_BYTES", 10_000)
+    answer, is_asked = threading.Event(), threading.Event()
+
+    def hang(_self, _piece):
+        is_asked.set()
+        answer.wait(30.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spectrod.recorder.recording.Recording.take_batch", hang)
+        recorder = begin()
+        recorder.submit(batch(0))
+        assert is_asked.wait(30.0)
+        for k in range(1, 500):
+            recorder.submit(batch(k))
+        facts = recorder.facts()
+        assert facts["queued_peak_bytes"] <= 10_000
+        assert facts["lost_rows"] > 400
+    answer.set()
+    recorder.end()
+    recorder.join(10.0)
+    facts = recorder.facts()
+    assert facts["rows"] == 499 - facts["lost_rows"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [(("clipping",), [1]), (("silent",), [2]), (("silent", "clipping"), [1, 2]), (("dc",), [])],
+)
+def test_what_is_odd_triggers_where_it_begins(begin, kinds, expected):
+    """And clipping with each block that has some; what was so already does not."""
+    states = iter([
+        (("stuck: 1",), 7), (("stuck: 1", "clipping: 0"), 9), (("silent: 0", "clipping: 0"), 9),
+        (("silent: 0", "dc: 1 (-3.0 dBFS)"), 9),
+    ])  # fmt: skip
+    recorder = begin(lambda: next(states), triggers=kinds, spectra=False, samples="wav")
+    times = []
+    recorder.trigger = lambda t_ns, _why: times.append(t_ns // NS)
+    for k in range(4):
+        recorder.take(block(1000 * k, np.zeros(10)))
+    assert [t for t in times if t in (1, 2)] == expected
+
+
+# ---- all of a daemon's
+
+
+def test_names_of_dots_alone_name_no_other_folder():
+    """A source may be called so; its files stay below the recording's folder."""
+    assert [_folder_name(name) for name in (".", "..", "...", "a..", ".a")] == [
+        "_.", "_..", "_...", "a..", ".a",
+    ]  # fmt: skip
+
+
+def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
+    """By recording and source."""
+    recorders = Recorders(tmp_path, EventLog())
+    message = "recording='x', source='': no such recording has triggers; there are: none"
+    with pytest.raises(NotFoundError, match=message):
+        recorders.trigger("x", "")
+
+
+# ---- the configuration
+
+TOML = """
+[sources.pond]
+uri = "signal:sine,1000,-20"
+
+[sources.roof]
+uri = "signal:sine,1000,-20"
+
+[products.levels]
+sources = ["roof"]
+bands = "octave"
+averaging = "mean"
+rate_hz = 1.0
+
+[recordings.night]
+sources = ["roof"]
+product = "levels"
+schedule = ["Mon-Fri 22:00-04:00"]
+triggers = ["level", "control"]
+pre_roll_s = 5
+attributes = { title = "Roof", "a b" = "\\u007f \\"x\\"" }
+"""
+
+
+def load(tmp_path, text, **flags):
+    file = tmp_path / "c.toml"
+    file.write_text(text)
+    return config.load(str(file), flags)
+
+
+def test_recordings_survive_toml_and_name_their_changes(tmp_path):
+    """Each key is live."""
+    loaded = load(tmp_path, TOML)
+    (night,) = loaded.recordings
+    assert (night.name, night.pre_roll_s, night.attributes["title"]) == ("night", 5.0, "Roof")
+    assert night.attributes["a b"] == '\x7f "x"'
+    assert load(tmp_path, config.to_toml(loaded)) == loaded
+    changes = {"recordings.night.keep_days": "30", "recordings.all": {"samples": "flac"}}
+    new = config.with_changes(loaded, changes, "set")
+    assert [one.name for one in new.recordings] == ["night", "all"]
+    assert config.changed_keys(loaded, new) == ["recordings.night.keep_days", "recordings.all"]
+    assert all(config.is_live(key) for key in config.changed_keys(loaded, new))
+    assert config.with_changes(new, {"recordings.night": None}, "set").recordings[0].name == "all"
+
+
+def test_every_key_is_described_where_the_defaults_are():
+    """With the value that holds if it is left out."""
+    text = config.default_toml().partition("# [recordings.night]")[2].partition("[engine]")[0]
+    night = RecordingConfig("night")
+    for key in RecordingConfig.__struct_fields__[1:]:
+        (line,) = [one for one in text.splitlines() if one.startswith(f"# {key} = ")]
+        if key not in ("sources", "attributes"):
+            said = load_value(line.removeprefix("# "))
+            assert said == getattr(night, key) or list(said) == list(getattr(night, key))
+
+
+def load_value(line):
+    (value,) = tomllib.loads(line).values()
+    return value
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            "sources = ['x']",
+            "recordings.a: sources='x': is no source's name; there are: pond, roof",
+        ),
+        ("product = 'levels'", "recordings.a: product='levels': pond has no such; there are: dbfs"),
+        ("fsync_s = 0", "recordings.a.fsync_s=0: Expected `float` >= 0.1"),
+        ("when_full = 'x'", "recordings.a.when_full='x': must be one of stop, delete"),
+        ("sample = 'wav'", "recordings.a.sample: unknown key; [recordings.a] knows sources, "),
+        ("file_name = 'a/b'", "recordings.a: file_name='a/b': makes 'a/b'; must make 1 to 100 of "),
+        ("file_name = '.x'", "file_name='.x'"),
+        ("file_name = ''", "file_name=''"),
+        ("spectra = false", "recordings.a: spectra=false: must be true where neither samples nor"),
+        ("pre_roll_s = 1", "recordings.a: pre_roll_s=1: must be 0 without triggers"),
+        ("post_roll_s = 1.5", "recordings.a: post_roll_s=1.5: must be 0 without triggers"),
+        ("on_s = 1", "recordings.a: on_s=1, off_s=0: must both be 0, or neither"),
+        ("schedule = ['x']", "recordings.a: schedule='x': must be HH:MM-HH:MM in UTC"),
+    ],
+)
+def test_bad_recordings_are_one_clear_error(tmp_path, keys, message):
+    """With the table, the key, the value and the rule."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, TOML + f"\n[recordings.a]\n{keys}\n")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_recordings_of_sources_that_are_replaced_go_with_them(tmp_path):
+    """A source on the command line has only those that are of all sources."""
+    notes = []
+    file = tmp_path / "c.toml"
+    file.write_text(TOML + "\n[recordings.all]\n")
+    loaded = config.load(str(file), {"source": {"uri": "signal:white,-20"}}, notes.append)
+    assert [one.name for one in loaded.recordings] == ["all"]
+    assert "command line: [recordings.night] of the file goes with them" in notes
