@@ -3,27 +3,26 @@
 import argparse
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-import spectrod
 from spectrod.cli.interrupts import signals_as_interrupts
-from spectrod.cli.picture_options import add_picture, picture_options
+from spectrod.cli.picture_options import add_picture, picture_options, repeat
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.times import parse_utc_ns
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.export import EXPORT_SUFFIXES, make_export
-from spectrod.record.export.options import COMPRESSION_MAX, PROFILES, ExportOptions
+from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
 from spectrod.record.inputs import batches_between, open_recording, span_utc_ns
-from spectrod.record.picture.sink import PictureSink
+from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
 from spectrod.record.recording import Description, RowReader, RowWriter
 from spectrod.record.segment.appending import PART_SUFFIX
 from spectrod.record.segment.series import SUFFIX
-from spectrod.record.segment.writer import SegmentWriter
 from spectrod.service import configure_logging
 from spectrod.units import Float32Array
 
 _NS = 1_000_000_000
+_SUFFIXES = tuple(suffix for suffix, kind in KINDS.items() if kind != "samples")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "output",
         metavar="OUT",
         nargs="+",
-        help=f"its suffix says what it becomes: {SUFFIX} {' '.join(EXPORT_SUFFIXES)}, or a picture",
+        help=f"its suffix says what it becomes: {' '.join(_SUFFIXES)}",
     )
     parser.add_argument("--start", metavar="ISO8601", help="only from this UTC on")
     parser.add_argument("--stop", metavar="ISO8601", help="only before this UTC")
@@ -70,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(args.log_level)
     source, outputs = Path(args.source), [Path(one) for one in args.output]
     start_utc_ns, stop_utc_ns = _range(args)
-    options = _export_options(args)
-    _check_outputs(source, outputs)
+    _check(source, outputs)
     with closing(open_recording(source)) as reader, ExitStack() as undo:
-        writers = []
+        plan = _plan(args, reader.description)
+        writers: list[RowWriter] = []
         for path in outputs:
-            writers.append(_make_writer(path, reader.description, options, args))
+            writers.append(make_rows(path, plan))
             undo.callback(writers[-1].abort)
         if not _copy(reader, writers, start_utc_ns, stop_utc_ns):
             raise InputError(f"{source}: has no rows{_between(args)}")
@@ -98,11 +97,27 @@ def _between(args: argparse.Namespace) -> str:
     return f"{start} before {args.stop}" if args.stop else start
 
 
-def _export_options(args: argparse.Namespace) -> ExportOptions:
+def _check(source: Path, outputs: list[Path]) -> None:
+    """Refuse to write what is read, and what spectra do not become."""
+    check_outputs([str(path) for path in outputs])
+    for path in outputs:
+        if kind_of(path) == "samples":
+            raise ConfigError(f"{path}: must be of spectra: there are no samples to write")
+        target = path.resolve()
+        part = target.with_name(target.name + PART_SUFFIX)
+        if source.resolve() in (target, part):
+            raise ConfigError(f"{path}: must be another file than the one that is read")
+        if target.suffix.lower() == SUFFIX and source.resolve() == target.parent:
+            raise ConfigError(f"{path}: must not lie in the folder that is read")
+
+
+def _plan(args: argparse.Namespace, description: Description) -> Plan:
     given = {"compression": args.compression, "profile": args.profile}
-    attributes = dict(_attribute(text) for text in args.attribute)
-    options = {name: value for name, value in given.items() if value is not None}
-    return ExportOptions(**options, attributes=attributes)
+    export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    export["attributes"] = dict(_attribute(text) for text in args.attribute)
+    repeat(args)
+    picture = PicturePlan(picture_options(args), _transpose)
+    return Plan(description, description, picture, export=export, is_copy=True)
 
 
 def _attribute(text: str) -> tuple[str, str]:
@@ -110,33 +125,6 @@ def _attribute(text: str) -> tuple[str, str]:
     if not equals:
         raise ConfigError(f"--attribute {text}: must be KEY=VALUE, as in title=Reef")
     return name, value
-
-
-def _check_outputs(source: Path, outputs: list[Path]) -> None:
-    """Refuse to write what is read, and two outputs into one file."""
-    seen = set()
-    for path in outputs:
-        target = path.resolve()
-        part = target.with_name(target.name + PART_SUFFIX)
-        if source.resolve() in (target, part):
-            raise ConfigError(f"{path}: must be another file than the one that is read")
-        if target.suffix.lower() == SUFFIX and source.resolve() == target.parent:
-            raise ConfigError(f"{path}: must not lie in the folder that is read")
-        if target in seen:
-            raise ConfigError(f"{path}: must be named once")
-        seen.add(target)
-
-
-def _make_writer(
-    path: Path, description: Description, options: ExportOptions, args: argparse.Namespace
-) -> RowWriter:
-    suffix = path.suffix.lower()
-    if suffix in EXPORT_SUFFIXES:
-        return make_export(path, description, options)
-    if suffix == SUFFIX:
-        return SegmentWriter(path, description, is_copy=True)
-    software = f"spectrod {spectrod.__version__}"
-    return PictureSink(path, picture_options(args), _transpose, description.spec, software)
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:

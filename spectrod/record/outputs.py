@@ -80,6 +80,8 @@ class Plan:
         Of sound files, see ``SoundWriter``.
     export : dict
         Of data files, by the names of ``ExportOptions``.
+    is_copy : bool
+        Whether the rows are elsewhere too, so that segments that are given up need not stay.
     """
 
     pictured: Description
@@ -87,6 +89,7 @@ class Plan:
     picture: PicturePlan
     subtype: str = ""
     export: dict[str, Any] = field(default_factory=dict)
+    is_copy: bool = False
 
 
 def make_rows(path: Path, plan: Plan) -> RowWriter:
@@ -106,7 +109,7 @@ def make_rows(path: Path, plan: Plan) -> RowWriter:
     if path.suffix.lower() == ".spd":
         from spectrod.record.segment.writer import SegmentWriter  # noqa: PLC0415
 
-        return SegmentWriter(path, plan.data)
+        return SegmentWriter(path, plan.data, is_copy=plan.is_copy)
     from spectrod.record.export import make_export  # noqa: PLC0415
     from spectrod.record.export.options import ExportOptions  # noqa: PLC0415
 
