@@ -116,7 +116,7 @@ def _plan(args: argparse.Namespace, description: Description) -> Plan:
     export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     export["attributes"] = dict(_attribute(text) for text in args.attribute)
     repeat(args)
-    picture = PicturePlan(picture_options(args), _transpose)
+    picture = PicturePlan(picture_options(args, has_samples=False), _transpose)
     return Plan(description, description, picture, export=export, is_copy=True)
 
 

@@ -84,8 +84,20 @@ def _add_levels(group: argparse._ActionsContainer) -> None:
     )
 
 
-def picture_options(args: argparse.Namespace) -> PictureOptions:
+def picture_options(args: argparse.Namespace, *, has_samples: bool = True) -> PictureOptions:
     """Make the options of what was given.
+
+    Parameters
+    ----------
+    args : Namespace
+        With ``source``, whose name is the title unless there is one.
+    has_samples : bool
+        Whether the source has more than spectra.
+
+    Returns
+    -------
+    options : PictureOptions
+        What was not given is by default.
 
     Raises
     ------
@@ -99,7 +111,10 @@ def picture_options(args: argparse.Namespace) -> PictureOptions:
         given[name] = _list(given[name])
     if given["title"] is None:
         given["title"] = Path(args.source).name
-    return PictureOptions(**{key: value for key, value in given.items() if value is not None})
+    options = PictureOptions(**{key: value for key, value in given.items() if value is not None})
+    if "waveform" in options.strips and not has_samples:
+        raise ConfigError(f"strips=waveform: {args.source} has no samples, only spectra")
+    return options
 
 
 def repeat(args: argparse.Namespace) -> None:

@@ -145,3 +145,17 @@ def test_i_and_q_are_one_signal():
     rows = RowStrips(spec, 10)
     rows.submit(SpectrumBatch(values, index, index, index, spec, "numpy"))
     np.testing.assert_allclose(rows.over(0, 8000, 10).rms_dbfs, 0.0, atol=1e-3)
+
+
+def test_a_level_is_of_a_least_time():
+    """Where pixels are narrower, the level does not follow the waveform; its extremes do."""
+    t = np.arange(2000) / FS
+    sine = np.sin(2.0 * np.pi * 100.0 * t)[np.newaxis].astype(np.float32)
+    strips = SampleStrips(1, 500, least_samples=160)
+    strips.take(Block(sine, 0, 0, 0))
+    envelope = strips.over(0, 2000, 500)
+    np.testing.assert_allclose(envelope.rms_dbfs[0, 20:-20], 0.0, atol=0.2)
+    assert np.ptp(envelope.high) > 1.9
+    strips.take(Block(sine, 4000, 0, 0, discontinuity=True, lost_samples=2000))
+    envelope = strips.over(0, 6000, 500)
+    assert np.isnan(envelope.rms_dbfs[0]).nonzero()[0].tolist() == [*range(167, 333)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import Axis, FrequencyAxis, Tick, linear_ticks, nice_step
 from spectrod.record.picture.clock import elapsed_axis, utc_axis
 from spectrod.record.picture.colormaps import Uint8Array
@@ -28,6 +29,9 @@ from spectrod.units import FLOOR_DBFS, Float32Array
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
 _LINE_SPACING, _STRIP_SPACING = 6.0, 2.0
 """Least room between labels above each other, of a plot and of a strip [px]."""
+
+_FRAMES_TOLD = 1.05
+"""Frames a column from which on the footer says how many."""
 
 _STRIP_STEP_DB = 10.0
 _STRIP_MIN_DB, _STRIP_MAX_DB = 20.0, 90.0
@@ -160,7 +164,7 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
             bar=_texts(level_labels),
             right=(unit, *(line for strip in strips for line in strip.heading)),
             overhang=_overhang(t_labels, width, duration_s),
-            footer=tuple(_footer(plots.frames_per_pixel, about)),
+            footer=tuple(_footer(plots.frames_per_pixel, options.pool, about)),
             has_title=bool(options.title),
         )
         layout = arrange((width, height), n_plots, options.strips, margins)
@@ -269,14 +273,26 @@ def _strip_view(strip: Strip, envelope: Envelope | None) -> StripView:
 
 
 def _waveform_strip(envelope: Envelope) -> StripView:
-    low, high = envelope.low, envelope.high
-    assert low is not None
-    assert high is not None
+    if envelope.low is None or envelope.high is None:
+        raise ConfigError("strips=waveform: there are no samples, only spectra")
+    low, high = _joined(envelope.low, envelope.high)
     heard = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
     peak = float(np.abs(heard).max(initial=0.0))
     top = nice_step(peak) if peak > 0.0 else 1.0
     labels = tuple(Tick(value, f"{value:g}") for value in (-top, 0.0, top))
     return StripView(("waveform", "FS"), (-top, top), Axis(labels, "FS"), ((low, high),))
+
+
+def _joined(low: Float32Array, high: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """Let neighbours meet half-way, so that few samples make a line and not dots."""
+    low, high = low.copy(), high.copy()
+    middle = (high[:, :-1] + low[:, 1:]) / np.float32(2.0)
+    rises = low[:, 1:] > high[:, :-1]
+    low[:, 1:][rises] = high[:, :-1][rises] = middle[rises]
+    middle = (low[:, :-1] + high[:, 1:]) / np.float32(2.0)
+    falls = high[:, 1:] < low[:, :-1]
+    high[:, 1:][falls] = low[:, :-1][falls] = middle[falls]
+    return low, high
 
 
 def _level_strip(envelope: Envelope) -> StripView:
@@ -302,7 +318,7 @@ def _number(value: float) -> str:
     return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
-def _footer(frames_per_pixel: float, about: Recording) -> list[str]:
+def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
     """Say what a reader needs to know to trust the numbers."""
     spec = about.spec
     padding = f", zero-padded to {spec.nfft}" if spec.nfft > spec.win_length else ""
@@ -317,8 +333,8 @@ def _footer(frames_per_pixel: float, about: Recording) -> list[str]:
         pieces.append(f"bands {spec.bands}")
     if spec.weighting != "Z":
         pieces.append(f"{spec.weighting}-weighted")
-    if frames_per_pixel > 1.0:
-        pieces.append(f"column: mean of {_number(frames_per_pixel)} frames")
+    if frames_per_pixel >= _FRAMES_TOLD:
+        pieces.append(f"column: {pool} of {_number(frames_per_pixel)} frames")
     if about.gaps:
         missing_s = about.gap_samples / spec.fs
         pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")

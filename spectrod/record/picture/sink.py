@@ -22,6 +22,9 @@ from spectrod.record.picture.strips import RowStrips, SampleStrips
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2
 
+_LEVEL_S = 0.02
+"""Least time that a level along a plot is of: two periods of a deep voice."""
+
 _COLUMNS_PER_PIXEL = 2
 """Merging halves the columns, so this leaves at least one for each pixel."""
 
@@ -97,7 +100,12 @@ class PictureSink:
         self.scale = scale
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
-        self._samples = SampleStrips(spec.channels, options.width, is_iq=spec.iq)
+        self._samples = SampleStrips(
+            spec.channels,
+            options.width,
+            is_iq=spec.iq,
+            least_samples=round(_LEVEL_S * spec.fs),
+        )
         self._rows = RowStrips(self._linear, options.width)
         self._painter = NumpyPainter(paint) if callable(paint) else paint
         self._software = software

@@ -127,11 +127,17 @@ class SampleStrips:
         Pixel columns that will be asked for.
     is_iq : bool
         Whether each two channels are the I and the Q of one signal.
+    least_samples : int
+        Samples that a mean square is of at least, around its pixel: those of a few would show the
+        waveform itself.
     """
 
-    def __init__(self, channels: int, width: int, *, is_iq: bool = False) -> None:
+    def __init__(
+        self, channels: int, width: int, *, is_iq: bool = False, least_samples: int = 1
+    ) -> None:
         self._cells = _Cells(channels, width, 1)
         self._is_iq = is_iq
+        self._least_samples = least_samples
         self._origin = 0
 
     @property
@@ -189,9 +195,10 @@ class SampleStrips:
             Columns, as many as were announced or fewer.
         """
         spans = self._cells.spans(first_sample - self._origin, n_samples, width)
-        mean_square = self._cells.mean_square(spans)
+        is_gap = np.isnan(self._cells.mean_square(spans))
+        mean_square = self._cells.mean_square(self._widened(spans))
+        mean_square[is_gap] = np.nan
         low, high = self._cells.extremes(spans)
-        is_gap = np.isnan(mean_square)
         low[is_gap] = high[is_gap] = np.nan
         if not self._is_iq:
             return Envelope(low, high, mean_square)
@@ -201,6 +208,13 @@ class SampleStrips:
             np.maximum(high[::2], high[1::2]),
             np.float32(0.5) * (mean_square[::2] + mean_square[1::2]),
         )
+
+    def _widened(self, spans: Float64Array) -> Float64Array:
+        """Let each span hold the least number of samples, where there are so many."""
+        missing = self._least_samples / self._cells.cell_samples - (spans[1] - spans[0])
+        margin = np.maximum(0.0, missing / 2.0)
+        widened = np.stack([spans[0] - margin, spans[1] + margin])
+        return np.clip(widened, 0.0, self._cells.n_used)
 
 
 class RowStrips:
