@@ -1,0 +1,379 @@
+"""One suite over all formats that recordings are exported to and read back from."""
+
+import json
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, InputError, StorageError, UnavailableError
+from spectrod.record.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
+from spectrod.record.export.options import ExportOptions
+from spectrod.record.export.writer import chunk_rows
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+BEGIN_UTC_NS = 1_795_211_223_123_456_789
+SPECS = {
+    "density": {"channels": 2},
+    "odd": {"win_length": 255, "nfft": 255, "hop": 100, "channels": 3},
+    "bands": {"scaling": "spectrum", "bands": "third-octave"},
+    "levels": {"scaling": "dbfs", "weighting": "A"},
+    "iq": {"channels": 4, "iq": True, "scaling": "dbfs"},
+    "peaks": {"averaging": "max", "averaging_frames": 7},
+    "complex": {"output": "complex", "channels": 2},
+}
+EXTRAS = {".nc": "h5netcdf", ".h5": "h5netcdf", ".zarr": "zarr"}
+
+
+def described(**settings):
+    spec = SpectrumSpec(**({"fs": 8000.0, "win_length": 256, "hop": 128} | settings))
+    names = tuple(f"mic, {k}: côté" for k in range(spec.n_signals))
+    configured = {"source": {"gain": 0.1, "on": True, "names": ["a", "b"], "none": None}}
+    about = {"title": "Réef, at night", "license": "CC0"}
+    return Description(spec, "reef", names, "spectrod 1.2.3", "cal-7", configured, about)
+
+
+def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
+    """Batches after which samples are missing, rows were skipped, and the engine changes."""
+    rng = np.random.default_rng(seed)
+    about = [
+        {},
+        {"gap_samples": 12_345_678_901, "discontinuity": True},
+        {"skipped_rows": 3, "discontinuity": True},
+        {"engine": 'opencl:PoCL/a, "b"'},
+    ]
+    first, batches = 0, []
+    for n, more in zip(rows_each, about, strict=True):
+        first += more.get("gap_samples", 0) + 3 * more.get("skipped_rows", 0)
+        index = first + np.arange(n, dtype=np.int64) * spec.hop * spec.averaging_frames
+        first = int(index[-1]) + spec.hop
+        t_ns = BEGIN_UTC_NS + (index * 1e9 / spec.fs).astype(np.int64)
+        shape = (n, spec.n_signals, spec.n_values)
+        values = rng.standard_normal(shape).astype(np.float32) * np.float32(1e-9) ** rng.random(n)[
+            :, np.newaxis, np.newaxis
+        ].astype(np.float32)
+        if spec.output == "complex":
+            values = (values + 1j * rng.standard_normal(shape)).astype(np.complex64)
+        values.flat[0] = np.finfo(np.float32).smallest_subnormal
+        values.flat[-1] = np.finfo(np.float32).max
+        batches.append(
+            SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **({"engine": "numpy"} | more))
+        )
+    return batches
+
+
+def write(path, description, batches, **options):
+    writer = make_export(path, description, ExportOptions(**options))
+    for batch in batches:
+        writer.submit(batch)
+    assert writer.n_frames == sum(batch.n_frames for batch in batches)
+    writer.finish()
+    return path
+
+
+def joined(batches, name):
+    return np.concatenate([getattr(batch, name) for batch in batches])
+
+
+def breaks(batches):
+    """What stands before rows, by the rows' numbers."""
+    first, found = 0, {}
+    for batch in batches:
+        about = (batch.gap_samples, batch.discontinuity, batch.skipped_rows)
+        if about != (0, False, 0):
+            found[first] = about
+        first += batch.n_frames
+    return found
+
+
+def left_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
+def test_what_was_written_is_read_back(tmp_path, suffix, kind):
+    """Every bit of the values, every time, gap and name is what it was."""
+    about = described(**SPECS[kind])
+    given = batches_of(about.spec)
+    reader = open_export(write(tmp_path / f"x{suffix}", about, given))
+    for _ in range(2):
+        got = list(reader.batches())
+        assert reader.description == about
+        values = joined(got, "values")
+        assert values.dtype == given[0].values.dtype
+        assert values.tobytes() == joined(given, "values").tobytes()
+        for name in ("sample_index", "t_mono_ns", "t_utc_ns"):
+            np.testing.assert_array_equal(joined(got, name), joined(given, name))
+            assert joined(got, name).dtype == np.int64
+        assert breaks(got) == breaks(given)
+        assert [b.engine for b in got for _ in b.sample_index] == [
+            b.engine for b in given for _ in b.sample_index
+        ]
+    reader.close()
+    reader.close()
+    assert left_in(tmp_path) == [f"x{suffix}"]
+
+
+@pytest.mark.parametrize("compression", [0, 9])
+@pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
+def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
+    """No more is held than a chunk, and chunks that end anywhere make the same file."""
+    monkeypatch.setattr("spectrod.record.export.writer.CHUNK_BYTES", 4000)
+    about = described()
+    assert chunk_rows(about) == 7
+    given = batches_of(about.spec, (1, 6, 50, 13))
+    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions(compression=compression))
+    for batch in given:
+        writer.submit(batch)
+        assert sum(map(len, writer._parts)) < 7
+    writer.finish()
+    reader = open_export(tmp_path / f"x{suffix}")
+    got = list(reader.batches())
+    reader.close()
+    assert max(batch.n_frames for batch in got) <= 7
+    assert joined(got, "values").tobytes() == joined(given, "values").tobytes()
+    assert breaks(got) == breaks(given)
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_nothing_appears_before_the_end(tmp_path, suffix):
+    """The name is there after finish, and never after abort, which may be called twice."""
+    about = described()
+    path = tmp_path / f"x{suffix}"
+    for end in ("abort", "finish"):
+        writer = make_export(path, about, ExportOptions())
+        writer.submit(batches_of(about.spec)[0])
+        assert not path.exists()
+        getattr(writer, end)()
+        assert path.exists() == (end == "finish")
+        writer.abort()
+    assert not [name for name in left_in(tmp_path) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_what_was_there_stays_until_the_end(tmp_path, suffix):
+    """A file that is given up leaves the one before, and one that is finished replaces it."""
+    about = described()
+    first, other = (batches_of(about.spec, seed=seed) for seed in (1, 2))
+    path = write(tmp_path / f"x{suffix}", about, first)
+    writer = make_export(path, about, ExportOptions())
+    writer.submit(other[0])
+    writer.abort()
+    if suffix in READABLE_SUFFIXES:
+        reader = open_export(path)
+        assert joined(reader.batches(), "values").tobytes() == joined(first, "values").tobytes()
+        reader.close()
+        write(path, about, other)
+        reader = open_export(path)
+        assert joined(reader.batches(), "values").tobytes() == joined(other, "values").tobytes()
+        reader.close()
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_no_rows_make_no_file(tmp_path, suffix):
+    """Fewer samples than a window are said, and nothing is left."""
+    writer = make_export(tmp_path / f"x{suffix}", described(), ExportOptions())
+    with pytest.raises(InputError, match=r"nothing to write: fewer than 256 samples in a row"):
+        writer.finish()
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_one_kind_of_spectra_in_a_file(tmp_path, suffix):
+    """Rows of another analysis are refused, and so are names for too many signals."""
+    about = described()
+    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+    other = replace(about.spec, hop=64)
+    with pytest.raises(ConfigError, match="the analysis has changed; a file holds one kind"):
+        writer.submit(batches_of(other)[0])
+    writer.abort()
+    with pytest.raises(ConfigError, match="must be 1 names"):
+        make_export(tmp_path / f"x{suffix}", replace(about, signals=("a", "b")), ExportOptions())
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+@pytest.mark.parametrize("limit", [100, 30_000, 200_000])
+def test_a_full_disk_leaves_nothing(tmp_path, suffix, limit):
+    """One error with the system's reason, whenever space ends, and no part of a file."""
+    about = described(channels=2)
+    # 8 MB a format: past what HDF5 and the C library keep in memory.
+    given = [
+        batch for seed in range(4) for batch in batches_of(about.spec, (1, 1, 1, 1000), seed=seed)
+    ]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(StorageError, match=rf"x\{suffix}: File too large$"):
+            write(tmp_path / f"x{suffix}", about, given, compression=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_a_folder_that_is_not_there_is_named_at_once(tmp_path, suffix):
+    """Before a single row is taken."""
+    with pytest.raises(StorageError, match=rf"/none/x\{suffix}: No such file or directory$"):
+        make_export(tmp_path / "none" / f"x{suffix}", described(), ExportOptions())
+
+
+def test_a_folder_of_something_else_is_no_store_to_replace(tmp_path):
+    """Only a Zarr store is replaced by one."""
+    (tmp_path / "x.zarr").mkdir()
+    with pytest.raises(StorageError, match=r"x\.zarr: is there, and no Zarr store"):
+        make_export(tmp_path / "x.zarr", described(), ExportOptions())
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".npz", ".csv"])
+def test_half_a_file_is_an_error(tmp_path, suffix):
+    """Wherever a copy was cut, it is said, after no more rows than are whole."""
+    about = described()
+    given = batches_of(about.spec)
+    content = write(tmp_path / f"x{suffix}", about, given).read_bytes()
+    cut = tmp_path / f"cut{suffix}"
+    for part in (0.0, 0.01, 0.5, 0.99):
+        cut.write_bytes(content[: int(part * len(content))])
+        with pytest.raises(StorageError, match=rf"cut\{suffix}: "):
+            list(read_rows(cut))
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
+def test_a_flipped_bit_is_found(tmp_path, suffix):
+    """Values have checksums: what the disk has changed is an error and never a level."""
+    about = described()
+    path = write(tmp_path / f"x{suffix}", about, batches_of(about.spec), compression=0)
+    file = path / "psd" / "c" / "0" / "0" / "0" if suffix == ".zarr" else path
+    content = bytearray(file.read_bytes())
+    pattern = batches_of(about.spec)[2].values[7, 0, :4].tobytes()
+    if suffix == ".nc":  # HDF5 keeps the bytes as they are where it does not compress
+        assert pattern in content
+    at = content.find(pattern)
+    assert at > 0
+    content[at] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(StorageError, match=rf"x\{suffix}: cannot be read: "):
+        list(read_rows(path))
+
+
+def read_rows(path):
+    reader = open_export(path)
+    try:
+        yield from reader.batches()
+    finally:
+        reader.close()
+
+
+def test_files_of_others_are_named_as_such(tmp_path):
+    """What has no description of ours is no recording, whatever its format."""
+    np.savez(tmp_path / "x.npz", values=np.zeros(3))
+    (tmp_path / "x.csv").write_text("time,1\n0,1\n")
+    (tmp_path / "x.nc").write_text("no HDF5")
+    (tmp_path / "x.zarr").mkdir()
+    for suffix in (".npz", ".csv", ".nc", ".zarr"):
+        with pytest.raises(StorageError, match=rf"x\{suffix}: "):
+            open_export(tmp_path / f"x{suffix}")
+        with pytest.raises(StorageError, match=rf"none\{suffix}: "):
+            open_export(tmp_path / f"none{suffix}")
+
+
+def test_suffixes_say_what_a_file_is(tmp_path):
+    """Unknown ones are refused with those that are known; an array alone is not read back."""
+    with pytest.raises(ConfigError, match=r"x\.mat: suffix must be one of \.nc, \.h5"):
+        make_export(tmp_path / "x.mat", described(), ExportOptions())
+    with pytest.raises(ConfigError, match=r"x\.npy: suffix must be one of"):
+        open_export(tmp_path / "x.npy")
+    with pytest.raises(ConfigError, match=r"profile='millidecade': must be a \.nc file"):
+        make_export(tmp_path / "x.csv", described(), ExportOptions(profile="millidecade"))
+
+
+@pytest.mark.parametrize(("suffix", "package"), EXTRAS.items())
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix, package):
+    """One line says what to install."""
+    monkeypatch.setitem(sys.modules, package, None)
+    extra = "zarr" if suffix == ".zarr" else "netcdf"
+    with pytest.raises(UnavailableError, match=rf"{package} .*pip install 'spectrod\[{extra}\]'$"):
+        make_export(tmp_path / f"x{suffix}", described(), ExportOptions())
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_packages_are_imported_when_they_are_used():
+    """The registry of formats costs no HDF5 and no Zarr."""
+    program = (
+        "import sys, spectrod.record.export; "
+        "sys.exit(bool({'h5py', 'h5netcdf', 'zarr'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        ({"compression": 10}, "compression=10: must be 0 to 9"),
+        ({"profile": "hmd"}, "profile='hmd': must be millidecade"),
+        ({"attributes": {"a b": "c"}}, "attribute 'a b': must be ASCII letters"),
+    ],
+)
+def test_options_have_rules(asked, rule):
+    """Each broken one is named with its value."""
+    with pytest.raises(ConfigError, match=rule):
+        ExportOptions(**asked)
+
+
+def test_settings_that_json_cannot_hold_are_refused(tmp_path):
+    """Before a file is begun."""
+    about = replace(described(), settings={"a": float("nan")})
+    for suffix in EXPORT_SUFFIXES:
+        with pytest.raises(ConfigError, match="settings of 'reef': must fit in JSON"):
+            make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+    assert left_in(tmp_path) == []
+
+
+def test_an_array_alone_has_its_description_beside_it(tmp_path):
+    """The JSON file has axes, runs and the description; the array is as NumPy saves it."""
+    about = described(channels=2)
+    given = batches_of(about.spec)
+    path = write(tmp_path / "x.npy", about, given)
+    np.testing.assert_array_equal(np.load(path, mmap_mode="r"), joined(given, "values"))
+    notes = json.loads((tmp_path / "x.npy.json").read_text())
+    assert (notes["rows"], notes["unit"]) == (58, "FS^2/Hz")
+    assert notes["frequency_hz"] == about.spec.frequencies.tolist()
+    runs = [(run["row"], run["gap_samples"], run["skipped_rows"]) for run in notes["runs"]]
+    assert runs == [(0, 0, 0), (5, 12_345_678_901, 0), (6, 0, 3), (46, 0, 0)]
+    assert notes["runs"][3]["engine"] == 'opencl:PoCL/a, "b"'
+    assert notes["attributes"]["title"] == "Réef, at night"
+
+
+def test_numpy_loads_an_npz_without_us(tmp_path):
+    """Every array has a name, and its unit in the attributes."""
+    about = described(channels=2)
+    given = batches_of(about.spec)
+    write(tmp_path / "x.npz", about, given, attributes={"title": "ours"})
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["psd"], joined(given, "values"))
+        np.testing.assert_array_equal(arrays["frequency"], about.spec.frequencies)
+        assert arrays["channel_name"].tolist() == list(about.signals)
+        assert arrays["gap_length"].tolist() == [12_345_678_901]
+        assert arrays["gap_start"] == given[1].sample_index[0] - 12_345_678_901
+        assert json.loads(str(arrays["attributes"]))["title"] == "ours"
+        assert json.loads(str(arrays["variable_attributes"]))["psd"]["units"] == "Hz-1"
+
+
+def test_pandas_style_readers_skip_the_notes_of_a_csv(tmp_path):
+    """Comments begin with #, then one line of names, then numbers."""
+    about = replace(described(), signals=("left",))
+    given = batches_of(about.spec)
+    path = write(tmp_path / "x.csv", about, given)
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    names = lines[0].split(",")
+    assert names[:2] == ["time", "sample_index"]
+    assert names[-1] == "left:4000.0"
+    assert lines[1].startswith("2026-11-20T21:47:03.123456789Z,0,")
+    values = np.array(lines[1].split(",")[-about.spec.n_values :], np.float32)
+    np.testing.assert_array_equal(values, given[0].values[0, 0])

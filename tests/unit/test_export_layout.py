@@ -1,0 +1,163 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spectrod.errors import StorageError
+from spectrod.record.export.description import decode_description, encode_description
+from spectrod.record.export.layout import (
+    columns,
+    coverage,
+    frequency_edges,
+    global_attributes,
+    row_effort_s,
+    row_span_s,
+    variables,
+)
+from spectrod.record.export.rows import rows_of
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+
+def described(**settings):
+    spec = SpectrumSpec(**({"fs": 8000.0, "win_length": 256, "hop": 128} | settings))
+    return Description(spec, "reef", ("1",) * spec.n_signals, "spectrod 1.2.3")
+
+
+def values_of(about):
+    return variables(about)[-1]
+
+
+def test_descriptions_come_back():
+    """All of one, whatever the settings hold."""
+    about = replace(
+        described(bands="third-octave", averaging="max", averaging_frames=3),
+        cal_id="é",
+        settings={"a": [1, 2.5, None, {"b": "c"}]},
+        attributes={"title": "x\ny"},
+    )
+    text = encode_description(about)
+    assert text.isascii()
+    assert "\n" not in text
+    assert decode_description(text) == about
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Expecting value"),
+        ("[]", "description"),
+        ("{}", "'v'"),
+        ('{"v": 2}', "version 2: must be 1"),
+        ('{"v": 1, "spec": {"fs": -1}, "signals": []}', "fs=-1"),
+        ('{"v": 1, "spec": {"fs": 1, "hops": 1}, "signals": []}', "hops"),
+    ],
+)
+def test_what_is_no_description_is_refused(text, reason):
+    """With the reason, never a traceback."""
+    with pytest.raises(StorageError, match=reason):
+        decode_description(text)
+
+
+@pytest.mark.parametrize("nfft", [255, 256])
+def test_bins_reach_from_zero_to_nyquist(nfft):
+    """Each to the next one, half a bin to both sides, cut at both ends; I/Q is not cut."""
+    spec = described(win_length=255, nfft=nfft).spec
+    edges = frequency_edges(spec)
+    assert edges.shape == (spec.n_values, 2)
+    assert edges[0, 0] == 0.0
+    assert edges[0, 1] == spec.delta_f / 2
+    np.testing.assert_allclose(edges[1:, 0], edges[:-1, 1], rtol=1e-12)
+    assert edges[-1, 1] == pytest.approx(4000.0)
+    two_sided = frequency_edges(described(win_length=255, nfft=nfft, channels=2, iq=True).spec)
+    np.testing.assert_allclose(np.diff(two_sided), spec.delta_f)
+
+
+def test_bands_have_their_own_edges():
+    """As the table of the bands has them."""
+    spec = described(bands="octave").spec
+    edges = frequency_edges(spec)
+    np.testing.assert_array_equal(edges.T, [spec.band_table.lower, spec.band_table.upper])
+
+
+def test_rows_last_from_the_first_sample_to_the_last():
+    """Frames that overlap count once, and samples between frames not at all."""
+    overlapping = described(averaging="mean", averaging_frames=3).spec
+    assert row_span_s(overlapping) == row_effort_s(overlapping) == (2 * 128 + 256) / 8000
+    apart = described(hop=1000, averaging="mean", averaging_frames=3).spec
+    assert row_span_s(apart) == (2 * 1000 + 256) / 8000
+    assert row_effort_s(apart) == 3 * 256 / 8000
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "units", "methods"),
+    [
+        ({}, "psd", "Hz-1", "time: mean (of power)"),
+        ({"scaling": "spectrum", "averaging": "max"}, "power", "1", "time: maximum (of power)"),
+        (
+            {"scaling": "dbfs", "averaging": "exponential"},
+            "level",
+            "0.1 lg(re 0.5)",
+            "time: mean (exponential, of power, 0.125 s)",
+        ),
+        (
+            {"scaling": "dbfs", "channels": 2, "iq": True},
+            "level",
+            "0.1 lg(re 1)",
+            "time: mean (of power)",
+        ),
+        ({"bands": "octave"}, "psd", "Hz-1", "time: mean (of power) frequency: mean (of power)"),
+        (
+            {"bands": "octave", "scaling": "spectrum"},
+            "power",
+            "1",
+            "time: mean (of power) frequency: sum (of power)",
+        ),
+        ({"output": "complex"}, "amplitude_density", "FS/Hz^0.5", "time: mean (of power)"),
+    ],
+)
+def test_values_say_what_they_are(settings, name, units, methods):
+    """Name, unit as UDUNITS has it, our own unit, and what was averaged how."""
+    about = described(**settings)
+    variable = values_of(about)
+    assert (variable.name, variable.attributes["units"]) == (name, units)
+    assert variable.attributes["spectrod_unit"] == about.spec.unit
+    assert variable.attributes["reference_level"] == about.spec.reference
+    assert variable.attributes["cell_methods"] == methods
+
+
+def test_gaps_are_listed_by_their_first_sample():
+    """Each where it begins, beside the count in the row after it."""
+    about = described()
+    index = 500 + 128 * np.arange(3, dtype=np.int64)
+    t_ns = 10**18 + np.arange(3, dtype=np.int64)
+    values = np.zeros((3, 1, about.spec.n_values), np.float32)
+    batch = SpectrumBatch(values, index, t_ns, t_ns, about.spec, "numpy", 400, discontinuity=True)
+    parts = columns(rows_of(batch, 0), about.spec)
+    assert parts["gap_start"].tolist() == [100]
+    assert parts["gap_length"].tolist() == [400]
+    assert parts["gap_samples"].tolist() == [400, 0, 0]
+    assert parts["discontinuity"].tolist() == [1, 0, 0]
+    assert set(parts) == {one.name for one in variables(about) if one.grows}
+
+
+def test_coverage_ends_after_the_last_sample():
+    """As ACDD has it, to the nanosecond, and not below nothing where a clock was set back."""
+    spec = described().spec
+    about = coverage(10**18, 10**18 + 10**9, spec)
+    assert about == {
+        "time_coverage_start": "2001-09-09T01:46:40.000000000Z",
+        "time_coverage_end": "2001-09-09T01:46:41.032000000Z",
+        "time_coverage_duration": "PT1.032000000S",
+        "time_coverage_resolution": "PT0.016000000S",
+    }
+    assert coverage(10**18, 10**17, spec)["time_coverage_duration"] == "PT0.000000000S"
+
+
+def test_the_operator_has_the_last_word():
+    """What is asked for goes before what is described, and that before ours."""
+    about = replace(described(), attributes={"title": "mine", "license": "CC0"})
+    got = global_attributes(about, {"title": "asked", "spectrod_description": "no"})
+    assert (got["title"], got["license"]) == ("asked", "CC0")
+    assert decode_description(got["spectrod_description"]) == about
+    assert got["Conventions"] == "CF-1.11, ACDD-1.3"

@@ -1,0 +1,274 @@
+from dataclasses import replace
+
+import h5netcdf
+import numpy as np
+import pytest
+
+from spectrod.bands import get_bands
+from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record.export import make_export, open_export
+from spectrod.record.export.millidecade import FLOOR_DB, MillidecadeWriter, write_millidecade
+from spectrod.record.export.minutes import MINUTE_NS, MinuteMeans
+from spectrod.record.export.options import ExportOptions
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+FS = 1000.0
+MIDNIGHT_NS = 20_000 * 86_400 * 10**9
+SECOND_NS = 10**9
+OPTIONS = ExportOptions(profile="millidecade")
+
+
+def spec_of(**settings):
+    return SpectrumSpec(**({"fs": FS, "win_length": 1000, "hop": 500, "nfft": 1000} | settings))
+
+
+def described(**settings):
+    spec = spec_of(**settings)
+    names = tuple(f"mic {k}" for k in range(spec.n_signals))
+    return Description(spec, "reef", names, "spectrod 1.2.3")
+
+
+def batch_of(spec, values, begin_ns):
+    """Rows one hop apart: of white noise of these densities, or (rows, signals, values)."""
+    n = len(values)
+    shape = (n, spec.n_signals, spec.n_values)
+    if np.ndim(values) == 1:
+        values = np.reshape(values, (n, 1, 1)) * white(spec)
+    values = np.broadcast_to(values, shape)
+    step_ns = round(spec.hop * spec.averaging_frames / spec.fs * 1e9)
+    t_ns = begin_ns + step_ns * np.arange(n, dtype=np.int64)
+    index = np.arange(n, dtype=np.int64) * spec.hop
+    return SpectrumBatch(np.array(values, np.float32), index, t_ns, t_ns, spec, "numpy")
+
+
+def white(spec):
+    """The values of white noise of density 1, which 0 Hz has half of: it is not doubled."""
+    values = np.ones(spec.n_values)
+    if not spec.bands:
+        values[0] = 0.5
+    return values
+
+
+def minutes_of(spec, *batches):
+    means = MinuteMeans(spec)
+    return [m for batch in batches for m in means.add(batch)] + list(means.flush())
+
+
+def day_file(path):
+    with h5netcdf.File(path, "r") as file:
+        arrays = {name: file[name][...] for name in file.variables}
+        return arrays, {**file.attrs}
+
+
+def test_powers_are_averaged_by_the_minute():
+    """The mean of power, not of levels, of the rows whose middle is in the minute."""
+    spec = spec_of()
+    power = np.arange(1.0, 361.0)
+    got = minutes_of(spec, batch_of(spec, power, MIDNIGHT_NS))
+    assert [m.begin_utc_ns for m in got] == [MIDNIGHT_NS + k * MINUTE_NS for k in range(4)]
+    # A row is 1 s long: that of 59.5 s has its middle at 60 s.
+    np.testing.assert_allclose(got[0].density, power[:119].mean(), rtol=1e-12)
+    np.testing.assert_allclose(got[1].density, power[119:239].mean(), rtol=1e-12)
+    np.testing.assert_allclose(got[3].density, power[359:].mean(), rtol=1e-12)
+    assert [m.effort_s for m in got] == [60.0, 60.0, 60.0, 0.5]
+
+
+def test_batches_may_end_anywhere():
+    """Minutes do not depend on how rows come."""
+    spec = spec_of()
+    power = np.random.default_rng(1).uniform(1e-6, 1e-3, 301)
+    whole = batch_of(spec, power, MIDNIGHT_NS + 123_456_789)
+    parts = [
+        replace(
+            whole,
+            values=whole.values[k : k + 7],
+            t_utc_ns=whole.t_utc_ns[k : k + 7],
+            sample_index=whole.sample_index[k : k + 7],
+        )
+        for k in range(0, 301, 7)
+    ]
+    for one, other in zip(minutes_of(spec, whole), minutes_of(spec, *parts), strict=True):
+        np.testing.assert_allclose(one.density, other.density, rtol=1e-12)
+        assert (one.begin_utc_ns, one.effort_s) == (other.begin_utc_ns, other.effort_s)
+
+
+@pytest.mark.parametrize(
+    ("settings", "effort_s"),
+    [
+        ({}, 10.5),  # 20 rows of 1 s that overlap by half
+        ({"hop": 1000}, 20.0),
+        ({"hop": 2000}, 20.0),  # a second of each two
+        ({"averaging": "mean", "averaging_frames": 2}, 20.5),
+    ],
+)
+def test_effort_is_the_time_of_the_samples(settings, effort_s):
+    """What overlaps counts once, and what is between frames not at all."""
+    spec = spec_of(**settings)
+    (minute,) = minutes_of(spec, batch_of(spec, np.ones(20), MIDNIGHT_NS + SECOND_NS))
+    assert minute.effort_s == pytest.approx(effort_s, rel=1e-12)
+
+
+def test_gaps_lessen_the_effort():
+    """Ten seconds missing in a minute are ten seconds of effort less, and no level."""
+    spec = spec_of()
+    before = batch_of(spec, np.ones(39), MIDNIGHT_NS)  # to 20 s
+    after = batch_of(spec, np.ones(59), MIDNIGHT_NS + 30 * SECOND_NS)  # to 60 s
+    (minute,) = minutes_of(spec, before, after)
+    assert minute.effort_s == 50.0
+    np.testing.assert_allclose(minute.density, 1.0)
+
+
+@pytest.mark.parametrize("scaling", ["density", "spectrum", "dbfs"])
+@pytest.mark.parametrize("bands", ["", "millidecade"])
+def test_all_scalings_are_the_same_density(scaling, bands):
+    """A white density of 1e-6 FS^2/Hz is 1e-6 in every band, however the rows have it."""
+    spec = spec_of(scaling=scaling, bands=bands)
+    width = spec.band_table.width if bands else spec.enbw_hz
+    power = 1e-6 * white(spec) * (1.0 if scaling == "density" else width)
+    values = 10.0 * np.log10(power / 0.5) if scaling == "dbfs" else power
+    batch = batch_of(spec, np.broadcast_to(values, (9, 1, spec.n_values)), MIDNIGHT_NS)
+    (minute,) = minutes_of(spec, batch)
+    np.testing.assert_allclose(minute.density, 1e-6, rtol=1e-5)
+
+
+def test_a_line_is_in_one_band():
+    """Power in a bin is that band's, over its width, and in no other."""
+    spec = spec_of(win_length=2000, nfft=2000, fs=2000.0, hop=1000)
+    values = np.zeros((3, 1, spec.n_values))
+    values[..., 700] = 5.0
+    (minute,) = minutes_of(spec, batch_of(spec, values, MIDNIGHT_NS))
+    bands = get_bands("millidecade", 2000.0, 2000)
+    assert np.flatnonzero(minute.density[0]).size in (1, 2)
+    np.testing.assert_allclose((minute.density[0] * bands.width).sum(), 5.0, rtol=1e-12)
+    assert abs(bands.centre[minute.density[0].argmax()] - 700.0) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"weighting": "A"}, "weighting='A': must be 'Z'"),
+        ({"averaging": "max"}, "averaging='max': must be 'none' or 'mean'"),
+        ({"averaging": "exponential"}, "averaging='exponential'"),
+        ({"bands": "octave"}, "bands='octave': must be '' or 'millidecade'"),
+        ({"output": "complex"}, "output='complex': must be 'power'"),
+        ({"channels": 2, "iq": True}, "iq=True"),
+        ({"nfft": 1000, "fs": 1001.0}, "must be 1 Hz or less"),
+        ({"averaging": "mean", "averaging_frames": 120}, "rows of 60.5 s: must be a minute"),
+    ],
+)
+def test_only_rows_that_have_the_densities(tmp_path, settings, rule):
+    """What cannot become a mean density in millidecades is refused before the first row."""
+    with pytest.raises(ConfigError, match=rule):
+        make_export(tmp_path / "x.nc", described(**settings), OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_a_day(tmp_path):
+    """Each has all minutes of its day, and appears when the day is over."""
+    about = described()
+    writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, np.full(360, 1e-6), MIDNIGHT_NS - 2 * MINUTE_NS))
+    assert [path.name for path in tmp_path.iterdir()] == ["reef_20241003.nc"]
+    writer.finish()
+    assert writer.n_frames == 360
+    arrays, attributes = day_file(tmp_path / "reef_20241003.nc")
+    assert arrays["time"][0] == MIDNIGHT_NS / 1e9 - 86400
+    np.testing.assert_array_equal(np.diff(arrays["time"]), 60.0)
+    np.testing.assert_array_equal(np.flatnonzero(arrays["effort"]), [1438, 1439])
+    np.testing.assert_allclose(arrays["psd"][1438:], -60.0, atol=1e-5)
+    assert np.isnan(arrays["psd"][:1438]).all()
+    bands = get_bands("millidecade", FS, 1000)
+    np.testing.assert_array_equal(arrays["frequency"], bands.centre)
+    np.testing.assert_array_equal(arrays["frequency_bnds"].T, [bands.lower, bands.upper])
+    assert attributes["time_coverage_start"] == "2024-10-03T00:00:00.000000000Z"
+    assert attributes["time_coverage_duration"] == "P1D"
+    arrays, _ = day_file(tmp_path / "reef_20241004.nc")
+    np.testing.assert_array_equal(np.flatnonzero(arrays["effort"]), [0, 1])
+    with pytest.raises(StorageError, match=r"reef_20241004\.nc: not one of spectrod's recordings"):
+        open_export(tmp_path / "reef_20241004.nc")
+
+
+def test_a_file_a_signal(tmp_path):
+    """Where there are several, each has its own, named by the signal."""
+    about = described(channels=2)
+    values = np.full((10, 1, 1), 1e-6) * np.reshape([1.0, 10.0], (2, 1)) * white(about.spec)
+    writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, values, MIDNIGHT_NS))
+    writer.finish()
+    for name, level in (("mic-0", -60.0), ("mic-1", -50.0)):
+        arrays, _ = day_file(tmp_path / f"reef_{name}_20241004.nc")
+        np.testing.assert_allclose(arrays["psd"][0], level, atol=1e-5)
+    with pytest.raises(ConfigError, match="must differ in letters, digits"):
+        MillidecadeWriter(tmp_path / "x.nc", replace(about, signals=("a b", "a/b")), OPTIONS)
+
+
+def test_silence_has_a_level(tmp_path):
+    """The lowest one, and no infinity."""
+    about = described()
+    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, np.zeros(10), MIDNIGHT_NS))
+    writer.finish()
+    arrays, _ = day_file(tmp_path / "x_20241004.nc")
+    np.testing.assert_array_equal(arrays["psd"][0], np.float32(FLOOR_DB))
+
+
+def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
+    """A minute that comes again is averaged with what it had, each by its effort."""
+    about = described(hop=1000)
+    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, np.full(30, 1e-6), MIDNIGHT_NS))
+    writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
+    writer.submit(batch_of(about.spec, np.full(10, 5e-6), MIDNIGHT_NS + 30 * SECOND_NS))
+    writer.finish()
+    arrays, _ = day_file(tmp_path / "x_20241004.nc")
+    np.testing.assert_allclose(arrays["psd"][0], 10.0 * np.log10(2e-6), atol=1e-5)
+    np.testing.assert_array_equal(arrays["effort"][:3], [40.0, 60.0, 0.0])
+
+
+def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
+    """The file of the day before stays as it was; the next one says what was left out."""
+    about = described(hop=1000)
+    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, np.full(90, 1e-6), MIDNIGHT_NS - MINUTE_NS))
+    writer.submit(batch_of(about.spec, np.full(60, 1e-6), MIDNIGHT_NS + MINUTE_NS))
+    writer.submit(batch_of(about.spec, np.full(20, 1e-3), MIDNIGHT_NS - MINUTE_NS))
+    writer.finish()
+    before, _ = day_file(tmp_path / "x_20241003.nc")
+    np.testing.assert_allclose(before["psd"][1439], -60.0, atol=1e-5)
+    _, attributes = day_file(tmp_path / "x_20241004.nc")
+    assert attributes["left_out_s"] == 20.0
+
+
+def test_days_that_are_written_stay(tmp_path):
+    """Giving up forgets the day under way alone."""
+    about = described()
+    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    writer.submit(batch_of(about.spec, np.ones(360), MIDNIGHT_NS - MINUTE_NS))
+    writer.abort()
+    writer.abort()
+    assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
+
+
+def test_nothing_is_not_a_day(tmp_path):
+    """Without a row there is no file; rows of another analysis are refused."""
+    writer = make_export(tmp_path / "x.nc", described(), OPTIONS)
+    with pytest.raises(ConfigError, match="the analysis has changed"):
+        writer.submit(batch_of(spec_of(hop=100), np.ones(3), MIDNIGHT_NS))
+    with pytest.raises(InputError, match="nothing to write: not a single row"):
+        writer.finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_recordings_become_days(tmp_path):
+    """From any format that is read back; the files that were written are told."""
+    about = described()
+    writer = make_export(tmp_path / "all.npz", about, ExportOptions())
+    writer.submit(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))
+    writer.finish()
+    reader = open_export(tmp_path / "all.npz")
+    (path,) = write_millidecade(reader, tmp_path / "day.nc", OPTIONS)
+    reader.close()
+    assert path == tmp_path / "day_20241004.nc"
+    arrays, _ = day_file(path)
+    assert arrays["effort"][0] == 60.0
