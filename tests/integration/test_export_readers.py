@@ -1,0 +1,101 @@
+"""What the programs that others use make of exported files."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from spectrod.record.export import make_export
+from spectrod.record.export.options import ExportOptions
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+BEGIN_UTC_NS = 1_795_211_223_123_456_789
+OPEN = {
+    ".nc": lambda path: xarray.open_dataset(path, engine="h5netcdf"),
+    ".h5": lambda path: xarray.open_dataset(path, engine="h5netcdf"),
+    ".zarr": xarray.open_zarr,
+}
+
+
+def export(path, options=None, rows=20, **settings):
+    """Write rows of which the eleventh comes after a gap; give the values."""
+    spec = SpectrumSpec(**({"fs": 4000.0, "win_length": 4000, "hop": 2000} | settings))
+    names = tuple(f"mic {k}" for k in range(spec.n_signals))
+    about = Description(spec, "reef", names, "spectrod 1.2.3", attributes={"license": "CC0"})
+    writer = make_export(path, about, options or ExportOptions())
+    shape = (rows, spec.n_signals, spec.n_values)
+    values = np.random.default_rng(4).uniform(1e-9, 1e-6, shape).astype(np.float32)
+    index = spec.hop * np.arange(rows, dtype=np.int64)
+    index[10:] += 1000
+    t_ns = BEGIN_UTC_NS + (index * (10**9 / spec.fs)).astype(np.int64)
+    for some, gap in ((slice(10), 0), (slice(10, None), 1000)):
+        writer.submit(
+            SpectrumBatch(
+                values[some], index[some], t_ns[some], t_ns[some], spec, "numpy", gap, bool(gap)
+            )
+        )
+    writer.finish()
+    return spec, t_ns, values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", OPEN)
+def test_xarray_opens_what_was_exported(tmp_path, suffix):
+    """With times, frequencies, channels and units where it looks for them, and no warning."""
+    spec, t_ns, values = export(tmp_path / f"x{suffix}", channels=2)
+    with OPEN[suffix](tmp_path / f"x{suffix}") as dataset:
+        psd = dataset.psd
+        assert psd.dims == ("time", "channel", "frequency")
+        np.testing.assert_array_equal(psd, values)
+        np.testing.assert_array_equal(dataset.t_utc_ns, t_ns.astype("M8[ns]"))
+        assert abs(dataset.time - dataset.t_utc_ns).max() < np.timedelta64(1, "us")
+        np.testing.assert_array_equal(dataset.frequency, spec.frequencies)
+        assert dataset.channel_name.values.tolist() == ["mic 0", "mic 1"]
+        assert (psd.units, psd.spectrod_unit, dataset.effort.units) == ("Hz-1", "FS^2/Hz", "s")
+        assert dataset.gap_length.values.tolist() == [1000]
+        assert dataset.gap_start.values.tolist() == [20000]
+        # What a user does: the level at a frequency and a time.
+        row = psd.sel(frequency=440.0, method="nearest").isel(channel=1, time=3)
+        assert row.item() == values[3, 1, round(440.0 / spec.delta_f)]
+
+
+@pytest.mark.slow
+def test_netcdf_files_follow_cf(tmp_path):
+    """The checker of CF 1.11 finds nothing, in rows, bands, levels and daily files."""
+    export(tmp_path / "density.nc", channels=2)
+    export(tmp_path / "bands.nc", bands="third-octave", scaling="spectrum", averaging="exponential")
+    export(tmp_path / "levels.nc", scaling="dbfs", averaging="max", averaging_frames=4)
+    export(tmp_path / "iq.nc", scaling="dbfs", channels=2, iq=True, rows=11)
+    export(tmp_path / "day.nc", ExportOptions(profile="millidecade"), nfft=4000)
+    paths = sorted(tmp_path.iterdir())
+    assert [path.name for path in paths] == [
+        "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc"
+    ]  # fmt: skip
+    checker = Path(sys.executable).with_name("compliance-checker")
+    command = [checker, "--test=cf:1.11", "--criteria=strict", *paths]
+    report = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert report.stdout.count("All tests passed!") == len(paths), report.stdout + report.stderr
+    assert report.returncode == 0
+
+
+@pytest.mark.slow
+def test_netcdf_files_say_what_acdd_asks_of_a_program(tmp_path):
+    """What ACDD 1.3 wants and the file lacks is what only its operator knows."""
+    asked = {"creator_name": "A. Nonymous", "institution": "Reef", "summary": "A reef."}
+    export(tmp_path / "x.nc", ExportOptions(attributes=asked))
+    checker = Path(sys.executable).with_name("compliance-checker")
+    command = [checker, "--test=acdd:1.3", tmp_path / "x.nc"]
+    report = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+    missing = set(re.findall(r"^\* (\S+) not present", report, re.MULTILINE))
+    known = {"title", "summary", "keywords", "Conventions", "source", "history", "date_created",
+             "license", "creator_name", "institution", "standard_name_vocabulary",
+             "time_coverage_start", "time_coverage_end", "time_coverage_duration",
+             "time_coverage_resolution"}  # fmt: skip
+    assert "Highly Recommended" in report, "the checker has looked at the variables"
+    assert "geospatial_lat_min" in missing, "and at the attributes"
+    assert not missing & known
