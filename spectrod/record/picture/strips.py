@@ -213,8 +213,7 @@ class SampleStrips:
         """Let each span hold the least number of samples, where there are so many."""
         missing = self._least_samples / self._cells.cell_samples - (spans[1] - spans[0])
         margin = np.maximum(0.0, missing / 2.0)
-        widened = np.stack([spans[0] - margin, spans[1] + margin])
-        return np.clip(widened, 0.0, self._cells.n_used)
+        return np.asarray(np.clip([spans[0] - margin, spans[1] + margin], 0.0, self._cells.n_used))
 
 
 class RowStrips:
