@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectrod.record.export import make_export, open_export
+from spectrod.record.export.options import ExportOptions
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+SPEC = SpectrumSpec(fs=8000.0, win_length=16, hop=4, nfft=16)
+ABOUT = Description(SPEC, "any", ("1",), "spectrod")
+INT64 = st.integers(-(2**63), 2**63 - 1)
+UTC_NS = st.integers(0, 4 * 10**18)
+
+
+@st.composite
+def batches(draw):
+    """Batches of any rows, of any bits, before which anything may be missing."""
+    n = draw(st.integers(0, 6))
+    bits = draw(st.binary(min_size=36 * n, max_size=36 * n))
+    numbers = {
+        name: np.array(draw(st.lists(of, min_size=n, max_size=n)), np.int64)
+        for name, of in (("sample_index", INT64), ("t_mono_ns", INT64), ("t_utc_ns", UTC_NS))
+    }
+    return SpectrumBatch(
+        np.frombuffer(bits, np.float32).reshape(n, 1, 9),
+        spec=SPEC,
+        engine=draw(st.sampled_from(["numpy", "opencl", ""])),
+        gap_samples=draw(st.integers(0, 2**63 - 1)),
+        discontinuity=draw(st.booleans()),
+        skipped_rows=draw(st.integers(0, 2**63 - 1)),
+        **numbers,
+    )
+
+
+def rows_of(some):
+    """Everything of each row, what is missing before it included."""
+    for batch in some:
+        for k in range(batch.n_frames):
+            before = (batch.gap_samples, batch.discontinuity, batch.skipped_rows)
+            yield (
+                batch.values[k].tobytes(),
+                int(batch.sample_index[k]),
+                int(batch.t_mono_ns[k]),
+                int(batch.t_utc_ns[k]),
+                batch.engine,
+                before if k == 0 else (0, False, 0),
+            )
+
+
+@pytest.mark.slow
+@given(st.lists(batches(), max_size=5).filter(lambda some: any(b.n_frames for b in some)))
+def test_any_rows_come_back(tmp_path_factory, some):
+    """Bits of values that are no numbers, and the largest gaps, included."""
+    path = tmp_path_factory.mktemp("x") / "x.npz"
+    writer = make_export(path, ABOUT, ExportOptions(compression=0))
+    for batch in some:
+        writer.submit(batch)
+    writer.finish()
+    reader = open_export(path)
+    assert list(rows_of(reader.batches())) == list(rows_of(some))
+    reader.close()
