@@ -2,6 +2,8 @@ import base64
 import io
 import json
 import re
+import struct
+import zlib
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -243,6 +245,42 @@ def test_pictures_of_others_and_missing_ones_are_named(tmp_path):
         read_pixel_map(tmp_path / "x.jpg")
     with pytest.raises(InputError, match=r"y\.jpg: No such file or directory"):
         read_pixel_map(tmp_path / "y.jpg")
+
+
+def chunk(kind, content):
+    size, check = len(content), zlib.crc32(kind + content)
+    return struct.pack(">I", size) + kind + content + struct.pack(">I", check)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".svg", ".pgm"])
+def test_damage_is_an_error_of_one_line(tmp_path, suffix):
+    """Whatever byte of a picture is lost or changed, it is read back or refused, not more."""
+    content = encode(page_of(height=50, width=200), suffix)
+    path = tmp_path / f"x{suffix}"
+    rng = np.random.default_rng(7)
+    refusals = []
+    for _ in range(60):
+        damaged = bytearray(content[: int(rng.integers(1, len(content)))])
+        damaged[int(rng.integers(len(damaged)))] = int(rng.integers(256))
+        damaged[int(rng.integers(min(500, len(damaged))))] = int(rng.integers(256))
+        path.write_bytes(damaged)
+        try:
+            options_of(read_pixel_map(path), path)
+        except InputError as error:
+            refusals.append(str(error))
+    assert all(text.startswith(f"{path}: ") and "\n" not in text for text in refusals)
+    assert refusals
+
+
+def test_texts_that_would_fill_the_memory_are_refused(tmp_path):
+    """A PNG of a few kB whose text unpacks to 10 MB is no picture of ours."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+    text = chunk(b"zTXt", b"spectrod\0\0" + zlib.compress(b" " * 10**7))
+    pixels = chunk(b"IDAT", zlib.compress(b"\0\0"))
+    path = tmp_path / "x.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + header + text + pixels + chunk(b"IEND", b""))
+    with pytest.raises(InputError, match=r"x\.png: "):
+        read_pixel_map(path)
 
 
 @pytest.mark.parametrize("options", [{"width": "wide"}, {"width": 1}, {"f_scale": "bark"}])

@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import warnings
 from pathlib import Path
 
 import msgspec
@@ -35,7 +36,7 @@ def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
         text = _text(path, content)
     except UnidentifiedImageError as error:
         raise InputError(f"{path}: not a readable picture") from error
-    except (OSError, SyntaxError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: {reason}") from error
     if text is None:
@@ -73,6 +74,13 @@ def _text(path: Path, content: bytes) -> str | None:
     if content.startswith(b"P5"):
         found = _PGM.search(content)
         return found[1].decode(errors="replace") if found else None
+    with warnings.catch_warnings():
+        # Of many pixels, and of damaged EXIF: no pixel is read, and EXIF is taken or not.
+        warnings.simplefilter("ignore")
+        return _text_of_pixels(path)
+
+
+def _text_of_pixels(path: Path) -> str | None:
     with Image.open(path) as image:
         text = image.info.get(METADATA_KEY) or image.getexif().get(_EXIF_DESCRIPTION)
     return text if isinstance(text, str) and text.startswith("{") else None

@@ -18,6 +18,9 @@ from spectrod.record.picture.theme import THEMES, palette
 from spectrod.types import SpectrumSpec
 
 _JPEG_QUALITY = 92
+_PNG_LEVEL = 3
+"""Half the time of zlib's default 6, for files about 4 % larger."""
+
 _EXIF_DESCRIPTION, _EXIF_SOFTWARE = 0x010E, 0x0131
 _SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}
 """Most pixels that a format has across or down."""
@@ -55,7 +58,7 @@ def _png(page: Page) -> bytes:
         info.add_text("Title", _title(page))
     info.add_text("Software", page.pixels.software)
     info.add_text(METADATA_KEY, page.pixels.to_json())
-    return _saved(_image(page), format="PNG", pnginfo=info)
+    return _saved(_image(page), format="PNG", pnginfo=info, compress_level=_PNG_LEVEL)
 
 
 def _exif(page: Page) -> Image.Exif:
