@@ -129,6 +129,8 @@ class Lane(Generic[T]):
             return
         try:
             if self._output.is_gone:
+                self.missed += self._in_file
+                self.written -= self._in_file
                 raise StorageError(f"{self._output.path}: was removed while it was being written")
             if self._clock.monotonic_s() - self._flushed_s >= self._config.fsync_s:
                 self._flushed_s = self._clock.monotonic_s()

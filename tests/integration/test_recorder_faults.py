@@ -1,0 +1,206 @@
+"""Faults of the disk under a daemon that records: the stream goes on, and it resumes by itself.
+
+Errors of a device come from a library between the program and the system
+(``tests/recorder/failing_disk.c``); a full disk is a real one, of 3 MB.
+"""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audio_daemon import Daemon
+
+from spectrod.client import Control
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.wire import schema
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 20.0
+HOP = 1024
+
+CONFIG = """
+[recordings.all]
+folder = "{folder}"
+rotate_s = 0
+fsync_s = 0.1
+min_free_mb = {min_free_mb}
+{more}
+"""
+
+
+@pytest.fixture(scope="module")
+def failing_disk(tmp_path_factory):
+    """A library under which calls fail while a file says with what."""
+    library = tmp_path_factory.mktemp("failing") / "failing_disk.so"
+    source = Path(__file__).parents[1] / "recorder" / "failing_disk.c"
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
+    subprocess.run(command, check=True)
+    return library
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 3 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+class Site:
+    """A daemon that records a tone, and what it is told of it."""
+
+    def __init__(self, tmp_path, folder, env=None, min_free_mb=0.0, more=""):
+        self.folder = folder / "all" / "signal"
+        settings = tmp_path / "spectrod.toml"
+        text = CONFIG.format(folder=folder, min_free_mb=min_free_mb, more=more)
+        settings.write_text(text)
+        env = (env or {}) | {"SPECTROD_CONFIG": os.fspath(settings)}
+        self.daemon = Daemon("signal:sine,1000,-20", env)
+
+    def __enter__(self):
+        self.daemon.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        self.daemon.__exit__(*exc)
+
+    def await_event(self, kind):
+        """Wait for an event of a kind; return its text."""
+        message, _ = self.daemon.receive(
+            lambda m: isinstance(m, schema.EventMessage) and m.header.kind == kind, LIMIT_S
+        )
+        return message.header.text
+
+    def assert_streams(self):
+        """Frames come without a hole."""
+        first, _ = self.daemon.receive_frame(2.0)
+        for k in range(1, 16):
+            frame, _ = self.daemon.receive_frame(2.0)
+            assert frame.header.seq == first.header.seq + k
+            assert frame.header.gap_samples == 0
+
+    def stop(self):
+        """End it as a service manager does; return the rows of all files and the gaps between."""
+        self.daemon.process.send_signal(signal.SIGTERM)
+        assert self.daemon.process.wait(10.0) == 0
+        assert not any("Traceback" in line for line in self.daemon.log)
+        assert not list(self.folder.glob("*.part"))
+        batches = list(SegmentReader(self.folder).batches())
+        return batches, [batch.gap_samples for batch in batches if batch.gap_samples]
+
+
+def assert_accounted(batches, gaps):
+    """Each row that is not there is in a gap, and all rows hold the tone."""
+    index = np.concatenate([batch.sample_index for batch in batches])
+    n_missing = (int(index[-1] - index[0]) // HOP + 1) - len(index)
+    assert sum(gaps) == n_missing * HOP
+    for batch in batches:
+        assert abs(batch.values.max(axis=2) + 20.0).max() < 1.5
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.EACCES])
+def test_a_disk_that_fails_is_told_once_and_the_recording_resumes(number, failing_disk, tmp_path):
+    """Whatever the error; what could not be written is a gap, and nothing else is."""
+    folder, switch = tmp_path / "disk", tmp_path / "errno"
+    folder.mkdir()
+    env = {
+        "LD_PRELOAD": os.fspath(failing_disk),
+        "FAILING_FOLDER": os.fspath(folder),
+        "FAILING_ERRNO": os.fspath(switch),
+    }
+    with Site(tmp_path, folder, env) as site:
+        site.assert_streams()
+        switch.write_text(f"{number}")
+        text = site.await_event("record.failed")
+        assert os.strerror(number) in text
+        site.assert_streams()
+        switch.unlink()
+        assert "rows are missing" in site.await_event("record.resumed")
+        site.assert_streams()
+        batches, gaps = site.stop()
+        assert len(gaps) == 1
+        assert_accounted(batches, gaps)
+        failures = [line for line in site.daemon.log if os.strerror(number) in line]
+        assert len([line for line in failures if "it is tried again" in line]) == 1
+
+
+def test_a_folder_that_is_removed_is_made_again(tmp_path):
+    """And what was in it is gone, which is told."""
+    folder = tmp_path / "disk"
+    with Site(tmp_path, folder) as site:
+        site.assert_streams()
+        shutil.rmtree(folder)
+        assert "was removed while it was being written" in site.await_event("record.failed")
+        site.await_event("record.resumed")
+        site.assert_streams()
+        batches, gaps = site.stop()
+        assert len(gaps) == 1
+        assert gaps[0] == batches[0].gap_samples
+        assert_accounted(batches, [])
+
+
+def test_a_full_disk_stops_the_recording_until_there_is_space(small_disk, tmp_path):
+    """Nothing that was written is lost, and the stream does not notice."""
+    with Site(tmp_path, small_disk) as site:
+        site.daemon.receive_frame(LIMIT_S)
+        (small_disk / "others").write_bytes(bytes(2_700_000))
+        assert "No space left on device" in site.await_event("record.failed")
+        site.assert_streams()
+        (small_disk / "others").unlink()
+        site.await_event("record.resumed")
+        batches, gaps = site.stop()
+        assert len(gaps) == 1
+        assert_accounted(batches, gaps)
+
+
+def test_it_stops_before_the_disk_is_full(small_disk, tmp_path):
+    """At ``min_free_mb``; the status says so, and others find the space."""
+    with Site(tmp_path, small_disk, min_free_mb=1.0) as site:
+        site.daemon.receive_frame(LIMIT_S)
+        (small_disk / "others").write_bytes(bytes(1_800_000))
+        assert "less than min_free_mb=1 is free" in site.await_event("record.full")
+        site.assert_streams()
+        (recorder,) = ask(site, "status")["recorders"]
+        assert (recorder["state"], recorder["files"]) == ("full", [])
+        assert recorder["lost_rows"] > 0
+        (small_disk / "others").unlink()
+        site.await_event("record.room")
+        site.assert_streams()
+        batches, gaps = site.stop()
+        assert len(gaps) == 1
+        assert_accounted(batches, gaps)
+
+
+def test_what_a_killed_daemon_has_written_is_whole_after_the_next_start(tmp_path):
+    """At most what was in its memory is lost."""
+    folder = tmp_path / "disk"
+    with Site(tmp_path, folder, more='samples = "wav"') as site:
+        site.assert_streams()
+        site.daemon.process.kill()
+        site.daemon.process.wait(10.0)
+    (part,) = site.folder.glob("*.spd.part")
+    n_rows = sum(batch.n_frames for batch in SegmentReader(part).batches())
+    assert n_rows > 10
+    with Site(tmp_path, folder) as site:
+        site.assert_streams()
+        site.stop()
+        assert any(f"{n_rows} rows kept, 0 bytes cut" in line for line in site.daemon.log)
+        assert any("samples kept, 0 bytes cut" in line for line in site.daemon.log)
+
+
+def ask(site, method):
+    """Ask the daemon, where it takes requests."""
+    (endpoint,) = [line.split()[-1] for line in site.daemon.log if "control at" in line]
+    with Control(endpoint) as control:
+        return control.call(method)
