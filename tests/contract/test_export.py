@@ -38,11 +38,11 @@ def described(**settings):
 
 
 def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
-    """Batches after which samples are missing, rows were skipped, and the engine changes."""
+    """Batches between which samples are missing, rows were skipped, and the engine changes."""
     rng = np.random.default_rng(seed)
     about = [
         {},
-        {"gap_samples": 12_345_678_901, "discontinuity": True},
+        {"gap_samples": 12_345_678_901, "discontinuity": True, "cut_frames": 2},
         {"skipped_rows": 3, "discontinuity": True},
         {"engine": 'opencl:PoCL/a, "b"'},
     ]
@@ -83,8 +83,8 @@ def breaks(batches):
     """What stands before rows, by the rows' numbers."""
     first, found = 0, {}
     for batch in batches:
-        about = (batch.gap_samples, batch.discontinuity, batch.skipped_rows)
-        if about != (0, False, 0):
+        about = (batch.gap_samples, batch.discontinuity, batch.skipped_rows, batch.cut_frames)
+        if any(about):
             found[first] = about
         first += batch.n_frames
     return found

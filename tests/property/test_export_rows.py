@@ -30,6 +30,7 @@ def batches(draw):
         gap_samples=draw(st.integers(0, 2**63 - 1)),
         discontinuity=draw(st.booleans()),
         skipped_rows=draw(st.integers(0, 2**63 - 1)),
+        cut_frames=draw(st.integers(0, 2**31 - 1)) if n == 1 else 0,
         **numbers,
     )
 
@@ -38,14 +39,14 @@ def rows_of(some):
     """Everything of each row, what is missing before it included."""
     for batch in some:
         for k in range(batch.n_frames):
-            before = (batch.gap_samples, batch.discontinuity, batch.skipped_rows)
+            before = (batch.gap_samples, batch.discontinuity, batch.skipped_rows, batch.cut_frames)
             yield (
                 batch.values[k].tobytes(),
                 int(batch.sample_index[k]),
                 int(batch.t_mono_ns[k]),
                 int(batch.t_utc_ns[k]),
                 batch.engine,
-                before if k == 0 else (0, False, 0),
+                before if k == 0 else (0, False, 0, 0),
             )
 
 

@@ -90,7 +90,8 @@ def test_batches_may_end_anywhere():
     ]
     for one, other in zip(minutes_of(spec, whole), minutes_of(spec, *parts), strict=True):
         np.testing.assert_allclose(one.density, other.density, rtol=1e-12)
-        assert (one.begin_utc_ns, one.effort_s) == (other.begin_utc_ns, other.effort_s)
+        assert one.begin_utc_ns == other.begin_utc_ns
+        assert one.effort_s == pytest.approx(other.effort_s, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,16 @@ def test_effort_is_the_time_of_the_samples(settings, effort_s):
     spec = spec_of(**settings)
     (minute,) = minutes_of(spec, batch_of(spec, np.ones(20), MIDNIGHT_NS + SECOND_NS))
     assert minute.effort_s == pytest.approx(effort_s, rel=1e-12)
+
+
+def test_rows_that_were_cut_off_count_by_their_frames():
+    """An average of one frame has a third of the weight of one of three, and its own time."""
+    spec = spec_of(averaging="mean", averaging_frames=3)
+    whole = batch_of(spec, np.full(1, 1.0), MIDNIGHT_NS)  # 2 s
+    cut = replace(batch_of(spec, np.full(1, 5.0), MIDNIGHT_NS + 10 * SECOND_NS), cut_frames=1)
+    (minute,) = minutes_of(spec, whole, cut)
+    np.testing.assert_allclose(minute.density, 2.0)
+    assert minute.effort_s == 3.0
 
 
 def test_gaps_lessen_the_effort():

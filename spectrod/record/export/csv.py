@@ -12,7 +12,8 @@ from spectrod.errors import StorageError
 from spectrod.record.export.description import decode_description
 from spectrod.record.export.layout import (
     DESCRIPTION,
-    coverage,
+    Coverage,
+    frames_of,
     frequency_edges,
     global_attributes,
     iso_time,
@@ -23,7 +24,15 @@ from spectrod.record.export.writer import ExportWriter, chunk_rows
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
 
-_NUMBERS = ("sample_index", "t_mono_ns", "effort_s", "gap_samples", "skipped_rows", "discontinuity")
+_NUMBERS = (
+    "sample_index",
+    "t_mono_ns",
+    "effort_s",
+    "gap_samples",
+    "skipped_rows",
+    "cut_frames",
+    "discontinuity",
+)
 _ENGINE = "# engine: "
 _END = "# end: "
 _DESCRIPTION = f"# {DESCRIPTION}: "
@@ -39,8 +48,8 @@ class CsvWriter(ExportWriter):
     def _open(self, part: Path) -> None:
         self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
         self._engine = -1
-        self._span_utc_ns: tuple[int, int] | None = None
         spec = self.description.spec
+        self._coverage = Coverage(spec)
         for name, value in global_attributes(self.description, self.options.attributes).items():
             self._file.write(f"# {name}: {value if name == DESCRIPTION else json.dumps(value)}\n")
         lower, upper = frequency_edges(spec).T
@@ -56,15 +65,14 @@ class CsvWriter(ExportWriter):
 
     def _write(self, rows: Rows) -> None:
         columns = rows.columns
-        times = columns["t_utc_ns"]
-        first = int(times[0]) if self._span_utc_ns is None else self._span_utc_ns[0]
-        self._span_utc_ns = (first, int(times[-1]))
-        effort = np.full(len(rows), row_effort_s(self.description.spec))
+        spec = self.description.spec
+        self._coverage.add(rows)
+        effort = row_effort_s(spec, frames_of(rows, spec))
         numbers = [columns.get(name, effort).tolist() for name in _NUMBERS]
         flat = rows.values.reshape(len(rows), -1).view("<f4")
         engines = columns["engine_index"].tolist()
         for engine, utc_ns, values, *row in zip(
-            engines, times.tolist(), flat, *numbers, strict=True
+            engines, columns["t_utc_ns"].tolist(), flat, *numbers, strict=True
         ):
             if engine != self._engine:
                 self._file.write(f"{_ENGINE}{json.dumps(self.engines[engine])}\n")
@@ -73,9 +81,7 @@ class CsvWriter(ExportWriter):
             self._file.write(f"{head},{','.join(map(str, values))}\n")
 
     def _close(self) -> None:
-        assert self._span_utc_ns is not None, "a file without rows"
-        spec = self.description.spec
-        rest = {"rows": self.n_frames, **coverage(*self._span_utc_ns, spec)}
+        rest = {"rows": self.n_frames, **self._coverage.attributes()}
         self._file.write(f"{_END}{json.dumps(rest)}\n")
         self._file.flush()
 

@@ -12,9 +12,9 @@ from spectrod.record.export.description import decode_description
 from spectrod.record.export.layout import (
     DESCRIPTION,
     ENGINES,
+    Coverage,
     Variable,
     columns,
-    coverage,
     decode_engines,
     encode_engines,
     global_attributes,
@@ -64,7 +64,7 @@ class GridWriter(ExportWriter):
 
     def _open(self, part: Path) -> None:
         self._store = self._open_store(part)
-        self._span_utc_ns: tuple[int, int] | None = None
+        self._coverage = Coverage(self.description.spec)
         for variable in variables(self.description):
             self._store.create(variable, *self._chunk_and_row(variable))
         self._store.annotate(global_attributes(self.description, self.options.attributes))
@@ -75,13 +75,10 @@ class GridWriter(ExportWriter):
 
     def _write(self, rows: Rows) -> None:
         self._store.append(columns(rows, self.description.spec))
-        t_utc_ns = rows.columns["t_utc_ns"]
-        first = int(t_utc_ns[0]) if self._span_utc_ns is None else self._span_utc_ns[0]
-        self._span_utc_ns = (first, int(t_utc_ns[-1]))
+        self._coverage.add(rows)
 
     def _close(self) -> None:
-        assert self._span_utc_ns is not None, "a file without rows"
-        self._store.annotate(coverage(*self._span_utc_ns, self.description.spec))
+        self._store.annotate(self._coverage.attributes())
         self._store.annotate({ENGINES: encode_engines(self.engines)})
         self._store.close()
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spectrod.record.export.description import encode_description
 from spectrod.record.export.rows import COLUMNS, Rows
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumSpec
+from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import Float64Array
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
@@ -81,12 +81,13 @@ def variables(description: Description) -> list[Variable]:
 def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
     """Give every growing variable's part for these rows, by name."""
     t = rows.columns["t_utc_ns"] / _NS_PER_S
+    frames = frames_of(rows, spec)
     missing = rows.columns["gap_samples"]
     at = np.flatnonzero(missing)
     return {
         "time": t,
-        "time_bnds": np.stack([t, t + row_span_s(spec)], axis=1),
-        "effort": np.full(len(rows), row_effort_s(spec)),
+        "time_bnds": np.stack([t, t + row_span_s(spec, frames)], axis=1),
+        "effort": row_effort_s(spec, frames),
         "gap_start": rows.columns["sample_index"][at] - missing[at],
         "gap_length": missing[at],
         **rows.columns,
@@ -94,16 +95,27 @@ def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
     }
 
 
-def row_span_s(spec: SpectrumSpec) -> float:
-    """Time from a row's first sample to after its last [s]."""
-    return ((spec.averaging_frames - 1) * spec.hop + spec.win_length) / spec.fs
+def frames_of(rows: Rows, spec: SpectrumSpec) -> Int64Array:
+    """Count the frames of each row: fewer than asked for where an average was cut off."""
+    cut = rows.columns["cut_frames"]
+    return np.where(cut > 0, cut, spec.averaging_frames)
 
 
-def row_effort_s(spec: SpectrumSpec) -> float:
-    """Time of the samples that a row is made of; less than its span where frames leave some out."""
+def row_span_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
+    """Time from the first sample of rows of so many frames to after their last [s]."""
+    span: Float64Array = ((frames - 1) * spec.hop + spec.win_length) / spec.fs
+    return span
+
+
+def row_effort_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
+    """Time of the samples that rows of so many frames are made of [s].
+
+    It is less than their span where frames leave some out.
+    """
     if spec.hop <= spec.win_length:
-        return row_span_s(spec)
-    return spec.averaging_frames * spec.win_length / spec.fs
+        return row_span_s(spec, frames)
+    effort: Float64Array = frames * spec.win_length / spec.fs
+    return effort
 
 
 def frequency_edges(spec: SpectrumSpec) -> Float64Array:
@@ -150,14 +162,39 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
     }
 
 
-def coverage(first_utc_ns: int, last_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
-    """Say what time a file covers, from its first to its last row, as ACDD has it."""
-    end_ns = last_utc_ns + round(row_span_s(spec) * _NS_PER_S)
+class Coverage:
+    """The time that a file covers, from its first row to the end of its last one.
+
+    Attributes
+    ----------
+    begin_utc_ns, end_utc_ns : int
+        As far as rows were added [ns].
+    """
+
+    def __init__(self, spec: SpectrumSpec) -> None:
+        self._spec = spec
+        self.begin_utc_ns = self.end_utc_ns = -1
+
+    def add(self, rows: Rows) -> None:
+        """Go on to these rows, at least one."""
+        t_utc_ns = rows.columns["t_utc_ns"]
+        if self.begin_utc_ns < 0:
+            self.begin_utc_ns = int(t_utc_ns[0])
+        span_s = row_span_s(self._spec, frames_of(rows, self._spec))[-1]
+        self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * _NS_PER_S)
+
+    def attributes(self) -> dict[str, str]:
+        """Say it as ACDD does."""
+        return coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
+
+
+def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
+    """Say what time a file covers, as ACDD has it."""
     row_s = spec.hop * spec.averaging_frames / spec.fs
     return {
-        "time_coverage_start": iso_time(first_utc_ns),
-        "time_coverage_end": iso_time(end_ns),
-        "time_coverage_duration": f"PT{max(0, end_ns - first_utc_ns) / _NS_PER_S:.9f}S",
+        "time_coverage_start": iso_time(begin_utc_ns),
+        "time_coverage_end": iso_time(end_utc_ns),
+        "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / _NS_PER_S:.9f}S",
         "time_coverage_resolution": f"PT{row_s:.9f}S",
     }
 
@@ -258,6 +295,7 @@ def _row_numbers() -> list[Variable]:
         "sample_index": "index of a row's first sample; missing ones count",
         "gap_samples": "samples missing directly before a row",
         "skipped_rows": "rows directly before a row that were not computed",
+        "cut_frames": "0, or frames of a row that is an average that a gap or the end cut off",
         "discontinuity": "1 where a row does not follow on the one before",
         "engine_index": f"which of {ENGINES} computed a row",
     }

@@ -40,7 +40,7 @@ class Minute:
 
 
 class MinuteMeans:
-    """Averages power by the minute of UTC that a row's middle lies in.
+    """Averages power, each frame's alike, by the minute of UTC that a row's middle lies in.
 
     Parameters
     ----------
@@ -59,8 +59,6 @@ class MinuteMeans:
         self.bands = get_bands(_BANDS, spec.fs, spec.nfft)
         self._spec = spec
         self._to_density = _to_density(spec)
-        self._span_ns = round(row_span_s(spec) * _NS_PER_S)
-        self._share = row_effort_s(spec) / row_span_s(spec)
         self._minute = -1
         self._begin()
 
@@ -70,7 +68,11 @@ class MinuteMeans:
         A minute ends with the first row of another one, of an earlier one too: where UTC was set
         back, minutes come again.
         """
-        minutes = (batch.t_utc_ns + self._span_ns // 2) // MINUTE_NS
+        frames = np.array(batch.cut_frames or self._spec.averaging_frames)
+        span_s = float(row_span_s(self._spec, frames))
+        share = float(row_effort_s(self._spec, frames)) / span_s
+        span_ns = round(span_s * _NS_PER_S)
+        minutes = (batch.t_utc_ns + span_ns // 2) // MINUTE_NS
         starts = np.flatnonzero(np.diff(minutes, prepend=self._minute))
         limits = [0, *starts.tolist(), batch.n_frames]
         for first, past in pairwise(limits):
@@ -79,34 +81,33 @@ class MinuteMeans:
             if minutes[first] != self._minute:
                 yield from self.flush()
                 self._minute = int(minutes[first])
-            self._sum += self._to_density(batch.values[first:past]).sum(axis=0)
-            self._n_rows += past - first
-            self._cover(batch.t_utc_ns[first:past])
+            self._sum += self._to_density(batch.values[first:past]).sum(axis=0) * frames
+            self._n_frames += (past - first) * int(frames)
+            self._effort_s += self._cover(batch.t_utc_ns[first:past], span_ns) * share
 
     def flush(self) -> Iterator[Minute]:
         """Yield the minute under way, if there is one."""
-        if self._n_rows:
-            mean = self._sum / self._n_rows
+        if self._n_frames:
+            mean = self._sum / self._n_frames
             density = mean if self._spec.bands else to_bands(mean, self.bands, self._spec.delta_f)
-            effort_s = self._covered_ns * self._share / _NS_PER_S
-            yield Minute(self._minute * MINUTE_NS, density, effort_s)
+            yield Minute(self._minute * MINUTE_NS, density, self._effort_s)
         self._begin()
 
     def _begin(self) -> None:
         self._sum = np.zeros((self._spec.n_signals, self._spec.n_values))
-        self._n_rows = 0
-        self._covered_ns = 0
+        self._n_frames = 0
+        self._effort_s = 0.0
         self._covered_until_ns = 0
 
-    def _cover(self, t_utc_ns: Int64Array) -> None:
-        """Count what these rows have of the minute and those before had not."""
+    def _cover(self, t_utc_ns: Int64Array, span_ns: int) -> float:
+        """Tell how much of the minute these rows have that those before had not [s]."""
         minute_ns = self._minute * MINUTE_NS
-        ends = np.minimum(t_utc_ns + self._span_ns, minute_ns + MINUTE_NS)
+        ends = np.minimum(t_utc_ns + span_ns, minute_ns + MINUTE_NS)
         before = np.concatenate([[max(self._covered_until_ns, minute_ns)], ends[:-1]])
         before = np.maximum.accumulate(before)
         new = np.maximum(0, ends - np.maximum(t_utc_ns, before))
-        self._covered_ns += int(new.sum())
         self._covered_until_ns = max(self._covered_until_ns, int(ends.max()))
+        return int(new.sum()) / _NS_PER_S
 
 
 def to_bands(density: Float64Array, bands: Bands, delta_f: float) -> Float64Array:
@@ -129,9 +130,10 @@ def _check(spec: SpectrumSpec) -> None:
         if value not in allowed:
             must = " or ".join(map(repr, allowed))
             raise ConfigError(f"{name}={value!r}: must be {must} for the millidecade profile")
-    if row_span_s(spec) > MINUTE_NS / _NS_PER_S:
+    span_s = float(row_span_s(spec, np.array(spec.averaging_frames)))
+    if span_s > MINUTE_NS / _NS_PER_S:
         raise ConfigError(
-            f"rows of {row_span_s(spec):g} s: must be a minute or less for the millidecade profile"
+            f"rows of {span_s:g} s: must be a minute or less for the millidecade profile"
         )
 
 

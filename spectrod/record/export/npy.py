@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from spectrod.record.export.layout import (
-    coverage,
+    Coverage,
     frequency_edges,
     global_attributes,
     iso_time,
-    row_effort_s,
-    row_span_s,
 )
 from spectrod.record.export.rows import Rows
 from spectrod.record.export.writer import ExportWriter
@@ -28,8 +26,8 @@ class NpyWriter(ExportWriter):
     """Writes values, (rows, signals, values), and ``NAME.npy.json``; see ``ExportWriter``.
 
     An array has no room for more, so the JSON file has the axes, the description, and a list of
-    runs: where a row does not follow on the one before, or another engine computes it. It appears
-    just before the array does. Nothing reads the two back: that is what .npz is for.
+    runs: where a row does not follow on the one before, is cut off, or another engine computes it.
+    It appears just before the array does. Nothing reads the two back: that is what .npz is for.
     """
 
     def _check(self) -> None:
@@ -47,20 +45,19 @@ class NpyWriter(ExportWriter):
         self._notes = self._stack.enter_context(closing(notes.open("x", encoding="ascii")))
         self._written = 0
         self._engine = -1
-        self._begin_utc_ns = self._last_utc_ns = 0
+        self._cut = 0
+        self._coverage = Coverage(self.description.spec)
         self._write_axes()
 
     def _write(self, rows: Rows) -> None:
-        if self._written == 0:
-            self._begin_utc_ns = int(rows.columns["t_utc_ns"][0])
-        self._last_utc_ns = int(rows.columns["t_utc_ns"][-1])
+        self._coverage.add(rows)
         self._write_runs(rows)
         self._file.write(np.ascontiguousarray(rows.values).data)
         self._written += len(rows)
 
     def _close(self) -> None:
         spec = self.description.spec
-        rest = {"rows": self._written, **coverage(self._begin_utc_ns, self._last_utc_ns, spec)}
+        rest = {"rows": self._written, **self._coverage.attributes()}
         self._notes.write("\n],\n" + json.dumps(rest)[1:] + "\n")
         self._notes.flush()
         self._file.seek(0)
@@ -82,8 +79,6 @@ class NpyWriter(ExportWriter):
             "frequency_hz": spec.frequencies.tolist(),
             "frequency_edges_hz": frequency_edges(spec).tolist(),
             "row_samples": spec.hop * spec.averaging_frames,
-            "row_span_s": row_span_s(spec),
-            "row_effort_s": row_effort_s(spec),
             "attributes": global_attributes(self.description, self.options.attributes),
         }
         self._notes.write(json.dumps(about)[:-1] + ',\n"runs": [')
@@ -94,6 +89,9 @@ class NpyWriter(ExportWriter):
         engine = columns["engine_index"]
         begins = columns["discontinuity"].astype(bool) | (columns["gap_samples"] != 0)
         begins |= (columns["skipped_rows"] != 0) | (np.diff(engine, prepend=self._engine) != 0)
+        cut = columns["cut_frames"]
+        begins |= (cut != 0) | (np.concatenate([[self._cut], cut[:-1]]) != 0)
+        self._cut = int(cut[-1])
         for at in np.flatnonzero(begins):
             run = {
                 "row": self._written + int(at),
@@ -101,6 +99,7 @@ class NpyWriter(ExportWriter):
                 "sample_index": int(columns["sample_index"][at]),
                 "gap_samples": int(columns["gap_samples"][at]),
                 "skipped_rows": int(columns["skipped_rows"][at]),
+                "cut_frames": int(cut[at]),
                 "engine": self.engines[int(engine[at])],
             }
             self._notes.write(("" if self._engine < 0 else ",") + "\n" + json.dumps(run))

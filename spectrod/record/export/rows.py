@@ -15,6 +15,7 @@ COLUMNS: dict[str, str] = {
     "t_mono_ns": "<i8",
     "gap_samples": "<i8",
     "skipped_rows": "<i8",
+    "cut_frames": "<i4",
     "discontinuity": "|i1",
     "engine_index": "<i2",
 }
@@ -31,7 +32,8 @@ class Rows:
         In the spec's unit.
     columns : dict of (rows,) arrays
         As ``COLUMNS`` names them. ``gap_samples``, ``skipped_rows`` and ``discontinuity`` say what
-        is missing directly before a row; ``engine_index`` counts the engines from 0 in the order
+        is missing directly before a row, ``cut_frames`` of how many frames a row is that was cut
+        off; ``engine_index`` counts the engines from 0 in the order
         that they appeared in.
     """
 
@@ -51,6 +53,7 @@ def rows_of(batch: SpectrumBatch, engine_index: int) -> Rows:
         "t_mono_ns": batch.t_mono_ns,
         "gap_samples": _first(batch.gap_samples, n),
         "skipped_rows": _first(batch.skipped_rows, n),
+        "cut_frames": _first(batch.cut_frames, n),
         "discontinuity": _first(batch.discontinuity, n),
         "engine_index": np.full(n, engine_index),
     }
@@ -80,7 +83,7 @@ def take(rows: Rows, first: int, past: int) -> Rows:
 def batches_of(
     rows: Rows, spec: SpectrumSpec, engines: list[str], engine_before: int
 ) -> Iterator[SpectrumBatch]:
-    """Yield rows as batches, none of which spans a gap or two engines.
+    """Yield rows as batches, none of which spans a gap, a cut row or two engines.
 
     Parameters
     ----------
@@ -97,7 +100,8 @@ def batches_of(
     engine = columns["engine_index"]
     breaks = (columns["gap_samples"] != 0) | (columns["skipped_rows"] != 0)
     breaks |= (columns["discontinuity"] != 0) | (np.diff(engine, prepend=engine_before) != 0)
-    breaks[0] = True
+    cut = columns["cut_frames"] != 0
+    breaks |= cut | np.concatenate([[True], cut[:-1]])
     starts = np.flatnonzero(breaks)
     for first, past in zip(starts, [*starts[1:], len(rows)], strict=True):
         yield SpectrumBatch(
@@ -110,6 +114,7 @@ def batches_of(
             int(columns["gap_samples"][first]),
             bool(columns["discontinuity"][first]),
             int(columns["skipped_rows"][first]),
+            int(columns["cut_frames"][first]),
         )
 
 
