@@ -9,8 +9,8 @@ from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import FREQUENCY_SCALES
 from spectrod.record.picture.clock import TIME_SCALES
 from spectrod.record.picture.colormaps import colormap_names
-from spectrod.record.picture.embedded import options_of, read_pixel_map
 from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
+from spectrod.record.picture.pixelmap import options_of, read_pixel_map
 from spectrod.record.picture.theme import THEMES
 
 _ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "weighting", "bands", "iq")

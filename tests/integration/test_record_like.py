@@ -7,8 +7,7 @@ from PIL import Image
 
 from spectrod.cli import main
 from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.embedded import read_pixel_map
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
 
 FS = 8000
 

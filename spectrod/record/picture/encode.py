@@ -5,15 +5,16 @@ import json
 from collections.abc import Callable
 
 import numpy as np
+from msgspec.structs import replace
 from PIL import Image, PngImagePlugin
 
 from spectrod.errors import ConfigError
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.drawing import draw
+from spectrod.record.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY
 from spectrod.record.picture.layout import page_limits
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.page import Page
-from spectrod.record.picture.pixelmap import METADATA_KEY
 from spectrod.record.picture.theme import THEMES, palette
 from spectrod.types import SpectrumSpec
 
@@ -21,12 +22,15 @@ _JPEG_QUALITY = 92
 _PNG_LEVEL = 3
 """Half the time of zlib's default 6, for files about 4 % larger."""
 
-_EXIF_DESCRIPTION, _EXIF_SOFTWARE = 0x010E, 0x0131
+_EXIF_SOFTWARE = 0x0131
 _SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}
 """Most pixels that a format has across or down."""
 
 _PGM_TOP = 65535
 """Greatest value of a pixel; 0 is kept for no samples."""
+
+_PGM_LEAST_DB = 1e-3
+"""Between the least and the greatest level, so that a flat picture has a scale too."""
 
 
 def _canvas(page: Page) -> Uint8Array:
@@ -64,7 +68,7 @@ def _png(page: Page) -> bytes:
 def _exif(page: Page) -> Image.Exif:
     exif = Image.Exif()
     # EXIF texts are ASCII; JSON can say everything in it.
-    exif[_EXIF_DESCRIPTION] = json.dumps(json.loads(page.pixels.to_json()))
+    exif[EXIF_DESCRIPTION] = json.dumps(json.loads(page.pixels.to_json()))
     exif[_EXIF_SOFTWARE] = page.pixels.software
     return exif
 
@@ -90,11 +94,19 @@ def _pgm(page: Page) -> bytes:
         lo, hi = page.levels
     else:
         lo, hi = float(heard.min()), float(heard.max())
-    step_db = max(hi - lo, 1e-3) / (_PGM_TOP - 1)
+    hi = max(hi, lo + _PGM_LEAST_DB)
+    step_db = (hi - lo) / (_PGM_TOP - 1)
     steps = np.rint((np.where(is_there, levels, lo) - np.float64(lo)) / step_db)
     values = np.where(is_there, 1.0 + np.clip(steps, 0.0, _PGM_TOP - 1.0), 0.0)
     rows, columns = levels.shape
-    pixels = page.pixels
+    height = page.entries.shape[1]
+    pixels = replace(
+        page.pixels,
+        plots=tuple((0, top, columns, height) for top in range(0, rows, height)),
+        level_min=lo,
+        level_max=hi,
+        n_levels=_PGM_TOP,
+    )
     comment = json.dumps(json.loads(pixels.to_json()))
     header = (
         f"P5\n# value v >= 1: {lo!r} + (v - 1) * {step_db!r} {pixels.level_unit}; 0: no samples\n"

@@ -1,20 +1,22 @@
 """What a picture's pixels mean, written into the file and read back from it."""
 
 import os
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.picture.axes import FrequencyAxis, FrequencyScale
+from spectrod.record.picture.embedded import embedded_text
+from spectrod.record.picture.options import PictureOptions
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array, Float64Array, Scaling
-
-METADATA_KEY = "spectrod"
-"""Name of the PNG text entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,11 @@ class Recording:
 
 
 class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read a picture, as JSON in its PNG text entry "spectrod".
+    """How to read a picture, as JSON inside it: see ``spectrod.record.picture.embedded``.
 
-    A pixel of a plot whose palette index i is below ``n_levels`` has the level
-    ``level_min + i * (level_max - level_min) / (n_levels - 1)``; the first and the last index also
-    stand for everything beyond. Other indices: no samples. Pixel column x of a plot is at the time
+    A pixel of a plot whose palette index i (of a PGM: its value less one) is below ``n_levels`` has
+    the level ``level_min + i * (level_max - level_min) / (n_levels - 1)``; the first and the last
+    index also stand for everything beyond. Other indices: no samples. Pixel column x of a plot is at the time
     ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is ``begin_utc_ns``; row y,
     from the top, is at the fraction ``1 - (y + 0.5) / height`` of the frequency axis.
     """
@@ -135,21 +137,53 @@ class Levels:
     pixels: PixelMap
 
 
-def _open(path: str | os.PathLike[str]) -> tuple[Image.Image, PixelMap]:
+def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
+    """Read what a picture says of itself, whatever its format.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is not a spectrogram of ours.
+    """
+    path = Path(path)
     try:
-        with Image.open(path) as image:
-            image.load()
-            text = image.info.get(METADATA_KEY)
-    except (UnidentifiedImageError, SyntaxError) as error:
-        raise InputError(f"{os.fspath(path)}: not a readable picture") from error
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)}: {error.strerror or error}") from error
-    if image.mode != "P" or not isinstance(text, str):
-        raise InputError(f"{os.fspath(path)}: not a spectrogram of spectrod")
-    try:
-        return image, msgspec.json.decode(text, type=PixelMap)
+        return msgspec.json.decode(embedded_text(path), type=PixelMap)
     except msgspec.DecodeError as error:
-        raise InputError(f"{os.fspath(path)}: damaged description: {error}") from error
+        raise InputError(f"{path}: damaged description: {error}") from error
+
+
+def options_of(pixels: PixelMap, path: Path) -> PictureOptions:
+    """Make the options that a picture was asked for with; its title is not among them.
+
+    Raises
+    ------
+    InputError
+        With the path, if they are not such options.
+    """
+    try:
+        return msgspec.convert(pixels.options, PictureOptions)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: damaged description: {error}") from error
+
+
+def _indices(path: Path, pixels: PixelMap) -> NDArray[np.int64]:
+    """Index of each pixel of the page, shape (height, width); ``n_levels`` where there is none."""
+    try:
+        with warnings.catch_warnings():
+            # Of many pixels: as many as ours may have.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                image.load()
+    except UnidentifiedImageError as error:  # an SVG
+        raise InputError(f"{path}: must be a PNG or a PGM, which have levels as numbers") from error
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if image.format == "PPM":
+        values = np.asarray(image).astype(np.int64)
+        return np.where(values > 0, values - 1, pixels.n_levels)
+    if image.mode != "P":
+        raise InputError(f"{path}: must be a PNG or a PGM, which have levels as numbers")
+    return np.asarray(image).astype(np.int64)
 
 
 def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
@@ -158,14 +192,15 @@ def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
     Parameters
     ----------
     path : path-like
-        A PNG that spectrod made and that nothing has recoloured or resized.
+        A PNG or a PGM that spectrod made and that nothing has recoloured or resized.
     channel : int
         From 0.
 
     Returns
     -------
     levels : Levels
-        To within half a step of the palette: (level_max - level_min) / 478.
+        To within half a step: (level_max - level_min) / (n_levels - 1) / 2, which is 1/478 of the
+        colour map of a PNG.
 
     Raises
     ------
@@ -174,13 +209,14 @@ def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
     ConfigError
         If it has no such channel.
     """
-    image, pixels = _open(path)
+    path = Path(path)
+    pixels = read_pixel_map(path)
     if not 0 <= channel < len(pixels.plots):
-        raise ConfigError(f"channel={channel}: {os.fspath(path)} has 0 to {len(pixels.plots) - 1}")
+        raise ConfigError(f"channel={channel}: {path} has 0 to {len(pixels.plots) - 1}")
     left, top, width, height = pixels.plots[channel]
-    entries = np.asarray(image)[top : top + height, left : left + width][::-1]
+    indices = _indices(path, pixels)[top : top + height, left : left + width][::-1]
     step = (pixels.level_max - pixels.level_min) / (pixels.n_levels - 1)
-    level = np.where(entries < pixels.n_levels, pixels.level_min + step * entries, np.nan)
+    level = np.where(indices < pixels.n_levels, pixels.level_min + step * indices, np.nan)
     axis = FrequencyAxis(pixels.f_scale, pixels.f_min_hz, pixels.f_max_hz)
     t = (np.arange(width) + 0.5) / width * pixels.duration_s
     return Levels(level.astype(np.float32), axis.centres(height), t, pixels)
