@@ -74,9 +74,10 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
 
     A pixel of a plot whose palette index i (of a PGM: its value less one) is below ``n_levels`` has
     the level ``level_min + i * (level_max - level_min) / (n_levels - 1)``; the first and the last
-    index also stand for everything beyond. Other indices: no samples. Pixel column x of a plot is at the time
-    ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is ``begin_utc_ns``; row y,
-    from the top, is at the fraction ``1 - (y + 0.5) / height`` of the frequency axis.
+    index also stand for everything beyond. Other indices: no samples. Pixel column x of a plot is
+    at the time ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is
+    ``begin_utc_ns``; row y, from the top, is at the fraction ``1 - (y + 0.5) / height`` of the
+    frequency axis.
     """
 
     plots: tuple[tuple[int, int, int, int], ...]
