@@ -1,0 +1,227 @@
+"""What the configuration has recorded, on daemons as they run; a simulated fortnight."""
+
+import importlib.util
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrod import config
+from spectrod.client import Control
+from spectrod.control.controlled import ControlledDaemon
+from spectrod.daemon import build_daemon
+from spectrod.errors import SpectrodError
+from spectrod.record.segment.reader import SegmentReader
+
+SECONDS = 20.0
+
+TOML = """
+[source]
+uri = "signal:sine,1000,-20"
+name = "tone"
+samplerate = 48000
+
+[engine]
+engine = "numpy"
+
+[publish]
+endpoints = ["tcp://127.0.0.1:*"]
+
+[control]
+state_folder = "{folder}"
+requests_per_s = 10000
+"""
+
+
+class Site:
+    """A daemon whose file can be changed."""
+
+    def __init__(self, folder, recordings):
+        self.folder, self.file = folder, folder / "spectrod.toml"
+        self.write(recordings)
+        self.daemon = build_daemon(self.load())
+        self.controlled = ControlledDaemon(self.daemon, self.load(), self.load)
+        self.recorded = folder / "recordings"
+
+    def write(self, recordings):
+        self.file.write_text(TOML.format(folder=self.folder) + recordings)
+
+    def load(self):
+        return config.load(os.fspath(self.file))
+
+    def call(self, method, **params):
+        with Control(self.controlled.endpoints[0]) as control:
+            return control.call(method, **params)
+
+    def recorder(self, name):
+        """Facts of a recording, as the status has them."""
+        (one,) = [one for one in self.call("status")["recorders"] if one["name"] == name]
+        return one
+
+    def await_rows(self, name, n_more):
+        """Wait until a recording has so many rows more; by the daemon's own heartbeat of news."""
+        wanted = self.recorder(name)["rows"] + n_more
+        deadline_s = time.monotonic() + SECONDS
+        while self.recorder(name)["rows"] < wanted:
+            assert time.monotonic() < deadline_s, self.recorder(name)
+            self.daemon.progress.wait(0.02)
+
+    def batches(self, name, source="tone"):
+        return list(SegmentReader(self.recorded / name / source).batches())
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Start a daemon with recordings; it is stopped with the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNTIME_DIRECTORY", "run")  # a socket's path must be short
+    running = []
+
+    def run(recordings):
+        site = Site(tmp_path, recordings)
+        running.append(site.controlled)
+        site.controlled.start()
+        return site
+
+    yield run
+    for one in running:
+        one.stop()
+
+
+def assert_whole(batches, hop=1024):
+    """All rows are there from the source's first sample on, once, with the tone."""
+    index = np.concatenate([batch.sample_index for batch in batches])
+    np.testing.assert_array_equal(index, np.arange(len(index)) * hop)
+    assert not any(batch.gap_samples or batch.discontinuity for batch in batches)
+    assert max(abs(batch.values.max(axis=2) + 20.0).max() for batch in batches) < 1.5
+
+
+@pytest.mark.slow
+def test_what_is_recorded_is_whole_from_the_first_sample_to_the_last(start):
+    """Over several files; described by the source's settings; nothing is left unfinished."""
+    site = start("[recordings.all]\nrotate_s = 1\nmin_free_mb = 1\nattributes = {title = 'T'}")
+    site.await_rows("all", 70)
+    assert site.recorder("all")["state"] == "recording"
+    site.controlled.stop()
+    assert_whole(site.batches("all"))
+    folder = site.recorded / "all" / "tone"
+    assert len(list(folder.iterdir())) == len(list(folder.glob("*.spd"))) > 1
+    about = SegmentReader(folder).description
+    assert (about.source, about.signals, about.attributes) == ("tone", ("0",), {"title": "T"})
+    assert about.settings["analysis"]["win_length"] == 4096
+    n_samples = site.daemon.stats()[0].analysed
+    n_rows = sum(batch.n_frames for batch in site.batches("all"))
+    assert n_rows == (n_samples - 4096) // 1024 + 1
+    assert site.daemon.recorders.facts() == []
+
+
+@pytest.mark.slow
+def test_changes_leave_alone_what_stays_the_same(start):
+    """Of the file and of the settings: recordings come, change and go beside one that goes on."""
+    steady = "[recordings.steady]\nrotate_s = 0\nmin_free_mb = 1\n"
+    site = start(steady + "[recordings.other]\nmin_free_mb = 1\n")
+    site.await_rows("steady", 5)
+    assert site.call("set", changes={"recordings.new": {"min_free_mb": 1, "product": "dbfs"}})
+    site.await_rows("new", 5)
+    lines = site.call("set", changes={"recordings.other.rotate_s": 60})
+    assert lines == ["recordings.other.rotate_s: 3600 -> 60"]
+    site.await_rows("other", 5)
+    site.write(steady)
+    assert "applied recordings.new (the file wins over set)" in site.call("reload")
+    site.await_rows("steady", 5)
+    assert [one["name"] for one in site.call("status")["recorders"]] == ["steady"]
+    # Another analysis is another file, of the same recording; the product keeps its name.
+    site.call("set", changes={"analysis.hop": 512})
+    site.await_rows("steady", 80)
+    site.controlled.stop()
+    files = sorted((site.recorded / "steady" / "tone").glob("*.spd"))
+    parts = [list(SegmentReader(file).batches()) for file in files]
+    assert [part[0].spec.hop for part in parts] == [1024, 512]
+    assert_whole(parts[0])
+    first = parts[1][0].sample_index[0]
+    index = np.concatenate([batch.sample_index for batch in parts[1]])
+    np.testing.assert_array_equal(index, first + np.arange(len(index)) * 512)
+    assert len(list((site.recorded / "other" / "tone").glob("*.spd"))) == 2
+
+
+@pytest.mark.slow
+def test_a_request_has_it_record_around_now(start):
+    """With the time before; others are named if there is none of the name."""
+    keys = "min_free_mb = 1\npre_roll_s = 0.5\npost_roll_s = 0.2\nsamples = 'wav'\n"
+    site = start(f"[recordings.event]\ntriggers = ['control']\n{keys}[recordings.all]\n")
+    site.await_rows("all", 60)
+    assert site.recorder("event")["state"] == "armed"
+    assert site.call("record.trigger", name="event") == ["event/tone"]
+    asked_ns = time.time_ns()
+    site.await_rows("event", 30)
+    site.await_rows("all", 30)
+    with pytest.raises(
+        SpectrodError, match=r"recording='all', source='': no such .* event of tone"
+    ):
+        site.call("record.trigger", name="all")
+    kinds = [event["kind"] for event in site.call("events")]
+    assert {"record.trigger", "control.trigger", "record.begun", "record.file"} <= set(kinds)
+    metrics = {
+        (one["name"], one["labels"].get("recording")): one["value"] for one in site.call("metrics")
+    }
+    assert metrics["recorder_triggers", "event"] == 1
+    assert metrics["recorder_up", "all"] == 1
+    site.controlled.stop()
+    t_ns = np.concatenate([batch.t_utc_ns for batch in site.batches("event")])
+    assert t_ns[-1] - t_ns[0] == pytest.approx(0.7e9, abs=30e6)
+    assert t_ns[0] - asked_ns == pytest.approx(-0.5e9, abs=0.1e9)
+    (sound,) = (site.recorded / "event" / "tone").glob("*.wav")
+    assert sound.stat().st_size == pytest.approx(0.7 * 48000 * 4, rel=0.1)
+
+
+@pytest.mark.slow
+def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
+    """Whatever it is called; one that goes has its files finished."""
+    site = start("[recordings.all]\nmin_free_mb = 1\n")
+    site.call("source.add", name="..", settings={"uri": "signal:white,-20"})
+    deadline_s = time.monotonic() + SECONDS
+    while not all(one.get("rows") for one in site.call("status")["recorders"]):
+        assert time.monotonic() < deadline_s
+        site.daemon.progress.wait(0.02)
+    site.call("source.remove", name="..")
+    assert [one["source"] for one in site.call("status")["recorders"]] == ["tone"]
+    assert sorted(one.name for one in (site.recorded / "all").iterdir()) == ["_..", "tone"]
+    assert site.batches("all", "_..")
+    assert not list((site.recorded / "all" / "_..").glob("*.part"))
+
+
+def test_peers_cannot_say_where_files_go(start):
+    """What the file says goes on."""
+    site = start("")
+    with pytest.raises(SpectrodError, match="folder='/tmp': no folders from peers outside the"):
+        site.call("set", changes={"recordings.x": {"folder": "/tmp"}})  # noqa: S108
+    with pytest.raises(SpectrodError, match=r"makes '\.\./x'; must make 1 to 100 of"):
+        site.call("set", changes={"recordings.x": {"file_name": "../x"}})
+
+
+# ---- a simulated fortnight
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """The script that simulates a year, as a module."""
+    path = Path(__file__).parents[2] / "benchmarks" / "simulated_year.py"
+    spec = importlib.util.spec_from_file_location("simulated_year", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "days", "kept_days"),
+    [({}, 11, 11), ({"keep_days": 3.0}, 11, 3), ({"pyramid": True}, 4, 4)],
+)
+def test_rotation_retention_and_pyramids_are_right_after_days(
+    settings, days, kept_days, simulated, tmp_path
+):
+    """Every row of what is kept is there once, in the file of its day, in the size documented."""
+    found = simulated.check_year(simulated.Year(tmp_path / "year", **settings), days, kept_days)
+    assert found["rows"] > 0
