@@ -1,0 +1,118 @@
+"""Level statistics as a sink: counts rows while a recording runs, and writes a file at its end."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.record.files import check_writable, write_whole
+from spectrod.record.longterm.data import Span, write_csv, write_npz
+from spectrod.record.longterm.statistics import LevelStatistics
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch
+
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg")
+_DATA = {".npz": write_npz, ".csv": write_csv}
+SPD_SUFFIXES = (*_PICTURES, *_DATA)
+
+
+class SpdSink:
+    """A ``RowWriter`` of the spectral probability density, as a picture or as numbers.
+
+    Takes every batch at once; memory is that of ``LevelStatistics``, whatever the length. The file
+    is written at the end.
+
+    Parameters
+    ----------
+    path : path-like
+        A picture (.png, .jpg, .webp, .svg), or numbers (.npz, .csv).
+    description : Description
+        Of the rows; power, or levels.
+    options : PictureOptions
+        Of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour map, theme,
+        title. The time axis, strips and pooling have no meaning here.
+    step_db : float
+        Width of the classes, see ``LevelStatistics``.
+
+    Raises
+    ------
+    ConfigError
+        If the suffix is unknown, or options and spec do not fit each other.
+    StorageError
+        If no file can be made at this path.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        description: Description,
+        options: PictureOptions,
+        step_db: float = 0.0,
+    ) -> None:
+        self.path = Path(path)
+        self._suffix = self.path.suffix.lower()
+        if self._suffix not in SPD_SUFFIXES:
+            known = ", ".join(SPD_SUFFIXES)
+            raise ConfigError(f"{self.path}: level statistics: suffix must be one of {known}")
+        self._about, self._options = description, options
+        if self._suffix in _PICTURES:
+            options.frequency_axis(description.spec)
+            options.height_for(description.spec.n_signals)
+        self._statistics: LevelStatistics | None = LevelStatistics(description.spec, step_db)
+        check_writable(self.path)
+        self._span = Span()
+
+    @property
+    def n_frames(self) -> int:
+        """Rows taken so far."""
+        return self._statistics.n_rows if self._statistics else 0
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Count a batch; raises ConfigError if it is of another spec."""
+        if batch.n_frames == 0 or self._statistics is None:
+            return
+        try:
+            self._statistics.add(batch)
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from error
+        spec, span = batch.spec, self._span
+        samples = (spec.averaging_frames - 1) * spec.hop + spec.win_length
+        is_first = span.end_utc_ns == 0
+        is_gap = batch.discontinuity and not is_first
+        self._span = replace(
+            span,
+            begin_utc_ns=int(batch.t_utc_ns[0]) if is_first else span.begin_utc_ns,
+            end_utc_ns=int(batch.t_utc_ns[-1]) + round(samples * 1e9 / spec.fs),
+            gaps=span.gaps + is_gap,
+            gap_samples=span.gap_samples + (batch.gap_samples if is_gap else 0),
+        )
+
+    def finish(self) -> None:
+        """Write the file.
+
+        Raises
+        ------
+        InputError
+            If there was not a single row; no file is made then.
+        StorageError
+            If it cannot be written; a file of that name stays as it was.
+        """
+        statistics = self._statistics
+        if statistics is None or statistics.n_rows == 0:
+            need = self._about.spec.win_length
+            raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
+        if self._suffix in _DATA:
+            _DATA[self._suffix](self.path, statistics, self._about, self._span)
+        else:
+            from spectrod.record.longterm.picture import draw_spd  # noqa: PLC0415
+
+            content = draw_spd(
+                statistics, self._about, self._options, self._span, suffix=self._suffix
+            )
+            write_whole(self.path, content)
+        self.abort()
+
+    def abort(self) -> None:
+        """Forget what was counted; no file is made. Idempotent."""
+        self._statistics = None

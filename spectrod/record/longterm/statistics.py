@@ -1,0 +1,266 @@
+"""How often each level occurs at each frequency: histograms of bounded memory that can be added."""
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import ConfigError
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.units import Float32Array, Float64Array, power_to_dbfs
+
+STEPS_DB = (0.1, 0.2, 0.5, 1.0)
+LEVEL_MIN_DB, LEVEL_MAX_DB = -250.0, 150.0
+"""Ends of the histograms: digital silence and the loudest calibrated sound lie within. What lies
+beyond counts in the first and the last class, and is exact in ``least`` and ``greatest``."""
+
+EXCEEDED = (1, 5, 10, 50, 90, 95, 99)
+"""Percentages whose exceedance levels are usual: L5 is the level exceeded 5 % of the time."""
+
+_COUNTS_MAX = 12_000_000
+"""Classes of all values and signals together; four bytes each, where one was ever counted."""
+
+_ROWS_MAX = (1 << 32) - 1
+
+UInt32Array = NDArray[np.uint32]
+
+
+def finest_step(n_values: int) -> float:
+    """Choose the width of classes that memory has room for, for so many values of all signals.
+
+    Raises
+    ------
+    ConfigError
+        If there is no room at all.
+    """
+    for step_db in STEPS_DB:
+        if n_values * _n_classes(step_db) <= _COUNTS_MAX:
+            return step_db
+    most = int(_COUNTS_MAX // _n_classes(STEPS_DB[-1]))
+    raise ConfigError(
+        f"values={n_values}: histograms are of at most {most} values of all signals together; "
+        "take bands or a smaller nfft"
+    )
+
+
+def _n_classes(step_db: float) -> int:
+    return round((LEVEL_MAX_DB - LEVEL_MIN_DB) / step_db)
+
+
+def level_unit(spec: SpectrumSpec) -> str:
+    """Name what levels are in: dBFS of mean squares, dB of densities."""
+    return f"dB re {spec.unit}" if spec.scaling == "density" else "dBFS"
+
+
+class LevelStatistics:
+    """Histograms of levels, means of power, least and greatest levels, of all rows taken.
+
+    Memory does not grow with the rows: a histogram has classes of ``step_db`` from -250 to 150 dB,
+    and pages of it where nothing was ever counted take none. Each row counts the same, so that rows
+    should be means over equal times. Not thread-safe.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Of the rows; power, or levels.
+    step_db : float
+        Width of the classes, one of 0.1, 0.2, 0.5, 1 dB; 0 for the finest that memory has room for.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows taken.
+    counts : (signals, classes, values) uint32
+        How many rows had a level in each class.
+
+    Raises
+    ------
+    ConfigError
+        If spec or step do not fit.
+    """
+
+    def __init__(self, spec: SpectrumSpec, step_db: float = 0.0) -> None:
+        if spec.output == "complex":
+            raise ConfigError("output='complex': levels are of power")
+        if step_db and step_db not in STEPS_DB:
+            raise ConfigError(
+                f"step_db={step_db:g}: must be one of {', '.join(map(str, STEPS_DB))}"
+            )
+        finest = finest_step(spec.n_signals * spec.n_values)
+        if step_db and step_db < finest:
+            raise ConfigError(f"step_db={step_db:g}: must be at least {finest:g} of so many values")
+        self.spec = spec
+        self.step_db = step_db or finest
+        shape = spec.n_signals, spec.n_values
+        self.n_rows = 0
+        self.counts: UInt32Array = np.zeros((shape[0], _n_classes(self.step_db), shape[1]), "u4")
+        self._power = np.zeros(shape)
+        self._least = np.full(shape, np.inf, np.float32)
+        self._greatest = np.full(shape, -np.inf, np.float32)
+        signals, values = np.indices(shape)
+        self._at = signals * (self.counts.shape[1] * shape[1]) + values
+
+    @property
+    def class_edges(self) -> Float64Array:
+        """Limits of the classes, shape (classes + 1,), ascending [dB]."""
+        return LEVEL_MIN_DB + self.step_db * np.arange(self.counts.shape[1] + 1)
+
+    @property
+    def least(self) -> Float32Array:
+        """Lowest level of each value, shape (signals, values) [dB]; inf without rows."""
+        return self._least
+
+    @property
+    def greatest(self) -> Float32Array:
+        """Highest level of each value, shape (signals, values) [dB]; -inf without rows."""
+        return self._greatest
+
+    @property
+    def mean(self) -> Float64Array:
+        """Level of the mean power of each value, shape (signals, values) [dB]; NaN without rows.
+
+        That of the root mean square over all rows, and so an Leq.
+        """
+        if not self.n_rows:
+            return np.full(self._power.shape, np.nan)
+        power = np.maximum(self._power / self.n_rows, 10.0 ** (LEVEL_MIN_DB / 10.0))
+        return np.asarray(10.0 * np.log10(power), np.float64)
+
+    def add(self, batch: SpectrumBatch) -> None:
+        """Count rows.
+
+        Raises
+        ------
+        ConfigError
+            If they are of another spec, or more than 2^32 - 1 all in all.
+        """
+        if batch.spec != self.spec:
+            raise ConfigError("the analysis has changed; statistics are of one kind of spectrum")
+        self._check_rows(batch.n_frames)
+        levels = _levels(batch.values, self.spec)
+        # Rounded like the edges are reckoned, an edge's level may fall to either side of it.
+        classes = np.floor((levels.astype(np.float64) - LEVEL_MIN_DB) / self.step_db)
+        classes = np.clip(classes, 0.0, self.counts.shape[1] - 1.0).astype(np.int64)
+        flat = self.counts.reshape(-1)
+        for row in classes:
+            flat[self._at + row * self.counts.shape[2]] += 1
+        self._power += np.power(10.0, levels.astype(np.float64) / 10.0).sum(axis=0)
+        if batch.n_frames:
+            np.minimum(self._least, levels.min(axis=0), out=self._least)
+            np.maximum(self._greatest, levels.max(axis=0), out=self._greatest)
+        self.n_rows += batch.n_frames
+
+    def merge(self, other: "LevelStatistics") -> None:
+        """Add what another one has counted, as if its rows had been taken here.
+
+        Raises
+        ------
+        ConfigError
+            If it is of other spectra or classes.
+        """
+        if not same_kind(self.spec, other.spec):
+            raise ConfigError("statistics of different spectra cannot be added")
+        if self.step_db != other.step_db:
+            raise ConfigError(
+                f"step_db={other.step_db:g}: must be {self.step_db:g} to be added to the others"
+            )
+        self._check_rows(other.n_rows)
+        self.counts += other.counts
+        self._power += other._power  # noqa: SLF001 - of the same class
+        np.minimum(self._least, other.least, out=self._least)
+        np.maximum(self._greatest, other.greatest, out=self._greatest)
+        self.n_rows += other.n_rows
+
+    def exceeded(self, percent: float) -> Float64Array:
+        """Level that is exceeded so much of the time, shape (signals, values) [dB].
+
+        The middle of the class that holds the row of this rank: within half a class of the
+        (100 - percent)th percentile of all levels, taken without interpolation. NaN without rows.
+
+        Raises
+        ------
+        ConfigError
+            If percent is not between 0 and 100.
+
+        References
+        ----------
+        .. [1] ISO 1996-1:2016, 3.1.3: N percent exceedance level.
+        """
+        if not 0.0 < percent < 100.0:
+            raise ConfigError(f"percent={percent:g}: must be between 0 and 100")
+        if not self.n_rows:
+            return np.full(self._power.shape, np.nan)
+        # NB: the epsilon keeps a product that should be whole from being rounded up.
+        rank = max(1.0, np.ceil((1.0 - percent / 100.0) * self.n_rows - 1e-6))
+        first, last = self.occupied()
+        below = np.cumsum(self.counts[:, first:last], axis=1, dtype=np.uint32)
+        at = (below < rank).sum(axis=1) + first
+        return np.asarray(LEVEL_MIN_DB + self.step_db * (at + 0.5), np.float64)
+
+    def occupied(self) -> tuple[int, int]:
+        """Find the first class where anything was counted, and the one after the last."""
+        found = np.flatnonzero(self.counts.any(axis=(0, 2)))
+        return (int(found[0]), int(found[-1]) + 1) if found.size else (0, 0)
+
+    def density(self) -> tuple[Float64Array, Float32Array]:
+        """Spectral probability density: that of levels at each frequency.
+
+        Returns
+        -------
+        edges : (classes + 1,) float64
+            Limits of the occupied classes, ascending [dB].
+        density : (signals, classes, values) float32
+            Share of the rows a dB [1/dB]; the sum over classes times ``step_db`` is 1.
+
+        References
+        ----------
+        .. [1] N. D. Merchant et al., "Spectral probability density as a tool for ambient noise
+           analysis", J. Acoust. Soc. Am. 133, EL262 (2013).
+        """
+        first, last = self.occupied()
+        scale = np.float32(1.0 / (max(1, self.n_rows) * self.step_db))
+        return self.class_edges[first : last + 1], self.counts[:, first:last] * scale
+
+    def _check_rows(self, n: int) -> None:
+        if self.n_rows + n > _ROWS_MAX:
+            raise ConfigError(f"rows={self.n_rows + n}: must be at most {_ROWS_MAX}")
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Give all that was counted, as arrays; ``restored`` makes it whole again."""
+        first, last = self.occupied()
+        return {
+            "counts": self.counts[:, first:last],
+            "first_class": np.array([first]),
+            "mean_power": self._power / max(1, self.n_rows),
+            "least": self._least,
+            "greatest": self._greatest,
+            "rows": np.array([self.n_rows]),
+        }
+
+    @classmethod
+    def restored(
+        cls, spec: SpectrumSpec, step_db: float, state: dict[str, NDArray[np.generic]]
+    ) -> "LevelStatistics":
+        """Make it of what ``state`` gave; raises ValueError or KeyError if that does not fit."""
+        made = cls(spec, step_db)
+        first, counts = int(state["first_class"][0]), np.asarray(state["counts"], np.uint32)
+        made.counts[:, first : first + counts.shape[1]] = counts
+        made.n_rows = int(state["rows"][0])
+        made._power += np.asarray(state["mean_power"], np.float64) * made.n_rows
+        made._least[:] = np.asarray(state["least"], np.float32)
+        made._greatest[:] = np.asarray(state["greatest"], np.float32)
+        return made
+
+
+def same_kind(one: SpectrumSpec, other: SpectrumSpec) -> bool:
+    """Say whether levels of both mean the same; products' names may differ."""
+    return dataclasses.replace(one, product="") == dataclasses.replace(other, product="")
+
+
+def _levels(values: Float32Array, spec: SpectrumSpec) -> Float32Array:
+    if spec.scaling == "dbfs":
+        return values
+    if spec.scaling == "spectrum" and not spec.iq:
+        return power_to_dbfs(values)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.float32(10.0) * np.log10(values), np.float32)

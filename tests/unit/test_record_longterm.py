@@ -1,0 +1,296 @@
+"""Long-term statistics: percentiles, means and densities against NumPy on all levels at once."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.record.longterm import LevelStatistics, SpdSink
+from spectrod.record.longterm.data import read_npz
+from spectrod.record.longterm.statistics import EXCEEDED, finest_step
+from spectrod.record.longterm.view import column_values, density_limit, pixel_density
+from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+BEGIN_NS = 1_777_593_600 * 10**9
+SPEC = SpectrumSpec(
+    fs=8000.0,
+    channels=2,
+    win_length=64,
+    hop=32,
+    nfft=64,
+    averaging="mean",
+    averaging_frames=250,
+)
+
+
+def levels_of(n_rows, spec=SPEC, seed=1):
+    """Make levels of different spread at each frequency, the signals 20 dB apart [dB]."""
+    rng = np.random.default_rng(seed)
+    spread = np.linspace(0.5, 12.0, spec.n_values)
+    offset = -60.0 - 20.0 * np.arange(spec.n_signals)[:, None]
+    return rng.normal(0.0, 1.0, (n_rows, spec.n_signals, spec.n_values)) * spread + offset
+
+
+def batch_of(levels, spec=SPEC, first=0, **settings):
+    levels = np.asarray(levels)
+    values = 10.0 ** (levels / 10.0)
+    if spec.scaling != "density":
+        values = levels if spec.scaling == "dbfs" else 0.5 * values
+    index = (first + np.arange(len(levels), dtype=np.int64)) * spec.hop * spec.averaging_frames
+    t_ns = BEGIN_NS + (index * 1e9 / spec.fs).astype(np.int64)
+    return SpectrumBatch(values.astype(np.float32), index, t_ns, t_ns, spec, "numpy", **settings)
+
+
+def about_of(spec=SPEC):
+    return Description(spec, "pier", ("left", "right")[: spec.n_signals], "spectrod 1", "cal-7")
+
+
+@pytest.mark.parametrize("scaling", ["density", "spectrum", "dbfs"])
+@pytest.mark.parametrize("step_db", [0.1, 1.0])
+@pytest.mark.parametrize("n_rows", [1, 100, 733])
+def test_percentiles_are_those_of_all_levels(scaling, step_db, n_rows):
+    """Exceedance levels are within half a class of the exact ones; means and extremes are exact."""
+    spec = SpectrumSpec(fs=8000.0, channels=2, win_length=64, nfft=64, scaling=scaling)
+    levels = levels_of(n_rows, spec)
+    statistics = LevelStatistics(spec, step_db)
+    for part in np.array_split(levels, 5):
+        statistics.add(batch_of(part, spec))
+    assert statistics.n_rows == n_rows
+    for percent in (*EXCEEDED, 0.5, 33.3):
+        exact = np.percentile(levels, 100.0 - percent, axis=0, method="inverted_cdf")
+        assert np.abs(statistics.exceeded(percent) - exact).max() <= step_db / 2.0 + 1e-4
+    mean = 10.0 * np.log10(np.mean(10.0 ** (levels / 10.0), axis=0))
+    assert np.abs(statistics.mean - mean).max() < 1e-4
+    assert np.abs(statistics.least - levels.min(axis=0)).max() < 1e-4
+    assert np.abs(statistics.greatest - levels.max(axis=0)).max() < 1e-4
+
+
+def test_density_is_numpys_histogram():
+    """The density of each value is that of a histogram with the same classes, and sums to 1."""
+    levels = levels_of(500)
+    statistics = LevelStatistics(SPEC, 0.5)
+    statistics.add(batch_of(levels))
+    edges, density = statistics.density()
+    assert np.diff(edges) == pytest.approx(0.5)
+    assert density.sum(axis=1) * 0.5 == pytest.approx(1.0, abs=1e-6)
+    for value in (0, 17, 32):
+        expected, _ = np.histogram(levels[:, 1, value], bins=edges, density=True)
+        # Levels made of float32 powers may cross a limit by rounding.
+        assert np.abs(density[1, :, value] - expected).sum() * 0.5 <= 2.0 / 500.0
+
+
+def test_silence_and_what_lies_beyond_are_counted():
+    """Zero power and levels beyond the histogram fall into its ends; nothing is lost."""
+    levels = np.array([-np.inf, -300.0, 0.0, 200.0])[:, None, None] * np.ones((2, 33))
+    statistics = LevelStatistics(SPEC)
+    statistics.add(batch_of(levels))
+    assert statistics.counts.sum(axis=1).min() == 4
+    assert statistics.exceeded(90.0) == pytest.approx(-249.95)
+    assert statistics.exceeded(1.0) == pytest.approx(149.95)
+    assert statistics.least.max() == -np.inf
+    assert statistics.greatest == pytest.approx(200.0, abs=1e-3)
+
+
+def test_parts_add_up():
+    """Statistics of two halves, added, are those of the whole."""
+    levels = levels_of(301)
+    whole, first, second = (LevelStatistics(SPEC) for _ in range(3))
+    whole.add(batch_of(levels))
+    first.add(batch_of(levels[:100]))
+    second.add(batch_of(levels[100:]))
+    first.merge(second)
+    assert np.array_equal(first.counts, whole.counts)
+    assert first.n_rows == whole.n_rows
+    assert first.mean == pytest.approx(whole.mean, abs=1e-9)
+    assert np.array_equal(first.least, whole.least)
+    assert np.array_equal(first.greatest, whole.greatest)
+
+
+def test_what_differs_is_not_added():
+    """Other spectra, other classes and bad numbers are refused by name."""
+    statistics = LevelStatistics(SPEC, 0.5)
+    other = SpectrumSpec(fs=8000.0, channels=2, win_length=64, hop=32, nfft=64)
+    with pytest.raises(ConfigError, match="the analysis has changed"):
+        statistics.add(batch_of(levels_of(3, other), other))
+    with pytest.raises(ConfigError, match="statistics of different spectra"):
+        statistics.merge(LevelStatistics(other, 0.5))
+    with pytest.raises(ConfigError, match=r"step_db=1: must be 0\.5 to be added"):
+        statistics.merge(LevelStatistics(SPEC, 1.0))
+    with pytest.raises(ConfigError, match=r"step_db=0\.3: must be one of 0\.1"):
+        LevelStatistics(SPEC, 0.3)
+    with pytest.raises(ConfigError, match="percent=100: must be between 0 and 100"):
+        statistics.exceeded(100.0)
+    with pytest.raises(ConfigError, match="levels are of power"):
+        LevelStatistics(SpectrumSpec(fs=8000.0, output="complex"))
+
+
+@pytest.mark.parametrize(("n_values", "step_db"), [(3000, 0.1), (3001, 0.2), (30000, 1.0)])
+def test_memory_is_bounded_whatever_the_spectra(n_values, step_db):
+    """More values get wider classes."""
+    assert finest_step(n_values) == step_db
+
+
+def test_more_values_than_memory_holds_are_refused():
+    """The limit and a way out are named; so is a class too fine for so many values."""
+    with pytest.raises(ConfigError, match="of at most 30000 values of all signals together"):
+        finest_step(30001)
+    many = SpectrumSpec(fs=8000.0, win_length=8192)
+    with pytest.raises(ConfigError, match=r"step_db=0\.1: must be at least 0\.2 of so many"):
+        LevelStatistics(many, 0.1)
+
+
+def test_no_rows_have_no_levels():
+    """Without rows there is neither a mean nor a percentile."""
+    statistics = LevelStatistics(SPEC)
+    assert np.isnan(statistics.mean).all()
+    assert np.isnan(statistics.exceeded(50.0)).all()
+    assert statistics.occupied() == (0, 0)
+
+
+def test_numbers_come_back(tmp_path):
+    """What an NPZ file holds is all that was counted, and goes on where it was."""
+    levels = levels_of(120)
+    sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
+    sink.submit(batch_of(levels[:50]))
+    assert list(tmp_path.iterdir()) == []
+    sink.submit(batch_of(levels[50:], first=60, discontinuity=True, gap_samples=80000))
+    assert sink.n_frames == 120
+    sink.finish()
+    whole = LevelStatistics(SPEC)
+    whole.add(batch_of(levels))
+    found = read_npz(tmp_path / "x.npz")
+    assert np.array_equal(found.counts, whole.counts)
+    assert found.mean == pytest.approx(whole.mean, abs=1e-9)
+    assert found.exceeded(5.0) == pytest.approx(whole.exceeded(5.0))
+    with np.load(tmp_path / "x.npz") as arrays:
+        about = json.loads(str(arrays["description"]))
+        assert np.array_equal(arrays["f"], SPEC.frequencies)
+        assert arrays["exceeded"][3] == pytest.approx(whole.exceeded(50.0))
+        assert arrays["density"].shape[1] == len(arrays["level_edges"]) - 1
+    assert about["unit"] == "dB re FS^2/Hz"
+    assert (about["gaps"], about["gap_samples"], about["n_rows"]) == (1, 80000, 120)
+    assert (about["row_s"], about["cal_id"], about["signals"]) == (1.0, "cal-7", ["left", "right"])
+    assert about["begin_utc_ns"] == BEGIN_NS
+    assert about["end_utc_ns"] == BEGIN_NS + 130 * 10**9 + 4 * 10**6
+    found.merge(whole)
+    assert found.n_rows == 240
+
+
+def test_a_table_for_spreadsheets(tmp_path):
+    """A CSV file has a line for each signal and frequency, with the usual levels."""
+    sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
+    levels = levels_of(200)
+    sink.submit(batch_of(levels))
+    sink.finish()
+    lines = (tmp_path / "x.csv").read_text().splitlines()
+    assert '# unit: "dB re FS^2/Hz"' in lines
+    table = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    assert len(table) == 2 * 33
+    line = table[33 + 10]
+    assert (line["signal"], float(line["frequency_hz"])) == ("right", 1250.0)
+    exact = np.percentile(levels[:, 1, 10], 95.0, method="inverted_cdf")
+    assert abs(float(line["L5"]) - exact) <= 0.06
+    assert float(line["max"]) == pytest.approx(levels[:, 1, 10].max(), abs=0.006)
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04 broken"])
+def test_other_files_are_no_statistics(tmp_path, content):
+    """What cannot be read back is named in one line."""
+    path = tmp_path / "x.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no level statistics of spectrod"):
+        read_npz(path)
+    np.savez(path, f=np.zeros(3))
+    with pytest.raises(InputError, match="no level statistics of spectrod"):
+        read_npz(path)
+    with pytest.raises(InputError, match="No such file"):
+        read_npz(tmp_path / "y.npz")
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log"])
+def test_each_column_shows_the_values_in_it(f_scale):
+    """Every value in range is in a column, and a tone's column is at its frequency."""
+    axis = FrequencyAxis(f_scale, 100.0, 4000.0)
+    first, stop = column_values(axis, 777, SPEC)
+    assert (stop > first).all()
+    shown = {n for lo, hi in zip(first, stop, strict=True) for n in range(lo, hi)}
+    in_range = np.flatnonzero((SPEC.frequencies >= 100.0) & (SPEC.frequencies < 4000.0))
+    assert shown >= set(in_range.tolist())
+    column = int(axis.fraction(2000.0) * 777)
+    assert first[column] <= 16 < stop[column]
+
+
+def test_pixels_are_the_density():
+    """A column over all levels sums to 1, whatever the pixels' height; levels are in their rows."""
+    statistics = LevelStatistics(SPEC, 0.5)
+    statistics.add(batch_of(np.full((10, 2, 33), -60.25)))
+    columns = column_values(FrequencyAxis("linear", 0.0, 4000.0), 33, SPEC)
+    for height in (64, 101):
+        density = pixel_density(statistics, columns, (-80.0, -40.0), height)
+        assert density.sum(axis=1) * (40.0 / height) == pytest.approx(1.0, abs=1e-5)
+        centres = -40.0 - (np.arange(height) + 0.5) * (40.0 / height)
+        assert np.abs(centres[density[0, :, 5] > 0.0] + 60.25).max() <= 0.25 + 40.0 / height
+    assert density_limit(np.array([0.0, 0.031, 0.032])) == 0.05
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".jpg", ".webp"])
+def test_the_picture_says_what_it_is(tmp_path, suffix):
+    """Each format has the plot's size and its description; a PNG's pixels are the densities."""
+    options = PictureOptions(width=240, height=120, f_scale="log", f_min=100.0, title="Pier")
+    sink = SpdSink(tmp_path / f"x{suffix}", about_of(), options)
+    sink.submit(batch_of(levels_of(400)))
+    sink.finish()
+    if suffix == ".svg":
+        text = (tmp_path / "x.svg").read_text()
+        for label in ("Pier", "L50", "mean", "dB re FS^2/Hz", "1/dB", "2026-05-01 00:00:00"):
+            assert label in text
+        return
+    with Image.open(tmp_path / f"x{suffix}") as image:
+        image.load()
+        said = image.info.get("spectrod-levels") or image.getexif()[0x010E]
+        entries = np.asarray(image)
+    about = json.loads(said)
+    assert (about["f_scale"], about["f_min_hz"], about["n_rows"]) == ("log", 100.0, 400)
+    if suffix == ".png":
+        left, top, width, height = about["plots"][1]
+        assert (width, height) == (240, 120)
+        plot = entries[top : top + height, left : left + width]
+        level = about["level_max"] - (np.arange(height) + 0.5) / height * (
+            about["level_max"] - about["level_min"]
+        )
+        axis = FrequencyAxis("log", 100.0, 4000.0)
+        first, stop = column_values(axis, width, SPEC)
+        for column in (120, 180, 237):
+            # The lines' edges of paper may cover the outermost.
+            coloured = level[plot[:, column] < about["n_levels"]]
+            shown = levels_of(400)[:, 1, first[column] : stop[column]]
+            pixel_db = level[0] - level[1]
+            assert shown.min() - pixel_db <= coloured.min() <= np.percentile(shown, 5.0)
+            assert np.percentile(shown, 95.0) <= coloured.max() <= shown.max() + pixel_db
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("x.pgm", {}, r"suffix must be one of \.png"),
+        ("x.png", {"f_max": 5000.0}, "f_max=5000: must be"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_at_once(tmp_path, name, options, text):
+    """Suffix and axes are checked before anything is recorded."""
+    with pytest.raises(ConfigError, match=text):
+        SpdSink(tmp_path / name, about_of(), PictureOptions(**options))
+
+
+def test_nothing_counted_is_no_file(tmp_path):
+    """Without a row there is an error and no file."""
+    sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
+    with pytest.raises(InputError, match="nothing to count: fewer than 64 samples"):
+        sink.finish()
+    assert list(tmp_path.iterdir()) == []
