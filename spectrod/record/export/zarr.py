@@ -46,17 +46,16 @@ class ZarrStore:
     part : Path
         Its folder.
     compression : int
-        Level of Zstandard, 0 for none.
+        Level of Blosc with Zstandard, 0 for none.
     """
 
     def __init__(self, part: Path, compression: int) -> None:
         zarr = need("zarr", "zarr")
         codecs = zarr.codecs
-        self._codec = (
-            codecs.ZstdCodec(level=compression, checksum=True)
-            if compression
-            else codecs.Crc32cCodec()
-        )
+        self._codecs = [codecs.Crc32cCodec()]
+        if compression:
+            squeeze = codecs.BloscCodec(cname="zstd", clevel=compression, shuffle="shuffle")
+            self._codecs.insert(0, squeeze)
         self._zarr = zarr
         self._part = part
         self._group = zarr.open_group(part, mode="w-", zarr_format=3)
@@ -71,7 +70,7 @@ class ZarrStore:
             shape=shape,
             chunks=chunk,
             dtype=str if variable.dtype == "str" else variable.dtype,
-            compressors=[self._codec],
+            compressors=self._codecs,
             dimension_names=variable.dims,
             attributes=variable.attributes,
         )
