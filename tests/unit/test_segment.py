@@ -127,6 +127,33 @@ def test_rows_outlive_an_abort(tmp_path):
     assert len(read(made.part)) == 3
 
 
+def test_a_copy_that_is_given_up_leaves_nothing(tmp_path, disk):
+    """Its rows are elsewhere: neither an abort nor an end that fails leaves a part of them."""
+    for name in ("a", "b"):
+        made = SegmentWriter(tmp_path / f"{name}.spd", describe(SPEC), is_copy=True)
+        made.submit(make_batch(SPEC, 0, 3))
+        if name == "a":
+            made.abort()
+        else:
+            disk.cannot_sync = errno.EIO
+            with pytest.raises(StorageError, match=r"b\.spd: Input/output error"):
+                made.finish()
+        made.abort()
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_engines_are_numbered_as_far_as_numbers_go(tmp_path, monkeypatch):
+    """More is an error before anything is written."""
+    monkeypatch.setattr(writer, "ENGINES_MAX", 2)
+    made = SegmentWriter(tmp_path / "b.spd", describe(SPEC))
+    for row, engine in enumerate("abab"):
+        made.submit(make_batch(SPEC, row, 1, engine=engine))
+    with pytest.raises(ConfigError, match=r"b\.spd: more than 2 engines"):
+        made.submit(make_batch(SPEC, 4, 1, engine="c"))
+    made.finish()
+    assert [batch.engine for batch in SegmentReader(made.path).batches()] == list("abab")
+
+
 def test_another_analysis_is_refused(tmp_path):
     """A segment holds rows of one kind."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))

@@ -15,6 +15,7 @@ _HEAD = struct.Struct("<4sIBBHIQQQqQQII")
 _CRC = struct.Struct("<I")
 HEAD_BYTES = _HEAD.size + _CRC.size
 PAYLOAD_BYTES_MAX = (1 << 32) - 1
+ENGINES_MAX = 1 << 16
 
 
 class Kind(IntEnum):

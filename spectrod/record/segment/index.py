@@ -8,7 +8,7 @@ import msgspec
 
 _ENTRIES_MAX = 2048
 _LENGTH_BYTES = 8
-INDEX_BYTES_MAX = 1 << 24
+_BYTES_MAX = 1 << 24
 """More than any index has; what claims to be longer is none."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -108,4 +108,4 @@ class StoredIndex:
 def index_length(end: bytes) -> int:
     """Read the length of the last payload from the end of a file [bytes]; 0 if that is none."""
     n_bytes = int.from_bytes(end[-_LENGTH_BYTES:], "little")
-    return n_bytes if _LENGTH_BYTES < n_bytes <= INDEX_BYTES_MAX else 0
+    return n_bytes if _LENGTH_BYTES < n_bytes <= _BYTES_MAX else 0

@@ -13,7 +13,7 @@ from spectrod.errors import InputError, StorageError
 from spectrod.record.segment.appending import PART_SUFFIX
 from spectrod.record.segment.frame import HEAD_BYTES, Flag, Head, Kind
 from spectrod.record.segment.header import Header, decode_header, row_bytes, value_dtype
-from spectrod.record.segment.index import INDEX_BYTES_MAX, StoredIndex, index_length
+from spectrod.record.segment.index import StoredIndex, index_length
 from spectrod.record.segment.walk import Damage, Record, Walk
 from spectrod.types import SpectrumBatch
 
@@ -174,7 +174,7 @@ class Segment:
         file.seek(max(0, size - HEAD_BYTES))
         n_bytes = index_length(file.read(HEAD_BYTES))
         offset = size - n_bytes - HEAD_BYTES
-        if not n_bytes or offset < self._begin or n_bytes > INDEX_BYTES_MAX:
+        if not n_bytes or offset < self._begin:
             return None
         record = next(iter(self._walk(file, offset)), None)
         if record is None or record.head.kind != Kind.CLOSE or record.end != size:

@@ -13,7 +13,7 @@ from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.files import check_writable, sync
 from spectrod.record.recording import Description
 from spectrod.record.segment.appending import PART_SUFFIX, AppendFile
-from spectrod.record.segment.frame import PAYLOAD_BYTES_MAX, Flag, Head, Kind, frame
+from spectrod.record.segment.frame import ENGINES_MAX, PAYLOAD_BYTES_MAX, Flag, Head, Kind, frame
 from spectrod.record.segment.header import (
     Header,
     Place,
@@ -154,6 +154,8 @@ class SegmentWriter:
             raise ConfigError(f"{self.path}: values of {is_}: must be {must_be} with this spec")
         if batch.n_frames == 0:
             return
+        if len(self._engines) == ENGINES_MAX and batch.engine not in self._engines:
+            raise ConfigError(f"{self.path}: more than {ENGINES_MAX} engines")
         before = self._file.size, self._seq, self._row, len(self._engines)
         try:
             entries = self._append_batch(batch)
@@ -186,7 +188,7 @@ class SegmentWriter:
         InputError
             If there was not a single row; no file is left then.
         StorageError
-            If that fails; what was submitted stays in ``PATH.part``.
+            If that fails; what was submitted stays in ``PATH.part``, but for a copy.
         """
         if self.n_frames == 0:
             self.abort()
@@ -198,6 +200,8 @@ class SegmentWriter:
             self.part.replace(self._target)
             sync(self._target.parent)
         except OSError as error:
+            if self._is_copy:
+                self._file.remove()
             raise self._storage_error(error) from error
         finally:
             self._file.close()
