@@ -173,6 +173,14 @@ def test_elapsed_times_read_like_a_clock(duration_s, count, title, expected):
     assert labels(axis)[: len(expected)] == expected
 
 
+def test_elapsed_times_go_on_in_the_next_picture():
+    """Ticks of a later part stand where the whole recording's would, and read as those."""
+    axis = elapsed_axis(600.0, 4, begin_s=5400.0 - 33.0)
+    assert axis.title == "elapsed time [h:min]"
+    assert labels(axis) == ["1:30", "1:35"]
+    assert [tick.value for tick in axis.ticks] == pytest.approx([33.0, 333.0])
+
+
 def test_elapsed_labels_carry_over():
     """A value just below the minute because of rounding does not read 60 seconds."""
     axis = elapsed_axis(60.3, 200)

@@ -277,8 +277,8 @@ def test_pictures_of_others_are_not_read(tmp_path):
     [
         page._level_labels(-85.0, -20.0, 100, "dBFS"),
         page._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
-        page._time_labels(PictureOptions(), 200, 0, 4.98),
-        page._time_labels(PictureOptions(time_axis="utc"), 300, 58 * 10**9, 7.0),
+        page._time_labels(PictureOptions(), 200, (0, 0.0), 4.98),
+        page._time_labels(PictureOptions(time_axis="utc"), 300, (58 * 10**9, 0.0), 7.0),
     ],
 )
 def test_axes_of_small_pictures_have_a_scale(axis):

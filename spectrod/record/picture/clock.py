@@ -58,8 +58,8 @@ def _elapsed_label(value_s: float, form: str, decimals: int) -> str:
     return labels[form]
 
 
-def elapsed_axis(duration_s: float, max_count: int) -> Axis:
-    """Axis of the time since the picture's first sample.
+def elapsed_axis(duration_s: float, max_count: int, begin_s: float = 0.0) -> Axis:
+    """Axis of the time since a recording's first sample.
 
     Parameters
     ----------
@@ -67,17 +67,19 @@ def elapsed_axis(duration_s: float, max_count: int) -> Axis:
         > 0 [s].
     max_count : int
         Most intervals that fit, >= 1.
+    begin_s : float
+        Time at the low end, >= 0 [s].
 
     Returns
     -------
     axis : Axis
-        Values in seconds; labels in the unit of the title: s, min:s, h:min, d.
+        Values in seconds since ``begin_s``; labels in the unit of the title: s, min:s, h:min, d.
     """
     step = _time_step(duration_s / max_count)
-    form = _elapsed_format(duration_s, step)
+    form = _elapsed_format(begin_s + duration_s, step)
     decimals = decimals_of(step) if step < 1.0 else 0
-    values = multiples(0.0, duration_s, step)
-    ticks = tuple(Tick(value, _elapsed_label(value, form, decimals)) for value in values)
+    values = multiples(begin_s, begin_s + duration_s, step)
+    ticks = tuple(Tick(value - begin_s, _elapsed_label(value, form, decimals)) for value in values)
     return Axis(ticks, f"elapsed time [{form}]")
 
 

@@ -1,7 +1,7 @@
 """A picture's page: what stands on it, chosen and placed before anything is drawn."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Plots:
         From the first column's beginning to the last one's end.
     frames_per_pixel : float
         In each column.
+    begin_s : float
+        Time from the recording's first sample to the first column's beginning [s].
     envelope : Envelope or None
         For the strips that were asked for; one row a plot.
     """
@@ -63,6 +65,7 @@ class Plots:
     limits: tuple[float, float]
     n_samples: int
     frames_per_pixel: float
+    begin_s: float = 0.0
     envelope: Envelope | None = None
 
     def only(self, channel: int) -> "Plots":
@@ -74,13 +77,8 @@ class Plots:
                 None if table is None else table[part] for table in (envelope.low, envelope.high)
             )
             envelope = Envelope(low, high, envelope.mean_square[part])
-        return Plots(
-            self.entries[part],
-            self.levels[part],
-            self.limits,
-            self.n_samples,
-            self.frames_per_pixel,
-            envelope,
+        return replace(
+            self, entries=self.entries[part], levels=self.levels[part], envelope=envelope
         )
 
 
@@ -154,7 +152,8 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
         f_labels = _frequency_labels(f_axis, height)
         n_along = 1 if strips else n_plots
         level_labels = _level_labels(*plots.limits, height * n_along, unit)
-        t_labels = _time_labels(options, width, about.begin_utc_ns, duration_s)
+        begins = about.begin_utc_ns, plots.begin_s
+        t_labels = _time_labels(options, width, begins, duration_s)
         margins = Margins(
             left=(
                 f_labels.title,
@@ -240,18 +239,22 @@ def _level_labels(
 
 
 def _time_candidates(
-    options: PictureOptions, width: int, begin_utc_ns: int, duration_s: float
+    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
 ) -> Iterator[Axis]:
+    begin_utc_ns, begin_s = begins
     for count in range(_intervals(width, 80), 0, -1):
         if options.time_axis == "utc":
             yield utc_axis(begin_utc_ns, duration_s, count)
         else:
-            yield elapsed_axis(duration_s, count)
+            yield elapsed_axis(duration_s, count, begin_s)
 
 
-def _time_labels(options: PictureOptions, width: int, begin_utc_ns: int, duration_s: float) -> Axis:
+def _time_labels(
+    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
+) -> Axis:
+    """Choose the time axis; ``begins`` are UTC [ns] and elapsed time [s] at its low end."""
     return fitting(
-        _time_candidates(options, width, begin_utc_ns, duration_s),
+        _time_candidates(options, width, begins, duration_s),
         lambda t_s: t_s / duration_s * width,
         lambda label: text_width(label, LABEL_PX),
         spacing=20.0,

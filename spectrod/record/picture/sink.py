@@ -39,10 +39,13 @@ class TimeScale:
         Width of a pixel.
     begin_sample : int
         Where the first one begins.
+    first_sample : int
+        From where on elapsed time counts.
     """
 
     samples_per_pixel: float
     begin_sample: int = 0
+    first_sample: int = 0
 
     def width_for(self, end_sample: int, width_max: int) -> int:
         """Count the pixels up to a sample; no fewer than pictures have at least."""
@@ -202,6 +205,9 @@ class PictureSink:
         strips = self._rows if self._samples.is_empty else self._samples
         wanted = strips if options.strips else None
         plots = render(pool, about, options, self._painter, wanted, span=(begin, n_samples))
+        if self.scale is not None:
+            begin_s = (begin - self.scale.first_sample) / self._spec.fs
+            plots = replace(plots, begin_s=begin_s)
         for path, part, names in self._pages(plots):
             page = compose(part, about, replace(options, **names))
             write_whole(path, encode(page, path.suffix))

@@ -60,7 +60,7 @@ class TiledPicture:
             how.paint,
             self._spec,
             self._software,
-            TimeScale(self._tile_samples / how.options.width, begin_sample),
+            TimeScale(self._tile_samples / how.options.width, begin_sample, self._begin or 0),
         )
 
     @property
