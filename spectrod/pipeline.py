@@ -31,6 +31,7 @@ _RING_MIN_SAMPLES = 1 << 17
 _READ_SAMPLES = 1 << 16
 # Of many channels a backlog would else be read in one piece that takes longer than it was behind.
 _READ_BYTES = 1 << 22
+_FEED_SAMPLES = 1 << 18
 _RESETS_MAX = 64
 _NOTE_PERIOD_S = 1.0
 _IDLE_S = 0.1
@@ -114,8 +115,10 @@ class Pipeline:
         Called for each batch of each product, in order, by the analysis thread.
     progress : Wakeup, optional
         Set when the pipeline has finished or failed.
+    first_sample : int
+        Index of the first sample that counts; what comes before it is left out.
     max_samples : int, optional
-        Samples a channel after which the source counts as ended.
+        Samples a channel from there on after which the source counts as ended.
     on_nonfinite : {"raise", "gap"}
         Whether samples that are not finite end the stream or interrupt it.
     checks : Checks, optional
@@ -137,6 +140,7 @@ class Pipeline:
         *,
         sinks: Sequence[Sink] = (),
         progress: Wakeup | None = None,
+        first_sample: int = 0,
         max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
@@ -150,6 +154,7 @@ class Pipeline:
         self._tapping: tuple[_Tapping, ...] = ()
         self._handing_on = threading.Lock()
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
+        self._first_sample = first_sample
         self._max_samples = max_samples
         self._checks = checks
         self._on_end = on_end
@@ -167,7 +172,8 @@ class Pipeline:
         self._stream = self.prepare(specs)
         self._coming_specs = self._stream.specs
         self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(self.spec)
-        self._read_samples = min(_READ_SAMPLES, _READ_BYTES // (4 * self.spec.channels))
+        most = _READ_SAMPLES if isinstance(self.ring, SampleRing) else _FEED_SAMPLES
+        self._read_samples = max(1, min(most, _READ_BYTES // (4 * self.spec.channels)))
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
@@ -421,6 +427,8 @@ class Pipeline:
 
     def _analyse(self) -> None:
         n_left, n_max = self._max_samples, self._read_samples
+        if not isinstance(self.ring, SampleRing):
+            self.ring.skip(self._first_sample)
         while not (self.ring.exhausted or self._stopping or n_left == 0):
             block = self.ring.read(n_max if n_left is None else min(n_max, n_left))
             if block is None:
@@ -428,6 +436,10 @@ class Pipeline:
                 self._hand_on(self._stream.flush())
                 self._await_samples()
                 continue
+            if block.sample_index - block.lost_samples < self._first_sample:
+                block = _from(self._first_sample, block, self.spec.fs)
+                if block is None:
+                    continue
             if n_left is not None:
                 block = _up_to(n_left, block)
                 if block is None:
@@ -544,6 +556,18 @@ def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
     # Two rows if it was not wanted from the first frame of one on, a window if that is empty.
     due = (2 * spec.hop * spec.averaging_frames + spec.win_length for spec in specs)
     return min(due, default=0)
+
+
+def _from(sample_index: int, block: Block, fs: float) -> Block | None:
+    """Leave of a block, and of what is missing before it, what comes from a sample on."""
+    n_before = sample_index - block.sample_index
+    if n_before <= 0:
+        return replace(block, lost_samples=-n_before)
+    if n_before >= block.n_samples:
+        return None
+    since_ns = round(n_before * 1e9 / fs)
+    times = block.t_mono_ns + since_ns, block.t_utc_ns + since_ns
+    return Block(block.samples[:, n_before:], sample_index, *times)
 
 
 def _up_to(n: int, block: Block) -> Block | None:

@@ -1,12 +1,62 @@
-"""Points of time in arguments."""
+"""Points and lengths of time in arguments."""
 
 import datetime as dt
+import re
 
 from spectrod.errors import ConfigError
 
+_DAY_NS = 86400 * 10**9
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _YEAR_MIN, _YEAR_MAX = 1700, 2200
 """Years that 64 bits of nanoseconds since 1970 hold, with room for any recording."""
+
+
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*(s|min|h|d)?")
+_UNIT_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_LENGTH_MAX_S = 1e9
+
+
+def parse_seconds(flag: str, text: str) -> float:
+    """Read a length of time, in seconds unless it names min, h or d.
+
+    Raises
+    ------
+    ConfigError
+        If it is none, or not above 0 and below 1e9 s.
+    """
+    match = _LENGTH.fullmatch(text.strip())
+    seconds = float(match[1]) * _UNIT_S[match[2] or "s"] if match else 0.0
+    if not 0.0 < seconds < _LENGTH_MAX_S:
+        raise ConfigError(f"{flag} {text}: must be a positive number of seconds, or as 10min, 1h")
+    return seconds
+
+
+def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
+    """Read a point of time, or a time of day, which stands for the first such time from one on.
+
+    Parameters
+    ----------
+    flag : str
+        What it was given with, for the error.
+    text : str
+        ISO 8601, or HH:MM or HH:MM:SS, UTC.
+    after_utc_ns : int
+        From when on a time of day is looked for [ns].
+
+    Raises
+    ------
+    ConfigError
+        If it is neither.
+    """
+    match = _TIME_OF_DAY.fullmatch(text)
+    if match is None:
+        return parse_utc_ns(flag, text)
+    hour, minute, second = (int(part or 0) for part in match.groups())
+    if hour > 23 or minute > 59 or second > 59:
+        raise ConfigError(f"{flag} {text}: must be a time of day, 00:00 to 23:59:59")
+    of_day_ns = (hour * 3600 + minute * 60 + second) * 10**9
+    return after_utc_ns + (of_day_ns - after_utc_ns) % _DAY_NS
 
 
 def parse_utc_ns(flag: str, text: str) -> int:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,11 @@ PieceT = TypeVar("PieceT")
 class _Writer(Protocol):
     def finish(self) -> None: ...
     def abort(self) -> None: ...
+
+
+@runtime_checkable
+class _SampleTaker(Protocol):
+    def take(self, block: Block) -> None: ...
 
 
 class _Lane(Generic[WriterT, PieceT]):
@@ -105,6 +110,17 @@ class _Lane(Generic[WriterT, PieceT]):
             self.failure = self.failure or error
             self.abort()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be written: the only file has failed."""
+        return self.failure is not None and not self._period_ns
+
+    def give_up(self, error: SpectrodError) -> None:
+        """Note why the only file has failed; it is logged, and nothing is left of it."""
+        self.failure = self.failure or error
+        self.abort()
+        _log.error("%s", error)
+
     def finish(self) -> None:
         """Finish the file that is being written; raises the SpectrodError of what is wrong."""
         self._finish()
@@ -131,6 +147,16 @@ class RowLane(_Lane[RowWriter, SpectrumBatch]):
     def submit(self, batch: SpectrumBatch) -> None:
         """Take a batch; see ``write``."""
         self.write(batch)
+
+    @property
+    def wants_samples(self) -> bool:
+        """Whether its picture shall be given samples too, by ``take``; never one of a period."""
+        return bool(getattr(self._writer, "wants_samples", False))
+
+    def take(self, block: Block) -> None:
+        """Give samples to a picture that wants them."""
+        if isinstance(self._writer, _SampleTaker):
+            self._writer.take(block)
 
     def _cut(self, piece: SpectrumBatch) -> Iterator[tuple[int, SpectrumBatch]]:
         numbers = piece.t_utc_ns // self._period_ns

@@ -1,13 +1,30 @@
 """The daemon's outer shell: log lines, sd_notify, and the loop that runs until a signal.
 
 It owns the main thread while a daemon runs in threads of its own, and knows nothing of what that
-does: it reads counters. It imports the standard library and the leaves only.
+does: it reads counters. It imports the standard library and the leaves only, and each module when
+something of it is needed: most commands want log lines alone.
 """
 
-from spectrod.service.logs import LogLevel, LogStyle, configure_logging
-from spectrod.service.loop import Daemon, Signals, caught_signals, serve
-from spectrod.service.notify import Notifier
-from spectrod.service.status import status_line
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spectrod.service.logs import LogLevel, LogStyle, configure_logging
+    from spectrod.service.loop import Daemon, Signals, caught_signals, serve
+    from spectrod.service.notify import Notifier
+    from spectrod.service.status import status_line
+
+_MODULES = {
+    "Daemon": "loop",
+    "LogLevel": "logs",
+    "LogStyle": "logs",
+    "Notifier": "notify",
+    "Signals": "loop",
+    "caught_signals": "loop",
+    "configure_logging": "logs",
+    "serve": "loop",
+    "status_line": "status",
+}
 
 __all__ = [
     "Daemon",
@@ -20,3 +37,9 @@ __all__ = [
     "serve",
     "status_line",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -72,6 +72,9 @@ class Feed(Protocol):
     @property
     def exhausted(self) -> bool: ...  # noqa: D102 - above
 
+    def skip(self, n: int) -> None:
+        """Leave out the next n samples, or what is left if that is less."""
+
     def read(self, max_samples: int) -> Block | None:
         """Take the next samples, up to max_samples; None at the end."""
 

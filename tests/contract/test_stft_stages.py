@@ -8,7 +8,7 @@ import pytest
 from spectrod.fft.lengths import is_smooth
 from spectrod.opencl.context import Context
 from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.select import FAMILIES, families, make_stft_stage
+from spectrod.stft.select import all_families, families, make_stft_stage
 from spectrod.stft.stage import (
     SAMPLE_BYTES,
     Average,
@@ -68,7 +68,7 @@ def rng():
     return np.random.default_rng(4)
 
 
-@pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
+@pytest.fixture(params=list(all_families()), ids=lambda family: family.name)
 def family(request):
     return request.param
 

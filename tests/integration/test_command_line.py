@@ -95,7 +95,7 @@ BAD_SETTINGS = [
     (["--start-time", "2201-01-01"], 2, "--start-time 2201-01-01: must be 1700 to 2200"),
     (["--rate", "8000"], 2, "source.samplerate=8000: t.wav has 48000, and a file's own is used"),
     (["--config", "absent.toml"], 2, "absent.toml: No such file or directory"),
-    (["-o", "out.bmp"], 2, "out.bmp: a picture's suffix must be one of .png"),
+    (["-o", "out.bmp"], 2, "out.bmp: suffix must be one of .png"),
     (["-o", "nowhere/out.png"], 74, "nowhere/out.png"),
     (["-o", "/proc/out.png"], 74, "/proc/out.png"),
 ]
@@ -247,7 +247,7 @@ def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
         if interrupt:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("spectrod.cli.record.ProgressBar.update", update)
+    monkeypatch.setattr("spectrod.cli.record_samples.ProgressBar.update", update)
     assert main(["record", "signal:white,-20", "--duration", "1e8", "-o", "out.png"]) == 130
     assert capsys.readouterr().err == ""
     assert read_levels("out.png").pixels.duration_s > 1.0
@@ -314,8 +314,8 @@ def test_file_played_by_the_daemon_ends_it(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_recording_leaves_nothing(number, tmp_path):
-    """A signal while a source without end is recorded: exit code 130, one line, no picture."""
+def test_a_signal_finishes_the_recording(number, tmp_path):
+    """A signal while a source without end is recorded: exit code 130, and a whole picture."""
     recording = command("record", "signal:white,-20", "--duration", "1e8", "-o", "out.png")
     process = subprocess.Popen(
         [*recording, "--log-level", "debug"], stderr=subprocess.PIPE, text=True
@@ -324,10 +324,26 @@ def test_interrupted_recording_leaves_nothing(number, tmp_path):
         if "recording" in line:
             break
     process.send_signal(number)
-    _, errors = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert errors.endswith("spectrod: interrupted\n")
+    _, errors = process.communicate(timeout=30)
     assert "Traceback" not in errors
+    assert process.returncode == 130 or "nothing to draw" in errors
+    left = [path.name for path in tmp_path.iterdir()]
+    assert left == (["out.png"] if process.returncode == 130 else [])
+
+
+def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
+    """Whoever presses Ctrl-C twice wants no file at all, neither pictures nor data."""
+    numbers = iter(range(1000))
+
+    def update(*_):
+        if next(numbers) > 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("spectrod.cli.record_samples.ProgressBar.update", update)
+    monkeypatch.setattr("spectrod.pipeline.Pipeline.end", lambda _: None)
+    outputs = ["-o", "out.png", "-o", "out.npz", "-o", "out.spd", "-o", "out.wav"]
+    assert main(["record", "signal:white,-20", "--duration", "1e8", *outputs]) == 130
+    assert capsys.readouterr().err == "spectrod: interrupted\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -122,7 +122,7 @@ def test_a_card_that_stays_away_does_not_outlast_the_duration(monkeypatch):
             return CaptureStats(waiting_for="it is gone")
 
     card = Gone("sine,1000,-20", float(FS), 1, "full")
-    monkeypatch.setattr("spectrod.cli.record.open_source", lambda *_: card)
+    monkeypatch.setattr("spectrod.cli.record_samples.open_source", lambda *_: card)
     duration_s = record("soundcard", "--duration", "5").pixels.duration_s
     assert 4.0 < duration_s < 4.2  # a block at full speed: 2^15 samples
 

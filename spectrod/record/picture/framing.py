@@ -12,7 +12,7 @@ PRODUCT = "picture"
 _WINDOW_SECONDS = 0.043
 _WINDOW_MIN, _WINDOW_MAX = 64, 8192
 _ROWS_PER_PIXEL = 2
-_AVERAGING_FRAMES_MAX = 64
+_AVERAGING_FRAMES_MAX = 256
 """Most frames of a row: rows of a batch are what a device's cores share."""
 
 

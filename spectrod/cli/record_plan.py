@@ -1,0 +1,225 @@
+"""What ``spectrod record`` is asked to write: outputs by their names, and their plans."""
+
+import argparse
+import datetime as dt
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import spectrod
+from spectrod.cli.times import parse_seconds
+from spectrod.errors import ConfigError, SpectrodError
+from spectrod.record.lanes import RowLane, SampleLane
+from spectrod.record.outputs import (
+    PicturePlan,
+    Plan,
+    check_outputs,
+    kind_of,
+    make_rows,
+    make_samples,
+)
+from spectrod.record.picture.options import WIDTH_MAX, WIDTH_MIN, PictureOptions
+from spectrod.record.picture.painter import Painter, Transpose
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumSpec
+
+_NS = 1_000_000_000
+_TILE_PX = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The flags that say into how many files of which names the recording goes.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        Of each output, or a pattern of ``strftime`` where there are periods.
+    period_ns : int
+        Length of a period [ns]; 0 for one file of everything.
+    seconds_per_pixel : float
+        Of pictures whose width follows from their length; 0 of others.
+    """
+
+    paths: tuple[str, ...]
+    period_ns: int
+    seconds_per_pixel: float
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of the outputs."""
+        return frozenset(map(kind_of, self.paths))
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that ``asked`` reads."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        action="append",
+        required=True,
+        help="its suffix says what it becomes: .png .jpg .webp .pgm .svg; .spd .nc .h5 .zarr .npz "
+        ".npy .csv; .wav .flac; may be repeated",
+    )
+    parser.add_argument(
+        "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"
+    )
+    parser.add_argument(
+        "--name",
+        metavar="PATTERN",
+        help="name of each file, as '%%Y%%m%%dT%%H%%M%%SZ.png', in the folder OUT",
+    )
+    group = parser.add_argument_group("pictures and sound")
+    group.add_argument(
+        "--time-per-pixel", metavar="S", help="width follows from length; goes on in OUT-0002.png"
+    )
+    group.add_argument(
+        "--tile", type=int, metavar="PX", help=f"most pixels of these across ({_TILE_PX})"
+    )
+    group.add_argument(
+        "--pool", choices=("mean", "max", "min"), help="what a pixel shows of its frames (mean)"
+    )
+    group.add_argument("--subtype", default="", metavar="T", help="of sound files: s16 s24 s32 f32")
+
+
+def asked(args: argparse.Namespace) -> Asked:
+    """Read the flags.
+
+    Raises
+    ------
+    ConfigError
+        With the flag, its value and the rule, if one is broken.
+    """
+    paths = tuple(args.output)
+    period_ns = 0
+    if args.name is not None:
+        paths = tuple(str(Path(folder) / args.name) for folder in paths)
+    if args.every is not None:
+        period_ns = round(parse_seconds("--every", args.every) * _NS)
+        if period_ns < _NS:
+            raise ConfigError(f"--every {args.every}: must be at least 1 s")
+    elif args.name is not None:
+        raise ConfigError(f"--name {args.name}: needs --every")
+    seconds_per_pixel = 0.0
+    if args.time_per_pixel is not None:
+        seconds_per_pixel = parse_seconds("--time-per-pixel", args.time_per_pixel)
+    if args.tile is not None and not seconds_per_pixel:
+        raise ConfigError(f"--tile {args.tile}: needs --time-per-pixel")
+    if args.tile is not None and not WIDTH_MIN <= args.tile <= WIDTH_MAX:
+        raise ConfigError(f"--tile {args.tile}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
+    found = Asked(paths, period_ns, seconds_per_pixel)
+    _check_names(found)
+    return found
+
+
+def _check_names(found: Asked) -> None:
+    check_outputs(list(found.paths))
+    for path in found.paths:
+        kind_of(path)
+        # Two periods that follow on each other, and are of different days.
+        first, second = (name_at(path, found.period_ns, n * found.period_ns) for n in (0, 1))
+        if found.period_ns and first == second:
+            raise ConfigError(
+                f"{path}: names must tell times apart with --every, as '%Y%m%dT%H%M%SZ.png' does"
+            )
+
+
+def name_at(pattern: str, period_ns: int, begin_utc_ns: int) -> Path:
+    """Name the file of the period that begins at a time; patterns are of the last part alone."""
+    path = Path(pattern)
+    if not period_ns:
+        return path
+    epoch = dt.datetime.fromtimestamp(0, dt.UTC)
+    begin = epoch + dt.timedelta(microseconds=begin_utc_ns // 1000)
+    try:
+        return path.with_name(begin.strftime(path.name))
+    except ValueError as error:
+        raise ConfigError(f"{pattern}: cannot be filled in: {error}") from error
+
+
+def picture_width(found: Asked, options: PictureOptions, tile: int | None) -> PictureOptions:
+    """Let pictures be as wide as a tile where their width follows from their length."""
+    return replace(options, width=tile or _TILE_PX) if found.seconds_per_pixel else options
+
+
+def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) -> int | None:
+    """Count the samples that a picture of full width stands for, if that is known."""
+    if found.seconds_per_pixel:
+        return max(1, round(found.seconds_per_pixel * width * fs))
+    n_period = round(found.period_ns * fs / _NS) if found.period_ns else None
+    return min((n for n in (n_period, n_samples) if n is not None), default=None)
+
+
+def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...] = ()) -> Description:
+    """Describe rows that are computed here."""
+    names = signals or tuple(f"channel {number}" for number in range(spec.n_signals))
+    return Description(spec, source, names, f"spectrod {spectrod.__version__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """All outputs, by what they take.
+
+    Attributes
+    ----------
+    pictures, rows : list of RowLane
+        Pictures, and files of spectra.
+    samples : list of SampleLane
+        Files of sound.
+    """
+
+    pictures: list[RowLane]
+    rows: list[RowLane]
+    samples: list[SampleLane]
+
+    @property
+    def all(self) -> list[RowLane | SampleLane]:
+        """Every one."""
+        return [*self.pictures, *self.rows, *self.samples]
+
+    def abort(self) -> None:
+        """Give up what is being written."""
+        for lane in self.all:
+            lane.abort()
+
+
+def make_lanes(found: Asked, plan: Plan, now_utc_ns: int) -> Lanes:
+    """Begin all outputs; those of periods are tried with the name of now, and leave nothing.
+
+    Raises
+    ------
+    SpectrodError
+        Of the first that cannot be; none is left then.
+    """
+    lanes = Lanes([], [], [])
+    rows = partial(make_rows, plan=plan)
+    samples = partial(make_samples, plan=plan)
+    try:
+        for path in found.paths:
+            name = partial(name_at, path, found.period_ns)
+            kind = kind_of(path)
+            if kind == "samples":
+                _try(samples, name, found, now_utc_ns)
+                fs = plan.data.spec.fs
+                lanes.samples.append(SampleLane(name, samples, found.period_ns, fs=fs))
+            else:
+                _try(rows, name, found, now_utc_ns)
+                into = lanes.pictures if kind == "picture" else lanes.rows
+                into.append(RowLane(name, rows, found.period_ns))
+    except SpectrodError:
+        lanes.abort()
+        raise
+    return lanes
+
+
+def _try(make: partial, name: partial, found: Asked, now_utc_ns: int) -> None:  # type: ignore[type-arg]
+    if found.period_ns:
+        make(name(now_utc_ns // found.period_ns * found.period_ns)).abort()
+
+
+def picture_plan(found: Asked, options: PictureOptions, paint: Painter | Transpose) -> PicturePlan:
+    """Say how pictures are made; raises ConfigError of strips that cannot be."""
+    if found.period_ns and "waveform" in options.strips:
+        raise ConfigError("strips=waveform: pictures of --every have none")
+    return PicturePlan(options, paint, found.seconds_per_pixel)

@@ -1,0 +1,158 @@
+"""``spectrod record`` of spectra that others computed: a stored recording, or a running daemon."""
+
+import argparse
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from spectrod.cli.picture_options import picture_options
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.record_plan import (
+    Asked,
+    Lanes,
+    asked,
+    make_lanes,
+    picture_plan,
+    picture_width,
+)
+from spectrod.cli.times import parse_next_utc_ns, parse_seconds
+from spectrod.errors import ConfigError, SpectrodError
+from spectrod.record.lanes import RowLane, finish_all
+from spectrod.record.outputs import Plan, kind_of
+from spectrod.record.recording import Description
+from spectrod.types import SpectrumBatch
+from spectrod.units import Float32Array
+
+_log = logging.getLogger(__name__)
+
+_INTERRUPTED = 130
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where rows come from."""
+
+    description: Description
+    batches: Iterator[SpectrumBatch]
+    n_samples: int | None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Hand all rows to all outputs."""
+    found = asked(args)
+    for path in found.paths:
+        if kind_of(path) == "samples":
+            raise ConfigError(f"{path}: {args.source} has spectra, and no samples")
+    seconds = parse_seconds("--duration", args.duration) if args.duration else None
+    if "://" in args.source:
+        return _of_daemon(args, found, seconds)
+    return _of_recording(args, found, seconds)
+
+
+def _of_recording(args: argparse.Namespace, found: Asked, seconds: float | None) -> int:
+    from spectrod.record.inputs import (  # noqa: PLC0415
+        batches_between,
+        open_recording,
+        span_utc_ns,
+    )
+
+    with closing(open_recording(Path(args.source))) as reader:
+        span = span_utc_ns(reader)
+        fs = reader.description.spec.fs
+        start_ns = None
+        if args.start is not None:
+            begin_ns = span[0] if span else _first_utc_ns(reader.batches())
+            start_ns = parse_next_utc_ns("--start", args.start, begin_ns)
+        stop_ns = None
+        if seconds is not None:
+            begin_ns = start_ns or (span[0] if span else _first_utc_ns(reader.batches()))
+            stop_ns = begin_ns + round(seconds * _NS)
+        n_samples = None
+        if span is not None:
+            first, last = max(span[0], start_ns or span[0]), min(span[1], stop_ns or span[1])
+            n_samples = max(1, round((last - first) * fs / _NS))
+        batches = batches_between(reader, start_ns, stop_ns)
+        return _record(args, found, _Rows(reader.description, batches, n_samples))
+
+
+def _first_utc_ns(batches: Iterator[SpectrumBatch]) -> int:
+    return next((int(batch.t_utc_ns[0]) for batch in batches if batch.n_frames), 0)
+
+
+def _of_daemon(args: argparse.Namespace, found: Asked, seconds: float | None) -> int:
+    from spectrod.client.subscription import subscribe  # noqa: PLC0415
+    from spectrod.record.remote import DaemonReader  # noqa: PLC0415
+
+    if args.start is not None:
+        start_ns = parse_next_utc_ns("--start", args.start, time.time_ns())
+        if start_ns < time.time_ns():
+            raise ConfigError(f"--start {args.start}: is over, and {args.source} is live")
+        # In pieces, as the clock may be set meanwhile.
+        while (left_s := (start_ns - time.time_ns()) / _NS) > 0.0:
+            time.sleep(min(left_s, 1.0))
+    subscription = subscribe(args.source, args.topic, server_key=args.server_key, key_file=args.key)
+    with closing(subscription), closing(DaemonReader(subscription, args.topic)) as reader:
+        stop_s = None if seconds is None else time.monotonic() + seconds
+        fs = reader.description.spec.fs
+        n_samples = None if seconds is None else round(seconds * fs)
+        exit_code = _record(
+            args, found, _Rows(reader.description, reader.batches(stop_s), n_samples)
+        )
+        if reader.lost_rows:
+            _log.warning("%d rows were lost on the way", reader.lost_rows)
+        return exit_code
+
+
+def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
+    look = picture_width(found, picture_options(args), args.tile)
+    about = rows.description
+    if not look.signals and about.spec.n_signals > 1:
+        look = replace(look, signals=about.signals)
+    plan = Plan(about, about, picture_plan(found, look, _transpose))
+    lanes = make_lanes(found, plan, time.time_ns())
+    try:
+        exit_code = _hand_out(rows, lanes)
+        failure = finish_all(lanes.all)
+    finally:
+        lanes.abort()
+    if failure is not None:
+        raise failure
+    return exit_code
+
+
+def _hand_out(rows: _Rows, lanes: Lanes) -> int:
+    """Give every row to every output; one that fails is given up, and the others go on."""
+    n_done = 0
+    spec = rows.description.spec
+    with ProgressBar(spec.fs, rows.n_samples) as bar:
+        bar.update(0)
+        try:
+            for batch in rows.batches:
+                for lane in [*lanes.pictures, *lanes.rows]:
+                    if not lane.is_over:
+                        _submit(lane, batch)
+                if all(lane.is_over for lane in lanes.all):
+                    return 0
+                n_done += batch.gap_samples + batch.n_frames * spec.hop * spec.averaging_frames
+                bar.update(n_done)
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+    return 0
+
+
+def _submit(lane: RowLane, batch: SpectrumBatch) -> None:
+    try:
+        lane.submit(batch)
+    except SpectrodError as error:
+        lane.give_up(error)
+
+
+def _transpose(matrix: Float32Array) -> Float32Array:
+    """Transpose a picture's few pixels: opening a device would take longer."""
+    return np.ascontiguousarray(matrix.T)

@@ -1,0 +1,273 @@
+"""``spectrod record`` of samples: a file, a sound card, a test signal, through the analysis."""
+
+import argparse
+import logging
+import time
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from spectrod import config
+from spectrod.analysis.engine import open_engine
+from spectrod.cli import options
+from spectrod.cli.picture_options import picture_options
+from spectrod.cli.progress import ProgressBar
+from spectrod.cli.record_plan import (
+    Asked,
+    Lanes,
+    asked,
+    describe,
+    make_lanes,
+    picture_plan,
+    picture_samples,
+    picture_width,
+)
+from spectrod.cli.times import parse_next_utc_ns, parse_seconds, parse_utc_ns
+from spectrod.config import AnalysisConfig, Config
+from spectrod.errors import ConfigError, InputError, SpectrodError
+from spectrod.pipeline import Pipeline
+from spectrod.record.lanes import RowLane, SampleLane, finish_all
+from spectrod.record.outputs import Plan
+from spectrod.record.picture.framing import PRODUCT, hop_for, pooled, window_for
+from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.painter import EnginePainter
+from spectrod.service import configure_logging
+from spectrod.source import Source, open_source
+from spectrod.types import SpectrumSpec
+
+_log = logging.getLogger(__name__)
+
+_INTERRUPTED = 130
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Which samples of the source count."""
+
+    first: int
+    n_samples: int | None
+    """None where nobody knows."""
+    max_samples: int | None
+    """Samples after which it is over, where that was asked for."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyse the source to its end and write what was asked for."""
+    settings = config.load(args.config, options.flags(args))
+    configure_logging(settings.log.level, settings.log.style)
+    found = asked(args)
+    # The configuration's pace and loop are the daemon's.
+    pace = settings.source.pace if args.pace else "full"
+    source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
+    source.start_utc_ns = _start_utc_ns(args, source)
+    span = _span(args, source)
+    look = picture_width(found, picture_options(args), args.tile)
+    engine = open_engine(settings.engine.engine, settings.engine.device)
+    try:
+        pictured, data = _specs(args, settings, source, span, found, look)
+        specs = [*([pictured] if "picture" in found.kinds else []), data]
+        if found.kinds == {"picture"}:
+            specs.pop()
+        if source.is_live:  # others wait while drivers compile
+            from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
+
+            warm_up(engine, *specs)
+        pipeline = Pipeline(
+            source,
+            specs,
+            engine,
+            first_sample=span.first,
+            max_samples=span.max_samples,
+            keep_cut=(PRODUCT,),
+        )
+        names = settings.source.channel_names
+        plan = Plan(
+            describe(pictured, source.name, names),
+            describe(data, source.name, names),
+            picture_plan(found, look, EnginePainter(engine)),
+            args.subtype,
+        )
+    except BaseException:
+        engine.close()
+        raise
+    return _record(pipeline, found, plan, args, span)
+
+
+def _record(
+    pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: _Span
+) -> int:
+    lanes: Lanes | None = None
+    try:
+        lanes = make_lanes(found, plan, time.time_ns())
+        _connect(pipeline, lanes, plan)
+        _wait_for_start(args, pipeline.source)
+        exit_code = _run_to_the_end(pipeline, lanes, span)
+        failure = finish_all(lanes.all)
+    finally:
+        pipeline.stop()
+        if lanes is not None:
+            lanes.abort()  # what is finished stays
+    if failure is not None:
+        raise failure
+    return exit_code
+
+
+def _connect(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
+    """Let every output have what it takes; one that fails is given up, and the others go on."""
+
+    def give_up(lane: RowLane | SampleLane, error: SpectrodError) -> None:
+        lane.give_up(error)
+        if all(one.is_over for one in lanes.all):
+            pipeline.end()
+
+    for product, some in ((PRODUCT, lanes.pictures), (plan.data.spec.product, lanes.rows)):
+        for lane in some:
+            pipeline.attach(lane, product, lambda error, lane=lane: give_up(lane, error))  # type: ignore[misc]
+    takers: list[RowLane | SampleLane] = [
+        *lanes.samples,
+        *(lane for lane in lanes.pictures if lane.wants_samples),
+    ]
+    for taker in takers:
+        pipeline.tap(taker, lambda error, lane=taker: give_up(lane, error))  # type: ignore[misc]
+    if not lanes.pictures and not lanes.rows:
+        pipeline.demand(frozenset())
+
+
+def _wait_for_start(args: argparse.Namespace, source: Source) -> None:
+    if args.start is None or not source.is_live:
+        return
+    start_ns = parse_next_utc_ns("--start", args.start, time.time_ns())
+    if start_ns < time.time_ns():
+        raise ConfigError(f"--start {args.start}: is over, and {args.source} is live")
+    # In pieces, as the clock may be set meanwhile.
+    while (left_s := (start_ns - time.time_ns()) / _NS) > 0.0:
+        time.sleep(min(left_s, 1.0))
+
+
+def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
+    """Run with a progress bar; Ctrl-C ends the recording, whose files are finished then."""
+    exit_code, absence = 0, _Absence(pipeline)
+    n_due = span.max_samples
+    with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
+        bar.update(0)
+        pipeline.start()
+        _log.info("recording %s", pipeline.source.description)
+        while not pipeline.finished:
+            try:
+                pipeline.progress.wait(timeout_s=0.1)
+                n_done = max(0, pipeline.ring.written - span.first)
+                bar.update(n_done, pipeline.source.capture().waiting_for)
+                if n_due and absence.reaches(n_due):
+                    _log.warning("the duration is over, and the source has not come back")
+                    pipeline.end()
+                    n_due = None
+            except KeyboardInterrupt:
+                if exit_code:
+                    raise
+                exit_code = _INTERRUPTED
+                pipeline.end()
+    if pipeline.failure is not None and pipeline.source.is_live:
+        # What was heard until then is worth its files.
+        finish_all(lanes.all)
+    pipeline.raise_failure()
+    return exit_code
+
+
+class _Absence:
+    """Says when a sound card that is waited for would have to come back in vain."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._written, self._since_s = -1, 0.0
+
+    def reaches(self, n_samples: int) -> bool:
+        """Say whether the next sample, missing ones counted, would be beyond the first so many."""
+        written, now_s = self._pipeline.ring.written, time.monotonic()
+        if written != self._written:
+            self._written, self._since_s = written, now_s
+        source = self._pipeline.source
+        if not (source.is_live and source.capture().waiting_for):
+            return False
+        return written + (now_s - self._since_s) * source.fs >= n_samples
+
+
+def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
+    if args.start_time is None:
+        is_silent = source.n_samples is not None and source.start_utc_ns is None
+        if args.time_axis == "utc" and is_silent:
+            raise ConfigError(
+                f"--time-axis utc: {args.source} does not say when it begins; give --start-time"
+            )
+        return source.start_utc_ns
+    if source.is_live:
+        raise ConfigError(
+            f"--start-time {args.start_time}: {args.source} begins when it is started"
+        )
+    return parse_utc_ns("--start-time", args.start_time)
+
+
+def _span(args: argparse.Namespace, source: Source) -> _Span:
+    first = _first_sample(args, source)
+    max_samples = None
+    if args.duration is not None:
+        max_samples = max(1, round(parse_seconds("--duration", args.duration) * source.fs))
+    is_signal = args.source.startswith("signal:") or (args.source == "auto" and not source.is_live)
+    if max_samples is None and (is_signal or args.loop) and source.n_samples is None:
+        raise ConfigError(f"{args.source}: has no end; give --duration")
+    left = None if source.n_samples is None else source.n_samples - first
+    known = [n for n in (left, max_samples) if n is not None]
+    return _Span(first, min(known, default=None), max_samples)
+
+
+def _first_sample(args: argparse.Namespace, source: Source) -> int:
+    """Find the sample that --start names in what is stored."""
+    if args.start is None or source.is_live:
+        return 0
+    begin_ns = source.start_utc_ns
+    if begin_ns is None:
+        raise ConfigError(
+            f"--start {args.start}: {args.source} does not say when it begins; give --start-time"
+        )
+    start_ns = parse_next_utc_ns("--start", args.start, begin_ns)
+    first = round((start_ns - begin_ns) * source.fs / _NS)
+    if first < 0 or (source.n_samples is not None and first >= source.n_samples):
+        raise ConfigError(f"--start {args.start}: is not within {args.source}")
+    return first
+
+
+def _specs(
+    args: argparse.Namespace,
+    settings: Config,
+    source: Source,
+    span: _Span,
+    found: Asked,
+    look: PictureOptions,
+) -> tuple[SpectrumSpec, SpectrumSpec]:
+    """Say what pictures and what data files are made of.
+
+    The configuration's window length and hop are the daemon's: they count for data, and pictures
+    have their own.
+    """
+    n_samples = picture_samples(found, look.width, source.fs, span.n_samples)
+    analysis = settings.analysis
+    automatic = min(window_for(source.fs), analysis.nfft or 1 << 20)
+    win_length = analysis.win_length if args.win_length else automatic
+    hop = analysis.hop if args.hop else hop_for(win_length, n_samples, look.width)
+    scaling = "density" if args.scaling == "density" else "spectrum"
+    wanted = msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
+    pictured = pooled(_bound(wanted, source, settings), n_samples, look.width, look.pool)
+    data = _bound(analysis, source, settings) if found.kinds - {"picture"} else pictured
+    if data.product == PRODUCT and data is not pictured:
+        data = replace(data, product="data")
+    for spec in {pictured, data} if "picture" in found.kinds else {data}:
+        if span.n_samples is not None and span.n_samples < spec.win_length:
+            raise InputError(
+                f"{args.source}: too short: {span.n_samples} of the {spec.win_length} samples of "
+                "one window (--win-length)"
+            )
+    return pictured, data
+
+
+def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:
+    return analysis.spec(source.fs, source.channels, iq=settings.source.iq)
