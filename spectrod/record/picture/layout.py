@@ -20,6 +20,7 @@ _BAR_GAP, BAR_WIDTH = 20, 16
 STRIP_HEIGHT = 72
 _ABOVE_PLOT, _BELOW_PLOT = 36, 18
 """Room between a plot and the strip there: above it stand its units."""
+_BELOW_CHANNEL, _BELOW_STRIP = 4, 12
 _X_LABELS = 44
 """Room below the plots for ticks, their labels and what they measure."""
 
@@ -142,6 +143,7 @@ def arrange(
     top = PAD + heading + (_TITLE_LINE if margins.has_title else 0)
     plots: list[Box] = []
     along: list[tuple[Box, ...]] = []
+    bottom = top
     for _ in range(channels):
         places: dict[Strip, Box] = {}
         if "waveform" in strips:
@@ -153,7 +155,7 @@ def arrange(
             places["level"] = Box(left, top + _BELOW_PLOT, width, STRIP_HEIGHT)
             top += _BELOW_PLOT + STRIP_HEIGHT
         along.append(tuple(places[strip] for strip in strips))
-        top += _HEADING_LINE + 4
+        bottom, top = top, top + _HEADING_LINE + (_BELOW_STRIP if strips else _BELOW_CHANNEL)
     bar_left = left + width + _BAR_GAP
     bar_ends = zip(plots, plots, strict=True) if strips else [(plots[0], plots[-1])]
     bars = tuple(
@@ -162,7 +164,7 @@ def arrange(
     labels_end = bars[0].right + TICK + LABEL_GAP + _widest(margins.bar)
     page_width = max(labels_end, bar_left + _widest(margins.right)) + PAD
     lines = tuple(wrap(list(margins.footer), SMALL_PX, page_width - PAD - left))
-    footer_y = top - _HEADING_LINE - 4 + _X_LABELS + FOOTER_LINE
+    footer_y = bottom + _X_LABELS + FOOTER_LINE
     page_height = footer_y + (len(lines) - 1) * FOOTER_LINE + PAD
     return Layout(
         tuple(plots),
