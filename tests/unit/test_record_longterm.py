@@ -10,6 +10,7 @@ from PIL import Image
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.longterm import LevelStatistics, SpdSink
 from spectrod.record.longterm.data import read_npz
+from spectrod.record.longterm.presets import averaged, frames_for, interval_for, picture_defaults
 from spectrod.record.longterm.statistics import EXCEEDED, finest_step
 from spectrod.record.longterm.view import column_values, density_limit, pixel_density
 from spectrod.record.picture.axes import FrequencyAxis
@@ -294,3 +295,52 @@ def test_nothing_counted_is_no_file(tmp_path):
     with pytest.raises(InputError, match="nothing to count: fewer than 64 samples"):
         sink.finish()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_averages_cut_short_do_not_count(tmp_path):
+    """A row of less than half the time of the others would spread their levels."""
+    sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
+    sink.submit(batch_of(levels_of(1), cut_frames=124))
+    assert sink.n_frames == 0
+    sink.submit(batch_of(levels_of(1), cut_frames=125))
+    assert sink.n_frames == 1
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "interval_s"),
+    [(None, 1.0), (1.0, 1.0), (399.0, 1.0), (400.0, 2.0), (3600.0, 15.0), (12000.0, 60.0)],
+)
+def test_rows_are_as_long_as_a_view_of_so_many_needs(duration_s, interval_s):
+    """A recording has at least 200 rows of at most a minute, unless they were under a second."""
+    assert interval_for(duration_s) == interval_s
+
+
+def test_a_day_is_cut_into_minutes_of_one_hertz():
+    """Long recordings get rows of a minute, bins of 1 Hz and 120 windows a row."""
+    frames = frames_for(48000.0, 86400 * 48000)
+    assert (frames.win_length, frames.hop, frames.averaging_frames) == (48000, 24000, 120)
+
+
+@pytest.mark.parametrize("fs", [500.0, 11025.0, 44100.0, 384000.0])
+@pytest.mark.parametrize("n_samples", [None, 1000, 10**9])
+def test_every_rate_has_frames(fs, n_samples):
+    """Frames of all rates make a spec, and chosen windows stay."""
+    frames = frames_for(fs, n_samples)
+    spec = SpectrumSpec(fs=fs, win_length=frames.win_length, hop=frames.hop)
+    assert averaged(spec, frames).averaging_frames == frames.averaging_frames
+    row_s = frames.averaging_frames * frames.hop / fs
+    assert row_s == pytest.approx(interval_for(None if n_samples is None else n_samples / fs), 0.1)
+    chosen = frames_for(fs, n_samples, win_length=100, hop=30)
+    assert (chosen.win_length, chosen.hop) == (100, 30)
+    own = SpectrumSpec(fs=fs, averaging="max", averaging_frames=5)
+    assert averaged(own, frames) == own
+
+
+def test_pictures_of_views_begin_as_they_should():
+    """Each view's defaults are options of pictures; densities of none look like the paper."""
+    assert picture_defaults("spectrogram", "light", has_utc=True) == {}
+    assert PictureOptions(**picture_defaults("ltsa", "light", has_utc=True)).time_axis == "utc"
+    assert picture_defaults("ltsa", "light", has_utc=False) == {}
+    for theme in ("light", "dark"):
+        options = PictureOptions(theme=theme, **picture_defaults("spd", theme, has_utc=True))
+        assert options.f_scale == "log"

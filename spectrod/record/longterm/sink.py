@@ -69,8 +69,15 @@ class SpdSink:
         return self._statistics.n_rows if self._statistics else 0
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Count a batch; raises ConfigError if it is of another spec."""
-        if batch.n_frames == 0 or self._statistics is None:
+        """Count a batch, but for averages that were cut off before half their time.
+
+        Raises
+        ------
+        ConfigError
+            If it is of another spec.
+        """
+        is_short = 0 < 2 * batch.cut_frames < batch.spec.averaging_frames
+        if batch.n_frames == 0 or self._statistics is None or is_short:
             return
         try:
             self._statistics.add(batch)

@@ -1,0 +1,92 @@
+"""Views of long recordings: which frames they are made of, and how their pictures begin."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from spectrod.types import NFFT_MAX, SpectrumSpec
+
+View = Literal["spectrogram", "ltsa", "spd"]
+VIEWS: tuple[View, ...] = get_args(View)
+
+_INTERVALS_S = (60.0, 30.0, 20.0, 15.0, 10.0, 5.0, 2.0, 1.0)
+_ROWS_AT_LEAST = 200
+_WINDOW_MIN_S, _WINDOW_MAX_S = 0.1, 1.0
+_WINDOWS_A_ROW = 10.0
+_WIN_LENGTH_MIN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LongTermFrames:
+    """Frames that are averaged to the rows of a long-term view.
+
+    Attributes
+    ----------
+    win_length : int
+        And transform length, even [samples].
+    hop : int
+        Half of it [samples].
+    averaging_frames : int
+        Frames a row.
+    """
+
+    win_length: int
+    hop: int
+    averaging_frames: int
+
+
+def interval_for(duration_s: float | None) -> float:
+    """Choose the time that a row stands for [s].
+
+    The longest of usual ones, from a minute down to a second, of which a recording has 200; a
+    second if its length is not known.
+    """
+    if duration_s is not None:
+        for interval_s in _INTERVALS_S:
+            if duration_s / interval_s >= _ROWS_AT_LEAST:
+                return interval_s
+    return _INTERVALS_S[-1]
+
+
+def frames_for(
+    fs: float, n_samples: int | None, win_length: int = 0, hop: int = 0
+) -> LongTermFrames:
+    """Choose the frames of a long-term view.
+
+    A window is a tenth of a row, from 0.1 to 1 s: rows of a minute have bins of 1 Hz, and are means
+    over 120 half-overlapping windows.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    n_samples : int or None
+        Of the recording, if that is known.
+    win_length, hop : int
+        Where they are chosen already; 0 where not [samples].
+    """
+    interval_s = interval_for(None if n_samples is None else n_samples / fs)
+    if not win_length:
+        window_s = min(max(interval_s / _WINDOWS_A_ROW, _WINDOW_MIN_S), _WINDOW_MAX_S)
+        win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), NFFT_MAX)
+    hop = hop or max(1, win_length // 2)
+    # Rows are as far apart as they are long, so that the last window reaches into the next one.
+    return LongTermFrames(win_length, hop, max(1, round(interval_s * fs / hop)))
+
+
+def averaged(spec: SpectrumSpec, frames: LongTermFrames) -> SpectrumSpec:
+    """Let a device make the rows of a view; a spec that says how to average is left as it is."""
+    if spec.averaging != "none":
+        return spec
+    return replace(spec, averaging="mean", averaging_frames=frames.averaging_frames)
+
+
+def picture_defaults(view: View, theme: str, *, has_utc: bool) -> dict[str, Any]:
+    """Say what a view's picture begins with, by the names of ``PictureOptions``.
+
+    Densities that are near to none look like the paper.
+    """
+    if view == "ltsa":
+        return {"time_axis": "utc"} if has_utc else {}
+    if view == "spd":
+        return {"f_scale": "log", "colormap": "inferno" if theme == "dark" else "inferno_r"}
+    return {}
