@@ -67,6 +67,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--name",
+        dest="pattern",
         metavar="PATTERN",
         help="name of each file, as '%%Y%%m%%dT%%H%%M%%SZ.png', in the folder OUT",
     )
@@ -93,14 +94,14 @@ def asked(args: argparse.Namespace) -> Asked:
     """
     paths = tuple(args.output)
     period_ns = 0
-    if args.name is not None:
-        paths = tuple(str(Path(folder) / args.name) for folder in paths)
+    if args.pattern is not None:
+        paths = tuple(str(Path(folder) / args.pattern) for folder in paths)
     if args.every is not None:
         period_ns = round(parse_seconds("--every", args.every) * _NS)
         if period_ns < _NS:
             raise ConfigError(f"--every {args.every}: must be at least 1 s")
-    elif args.name is not None:
-        raise ConfigError(f"--name {args.name}: needs --every")
+    elif args.pattern is not None:
+        raise ConfigError(f"--name {args.pattern}: needs --every")
     seconds_per_pixel = 0.0
     if args.time_per_pixel is not None:
         seconds_per_pixel = parse_seconds("--time-per-pixel", args.time_per_pixel)

@@ -114,7 +114,9 @@ def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     about = rows.description
     if not look.signals and about.spec.n_signals > 1:
         look = replace(look, signals=about.signals)
-    plan = Plan(about, about, picture_plan(found, look, _transpose))
+    plan = Plan(
+        about, about, picture_plan(found, look, _transpose), is_copy="://" not in args.source
+    )
     lanes = make_lanes(found, plan, time.time_ns())
     try:
         exit_code = _hand_out(rows, lanes)

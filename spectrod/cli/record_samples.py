@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
             describe(data, source.name, names),
             picture_plan(found, look, EnginePainter(engine)),
             args.subtype,
+            is_copy=not source.is_live,
         )
     except BaseException:
         engine.close()
