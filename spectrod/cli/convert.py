@@ -2,6 +2,7 @@
 
 import argparse
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,9 @@ def _check(source: Path, outputs: list[Path]) -> None:
 def _plan(args: argparse.Namespace, description: Description) -> Plan:
     given = {"compression": args.compression, "profile": args.profile}
     export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    export["attributes"] = dict(_attribute(text) for text in args.attribute)
+    attributes = dict(_attribute(text) for text in args.attribute)
+    export["attributes"] = attributes
+    description = replace(description, attributes=description.attributes | attributes)
     repeat(args)
     picture = PicturePlan(picture_options(args, has_samples=False), _transpose)
     return Plan(description, description, picture, export=export, is_copy=True)

@@ -67,6 +67,16 @@ def test_rows_survive_the_way_there_and_back(name):
     assert names() == sorted(["a.spd", name, "c.spd"])
 
 
+@pytest.mark.parametrize("name", ["b.spd", "b.npz"])
+def test_attributes_are_added_to_those_that_are_there(name):
+    """A given one replaces one of its name, and a value may have anything in it."""
+    write("a.spd", power(0, 3))
+    given = ["--attribute", "creator_name=A = B", "--attribute", "title="]
+    assert main(["convert", "a.spd", name, *given]) == 0
+    attributes = open_recording(Path(name)).description.attributes
+    assert attributes == {"title": "", "creator_name": "A = B"}
+
+
 def test_a_picture_shows_rows_where_they_are():
     """Gaps are drawn as gaps, times are those of the rows, and several outputs are made at once."""
     write("a.spd", *two_stretches())
