@@ -1,5 +1,7 @@
 """``spectrod record --like``, and what the flags of pictures do to files."""
 
+from xml.etree import ElementTree as ET
+
 import numpy as np
 import pytest
 import soundfile
@@ -119,3 +121,23 @@ def test_a_tone_is_at_its_frequency_on_every_axis(f_scale):
     column = tone.level[:, 500]
     assert column[row] == column.max()
     assert column[np.abs(tone.f - 1000.0) > 40.0].max() < column[row] - 20.0
+
+
+def texts_of(path):
+    root = ET.fromstring(path.read_bytes())  # noqa: S314 - our own
+    return {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_strips_are_of_samples_or_else_of_rows(tmp_path, capsys):
+    """A recording of spectra has no waveform and no peaks, but a level; others have them all."""
+    assert record("-o", "a.svg", "-o", "x.spd", "--strips", "waveform,level") == 0
+    assert {"waveform", "peak, RMS"} < texts_of(tmp_path / "a.svg")
+    of_rows = ["record", "x.spd", "--like", "a.svg", "-o"]
+    assert main([*of_rows, "b.svg", "--strips", "level"]) == 0
+    texts = texts_of(tmp_path / "b.svg")
+    assert "RMS" in texts
+    assert not texts & {"waveform", "peak, RMS"}
+    assert main([*of_rows, "c.svg"]) == 2
+    assert "strips=waveform: x.spd has no samples, only spectra" in capsys.readouterr().err
+    assert main(["convert", "x.spd", "c.svg", "--like", "b.svg", "--raw"]) == 0
+    assert not texts_of(tmp_path / "c.svg")
