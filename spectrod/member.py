@@ -17,7 +17,7 @@ from spectrod.analysis.warm_up import warm_up, warm_up_apart
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.errors import InternalError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.pipeline import FailureHandler, Pipeline, Sink, ignore_failure
+from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap, ignore_failure
 from spectrod.source import Source, open_source
 from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
@@ -234,6 +234,21 @@ class Member:
         """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
         if self.pipeline:
             self.pipeline.detach(sink)
+
+    def tap(self, tap: Tap, on_failure: FailureHandler = ignore_failure) -> None:
+        """Give a tap all samples from now on; see ``Pipeline.tap``.
+
+        Raises
+        ------
+        UnavailableError
+            If the source was never there.
+        """
+        self._there().tap(tap, on_failure)
+
+    def untap(self, tap: Tap) -> None:
+        """Let a tap go; when this returns, it is not called any more. Not from within a tap."""
+        if self.pipeline:
+            self.pipeline.untap(tap)
 
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Tell what is odd about the samples now, and how many were clipped so far."""

@@ -126,8 +126,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="begin a picture")
-    stop = actions.add_parser("stop", help="finish a picture, or all")
+    start = actions.add_parser("start", help="begin a picture, or a .spd, .wav or .flac")
+    stop = actions.add_parser("stop", help="finish a file, or all")
     trigger = actions.add_parser("trigger", help="have what is configured record around now")
     listing = actions.add_parser(
         "list", help="what is recorded; exit code 74 if something cannot be written"

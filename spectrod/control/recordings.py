@@ -1,4 +1,4 @@
-"""Pictures that a running daemon draws because somebody asked for them."""
+"""What a running daemon records because somebody asked for it: pictures, spectra, sound."""
 
 import logging
 import os
@@ -6,14 +6,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
-import numpy as np
+import msgspec
 
 import spectrod
 from spectrod.control.journal import Journal
+from spectrod.control.pictures import MEMORY_MAX_BYTES, LinearSink
 from spectrod.errors import (
     BusyError,
     ConfigError,
@@ -22,11 +24,13 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
-from spectrod.pipeline import Pipeline, Sink
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.picture.sink import PictureSink
-from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array
+from spectrod.pipeline import Pipeline, Sink, Tap
+from spectrod.record.outputs import KINDS
+from spectrod.record.recording import Description
+from spectrod.recorder.ondemand import QUEUE_MAX_BYTES, SegmentSink, SoundSink
+from spectrod.settings import SourceTable
+from spectrod.types import SpectrumSpec
+from spectrod.wire.names import name_channels
 
 _log = logging.getLogger(__name__)
 
@@ -34,17 +38,16 @@ RECORDINGS_MAX: Final = 4
 """That run at once."""
 
 _ENDED_KEPT = 20
-_MEMORY_MAX_BYTES = 512 << 20  # of all: as much is drawn in the 2 s that a stop has for it
-_WIDTH_PX = 1000
-_COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
 _LOOK_S = 0.5
 _GRACE_S = 2.0
 _JOIN_S = 2.0
 _DRAWING_MAX_S = 30.0
 _FOLDER_MODE = 0o750
-_SUFFIX = ".png"
+_PICTURE, _SEGMENT = ".png", ".spd"
+_SUFFIXES = (_PICTURE, _SEGMENT, ".wav", ".flac")
 
 State = Literal["recording", "finished", "failed"]
+_Sink = LinearSink | SegmentSink | SoundSink
 
 
 class Recorded(Protocol):
@@ -68,14 +71,25 @@ class Recorded(Protocol):
     def detach(self, sink: Sink) -> None:
         """Let a sink go."""
 
+    def tap(self, tap: Tap, on_failure: Callable[[SpectrodError], None]) -> None:
+        """Give a tap all samples from now on."""
+
+    def untap(self, tap: Tap) -> None:
+        """Let a tap go."""
+
+    @property
+    def table(self) -> SourceTable:
+        """The source and its analyses."""
+
 
 @dataclass(slots=True)
 class _Recording:
-    """One picture; all but the sink's part is changed by the thread of ``Recordings`` alone."""
+    """One file; all but the sink's part is changed by the thread of ``Recordings`` alone."""
 
     path: Path
     member: Recorded
-    sink: "_LinearSink"
+    product: str
+    sink: _Sink
     who: str
     deadline_s: float
     begun_utc_ns: int = field(default_factory=time.time_ns)
@@ -90,7 +104,7 @@ class _Recording:
             "name": self.path.name,
             "path": os.fspath(self.path),
             "source": self.member.name,
-            "product": self.sink.product,
+            "product": self.product,
             "state": self.state,
             "begun_utc_ns": self.begun_utc_ns,
             "frames": self.sink.n_frames,
@@ -100,7 +114,7 @@ class _Recording:
 
 
 class Recordings:
-    """The pictures that are being drawn, and the last twenty that were.
+    """The files that are being written on demand, and the last twenty that were.
 
     At most four at a time, which keep at most 512 MB together, whatever their length. A thread,
     which runs while there are any, ends each when somebody says so, when its duration is over, when
@@ -130,7 +144,7 @@ class Recordings:
     def start(
         self, member: Recorded, product: str, name: str, duration_s: float | None, who: str
     ) -> dict[str, Any]:
-        """Begin a picture.
+        """Begin a picture, a file of spectra or one of sound.
 
         Parameters
         ----------
@@ -139,7 +153,8 @@ class Recordings:
         product : str
             Which of its products; empty takes the main one.
         name : str
-            File name, of which ``.png`` may be left out; empty takes source, product and time.
+            File name, which says what it holds: ``.png``, ``.spd``, ``.wav`` or ``.flac``; of any
+            other, and where it is empty, a picture.
         duration_s : float or None
             After which it ends by itself [s].
         who : str
@@ -155,7 +170,7 @@ class Recordings:
         BusyError
             If as many run as may, in number or memory.
         ConfigError
-            If no picture can be drawn of the product.
+            If no such file can hold the product.
         NotFoundError
             If there is no such product.
         StorageError
@@ -173,11 +188,11 @@ class Recordings:
             if len(self._running) >= RECORDINGS_MAX:
                 raise BusyError(f"recordings: {RECORDINGS_MAX} run already; stop one first")
             self._check_new(path)
-            sink = _LinearSink(path, spec, duration_s, f"{member.name} {spec.product}")
-            self._check_memory(sink)
+            sink = self._make(path, member, spec, duration_s)
             limit_s = float("inf") if duration_s is None else duration_s + _GRACE_S
-            recording = _Recording(path, member, sink, who, time.monotonic() + limit_s)
-            member.attach(sink, spec.product, self._fail(recording))
+            deadline_s = time.monotonic() + limit_s
+            recording = _Recording(path, member, spec.product, sink, who, deadline_s)
+            self._attach(recording)
             self._running.append(recording)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="recordings", daemon=True)
@@ -203,7 +218,7 @@ class Recordings:
         Raises
         ------
         BusyError
-            If drawing takes longer than 30 s.
+            If that takes longer than 30 s.
         NotFoundError
             If none of that name runs.
         """
@@ -218,7 +233,7 @@ class Recordings:
         self._wakeup.set()
         for one in wanted:
             if not one.ended.wait(_DRAWING_MAX_S):
-                raise BusyError(f"{one.path.name}: is still being drawn")
+                raise BusyError(f"{one.path.name}: is still being written")
         return [one.facts() for one in wanted]
 
     def close(self) -> None:
@@ -231,11 +246,46 @@ class Recordings:
         if thread is not None:
             thread.join(_JOIN_S)
             if thread.is_alive():
-                _log.error("recordings: drawing takes too long: pictures are lost")
+                _log.error("recordings: take too long to finish: not waited for")
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
-        return path if path.suffix.lower() == _SUFFIX else path.with_name(path.name + _SUFFIX)
+        suffix = path.suffix.lower()
+        if suffix in _SUFFIXES:
+            return path
+        if suffix in KINDS:
+            raise ConfigError(
+                f"name={name!r}: a running daemon makes {', '.join(_SUFFIXES)}; spectrod convert "
+                "makes others of a .spd"
+            )
+        return path.with_name(path.name + _PICTURE)
+
+    def _make(
+        self, path: Path, member: Recorded, spec: SpectrumSpec, duration_s: float | None
+    ) -> _Sink:
+        suffix = path.suffix.lower()
+        if suffix == _PICTURE:
+            picture = LinearSink(path, spec, duration_s, f"{member.name} {spec.product}")
+            self._check_memory(picture.size_bytes)
+            return picture
+        self._check_memory(QUEUE_MAX_BYTES)
+        about = _describe(member, spec)
+        make = SegmentSink if suffix == _SEGMENT else SoundSink
+        file = make(path, about, duration_s)
+        file.start()
+        return file
+
+    def _attach(self, recording: _Recording) -> None:
+        sink, member = recording.sink, recording.member
+        try:
+            if isinstance(sink, SoundSink):
+                member.tap(sink, self._fail(recording))
+            else:
+                member.attach(sink, recording.product, self._fail(recording))
+        except SpectrodError:
+            with suppress(SpectrodError):
+                sink.finish()
+            raise
 
     def _check_new(self, path: Path) -> None:
         try:
@@ -245,11 +295,11 @@ class Recordings:
         if path.is_symlink() or path.exists() or any(one.path == path for one in self._running):
             raise StorageError(f"{path.name}: is there already; give another name")
 
-    def _check_memory(self, sink: "_LinearSink") -> None:
-        left_bytes = _MEMORY_MAX_BYTES - sum(one.sink.size_bytes for one in self._running)
-        if sink.size_bytes > left_bytes:
+    def _check_memory(self, size_bytes: int) -> None:
+        left_bytes = MEMORY_MAX_BYTES - sum(one.sink.size_bytes for one in self._running)
+        if size_bytes > left_bytes:
             raise BusyError(
-                f"recordings: {sink.size_bytes >> 20} MB are needed, and {left_bytes >> 20} left "
+                f"recordings: {size_bytes >> 20} MB are needed, and {left_bytes >> 20} left "
                 "by those that run; stop one first"
             )
 
@@ -277,14 +327,17 @@ class Recordings:
                     return
 
     def _finish(self, recording: _Recording) -> None:
-        recording.member.detach(recording.sink)
+        if isinstance(recording.sink, SoundSink):
+            recording.member.untap(recording.sink)
+        else:
+            recording.member.detach(recording.sink)
         try:
             recording.sink.finish()
             recording.state = "finished"
         except SpectrodError as error:
             recording.error, recording.state = str(error), "failed"
         except Exception as error:  # noqa: BLE001 - the thread has others to finish
-            _log.exception("drawing failed")
+            _log.exception("recording failed")
             recording.error, recording.state = f"{error!r}; please report this", "failed"
         with self._lock:
             self._running.remove(recording)
@@ -312,89 +365,12 @@ def _find(pipeline: Pipeline, source: str, product: str) -> SpectrumSpec:
     raise NotFoundError(f"product={product!r}: {source} has no such; there are: {known}")
 
 
+def _describe(member: Recorded, spec: SpectrumSpec) -> Description:
+    signals = name_channels(member.table.channel_names, spec.n_signals)
+    settings = dict(msgspec.to_builtins(member.table))
+    software = f"spectrod {spectrod.__version__}"
+    return Description(spec, member.name, signals, software, settings=settings)
+
+
 def _name(source: str, product: str) -> str:
     return f"{source}-{product}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-
-
-class _LinearSink:
-    """Draws a picture of whatever product: levels become power, averages stand for frames.
-
-    ``submit`` is the analysis thread's; ``finish`` another's, once it is detached.
-    """
-
-    def __init__(
-        self, path: Path, spec: SpectrumSpec, duration_s: float | None, title: str
-    ) -> None:
-        if spec.iq or spec.bands or spec.output != "power":
-            what = "bands" if spec.bands else "two-sided or complex spectra"
-            raise ConfigError(f"product={spec.product!r}: pictures show no {what}")
-        self.size_bytes = spec.n_bins * spec.channels * _COLUMN_BYTES
-        if self.size_bytes > _MEMORY_MAX_BYTES:
-            raise ConfigError(
-                f"product={spec.product!r}: {spec.channels} channels of {spec.n_bins} bins need "
-                f"{self.size_bytes >> 20} MB for a picture, at most {_MEMORY_MAX_BYTES >> 20} are "
-                "given"
-            )
-        self._spec = spec
-        self._linear = replace(
-            spec,
-            scaling="spectrum" if spec.scaling == "dbfs" else spec.scaling,
-            hop=spec.hop * spec.averaging_frames,
-            averaging="none",
-            averaging_frames=1,
-        )
-        self._n_samples = None if duration_s is None else round(duration_s * spec.fs)
-        self._end_sample: int | None = None
-        self.product = spec.product
-        self.n_frames = 0
-        self.is_full = False
-        software = f"spectrod {spectrod.__version__}"
-        options = PictureOptions(width=_WIDTH_PX, title=title)
-        self._picture = PictureSink(path, options, _transpose, self._linear, software)
-
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch.
-
-        Raises
-        ------
-        ConfigError
-            If the analysis has changed; what came before is drawn.
-        """
-        if batch.spec != self._spec:
-            raise ConfigError("the analysis has changed, and a picture holds one kind")
-        n_rows = self._n_within(batch)
-        if n_rows == 0:
-            return
-        values = batch.values[:n_rows]
-        if self._spec.scaling == "dbfs":
-            values = np.float32(FULL_SCALE_SINE_FS2) * np.power(np.float32(10.0), values / 10.0)
-        self._picture.submit(
-            replace(
-                batch,
-                spec=self._linear,
-                values=values,
-                sample_index=batch.sample_index[:n_rows],
-                t_mono_ns=batch.t_mono_ns[:n_rows],
-                t_utc_ns=batch.t_utc_ns[:n_rows],
-            )
-        )
-        self.n_frames += n_rows
-
-    def _n_within(self, batch: SpectrumBatch) -> int:
-        """Count the rows that begin before the duration is over."""
-        if self._n_samples is None or batch.n_frames == 0:
-            return batch.n_frames
-        if self._end_sample is None:
-            self._end_sample = int(batch.sample_index[0]) + self._n_samples
-        n_rows = int(np.searchsorted(batch.sample_index, self._end_sample))
-        self.is_full |= n_rows < batch.n_frames
-        return n_rows
-
-    def finish(self) -> None:
-        """Draw the picture; raises as ``PictureSink.finish``."""
-        self._picture.finish()
-
-
-def _transpose(matrix: Float32Array) -> Float32Array:
-    """Turn a matrix without the engine, which is the analysis thread's."""
-    return np.ascontiguousarray(matrix.T)

@@ -85,10 +85,11 @@ class RemoveSourceParams(Params, frozen=True):
 
 
 class StartRecordingParams(ProductParams, frozen=True):
-    """A picture to be drawn from now on, of one product of one source."""
+    """A file to be written from now on, of one product of one source, or of its samples."""
 
     name: Annotated[str, Rule(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?\Z")] = ""
-    """File in the state folder, without a folder; empty takes source, product and time."""
+    """File in the state folder, without a folder; its suffix says what it holds, a picture if it
+    has none. Empty takes source, product and time."""
     duration_s: Annotated[float, Rule(gt=0)] | None = None
 
 
@@ -151,8 +152,10 @@ METHODS: Final[Mapping[str, Method]] = {
     "reset": Method(ProductParams, "control", "begin averages and holds anew"),
     "source.add": Method(AddSourceParams, "control", "begin with one more source"),
     "source.remove": Method(RemoveSourceParams, "control", "end a source"),
-    "record.start": Method(StartRecordingParams, "control", "begin a picture in the state folder"),
-    "record.stop": Method(StopRecordingParams, "control", "finish pictures"),
+    "record.start": Method(
+        StartRecordingParams, "control", "begin a picture, .spd, .wav or .flac in the state folder"
+    ),
+    "record.stop": Method(StopRecordingParams, "control", "finish what was begun"),
     "record.trigger": Method(TriggerParams, "control", "record around now"),
 }
 

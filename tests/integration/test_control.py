@@ -500,7 +500,7 @@ def test_so_many_pictures_run_at_once_and_no_more(control):
 
 def test_pictures_have_so_much_memory_together(control, monkeypatch):
     """One that does not fit beside those that run has to wait."""
-    monkeypatch.setattr(recordings, "_MEMORY_MAX_BYTES", 40 << 20)
+    monkeypatch.setattr(recordings, "MEMORY_MAX_BYTES", 40 << 20)
     control.call("record.start", source="tone", name="a")  # 31 MB
     with pytest.raises(BusyError, match="recordings: 15 MB are needed, and 8 left by those that"):
         control.call("record.start", source="low.noise", name="b")

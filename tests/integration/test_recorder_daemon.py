@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from spectrod import config
 from spectrod.client import Control
@@ -190,6 +191,55 @@ def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
     assert sorted(one.name for one in (site.recorded / "all").iterdir()) == ["_..", "tone"]
     assert site.batches("all", "_..")
     assert not list((site.recorded / "all" / "_..").glob("*.part"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("suffix", "n_frames"), [("spd", None), ("wav", 24_000), ("flac", 24_000)])
+def test_what_is_asked_for_is_a_file_of_its_kind(suffix, n_frames, start):
+    """Of spectra or of samples; ended by its duration to the sample, with nothing lost."""
+    site = start("")
+    name = f"x.{suffix}"
+    begun = site.call("record.start", name=name, duration_s=0.5)
+    assert (begun["state"], begun["product"]) == ("recording", "dbfs")
+    deadline_s = time.monotonic() + SECONDS
+    while (facts := site.call("status")["recordings"][0])["state"] == "recording":
+        assert time.monotonic() < deadline_s
+        site.daemon.progress.wait(0.02)
+    assert (facts["state"], facts["error"]) == ("finished", "")
+    file = site.folder / name
+    assert file.stat().st_size > 0
+    if suffix == "spd":
+        batches = list(SegmentReader(file).batches())
+        index = np.concatenate([batch.sample_index for batch in batches])
+        assert facts["frames"] == len(index) in (23, 24)
+        np.testing.assert_array_equal(index, index[0] + np.arange(len(index)) * 1024)
+        assert SegmentReader(file).description.source == "tone"
+    else:
+        samples, fs = soundfile.read(file)
+        assert (len(samples), fs, facts["frames"]) == (n_frames, 48000, n_frames)
+        assert np.sqrt(np.mean(samples**2)) == pytest.approx(0.1 / np.sqrt(2), rel=0.01)
+    with pytest.raises(SpectrodError, match="is there already; give another name"):
+        site.call("record.start", name=name)
+
+
+@pytest.mark.slow
+def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start):
+    """Both kinds; other formats are named as what convert makes."""
+    site = start("")
+    site.call("record.start", name="a.spd")
+    site.call("record.start", name="b.wav")
+    site.call("record.start", name="c.spd")
+    wanted = r"name='d.nc': a running daemon makes .png, .spd, .wav, .flac; spectrod convert makes"
+    with pytest.raises(SpectrodError, match=wanted):
+        site.call("record.start", name="d.nc")
+    deadline_s = time.monotonic() + SECONDS
+    while min(one["frames"] for one in site.call("status")["recordings"]) < 10:
+        assert time.monotonic() < deadline_s
+        site.daemon.progress.wait(0.02)
+    assert [one["state"] for one in site.call("record.stop", name="a.spd")] == ["finished"]
+    site.controlled.stop()
+    assert {"a.spd", "b.wav", "c.spd"} <= {one.name for one in site.folder.iterdir()}
+    assert not list(site.folder.glob("*.part"))
 
 
 def test_peers_cannot_say_where_files_go(start):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.control import recordings
+from spectrod.control import pictures
 from spectrod.errors import ConfigError
 from spectrod.recorder.folders import state_folder
 from spectrod.types import SpectrumBatch, SpectrumSpec
@@ -54,8 +54,8 @@ class Collect:
 @pytest.fixture
 def linear(monkeypatch):
     """Make a sink whose picture only collects."""
-    monkeypatch.setattr(recordings, "PictureSink", Collect)
-    return lambda spec, duration_s=None: recordings._LinearSink(Path("x.png"), spec, duration_s, "")
+    monkeypatch.setattr(pictures, "PictureSink", Collect)
+    return lambda spec, duration_s=None: pictures.LinearSink(Path("x.png"), spec, duration_s, "")
 
 
 @pytest.mark.parametrize("scaling", ["dbfs", "spectrum", "density"])
