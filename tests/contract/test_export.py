@@ -1,5 +1,6 @@
 """One suite over all formats that recordings are exported to and read back from."""
 
+import errno
 import json
 import resource
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from spectrod.errors import ConfigError, InputError, StorageError, UnavailableError
 from spectrod.record.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
+from spectrod.record.export.disk import Disk
 from spectrod.record.export.options import ExportOptions
 from spectrod.record.export.writer import chunk_rows
 from spectrod.record.recording import Description
@@ -259,6 +261,48 @@ def test_a_flipped_bit_is_found(tmp_path, suffix):
     file.write_bytes(content)
     with pytest.raises(StorageError, match=rf"x\{suffix}: cannot be read: "):
         list(read_rows(path))
+
+
+def test_a_lost_chunk_of_a_store_is_found(tmp_path):
+    """Zarr reads a file that is not there as a value; a row is never made of it."""
+    about = described()
+    path = write(tmp_path / "x.zarr", about, batches_of(about.spec))
+    (path / "sample_index" / "c" / "0").unlink()
+    with pytest.raises(StorageError, match="sample_index: 1 of 1 chunks are missing"):
+        list(read_rows(path))
+
+
+class FailingWrites:
+    """Lets the n-th write of each ``Disk`` fail, and all that follow."""
+
+    def __init__(self, monkeypatch):
+        self._write = Disk.write
+        self.n = self.failing = 0
+        monkeypatch.setattr(Disk, "write", lambda disk, data: self.write(disk, data))
+
+    def write(self, disk, data):
+        self.n += 1
+        if self.n == self.failing:
+            disk._failure = OSError(errno.EIO, "Input/output error")
+        return self._write(disk, data)
+
+
+@pytest.mark.slow
+def test_hdf5_outlives_a_write_that_fails(tmp_path, monkeypatch):
+    """Whichever of the writes it is, the error is the system's, and the process goes on."""
+    monkeypatch.setattr("spectrod.record.export.writer.CHUNK_BYTES", 16_000)
+    about = described()
+    given = batches_of(about.spec)
+    writes = FailingWrites(monkeypatch)
+    write(tmp_path / "x.nc", about, given)
+    n_writes = writes.n
+    (tmp_path / "x.nc").unlink()
+    assert n_writes > 50
+    for failing in {*range(1, n_writes, n_writes // 20), n_writes}:
+        writes.n, writes.failing = 0, failing
+        with pytest.raises(StorageError, match=r"x\.nc: Input/output error$"):
+            write(tmp_path / "x.nc", about, given)
+        assert left_in(tmp_path) == []
 
 
 def read_rows(path):

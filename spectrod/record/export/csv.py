@@ -53,13 +53,13 @@ class CsvWriter(ExportWriter):
         for name, value in global_attributes(self.description, self.options.attributes).items():
             self._file.write(f"# {name}: {value if name == DESCRIPTION else json.dumps(value)}\n")
         lower, upper = frequency_edges(spec).T
-        for name, text in (
+        for name, about in (
             ("unit", spec.unit),
             ("reference", spec.reference),
-            ("frequency_lower_hz", json.dumps(lower.tolist())),
-            ("frequency_upper_hz", json.dumps(upper.tolist())),
+            ("frequency_lower_hz", lower.tolist()),
+            ("frequency_upper_hz", upper.tolist()),
         ):
-            self._file.write(f"# {name}: {text}\n")
+            self._file.write(f"# {name}: {json.dumps(about)}\n")
         names = ["time", *_NUMBERS, *map(_quoted, value_names(self.description))]
         self._file.write(",".join(names) + "\n")
 

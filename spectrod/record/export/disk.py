@@ -1,8 +1,10 @@
 """A file that takes everything, and says at the end that it could not."""
 
+import contextlib
 import errno
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -11,7 +13,7 @@ class Disk(io.RawIOBase):
 
     HDF5 keeps parts of a file in memory and writes them when it closes it. If the disk is full
     then, it cannot close, and tries again, with memory that it has freed, when the process ends.
-    So its writes must succeed. The first failure is kept for ``check``; what is written after it
+    So its writes must succeed. The first failure is kept for ``checked``; what is written after it
     is lost, and the file worth nothing.
 
     Parameters
@@ -25,8 +27,18 @@ class Disk(io.RawIOBase):
         self._file = path.open("x+b", buffering=0)
         self._failure: OSError | None = None
 
-    def check(self) -> None:
-        """Raise the OSError of the first write that failed, if any."""
+    @contextlib.contextmanager
+    def checked(self) -> Iterator[None]:
+        """Raise the first failure to write at the end of the block, if there was any.
+
+        Whatever else is raised after one is HDF5's surprise at not finding what it has written.
+        """
+        try:
+            yield
+        except (LookupError, OSError, RuntimeError, ValueError) as error:
+            if self._failure is not None:
+                raise self._failure from error
+            raise
         if self._failure is not None:
             raise self._failure
 

@@ -3,6 +3,7 @@
 They are HDF5 files with dimension scales, so .h5 files are the same under another name.
 """
 
+import contextlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,30 @@ class NetcdfStore:
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        with self._disk.checked():
+            self._create(variable, chunk, row)
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow."""
+        with self._disk.checked():
+            self._append(parts)
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the file."""
+        with self._disk.checked():
+            self._file.attrs.update(attributes)
+
+    def close(self) -> None:
+        """Write what is left; raises OSError if anything was not written."""
+        with self._disk.checked():
+            self._file.close()
+
+    def release(self) -> None:
+        """Close it, whole or not. Idempotent."""
+        with contextlib.suppress(LookupError, OSError, RuntimeError, ValueError):
+            self._file.close()
+
+    def _create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         dims, dtype = variable.dims, variable.dtype
         if dtype == "<c8":
             dims, dtype, chunk, row = (*dims, _PARTS), "<f4", (*chunk, 2), (*row, 2)
@@ -70,10 +95,8 @@ class NetcdfStore:
             )
         array.attrs.update(variable.attributes)
         self._dims[variable.name] = dims
-        self._disk.check()
 
-    def append(self, parts: dict[str, NDArray[Any]]) -> None:
-        """Add rows to the arrays that grow."""
+    def _append(self, parts: dict[str, NDArray[Any]]) -> None:
         n_new = {self._dims[name][0]: len(rows) for name, rows in parts.items()}
         first = {dim: self._file.dimensions[dim].size for dim in n_new}
         for dim, n in n_new.items():
@@ -82,20 +105,6 @@ class NetcdfStore:
             if len(rows):
                 plain = rows[..., np.newaxis].view("<f4") if rows.dtype.kind == "c" else rows
                 self._file.variables[name][first[self._dims[name][0]] :] = plain
-        self._disk.check()
-
-    def annotate(self, attributes: dict[str, Any]) -> None:
-        """Set attributes of the file."""
-        self._file.attrs.update(attributes)
-
-    def close(self) -> None:
-        """Write what is left; raises OSError if anything was not written."""
-        self._file.close()
-        self._disk.check()
-
-    def release(self) -> None:
-        """Close it, whole or not. Idempotent."""
-        self._file.close()
 
 
 class NetcdfShelf:

@@ -70,6 +70,8 @@ class ZarrStore:
             shape=shape,
             chunks=chunk,
             dtype=str if variable.dtype == "str" else variable.dtype,
+            fill_value=_lost(variable.dtype),
+            config={"write_empty_chunks": True},
             compressors=self._codecs,
             dimension_names=variable.dims,
             attributes=variable.attributes,
@@ -121,6 +123,7 @@ class ZarrShelf:
     def __init__(self, path: Path) -> None:
         zarr = need("zarr", "zarr")
         self._group = zarr.open_group(path, mode="r", zarr_format=3)
+        self._arrays: dict[str, Any] = {}
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -129,7 +132,12 @@ class ZarrShelf:
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
-        rows: NDArray[Any] = np.asarray(self._group[name][first:past])
+        if name not in self._arrays:
+            array = self._arrays[name] = self._group[name]
+            n_lost = array.nchunks - array.nchunks_initialized
+            if n_lost:  # which Zarr reads as its fill value
+                raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
+        rows: NDArray[Any] = np.asarray(self._arrays[name][first:past])
         return rows
 
     def close(self) -> None:
@@ -139,6 +147,14 @@ class ZarrShelf:
 def open_zarr(path: Path) -> GridReader:
     """Open a Zarr store that ``ZarrWriter`` made; see ``GridReader`` for errors."""
     return GridReader(path, ZarrShelf)
+
+
+def _lost(dtype: str) -> complex | int | str:
+    """Choose what stands for a chunk whose file is lost: nothing that a row could have."""
+    if dtype == "str":
+        return ""
+    kind = np.dtype(dtype)
+    return int(np.iinfo(kind).min) if kind.kind == "i" else np.nan
 
 
 @contextlib.contextmanager
