@@ -10,6 +10,7 @@ import msgspec
 from spectrod import config
 from spectrod.analysis.engine import open_engine
 from spectrod.cli import options
+from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_plan import (
@@ -27,6 +28,7 @@ from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.pipeline import Pipeline
 from spectrod.record.lanes import RowLane, SampleLane, finish_all
+from spectrod.record.longterm.presets import averaged
 from spectrod.record.outputs import Plan
 from spectrod.record.picture.framing import PRODUCT, hop_for, pooled, window_for
 from spectrod.record.picture.options import PictureOptions
@@ -62,12 +64,13 @@ def run(args: argparse.Namespace) -> int:
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
     source.start_utc_ns = _start_utc_ns(args, source)
     span = _span(args, source)
+    apply_view(args, has_utc=source.is_live or source.start_utc_ns is not None)
     look = picture_width(found, picture_options(args), args.tile)
     engine = open_engine(settings.engine.engine, settings.engine.device)
     try:
         pictured, data = _specs(args, settings, source, span, found, look)
         specs = [*([pictured] if "picture" in found.kinds else []), data]
-        if found.kinds == {"picture"}:
+        if len(specs) > 1 and data is pictured:
             specs.pop()
         if source.is_live:  # others wait while drivers compile
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
@@ -148,31 +151,50 @@ def _wait_for_start(args: argparse.Namespace, source: Source) -> None:
 
 def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
     """Run with a progress bar; Ctrl-C ends the recording, whose files are finished then."""
-    exit_code, absence = 0, _Absence(pipeline)
-    n_due = span.max_samples
+    exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
-        bar.update(0)
+        watch = _Watch(pipeline, span, bar)
         pipeline.start()
-        _log.info("recording %s", pipeline.source.description)
-        while not pipeline.finished:
-            try:
-                pipeline.progress.wait(timeout_s=0.1)
-                n_done = max(0, pipeline.ring.written - span.first)
-                bar.update(n_done, pipeline.source.capture().waiting_for)
-                if n_due and absence.reaches(n_due):
-                    _log.warning("the duration is over, and the source has not come back")
-                    pipeline.end()
-                    n_due = None
-            except KeyboardInterrupt:
-                if exit_code:
-                    raise
-                exit_code = _INTERRUPTED
-                pipeline.end()
+        try:
+            watch.wait_to_the_end()
+        except KeyboardInterrupt:
+            exit_code = _INTERRUPTED
+            pipeline.end()
+            watch.wait_to_the_end()
     if pipeline.failure is not None and pipeline.source.is_live:
         # What was heard until then is worth its files.
         finish_all(lanes.all)
     pipeline.raise_failure()
     return exit_code
+
+
+class _Watch:
+    """Shows how far a pipeline is, and ends it where a sound card stays away for too long."""
+
+    def __init__(self, pipeline: Pipeline, span: _Span, bar: ProgressBar) -> None:
+        self._pipeline, self._span, self._bar = pipeline, span, bar
+        self._absence = _Absence(pipeline)
+        self._n_due = span.max_samples
+        self._is_told = False
+
+    def wait_to_the_end(self) -> None:
+        """Wait until the pipeline has ended."""
+        if not self._is_told:
+            self._is_told = True
+            _log.info("recording %s", self._pipeline.source.description)
+            self._bar.update(0)
+        while not self._pipeline.finished:
+            self._wait()
+
+    def _wait(self) -> None:
+        pipeline = self._pipeline
+        pipeline.progress.wait(timeout_s=0.1)
+        n_done = max(0, pipeline.ring.written - self._span.first)
+        self._bar.update(n_done, pipeline.source.capture().waiting_for)
+        if self._n_due and self._absence.reaches(self._n_due):
+            _log.warning("the duration is over, and the source has not come back")
+            pipeline.end()
+            self._n_due = None
 
 
 class _Absence:
@@ -252,13 +274,16 @@ def _specs(
     """
     n_samples = picture_samples(found, look.width, source.fs, span.n_samples)
     analysis = settings.analysis
-    automatic = min(window_for(source.fs), analysis.nfft or 1 << 20)
-    win_length = analysis.win_length if args.win_length else automatic
-    hop = analysis.hop if args.hop else hop_for(win_length, n_samples, look.width)
-    scaling = "density" if args.scaling == "density" else "spectrum"
-    wanted = msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
-    pictured = pooled(_bound(wanted, source, settings), n_samples, look.width, look.pool)
-    data = _bound(analysis, source, settings) if found.kinds - {"picture"} else pictured
+    if found.view == "spectrogram":
+        wanted = _framed(args, analysis, source.fs, n_samples, look.width)
+        pictured = _bound(wanted, source, settings)
+    else:
+        wanted, frames = long_term(args, analysis, source.fs, n_samples)
+        pictured = averaged(_bound(wanted, source, settings), frames)
+    pictured = pooled(pictured, n_samples, look.width, look.pool)
+    # The rows of a long-term view are what its data files are of, too.
+    has_own_data = found.view == "spectrogram" and found.kinds - {"picture"}
+    data = _bound(analysis, source, settings) if has_own_data else pictured
     if data.product == PRODUCT and data is not pictured:
         data = replace(data, product="data")
     for spec in {pictured, data} if "picture" in found.kinds else {data}:
@@ -268,6 +293,21 @@ def _specs(
                 "one window (--win-length)"
             )
     return pictured, data
+
+
+def _framed(
+    args: argparse.Namespace,
+    analysis: AnalysisConfig,
+    fs: float,
+    n_samples: int | None,
+    width: int,
+) -> AnalysisConfig:
+    """Choose the frames of a spectrogram's picture."""
+    automatic = min(window_for(fs), analysis.nfft or 1 << 20)
+    win_length = analysis.win_length if args.win_length else automatic
+    hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
+    scaling = "density" if args.scaling == "density" else "spectrum"
+    return msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
 
 
 def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:
