@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import BusyError, ConfigError, InputError, StorageError
-from spectrod.record.segment import appending, index, writer
+from spectrod.record.segment import appending, index, walk, writer
 from spectrod.record.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
 from spectrod.record.segment.header import Place
 from spectrod.record.segment.reader import SegmentReader
@@ -478,8 +478,10 @@ def test_damaged_values_cost_their_record_alone(tmp_path, caplog):
     assert f"a.spd: {reader.damaged_bytes} bytes from" in caplog.text
 
 
-def test_a_damaged_head_costs_its_record_alone(tmp_path):
+@pytest.mark.parametrize("scan_bytes", [HEAD_BYTES, HEAD_BYTES + 1, 200, 1 << 20])
+def test_a_damaged_head_costs_its_record_alone(tmp_path, monkeypatch, scan_bytes):
     """The next one is found by searching, also where values look like a head."""
+    monkeypatch.setattr(walk, "_SCAN_BYTES", scan_bytes)
     batches = [make_batch(SPEC, first, 2) for first in range(0, 10, 2)]
     traps = np.frombuffer(MAGIC * 18, "<f4").reshape(2, 1, 9)
     batches[2] = replace(batches[2], values=traps)

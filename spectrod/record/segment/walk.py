@@ -117,22 +117,24 @@ class Walk:
 
     def _find(self, offset: int) -> tuple[int, Framed] | None:
         """Find the next head that counts, from here on."""
-        if framed := self._head_at(offset):
+        if framed := self._accepted(self._read(offset, offset + HEAD_BYTES)):
             return offset, framed
-        while len(chunk := self._read(offset, offset + _SCAN_BYTES)) >= HEAD_BYTES:
-            if offset >= self._size():
-                return None
+        while offset < self._size():
+            chunk = self._read(offset, offset + _SCAN_BYTES)
+            last = len(chunk) - HEAD_BYTES
             place = chunk.find(MAGIC)
-            while place >= 0:
-                if framed := self._head_at(offset + place):
+            while 0 <= place <= last:
+                if framed := self._accepted(chunk[place : place + HEAD_BYTES]):
                     return offset + place, framed
                 place = chunk.find(MAGIC, place + 1)
-            # The next chunk begins where a magic could have been cut.
-            offset += len(chunk) - len(MAGIC) + 1
+            if last < 0:
+                return None
+            # The next chunk begins at the first place from which this one has no whole head.
+            offset += last + 1
         return None
 
-    def _head_at(self, offset: int) -> Framed | None:
-        framed = parse_head(self._read(offset, offset + HEAD_BYTES))
+    def _accepted(self, head: bytes) -> Framed | None:
+        framed = parse_head(head)
         if framed is None or framed.head.seq <= self._seq:
             return None
         if self._recording not in (None, framed.head.recording):
