@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.picture import page
 from spectrod.record.picture.axes import FrequencyAxis
+from spectrod.record.picture.labels import frequency_labels, level_labels, time_labels
 from spectrod.record.picture.pixelmap import read_levels
 from spectrod.record.picture.render import PictureOptions
 from spectrod.record.picture.sink import PictureSink
@@ -275,10 +275,10 @@ def test_pictures_of_others_are_not_read(tmp_path):
 @pytest.mark.parametrize(
     "axis",
     [
-        page._level_labels(-85.0, -20.0, 100, "dBFS"),
-        page._frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
-        page._time_labels(PictureOptions(), 200, (0, 0.0), 4.98),
-        page._time_labels(PictureOptions(time_axis="utc"), 300, (58 * 10**9, 0.0), 7.0),
+        level_labels(-85.0, -20.0, 100, "dBFS"),
+        frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
+        time_labels(PictureOptions(), 200, (0, 0.0), 4.98),
+        time_labels(PictureOptions(time_axis="utc"), 300, (58 * 10**9, 0.0), 7.0),
     ],
 )
 def test_axes_of_small_pictures_have_a_scale(axis):

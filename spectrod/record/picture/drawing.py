@@ -12,7 +12,8 @@ from spectrod.record.picture.layout import (
     TITLE_PX,
 )
 from spectrod.record.picture.lettering import shorten
-from spectrod.record.picture.page import Page, StripView
+from spectrod.record.picture.page import Page
+from spectrod.record.picture.strip_view import StripView
 from spectrod.record.picture.surface import FAINT_INK, SOFT_INK, Box, Surface
 from spectrod.record.picture.theme import N_LEVELS
 

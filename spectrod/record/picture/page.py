@@ -1,41 +1,30 @@
 """A picture's page: what stands on it, chosen and placed before anything is drawn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectrod.errors import ConfigError
-from spectrod.record.picture.axes import Axis, FrequencyAxis, Tick, linear_ticks, nice_step
-from spectrod.record.picture.clock import elapsed_axis, utc_axis
+from spectrod.record.picture.axes import Axis, FrequencyAxis
 from spectrod.record.picture.colormaps import Uint8Array
-from spectrod.record.picture.layout import (
-    LABEL_PX,
-    STRIP_HEIGHT,
-    Layout,
-    Margins,
-    arrange,
-    bare,
-    fitting,
+from spectrod.record.picture.labels import (
+    frequency_labels,
+    level_labels,
+    overhang,
+    time_labels,
 )
-from spectrod.record.picture.lettering import text_width
-from spectrod.record.picture.options import PictureOptions, Strip
+from spectrod.record.picture.layout import Layout, Margins, arrange, bare
+from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.pixelmap import PixelMap, Recording
+from spectrod.record.picture.strip_view import StripView, strip_view
 from spectrod.record.picture.strips import Envelope
 from spectrod.record.picture.surface import Box
 from spectrod.record.picture.theme import N_LEVELS
-from spectrod.units import FLOOR_DBFS, Float32Array
+from spectrod.units import Float32Array
 
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
-_LINE_SPACING, _STRIP_SPACING = 6.0, 2.0
-"""Least room between labels above each other, of a plot and of a strip [px]."""
-
 _FRAMES_TOLD = 1.05
 """Frames a column from which on the footer says how many."""
-
-_STRIP_STEP_DB = 10.0
-_STRIP_MIN_DB, _STRIP_MAX_DB = 20.0, 90.0
-_STRIP_SILENT_DB = (-60.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,17 +69,6 @@ class Plots:
         return replace(
             self, entries=self.entries[part], levels=self.levels[part], envelope=envelope
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StripView:
-    """A strip along every plot; one scale for all, so that channels can be compared."""
-
-    heading: tuple[str, ...]
-    limits: tuple[float, float]
-    labels: Axis
-    bands: tuple[tuple[Float32Array, Float32Array], ...]
-    """Between which curves ink goes, shape (plots, columns) each, the darkest last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,24 +123,24 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
     strips: tuple[StripView, ...] = ()
     if options.raw:
         f_labels = t_labels = nothing
-        level_labels = Axis((), unit)
+        bar_labels = Axis((), unit)
         layout = bare((width, height), n_plots)
     else:
-        strips = tuple(_strip_view(strip, plots.envelope) for strip in options.strips)
-        f_labels = _frequency_labels(f_axis, height)
+        strips = tuple(strip_view(strip, plots.envelope) for strip in options.strips)
+        f_labels = frequency_labels(f_axis, height)
         n_along = 1 if strips else n_plots
-        level_labels = _level_labels(*plots.limits, height * n_along, unit)
+        bar_labels = level_labels(*plots.limits, height * n_along, unit)
         begins = about.begin_utc_ns, plots.begin_s
-        t_labels = _time_labels(options, width, begins, duration_s)
+        t_labels = time_labels(options, width, begins, duration_s)
         margins = Margins(
             left=(
                 f_labels.title,
                 *_texts(f_labels),
                 *(t for s in strips for t in _texts(s.labels)),
             ),
-            bar=_texts(level_labels),
+            bar=_texts(bar_labels),
             right=(unit, *(line for strip in strips for line in strip.heading)),
-            overhang=_overhang(t_labels, width, duration_s),
+            overhang=overhang(t_labels, width, duration_s),
             footer=tuple(_footer(plots.frames_per_pixel, options.pool, about)),
             has_title=bool(options.title),
         )
@@ -177,7 +155,7 @@ def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
         f_labels=f_labels,
         t_labels=t_labels,
         duration_s=duration_s,
-        level_labels=level_labels,
+        level_labels=bar_labels,
         levels=plots.limits,
         strips=strips,
         colormap=options.colormap,
@@ -211,107 +189,6 @@ def _pixel_map(
 
 def _texts(axis: Axis) -> tuple[str, ...]:
     return tuple(tick.label for tick in axis.ticks)
-
-
-def _intervals(length: int, pixels_each: int) -> int:
-    """Most intervals between labels to try; with 5 any linear axis has two labels, if they fit."""
-    return max(5, length // pixels_each)
-
-
-def _stacked(
-    candidates: Iterator[Axis], place: Callable[[float], float], spacing: float = _LINE_SPACING
-) -> Axis:
-    """Choose the first axis whose labels can stand above each other."""
-    return fitting(candidates, place, lambda _: LABEL_PX, spacing)
-
-
-def _frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
-    candidates = axis.candidates(_intervals(height, 40))
-    return _stacked(candidates, lambda f_hz: axis.fraction(f_hz) * height)
-
-
-def _level_labels(
-    lo: float, hi: float, height: int, unit: str, spacing: float = _LINE_SPACING
-) -> Axis:
-    counts = range(_intervals(height, 40), 0, -1)
-    candidates = (Axis(linear_ticks(lo, hi, count), unit) for count in counts)
-    return _stacked(candidates, lambda level: (level - lo) / (hi - lo) * height, spacing)
-
-
-def _time_candidates(
-    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
-) -> Iterator[Axis]:
-    begin_utc_ns, begin_s = begins
-    for count in range(_intervals(width, 80), 0, -1):
-        if options.time_axis == "utc":
-            yield utc_axis(begin_utc_ns, duration_s, count)
-        else:
-            yield elapsed_axis(duration_s, count, begin_s)
-
-
-def _time_labels(
-    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
-) -> Axis:
-    """Choose the time axis; ``begins`` are UTC [ns] and elapsed time [s] at its low end."""
-    return fitting(
-        _time_candidates(options, width, begins, duration_s),
-        lambda t_s: t_s / duration_s * width,
-        lambda label: text_width(label, LABEL_PX),
-        spacing=20.0,
-    )
-
-
-def _overhang(t_labels: Axis, width: int, duration_s: float) -> int:
-    """How far the labels reach over the plot's left edge [px]."""
-    reaches = (
-        text_width(tick.label, LABEL_PX) / 2.0 - tick.value / duration_s * width
-        for tick in t_labels.ticks
-    )
-    return max(0, *(round(reach) for reach in reaches)) if t_labels.ticks else 0
-
-
-def _strip_view(strip: Strip, envelope: Envelope | None) -> StripView:
-    assert envelope is not None  # the sink collected one, because strips were asked for
-    return _level_strip(envelope) if strip == "level" else _waveform_strip(envelope)
-
-
-def _waveform_strip(envelope: Envelope) -> StripView:
-    if envelope.low is None or envelope.high is None:
-        raise ConfigError("strips=waveform: there are no samples, only spectra")
-    low, high = _joined(envelope.low, envelope.high)
-    heard = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
-    peak = float(np.abs(heard).max(initial=0.0))
-    top = nice_step(peak) if peak > 0.0 else 1.0
-    labels = tuple(Tick(value, f"{value:g}") for value in (-top, 0.0, top))
-    return StripView(("waveform", "FS"), (-top, top), Axis(labels, "FS"), ((low, high),))
-
-
-def _joined(low: Float32Array, high: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Let neighbours meet half-way, so that few samples make a line and not dots."""
-    low, high = low.copy(), high.copy()
-    middle = (high[:, :-1] + low[:, 1:]) / np.float32(2.0)
-    rises = low[:, 1:] > high[:, :-1]
-    low[:, 1:][rises] = high[:, :-1][rises] = middle[rises]
-    middle = (low[:, :-1] + high[:, 1:]) / np.float32(2.0)
-    falls = high[:, 1:] < low[:, :-1]
-    high[:, 1:][falls] = low[:, :-1][falls] = middle[falls]
-    return low, high
-
-
-def _level_strip(envelope: Envelope) -> StripView:
-    rms, peak = envelope.rms_dbfs, envelope.peak_dbfs
-    shown = rms if peak is None else np.stack([rms, peak])
-    heard = shown[shown > FLOOR_DBFS + 1.0]
-    lo, hi = _STRIP_SILENT_DB
-    if heard.size:
-        lo = _STRIP_STEP_DB * float(np.floor(heard.min() / _STRIP_STEP_DB))
-        hi = _STRIP_STEP_DB * float(np.ceil(heard.max() / _STRIP_STEP_DB))
-        lo = min(max(lo, hi - _STRIP_MAX_DB), hi - _STRIP_MIN_DB)
-    floor = np.where(np.isnan(rms), np.float32(np.nan), np.float32(lo))
-    bands = ((floor, rms),) if peak is None else ((floor, peak), (floor, rms))
-    heading = "RMS" if peak is None else "peak, RMS"
-    labels = _level_labels(lo, hi, STRIP_HEIGHT, "dBFS", _STRIP_SPACING)
-    return StripView((heading, "dBFS"), (lo, hi), labels, bands)
 
 
 def _number(value: float) -> str:
