@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.long_term import add_view, apply_view
 from spectrod.cli.picture_options import add_picture, picture_options, repeat
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.times import parse_utc_ns
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="what the file says of itself, as title, creator_name, license; may be repeated",
     )
+    add_view(parser)
     add_picture(parser)
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
 
@@ -119,7 +121,9 @@ def _plan(args: argparse.Namespace, description: Description) -> Plan:
     export["attributes"] = attributes
     description = replace(description, attributes=description.attributes | attributes)
     repeat(args)
-    picture = PicturePlan(picture_options(args, has_samples=False), _transpose)
+    apply_view(args, has_utc=True)
+    look = picture_options(args, has_samples=False)
+    picture = PicturePlan(look, _transpose, view=args.view)
     return Plan(description, description, picture, export=export, is_copy=True)
 
 

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import spectrod
+from spectrod.cli.long_term import add_view
 from spectrod.cli.times import parse_seconds
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.record.lanes import RowLane, SampleLane
+from spectrod.record.longterm.presets import View
 from spectrod.record.outputs import (
     PicturePlan,
     Plan,
@@ -39,11 +41,14 @@ class Asked:
         Length of a period [ns]; 0 for one file of everything.
     seconds_per_pixel : float
         Of pictures whose width follows from their length; 0 of others.
+    view : {"spectrogram", "ltsa", "spd"}
+        What is made of the samples.
     """
 
     paths: tuple[str, ...]
     period_ns: int
     seconds_per_pixel: float
+    view: View = "spectrogram"
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -81,6 +86,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pool", choices=("mean", "max", "min"), help="what a pixel shows of its frames (mean)"
     )
+    add_view(group)
     group.add_argument("--subtype", default="", metavar="T", help="of sound files: s16 s24 s32 f32")
 
 
@@ -109,7 +115,9 @@ def asked(args: argparse.Namespace) -> Asked:
         raise ConfigError(f"--tile {args.tile}: needs --time-per-pixel")
     if args.tile is not None and not WIDTH_MIN <= args.tile <= WIDTH_MAX:
         raise ConfigError(f"--tile {args.tile}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
-    found = Asked(paths, period_ns, seconds_per_pixel)
+    if args.view == "spd" and seconds_per_pixel:
+        raise ConfigError(f"--time-per-pixel {args.time_per_pixel}: --view spd has no time axis")
+    found = Asked(paths, period_ns, seconds_per_pixel, args.view)
     _check_names(found)
     return found
 
@@ -223,4 +231,4 @@ def picture_plan(found: Asked, options: PictureOptions, paint: Painter | Transpo
     """Say how pictures are made; raises ConfigError of strips that cannot be."""
     if found.period_ns and "waveform" in options.strips:
         raise ConfigError("strips=waveform: pictures of --every have none")
-    return PicturePlan(options, paint, found.seconds_per_pixel)
+    return PicturePlan(options, paint, found.seconds_per_pixel, found.view)

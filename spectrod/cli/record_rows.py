@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spectrod.cli.long_term import apply_view
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_plan import (
@@ -110,7 +111,8 @@ def _of_daemon(args: argparse.Namespace, found: Asked, seconds: float | None) ->
 
 
 def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
-    look = picture_width(found, picture_options(args), args.tile)
+    apply_view(args, has_utc=True)
+    look = picture_width(found, picture_options(args, has_samples=False), args.tile)
     about = rows.description
     if not look.signals and about.spec.n_signals > 1:
         look = replace(look, signals=about.signals)

@@ -22,6 +22,9 @@ _SUFFIXES: dict[Kind, tuple[str, ...]] = {
 KINDS: dict[str, Kind] = {one: kind for kind, known in _SUFFIXES.items() for one in known}
 """What each suffix, in small letters, stands for."""
 
+_OF_LEVELS = (".npz", ".csv")
+"""Data files that hold level statistics where that is the view."""
+
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
     """Say what a file of this name holds.
@@ -59,11 +62,14 @@ class PicturePlan:
         See ``PictureSink``.
     seconds_per_pixel : float
         Of a picture whose width follows from its length; 0 for one of ``options.width``.
+    view : {"spectrogram", "ltsa", "spd"}
+        What they show; of "spd", numbers are of levels too, see ``SpdSink``.
     """
 
     options: "PictureOptions"
     paint: "Painter | Transpose"
     seconds_per_pixel: float = 0.0
+    view: str = "spectrogram"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,12 @@ def make_rows(path: Path, plan: Plan) -> RowWriter:
     UnavailableError
         If the format needs a package that is not installed.
     """
-    if kind_of(path) == "picture":
+    is_picture = kind_of(path) == "picture"
+    if plan.picture.view == "spd" and (is_picture or path.suffix.lower() in _OF_LEVELS):
+        from spectrod.record.longterm import SpdSink  # noqa: PLC0415
+
+        return SpdSink(path, plan.pictured, plan.picture.options)
+    if is_picture:
         return _make_picture(path, plan)
     if path.suffix.lower() == ".spd":
         from spectrod.record.segment.writer import SegmentWriter  # noqa: PLC0415

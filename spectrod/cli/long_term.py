@@ -1,0 +1,42 @@
+"""The flag that chooses a view of long recordings, and what follows from it."""
+
+import argparse
+
+import msgspec
+
+from spectrod.config import AnalysisConfig
+from spectrod.record.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
+
+
+def add_view(group: argparse._ActionsContainer) -> None:
+    """Add what chooses what pictures show, which ``apply_view`` makes use of."""
+    group.add_argument(
+        "--view",
+        choices=VIEWS,
+        default=VIEWS[0],
+        help="the long-term average of densities, or how often each level occurs, with its "
+        "percentiles: .png .jpg .webp .svg, .npz .csv (spectrogram)",
+    )
+
+
+def apply_view(args: argparse.Namespace, *, has_utc: bool) -> None:
+    """Fill in what a view's pictures begin with, where no flag says otherwise."""
+    for name, value in picture_defaults(args.view, args.theme or "light", has_utc=has_utc).items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+
+
+def long_term(
+    args: argparse.Namespace, analysis: AnalysisConfig, fs: float, n_samples: int | None
+) -> tuple[AnalysisConfig, LongTermFrames]:
+    """Choose the frames of a long-term view, unpadded, and densities, if no flag says otherwise."""
+    win_length = analysis.win_length if args.win_length else 0
+    frames = frames_for(fs, n_samples, win_length, analysis.hop if args.hop else 0)
+    wanted = msgspec.structs.replace(
+        analysis,
+        win_length=frames.win_length,
+        hop=frames.hop,
+        nfft=analysis.nfft if args.nfft else frames.win_length,
+        scaling=analysis.scaling if args.scaling else "density",
+    )
+    return wanted, frames
