@@ -11,7 +11,8 @@ from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
 
-_BINS_AT_ONCE = 1 << 13
+_PIECE_VALUES = 1 << 19
+"""Power that is turned at once: 2 MiB, several times, instead of whole spectra of all columns."""
 
 
 def pixel_levels(
@@ -62,7 +63,7 @@ def pixel_levels(
     offset_db = 10.0 * np.log10(full_scale) if spec.scaling == "density" else 0.0
     levels = np.empty((spec.n_signals, height, width), np.float32)
     for signal in range(spec.n_signals):
-        for rows in _few_values_each(spans):
+        for rows in _few_values_each(spans, max(1, _PIECE_VALUES // width)):
             first, stop = int(spans[0, rows.start]), int(spans[1, rows.stop - 1])
             power = pool.power(signal, lo, hi, slice(first, stop))
             part = spans[:, rows] - first
@@ -89,10 +90,10 @@ def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float
     return (samples - (spec.win_length - spec.hop) / 2.0) / pool.hop
 
 
-def _few_values_each(spans: Int64Array) -> Iterator[slice]:
-    """Divide the rows of a picture so that long transforms need no copies of whole spectra."""
+def _few_values_each(spans: Int64Array, most: int) -> Iterator[slice]:
+    """Divide the rows of a picture into such as touch few values; a single row may touch more."""
     n_rows, begin = spans.shape[1], 0
     for row in range(1, n_rows + 1):
-        if row == n_rows or spans[1, row] - spans[0, begin] > _BINS_AT_ONCE:
+        if row == n_rows or spans[1, row] - spans[0, begin] > most:
             yield slice(begin, row)
             begin = row
