@@ -278,13 +278,14 @@ class FailingWrites:
     def __init__(self, monkeypatch):
         self._write = Disk.write
         self.n = self.failing = 0
-        monkeypatch.setattr(Disk, "write", lambda disk, data: self.write(disk, data))
 
-    def write(self, disk, data):
-        self.n += 1
-        if self.n == self.failing:
-            disk._failure = OSError(errno.EIO, "Input/output error")
-        return self._write(disk, data)
+        def write(disk, data):
+            self.n += 1
+            if self.n == self.failing:
+                disk._failure = OSError(errno.EIO, "Input/output error")
+            return self._write(disk, data)
+
+        monkeypatch.setattr(Disk, "write", write)
 
 
 @pytest.mark.slow

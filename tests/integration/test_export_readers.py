@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
 
@@ -55,13 +56,25 @@ def test_xarray_opens_what_was_exported(tmp_path, suffix):
         np.testing.assert_array_equal(dataset.t_utc_ns, t_ns.astype("M8[ns]"))
         assert abs(dataset.time - dataset.t_utc_ns).max() < np.timedelta64(1, "us")
         np.testing.assert_array_equal(dataset.frequency, spec.frequencies)
-        assert dataset.channel_name.values.tolist() == ["mic 0", "mic 1"]
+        assert dataset.channel_name.to_numpy().tolist() == ["mic 0", "mic 1"]
         assert (psd.units, psd.spectrod_unit, dataset.effort.units) == ("Hz-1", "FS^2/Hz", "s")
-        assert dataset.gap_length.values.tolist() == [1000]
-        assert dataset.gap_start.values.tolist() == [20000]
+        assert dataset.gap_length.to_numpy().tolist() == [1000]
+        assert dataset.gap_start.to_numpy().tolist() == [20000]
         # What a user does: the level at a frequency and a time.
         row = psd.sel(frequency=440.0, method="nearest").isel(channel=1, time=3)
         assert row.item() == values[3, 1, round(440.0 / spec.delta_f)]
+
+
+@pytest.mark.slow
+def test_pandas_reads_a_csv(tmp_path):
+    """It skips what begins with #, and finds times, gaps and a column a bin."""
+    spec, t_ns, values = export(tmp_path / "x.csv", channels=2)
+    table = pd.read_csv(tmp_path / "x.csv", comment="#", parse_dates=["time"])
+    assert table.time.astype("int64").tolist() == t_ns.tolist()
+    assert table.gap_samples.tolist() == [1000 if row == 10 else 0 for row in range(20)]
+    assert len(table.columns) == 8 + 2 * spec.n_values
+    column = table[f"mic 1:{float(spec.frequencies[7])!r}"].to_numpy(np.float32)
+    np.testing.assert_array_equal(column, values[:, 1, 7])
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+import resource
 from dataclasses import replace
 
 import h5netcdf
@@ -259,6 +260,26 @@ def test_days_that_are_written_stay(tmp_path):
     writer.abort()
     writer.abort()
     assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
+
+
+def test_a_full_disk_leaves_the_days_before(tmp_path):
+    """The day that does not fit is one error; what was written is whole."""
+    about = described()
+    writer = make_export(tmp_path / "x.nc", about, OPTIONS)
+    rng = np.random.default_rng(1)
+    writer.submit(batch_of(about.spec, rng.uniform(1e-6, 1e-5, 360), MIDNIGHT_NS - MINUTE_NS))
+    assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StorageError, match=r"x_20241004\.nc: File too large$"):
+            writer.finish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    writer.abort()
+    assert [path.name for path in tmp_path.iterdir()] == ["x_20241003.nc"]
+    arrays, _ = day_file(tmp_path / "x_20241003.nc")
+    assert arrays["effort"][1439] == 60.0
 
 
 def test_nothing_is_not_a_day(tmp_path):
