@@ -118,7 +118,9 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
     finest = writer.about.cells_ns[0]
     assert cells_in(tmp_path, finest) == ["20260502.cells", "20260503.cells", "20260504.cells"]
     assert writer.expire((DAY + 1) * DAY_NS - 1, 0) == 0
-    assert writer.expire((DAY + 2) * DAY_NS, 0) > 0
+    size = writer.size_bytes
+    freed = writer.expire((DAY + 2) * DAY_NS, 0)
+    assert 0 < freed == size - writer.size_bytes
     assert cells_in(tmp_path, finest) == ["20260504.cells"]
     writer.submit(batch_of(rows, begin + 2 * DAY_NS + 120 * 10**9))
     writer.finish()

@@ -117,6 +117,11 @@ class PyramidWriter:
         """Rows taken so far."""
         return self._n_frames
 
+    @property
+    def size_bytes(self) -> int:
+        """Room that the pyramid takes on the disk; reckoned anew each time, of all its files."""
+        return self._store.size_bytes()
+
     def submit(self, batch: SpectrumBatch) -> None:
         """Add a batch.
 

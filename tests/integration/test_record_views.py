@@ -1,0 +1,85 @@
+"""Long-term views from the command line: the same levels whatever they are made from."""
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from spectrod.cli import main
+from spectrod.record.longterm.data import read_npz
+from spectrod.record.sound import SoundWriter
+from spectrod.types import Block
+
+FS = 8000
+BEGIN_UTC_NS = 1_777_609_800 * 10**9
+TONE_HZ, LEVEL_DBFS = 1000.0, -20.0
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """Make 210 s of noise with a tone that is there half the time."""
+    path = tmp_path_factory.mktemp("sound") / "pier.wav"
+    rng = np.random.default_rng(5)
+    writer = SoundWriter(path, FS, 1, "s16")
+    for second in range(210):
+        t = np.arange(second * FS, (second + 1) * FS) / FS
+        tone = 10.0 ** (LEVEL_DBFS / 20.0) * np.sin(2.0 * np.pi * TONE_HZ * t)
+        samples = rng.normal(0.0, 1e-3, FS) + (tone if second % 2 else 0.0)
+        writer.take(Block(samples[None].astype(np.float32), second * FS, 0, BEGIN_UTC_NS))
+    writer.finish()
+    return path
+
+
+def run(*arguments):
+    return main([*map(str, arguments), "--log-level", "error"])
+
+
+@pytest.mark.slow
+def test_levels_are_those_of_the_sound(sound, tmp_path):
+    """Half of the rows have the tone's density, the other half the noise's, in every format."""
+    outputs = [tmp_path / f"spd{suffix}" for suffix in (".npz", ".csv", ".png")]
+    flags = [flag for path in outputs for flag in ("-o", path)]
+    assert run("record", sound, *flags, "--view", "spd", "--engine", "numpy") == 0
+    found = read_npz(outputs[0])
+    assert (found.n_rows, found.spec.scaling, found.spec.win_length) == (210, "density", 800)
+    value = round(TONE_HZ / found.spec.delta_f)
+    # Power of the tone over the window's noise bandwidth; noise of 1e-6 FS^2 over 4000 Hz.
+    tone_db = LEVEL_DBFS - 10.0 * np.log10(2.0 * found.spec.enbw_hz)
+    noise_db = 10.0 * np.log10(1e-6 / 4000.0)
+    assert found.exceeded(5.0)[0, value] == pytest.approx(tone_db, abs=0.2)
+    assert found.exceeded(99.0)[0, value] == pytest.approx(noise_db, abs=6.0)
+    assert found.mean[0, 20] == pytest.approx(noise_db, abs=0.5)
+    with outputs[1].open() as file:
+        table = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    assert float(table[value]["L5"]) == pytest.approx(found.exceeded(5.0)[0, value], abs=0.01)
+    with Image.open(outputs[2]) as image:
+        assert "spectrod-levels" in image.info
+
+
+@pytest.mark.slow
+def test_levels_of_a_stored_recording_are_the_same(sound, tmp_path):
+    """An LTSA's rows, stored and converted, give the levels that counting at once gives."""
+    rows, at_once, later = (tmp_path / name for name in ("x.spd", "a.npz", "b.npz"))
+    both = ("--engine", "numpy")
+    assert run("record", sound, "-o", rows, "--view", "ltsa", *both) == 0
+    assert run("record", sound, "-o", at_once, "--view", "spd", *both) == 0
+    assert run("convert", rows, later, "--view", "spd") == 0
+    one, other = read_npz(at_once), read_npz(later)
+    assert np.array_equal(one.counts, other.counts)
+    assert one.mean == pytest.approx(other.mean, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["-o", "x.pgm", "--view", "spd"], "x.pgm: level statistics: suffix must be one of .png"),
+        (["-o", "x.png", "--view", "spd", "--time-per-pixel", "1"], "--view spd has no time axis"),
+    ],
+)
+def test_what_a_view_cannot_be_is_said(sound, tmp_path, monkeypatch, capsys, flags, text):
+    """The value and the rule are named, and no file is made."""
+    monkeypatch.chdir(tmp_path)
+    assert run("record", sound, *flags, "--engine", "numpy") == 2
+    assert text in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
