@@ -206,6 +206,31 @@ def test_no_text_leaves_its_page_or_covers_another(time_axis, n_samples, strips)
             assert is_apart, (a[4], b[4])
 
 
+@pytest.mark.parametrize(
+    ("averaging", "n_frames", "pool", "expected"),
+    [
+        ("none", 1, "mean", ["column: mean of 40 frames"]),
+        ("mean", 8, "mean", ["column: mean of 40 frames"]),
+        ("max", 8, "max", ["column: max of 40 frames"]),
+        ("max", 8, "mean", ["row: max of 8 frames", "column: mean of 5 rows"]),
+        ("max", 40, "mean", ["row: max of 40 frames"]),
+        (
+            *("exponential", 4, "mean"),
+            ["exponential average of 0.125 s", "column: mean of 10 rows"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_footer_says_what_a_column_is(averaging, n_frames, pool, expected):
+    """Averages of averages are told apart where they are not the same as one."""
+    spec = SpectrumSpec(fs=8000.0, averaging=averaging, averaging_frames=n_frames)
+    about = Recording(spec, "numpy", 0, 0, 0, "spectrod 1.2.3")
+    options = PictureOptions(width=201, height=64, pool=pool)
+    page = compose(replace(plots_of(), frames_per_pixel=40.0), about, options)
+    pieces = [piece for line in page.layout.footer for piece in line.split("  ·  ")]
+    told = [piece for piece in pieces if piece.startswith(("row:", "column:", "exponential"))]
+    assert told == expected
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_strips_are_drawn_where_their_values_are(theme):
     """Of the waveform ink covers what lies between the extremes, and gaps are hatched."""

@@ -1,6 +1,6 @@
 """A picture's page: what stands on it, chosen and placed before anything is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from spectrod.record.picture.strip_view import StripView, strip_view
 from spectrod.record.picture.strips import Envelope
 from spectrod.record.picture.surface import Box
 from spectrod.record.picture.theme import N_LEVELS
+from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
@@ -65,7 +66,7 @@ class Plots:
             low, high = (
                 None if table is None else table[part] for table in (envelope.low, envelope.high)
             )
-            envelope = Envelope(low, high, envelope.mean_square[part])
+            envelope = replace(envelope, low=low, high=high, mean_square=envelope.mean_square[part])
         return replace(
             self, entries=self.entries[part], levels=self.levels[part], envelope=envelope
         )
@@ -213,9 +214,21 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         pieces.append(f"bands {spec.bands}")
     if spec.weighting != "Z":
         pieces.append(f"{spec.weighting}-weighted")
-    if frames_per_pixel >= _FRAMES_TOLD:
-        pieces.append(f"column: {pool} of {_number(frames_per_pixel)} frames")
+    pieces += _averages(frames_per_pixel, pool, spec)
     if about.gaps:
         missing_s = about.gap_samples / spec.fs
         pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")
     return [*pieces, about.software]
+
+
+def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:
+    """Say what a column shows of the frames, and rows before it, where there are several."""
+    counted, what = frames_per_pixel, "frames"
+    if spec.averaging not in ("none", pool):  # a mean of means is one of all frames
+        counted, what = frames_per_pixel / spec.averaging_frames, "rows"
+    if spec.averaging == "exponential":
+        yield f"exponential average of {spec.averaging_s:g} s"
+    elif what == "rows":
+        yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
+    if counted >= _FRAMES_TOLD:
+        yield f"column: {pool} of {_number(counted)} {what}"

@@ -71,6 +71,6 @@ def _level_strip(envelope: Envelope) -> StripView:
         lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
     floor = np.where(np.isnan(rms), np.float32(np.nan), np.float32(lo))
     bands = ((floor, rms),) if peak is None else ((floor, peak), (floor, rms))
-    heading = "RMS" if peak is None else "peak, RMS"
+    heading = envelope.name if peak is None else f"peak, {envelope.name}"
     labels = level_labels(lo, hi, STRIP_HEIGHT, "dBFS", _SPACING)
     return StripView((heading, "dBFS"), (lo, hi), labels, bands)

@@ -13,6 +13,8 @@ from spectrod.units import (
     power_to_dbfs,
 )
 
+_ROW_NAMES = {"max": "of maxima", "min": "of minima"}
+
 _CELLS_PER_PIXEL = 8
 """Merging halves the cells, so this leaves four a pixel at least."""
 
@@ -27,11 +29,14 @@ class Envelope:
         Least and greatest sample [FS]; None where only spectra are known.
     mean_square : (channels, columns) float32
         [FS^2].
+    name : str
+        What the level of that is called.
     """
 
     low: Float32Array | None
     high: Float32Array | None
     mean_square: Float32Array
+    name: str = "RMS"
 
     @property
     def rms_dbfs(self) -> Float32Array:
@@ -269,4 +274,6 @@ class RowStrips:
         n_row = (spec.averaging_frames - 1) * spec.hop + spec.win_length
         begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
         spans = self._cells.spans(begin, n_samples, width)
-        return Envelope(None, None, self._cells.mean_square(spans))
+        # Of largest powers, bin by bin, the sum is no mean square of anything.
+        name = _ROW_NAMES.get(spec.averaging, "RMS")
+        return Envelope(None, None, self._cells.mean_square(spans), name)
