@@ -72,7 +72,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
         return (tmp_path / name).read_bytes()
 
     in_pieces, n_pieces = drawn("x.png"), len(sizes)
-    assert max(sizes) <= 1 << 19
+    assert max(sizes) <= 1 << 18
     monkeypatch.setattr("spectrod.record.picture.levels._PIECE_VALUES", 1 << 30)
     assert in_pieces == drawn("y.png")
     assert len(sizes) - n_pieces == 2 < n_pieces

@@ -50,7 +50,8 @@ def _rounded(
     heard: Float32Array, percentiles: tuple[float, float], step_db: float
 ) -> tuple[float, float]:
     """Find percentiles, the lower one rounded down, the higher one up."""
-    quiet, loud = np.percentile(heard, percentiles)
+    # It is a copy, and the largest array but for the picture itself.
+    quiet, loud = np.percentile(heard, percentiles, overwrite_input=True)
     return (
         step_db * float(np.floor(quiet / step_db)),
         step_db * float(np.ceil(loud / step_db)),

@@ -11,8 +11,8 @@ from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
 
-_PIECE_VALUES = 1 << 19
-"""Power that is turned at once: 2 MiB, several times, instead of whole spectra of all columns."""
+_PIECE_VALUES = 1 << 18
+"""Power that is turned at once: 1 MiB, several times, instead of whole spectra of all columns."""
 
 
 def pixel_levels(
