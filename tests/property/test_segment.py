@@ -150,6 +150,37 @@ def test_damage_never_makes_a_wrong_row(tmp_path_factory, data):
         assert any(batch.discontinuity for batch in found[1:])
 
 
+@pytest.mark.slow
+@ONE_FOLDER
+@given(st.integers(1, 11), st.sets(st.integers(0, 40)), st.integers(0, 1 << 17))
+def test_a_power_failure_costs_what_was_not_synchronised(
+    tmp_path_factory, n_synced, lost_blocks, length
+):
+    """Blocks that had not reached the disk may be zero, in any order, or the file be shorter."""
+    folder = tmp_path_factory.mktemp("segments")
+    spec = make_spec(nfft=2048)
+    batches = [make_batch(spec, row, 1) for row in range(12)]
+    made = SegmentWriter(folder / "a.spd", describe(spec), fsync_s=1e9)
+    ends = []
+    for number, batch in enumerate(batches):
+        made.submit(batch)
+        ends.append(made.size_bytes)
+        if number == n_synced - 1:
+            made.flush()
+    made.abort()
+    content, synced = bytearray(made.part.read_bytes()), ends[n_synced - 1]
+    for block in lost_blocks:
+        first, stop = max(synced, 4096 * block), 4096 * (block + 1)
+        content[first:stop] = bytes(len(content[first:stop]))
+    made.part.write_bytes(content[: max(synced, length)])
+    rows, whole = rows_of(SegmentReader(made.part).batches()), rows_of(batches)
+    assert rows[:n_synced] == whole[:n_synced]
+    assert [row[:4] for row in rows] == [row[:4] for row in whole if row[2] in {r[2] for r in rows}]
+    assert recover(made.part).rows == len(rows)
+    assert rows_of(SegmentReader(made.path).batches()) == rows
+
+
+@pytest.mark.slow
 @given(st.binary(max_size=300), st.integers(0, 3))
 def test_arbitrary_bytes_behind_a_header_are_no_rows(tmp_path_factory, junk, n_rows):
     """Nothing that follows on the last record makes another, and nothing raises."""
