@@ -25,7 +25,7 @@ def sound(tmp_path_factory):
     for second in range(210):
         t = np.arange(second * FS, (second + 1) * FS) / FS
         tone = 10.0 ** (LEVEL_DBFS / 20.0) * np.sin(2.0 * np.pi * TONE_HZ * t)
-        samples = rng.normal(0.0, 1e-3, FS) + (tone if second % 2 else 0.0)
+        samples = rng.normal(0.0, 1e-3, FS) + (tone if second // 15 % 2 else 0.0)
         writer.take(Block(samples[None].astype(np.float32), second * FS, 0, BEGIN_UTC_NS))
     writer.finish()
     return path
@@ -47,9 +47,11 @@ def test_levels_are_those_of_the_sound(sound, tmp_path):
     # Power of the tone over the window's noise bandwidth; noise of 1e-6 FS^2 over 4000 Hz.
     tone_db = LEVEL_DBFS - 10.0 * np.log10(2.0 * found.spec.enbw_hz)
     noise_db = 10.0 * np.log10(1e-6 / 4000.0)
-    assert found.exceeded(5.0)[0, value] == pytest.approx(tone_db, abs=0.2)
-    assert found.exceeded(99.0)[0, value] == pytest.approx(noise_db, abs=6.0)
-    assert found.mean[0, 20] == pytest.approx(noise_db, abs=0.5)
+    assert found.exceeded(10.0)[0, value] == pytest.approx(tone_db, abs=0.2)
+    # Between the levels that 5 % and 95 % of means of 19 windows or so have.
+    assert found.exceeded(90.0)[0, value] == pytest.approx(noise_db, abs=2.5)
+    # The median, as the tone's beginnings and ends are wide.
+    assert found.exceeded(50.0)[0, 20] == pytest.approx(noise_db, abs=0.5)
     with outputs[1].open() as file:
         table = list(csv.DictReader(line for line in file if not line.startswith("#")))
     assert float(table[value]["L5"]) == pytest.approx(found.exceeded(5.0)[0, value], abs=0.01)
