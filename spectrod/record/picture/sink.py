@@ -205,13 +205,15 @@ class PictureSink:
         strips = self._rows if self._samples.is_empty else self._samples
         wanted = strips if options.strips else None
         plots = render(pool, about, options, self._painter, wanted, span=(begin, n_samples))
+        # The pool's memory is for drawing now.
+        del pool
+        self.abort()
         if self.scale is not None:
             begin_s = (begin - self.scale.first_sample) / self._spec.fs
             plots = replace(plots, begin_s=begin_s)
         for path, part, names in self._pages(plots):
             page = compose(part, about, replace(options, **names))
             write_whole(path, encode(page, path.suffix))
-        self.abort()
 
     def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:
         """Yield what goes into each file, and what its options say otherwise."""
