@@ -96,6 +96,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    # NumPy's OpenBLAS would start a thread for each core when it is loaded, and keep memory for
+    # them; no command multiplies matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
         # A parser with --help ends by SystemExit, and its output must be flushed as well.
