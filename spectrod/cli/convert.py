@@ -123,6 +123,8 @@ def _plan(args: argparse.Namespace, description: Description) -> Plan:
     repeat(args)
     apply_view(args, has_utc=True)
     look = picture_options(args, has_samples=False)
+    if not look.signals and len(description.signals) > 1:
+        look = replace(look, signals=description.signals)
     picture = PicturePlan(look, _transpose, view=args.view)
     return Plan(description, description, picture, export=export, is_copy=True)
 

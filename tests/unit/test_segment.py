@@ -460,6 +460,20 @@ def test_other_files_are_refused(tmp_path, content):
         SegmentReader(tmp_path / "b.spd")
 
 
+def test_a_disk_that_cannot_be_read_is_one_error(tmp_path, monkeypatch):
+    """With the file's name and the system's reason, not an end that looks like the file's."""
+    write(tmp_path / "a.spd", *(make_batch(SPEC, row, 1, engine=f"e{row}") for row in range(3)))
+    batches = SegmentReader(tmp_path / "a.spd").batches()
+    next(batches)
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(walk.Walk, "_read", fail)
+    with pytest.raises(StorageError, match=r"a\.spd: Input/output error"):
+        next(batches)
+
+
 # ---- damage
 
 
