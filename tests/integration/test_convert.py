@@ -53,7 +53,7 @@ def two_stretches():
     return [power(0, 400), later]
 
 
-@pytest.mark.parametrize("name", ["b.spd", "b.npz", "b.csv"])
+@pytest.mark.parametrize("name", ["b.spd", "b.npz", "b.csv", "b.nc", "b.h5", "b.zarr"])
 def test_rows_survive_the_way_there_and_back(name):
     """Through each format, and from it to segments again: to the last bit, with gaps and times."""
     batches = two_stretches()
