@@ -149,7 +149,7 @@ install-files:
 	        >$(DESTDIR)$(UNITDIR)/$$unit; done
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
 	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml \
-	    $(addprefix docs/,operations.md control.md security.md mqtt.md) $(DESTDIR)$(PREFIX)/share/spectrod
+	    $(addprefix docs/,operations.md control.md recorder.md security.md mqtt.md) $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
 

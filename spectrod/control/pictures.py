@@ -25,6 +25,9 @@ class LinearSink:
     ``submit`` is the analysis thread's; ``finish`` another's, once it is detached.
     """
 
+    dropped = 0
+    """Nothing is: it draws at the end."""
+
     def __init__(
         self, path: Path, spec: SpectrumSpec, duration_s: float | None, title: str
     ) -> None:
@@ -48,7 +51,6 @@ class LinearSink:
         )
         self._n_samples = None if duration_s is None else round(duration_s * spec.fs)
         self._end_sample: int | None = None
-        self.product = spec.product
         self.n_frames = 0
         self.is_full = False
         software = f"spectrod {spectrod.__version__}"

@@ -108,6 +108,7 @@ class _Recording:
             "state": self.state,
             "begun_utc_ns": self.begun_utc_ns,
             "frames": self.sink.n_frames,
+            "dropped": self.sink.dropped,
             "error": self.error,
             "who": self.who,
         }

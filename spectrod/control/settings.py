@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from spectrod import config
-from spectrod.config import Config, SourceTable
+from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.wire.names import check_name
@@ -18,6 +18,7 @@ from spectrod.wire.names import check_name
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^".]+)')
 _SIGNAL: Final = "SIGHUP"
 _DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
+_OF_RECORDING: Final[Any] = msgspec.json.decode(msgspec.json.encode(RecordingConfig("")))
 _SAFE_URI: Final = re.compile(r"auto|soundcard(:.*)?|signal:.*", re.DOTALL)
 
 
@@ -274,11 +275,13 @@ def _differences(old: Config, new: Config, keys: Sequence[str]) -> list[str]:
 
 
 def _shown(tree: Any, key: str) -> str:
-    for part in _parts(key):
+    section, *_ = parts = _parts(key)
+    for part in parts:
         if part not in tree:
             return "none"
         tree = tree[part]
-    return msgspec.json.encode(_said(tree, _DEFAULTS)).decode()
+    defaults = _OF_RECORDING if section == "recordings" else _DEFAULTS
+    return msgspec.json.encode(_said(tree, defaults)).decode()
 
 
 def _said(value: Any, default: Any) -> Any:

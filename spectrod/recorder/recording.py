@@ -153,8 +153,9 @@ class Recording:
     def _recover_all(self) -> None:
         writing = {f"{lane.path}{PART}" for lane in self._lanes}
         try:
+            self._shelf.claim()
             parts = [part for part in self._shelf.unfinished() if str(part) not in writing]
-        except StorageError as error:
+        except SpectrodError as error:
             self._teller.warn("record.failed", str(error))
             return
         for part in parts:
@@ -202,6 +203,7 @@ class Recording:
         for lane in self._lanes:
             lane.finish()
         self._tidy()
+        self._shelf.release()
         self._teller.tell("record.ended", self._summary())
 
     def _summary(self) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spectrod.errors import StorageError
+from spectrod.errors import BusyError, StorageError
+from spectrod.record.segment.appending import lock
 from spectrod.recorder.clock import Clock
 from spectrod.settings import RecordingConfig
 
@@ -56,6 +57,7 @@ class Shelf:
     def __init__(self, folder: Path, config: RecordingConfig, clock: Clock) -> None:
         self.folder = folder
         self._config, self._clock = config, clock
+        self._lock = -1
         self.n_files = self.n_bytes = 0
 
     def new_path(self, stem: str, suffix: str) -> Path:
@@ -70,7 +72,7 @@ class Shelf:
         k, path = 0, folder / f"{stem}{suffix}"
         while _is_taken(path):
             k += 1
-            path = folder / f"{stem}-{k}{suffix}"
+            path = folder / f"{stem}_{k}{suffix}"  # sorts behind the one without
         return path
 
     def made(self) -> Path:
@@ -79,7 +81,39 @@ class Shelf:
             self.folder.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{self.folder}: {error.strerror}") from error
+        self.claim()
         return self.folder
+
+    def claim(self) -> None:
+        """Take the folder, if it is there, for this recording alone until ``release``.
+
+        Raises
+        ------
+        BusyError
+            If another program records into it: each would take the other's files for left over.
+        StorageError
+            If it cannot be looked at.
+        """
+        try:
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
+            return
+        except OSError as error:
+            raise StorageError(f"{self.folder}: {error.strerror}") from error
+        if self._lock >= 0 and os.path.samestat(os.fstat(self._lock), os.fstat(descriptor)):
+            os.close(descriptor)
+            return
+        if not lock(descriptor):
+            os.close(descriptor)
+            raise BusyError(f"{self.folder}: another program records into it")
+        self.release()
+        self._lock = descriptor
+
+    def release(self) -> None:
+        """Let others take the folder. Idempotent."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def stamp(self, path: Path) -> int:
         """Give a finished file the time of the recorder's clock, by which it is kept.
@@ -122,7 +156,7 @@ class Shelf:
         return free_bytes is None or free_bytes >= wanted
 
     def tidy(self, open_bytes: int) -> list[str]:
-        """Delete what is not to be kept; return the names.
+        """Delete what is not to be kept, of a folder that was claimed; return the names.
 
         Parameters
         ----------
@@ -135,6 +169,8 @@ class Shelf:
             If a file cannot be deleted.
         """
         deleted: list[str] = []
+        if self._lock < 0:
+            return deleted
         while True:
             files = self._survey()
             n_bytes, n_before = self.n_bytes + open_bytes, len(deleted)

@@ -106,6 +106,23 @@ def test_every_method_has_its_command(daemon, ctl, machine):
     assert "applied analysis.hop (the file wins over set)" in ctl("reload")[1]
 
 
+@pytest.mark.slow
+def test_recordings_of_the_configuration_are_listed_and_triggered(daemon, ctl):
+    """Exit code 2 where there is none to trigger, 74 where one cannot write."""
+    assert ctl("record", "list") == (0, "nothing is recorded\n")
+    code, text = ctl("record", "trigger")
+    assert (code, "no such recording has triggers; there are: none" in text) == (2, True)
+    table = '{"triggers": ["control"], "min_free_mb": 1}'
+    assert ctl("set", f"recordings.event={table}")[0] == 0
+    assert ctl("record", "trigger", "event", "--source", "tone") == (0, "event/tone\n")
+    code, text = ctl("record", "list")
+    assert (code, text.split()[0]) == (0, "RECORDING")
+    assert ctl("set", 'recordings.full={"min_free_mb": 1e9}')[0] == 0
+    while (listed := ctl("record", "list", "--json"))[0] == 0:
+        pass
+    assert listed[0] == 74
+
+
 def test_json_is_the_reply_as_it_came(daemon, ctl):
     """One object or list; of events and messages one a line."""
     status = json.loads(ctl("status", "--json")[1])

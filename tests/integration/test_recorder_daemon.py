@@ -124,7 +124,8 @@ def test_changes_leave_alone_what_stays_the_same(start):
     steady = "[recordings.steady]\nrotate_s = 0\nmin_free_mb = 1\n"
     site = start(steady + "[recordings.other]\nmin_free_mb = 1\n")
     site.await_rows("steady", 5)
-    assert site.call("set", changes={"recordings.new": {"min_free_mb": 1, "product": "dbfs"}})
+    lines = site.call("set", changes={"recordings.new": {"min_free_mb": 1, "product": "dbfs"}})
+    assert lines == ['recordings.new: none -> {"product":"dbfs","min_free_mb":1.0}']
     site.await_rows("new", 5)
     lines = site.call("set", changes={"recordings.other.rotate_s": 60})
     assert lines == ["recordings.other.rotate_s: 3600 -> 60"]
@@ -187,7 +188,11 @@ def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
         assert time.monotonic() < deadline_s
         site.daemon.progress.wait(0.02)
     site.call("source.remove", name="..")
-    assert [one["source"] for one in site.call("status")["recorders"]] == ["tone"]
+    site.call("source.add", name="away", settings={"uri": "soundcard:no such card"})
+    running, waiting = site.call("status")["recorders"]
+    assert (running["source"], running["state"]) == ("tone", "recording")
+    assert (waiting["source"], waiting["state"]) == ("away", "waiting")
+    assert waiting["error"] == "the source is waited for"
     assert sorted(one.name for one in (site.recorded / "all").iterdir()) == ["_..", "tone"]
     assert site.batches("all", "_..")
     assert not list((site.recorded / "all" / "_..").glob("*.part"))

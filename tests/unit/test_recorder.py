@@ -135,10 +135,10 @@ def test_a_name_that_is_taken_gets_a_number(machine):
     site = machine(file_name="%Y")
     site.folder.mkdir()
     (site.folder / "2026.spd").write_bytes(b"another's")
-    (site.folder / "2026-1.spd.part.damaged").touch()
+    (site.folder / "2026_1.spd.part.damaged").touch()
     site.play(1.0)
     site.recording.finish()
-    assert site.files() == ["2026-1.spd", "2026.spd"]
+    assert site.files() == ["2026.spd", "2026_1.spd"]
     assert (site.folder / "2026.spd").read_bytes() == b"another's"
 
 
@@ -444,3 +444,21 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
     site.play(300.0)
     assert site.told("record.failed") == ["night: cannot delete: x.spd: Operation not permitted"]
     assert site.recording.facts()["rows"] == 3000
+
+
+def test_two_programs_do_not_take_the_same_folder(machine):
+    """The second waits, and neither recovers nor deletes; it goes on when the first has ended."""
+    first, second = machine(), machine(keep_days=0.00001)
+    first.play(2.0)
+    second.begin()
+    second.play(20.0)
+    assert second.recording.facts()["state"] == "failed"
+    assert "another program records into it" in second.recording.facts()["error"]
+    assert len(list(first.folder.glob("*.part"))) == 1
+    first.recording.finish()
+    assert first.files() == ["20260601T120000Z.spd"]
+    second.config = RecordingConfig("night", min_free_mb=0.0, rotate_s=0)
+    second.begin()
+    second.play(2.0)
+    second.recording.finish()
+    assert len(first.files()) == 2
