@@ -1,11 +1,13 @@
 """Recordings to be read back, whatever their format."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from spectrod.errors import InputError
+from spectrod.errors import InputError, StorageError
 from spectrod.record.export import READABLE_SUFFIXES, open_export
 from spectrod.record.recording import RowReader
 from spectrod.record.segment.continuity import as_first, rows_between
@@ -37,6 +39,8 @@ def open_recording(path: Path) -> RowReader:
         known = ", ".join((*SUFFIXES, *READABLE_SUFFIXES))
         raise InputError(f"{path}: must be a recording of spectra ({known}), or a folder of .spd")
     if path.suffix.lower() in READABLE_SUFFIXES:
+        if not path.exists():  # the libraries would say it at length
+            raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
         return open_export(path)
     return SegmentReader(path)
 

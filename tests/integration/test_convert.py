@@ -127,6 +127,7 @@ def test_a_folder_becomes_one_file():
         (["a.spd", "b.png", "--like", "c.png"], "c.png: "),
         (["a.wav", "b.spd"], "a.wav: must be a recording of spectra (.spd, "),
         (["none.spd", "b.spd"], "none.spd: No such file or directory"),
+        (["none.nc", "b.spd"], "none.nc: No such file or directory"),
         (["a.spd", "no/b.npz"], "no/b.npz: No such file or directory"),
         (["a.spd", "b.spd", "--start", "noon"], "--start noon: must be ISO 8601, as in 2026-"),
         (["a.spd", "b.spd", "--start", "9999-01-01"], "--start 9999-01-01: must be 1700 to 2200"),
