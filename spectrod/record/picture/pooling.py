@@ -31,8 +31,8 @@ class ColumnPool:
     needed, that number doubles and neighbours merge. Every row counts once; in a mean by its frames
     (see ``SpectrumBatch.cut_frames``).
 
-    Memory: ``max_columns * channels * bins`` float64 of a mean, else float32, touched only as far
-    as columns are in use. Float32 would not do for sums: a picture of months adds millions of rows
+    Memory: ``max_columns * channels * bins`` float32, touched only as far as columns are in use;
+    sums are float64 from the first merging on, when a picture of months may add millions of rows
     into a column, and rounding to 24 bits at each addition would show. Thread: one at a time.
 
     Parameters
@@ -119,8 +119,7 @@ class ColumnPool:
 
     def _begin(self, batch: SpectrumBatch) -> None:
         self.first_sample = self.last_sample = int(batch.sample_index[0])
-        dtype = np.float64 if self.pooling == "mean" else np.float32
-        self._table = np.zeros((self.max_columns, *batch.values.shape[1:]), dtype)
+        self._table = np.zeros((self.max_columns, *batch.values.shape[1:]), np.float32)
         if self._empty:
             self._table[:] = self._empty
 
@@ -128,6 +127,8 @@ class ColumnPool:
         """Halve the columns until the last row's fits."""
         last_slot = self._slot(self.last_sample)
         while last_slot // self.rows_per_column >= self.max_columns:
+            if self.pooling == "mean" and self.rows_per_column == 1:
+                self._table = self._table.astype(np.float64)
             _merge(self._table, self._join, self._empty)
             _merge(self._counts, np.add, 0)
             self.rows_per_column *= 2
@@ -167,7 +168,8 @@ class ColumnPool:
             np.maximum(np.minimum(hi, first + step + 1) - np.maximum(lo, first + step), 0.0)
             for step in range(n_steps)
         ]
-        total = np.full((len(lo), table.shape[1]), self._empty, table.dtype)
+        dtype = np.float64 if self.pooling == "mean" else np.float32
+        total = np.full((len(lo), table.shape[1]), self._empty, dtype)
         weight = np.zeros(len(lo))
         for share, column in zip(shares, columns, strict=True):
             weight += share * self._counts[column]
