@@ -95,6 +95,13 @@ def test_the_first_axis_without_collisions_is_taken():
     assert chosen is roomy
 
 
+def test_one_label_is_worse_than_two():
+    """One label says nothing of a scale: it is taken only where no candidate has two that fit."""
+    single, double = axis_of("a"), axis_of("a", "b")
+    assert fitting([single, double], lambda v: v * 20.0, len, spacing=12.0) is double
+    assert fitting([single, double], lambda v: v * 2.0, len, spacing=12.0) is single
+
+
 def test_no_axis_fits():
     """Where nothing fits the axis keeps its title and has no ticks."""
     crowded = axis_of("long label", "long label")

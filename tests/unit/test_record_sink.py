@@ -277,6 +277,11 @@ def test_pictures_of_others_are_not_read(tmp_path):
     [
         level_labels(-85.0, -20.0, 100, "dBFS"),
         frequency_labels(FrequencyAxis("linear", 0.0, 4800.0), 50),
+        frequency_labels(FrequencyAxis("linear", -96e3, 96e3), 50),
+        frequency_labels(FrequencyAxis("log", 14125.4, 89125.1), 50),
+        frequency_labels(FrequencyAxis("mel", 70e3, 447e3), 50),
+        frequency_labels(FrequencyAxis("octave", 20.0, 24e3), 50),
+        level_labels(-28.0, 35.7, 50, "dBFS"),
         time_labels(PictureOptions(), 200, (0, 0.0), 4.98),
         time_labels(PictureOptions(time_axis="utc"), 300, (58 * 10**9, 0.0), 7.0),
     ],

@@ -91,6 +91,11 @@ def linear_ticks(lo: float, hi: float, max_count: int, unit: float = 1.0) -> tup
     return tuple(Tick(value * unit, f"{value:.{decimals}f}") for value in values)
 
 
+def end_ticks(lo: float, hi: float, unit: float = 1.0) -> tuple[Tick, ...]:
+    """Ticks at both ends, to four digits: for axes that are too short for round numbers."""
+    return tuple(Tick(value, f"{value / unit:.4g}") for value in (lo, hi))
+
+
 def _log_ticks(lo: float, hi: float, mantissas: tuple[int, ...]) -> tuple[float, ...]:
     decades = range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
     values = (mantissa * 10.0**decade for decade in decades for mantissa in mantissas)
@@ -170,6 +175,7 @@ class FrequencyAxis:
         unit, title = (1000.0, "kHz") if reaches_hz >= _KHZ_FROM_HZ else (1.0, "Hz")
         for count in range(max_count, 0, -1):
             yield Axis(linear_ticks(self.lo_hz, self.hi_hz, count, unit), title)
+        yield Axis(end_ticks(self.lo_hz, self.hi_hz, unit), title)
 
     def _named(self) -> Iterator[tuple[float, ...]]:
         """Frequencies that this scale's users look for, where there are enough of them."""

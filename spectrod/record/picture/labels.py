@@ -1,8 +1,9 @@
 """Which labels an axis of a page gets: the most that do not touch."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
-from spectrod.record.picture.axes import Axis, FrequencyAxis, linear_ticks
+from spectrod.record.picture.axes import Axis, FrequencyAxis, end_ticks, linear_ticks
 from spectrod.record.picture.clock import elapsed_axis, utc_axis
 from spectrod.record.picture.layout import LABEL_PX, fitting
 from spectrod.record.picture.lettering import text_width
@@ -34,7 +35,10 @@ def level_labels(lo: float, hi: float, height: int, unit: str, spacing: float = 
     """Choose the labels of levels from lo to hi, so many pixels high."""
     counts = range(_intervals(height, 40), 0, -1)
     candidates = (Axis(linear_ticks(lo, hi, count), unit) for count in counts)
-    return _stacked(candidates, lambda level: (level - lo) / (hi - lo) * height, spacing)
+    ends = (Axis(end_ticks(lo, hi), unit),)
+    return _stacked(
+        chain(candidates, ends), lambda level: (level - lo) / (hi - lo) * height, spacing
+    )
 
 
 def _time_candidates(

@@ -81,7 +81,7 @@ def fitting(
     extent: Callable[[str], float],
     spacing: float,
 ) -> Axis:
-    """Choose the first axis whose labels do not touch.
+    """Choose the first axis whose labels do not touch, and which has two at least.
 
     Parameters
     ----------
@@ -97,18 +97,19 @@ def fitting(
     Returns
     -------
     axis : Axis
-        Without ticks if none fits.
+        With one label if none has two that fit; without ticks if none fits.
     """
-    title = ""
+    axis, best = Axis((), ""), Axis((), "")
     for axis in candidates:
-        title = axis.title
         places = [(position(tick.value), extent(tick.label) / 2.0) for tick in axis.ticks]
         if all(
             after - half_after - before - half_before >= spacing
             for (before, half_before), (after, half_after) in pairwise(places)
         ):
-            return axis
-    return Axis((), title)
+            if len(axis.ticks) > 1:
+                return axis
+            best = best if best.ticks else axis
+    return best if best.ticks else Axis((), axis.title)
 
 
 def _widest(labels: Iterable[str]) -> int:
