@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.record.picture.encode import SUFFIXES, check_format, encode
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.page import Plots, compose
@@ -262,6 +262,16 @@ def test_unfit_formats_are_refused_before_anything_is_recorded():
         check_format(".webp", tall, spec)
     with pytest.raises(ConfigError, match=r"\.gif: a picture's suffix must be one of \.png, \.jpg"):
         check_format(".gif", tall, spec)
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".jpeg", ".webp"])
+def test_a_format_that_pillow_lacks_is_said_at_once(monkeypatch, suffix):
+    """Pillow may be built without JPEG or WebP: that is found out before anything is recorded."""
+    monkeypatch.setattr("PIL.features.check", lambda _: False)
+    spec = SpectrumSpec(fs=8000.0)
+    with pytest.raises(UnavailableError, match=rf"\{suffix}: the installed Pillow cannot write it"):
+        check_format(suffix, PictureOptions(), spec)
+    check_format(".png", PictureOptions(), spec)
 
 
 @pytest.mark.parametrize(

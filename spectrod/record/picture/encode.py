@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec.structs import replace
-from PIL import Image, PngImagePlugin
+from PIL import Image, PngImagePlugin, features
 
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, UnavailableError
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.drawing import draw
 from spectrod.record.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY
@@ -23,6 +23,9 @@ _PNG_LEVEL = 3
 """Half the time of zlib's default 6, for files about 4 % larger."""
 
 _EXIF_SOFTWARE = 0x0131
+_CODECS = {".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
+"""Parts of Pillow that need not be there."""
+
 _SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}
 """Most pixels that a format has across or down."""
 
@@ -159,11 +162,16 @@ def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> No
     ------
     ConfigError
         If the suffix is unknown, or a page would be larger than its format has pixels.
+    UnavailableError
+        If Pillow was built without the format.
     """
     suffix = suffix.lower()
     if suffix not in _ENCODERS:
         known = ", ".join(SUFFIXES)
         raise ConfigError(f"{suffix or 'no suffix'}: a picture's suffix must be one of {known}")
+    codec = _CODECS.get(suffix)
+    if codec is not None and not features.check(codec):
+        raise UnavailableError(f"{suffix}: the installed Pillow cannot write it")
     n_plots = 1 if options.channels_as == "files" else spec.n_signals
     size = (options.width, options.height_for(n_plots))
     largest = max(page_limits(size, n_plots, len(options.strips)))
