@@ -314,6 +314,40 @@ def read_rows(path):
         reader.close()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
+def test_damage_is_an_error_or_harmless(tmp_path, suffix):
+    """Bytes that are others, missing or too many: one line, or all rows as they were."""
+    about = described()
+    given = batches_of(about.spec)
+    path = write(tmp_path / f"x{suffix}", about, given)
+    files = sorted(one for one in [path, *path.rglob("*")] if one.is_file())
+    rng = np.random.default_rng(7)
+    errors = []
+    for _ in range(60):
+        file = files[rng.integers(len(files))]
+        content = file.read_bytes()
+        file.write_bytes(damaged(content, rng))
+        try:
+            got = joined(read_rows(path), "values")
+        except StorageError as error:
+            errors.append(str(error))
+        else:
+            assert got.tobytes() == joined(given, "values").tobytes()
+        file.write_bytes(content)
+    assert len(errors) > 5
+    assert not [error for error in errors if "\n" in error]
+
+
+def damaged(content, rng):
+    """Change, cut or take out some bytes, of the first thousand more often than of others."""
+    at = int(rng.integers(min(len(content), int(rng.choice([1000, len(content)])))))
+    kind = rng.integers(3)
+    if kind == 0:
+        return content[:at] + rng.bytes(1) + content[at + 1 :]
+    return content[:at] if kind == 1 else content[:at] + content[at + 20 :]
+
+
 def test_files_of_others_are_named_as_such(tmp_path):
     """What has no description of ours is no recording, whatever its format."""
     np.savez(tmp_path / "x.npz", values=np.zeros(3))

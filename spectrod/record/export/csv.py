@@ -1,6 +1,7 @@
 """CSV files: a row a line, after lines that begin with # and say what it is."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +36,7 @@ _NUMBERS = (
 )
 _ENGINE = "# engine: "
 _END = "# end: "
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}Z", re.ASCII)
 _DESCRIPTION = f"# {DESCRIPTION}: "
 
 
@@ -183,9 +185,7 @@ class CsvReader:
             fields = [line.split(",", n_before) for line in lines]
             before = zip(*(row[:n_before] for row in fields), strict=True)
             numbers: dict[str, Any] = dict(zip(("time", *_NUMBERS), before, strict=True))
-            numbers["t_utc_ns"] = [
-                np.datetime64(one.removesuffix("Z"), "ns") for one in numbers["time"]
-            ]
+            numbers["t_utc_ns"] = [_utc_ns(text) for text in numbers["time"]]
             numbers["engine_index"] = [0] * len(lines)
             columns = {
                 name: np.array(numbers[name]).astype(dtype) for name, dtype in COLUMNS.items()
@@ -208,6 +208,13 @@ def value_names(description: Description) -> list[str]:
 def open_csv(path: Path) -> CsvReader:
     """Open a CSV file that ``CsvWriter`` made; see ``CsvReader`` for errors."""
     return CsvReader(path)
+
+
+def _utc_ns(text: str) -> int:
+    """Read what ``iso_time`` writes; raises ValueError of anything else."""
+    if not _TIME.fullmatch(text):
+        raise ValueError(f"time {text!r}: must be as 2026-11-20T21:47:03.123456789Z")
+    return int(np.datetime64(text[:-1], "ns").astype(np.int64))
 
 
 def _quoted(text: str) -> str:

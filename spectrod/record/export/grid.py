@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import StorageError
@@ -27,6 +28,8 @@ from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
 
 _CHUNK_NUMBERS = 4096
+_DAMAGE = (LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What libraries raise when a file is not what it should be."""
 
 
 class Store(Protocol):
@@ -46,14 +49,17 @@ class Store(Protocol):
 
 
 class Shelf(Protocol):
-    """A file of arrays that is being read."""
+    """A file of arrays that is being read.
+
+    Of damage it raises LookupError, OSError, RuntimeError, TypeError or ValueError.
+    """
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Of the file."""
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        """Give some rows of an array, fewer where it ends; see ``GridReader`` for errors."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -115,18 +121,17 @@ class GridReader:
         self.path = path
         try:
             self._shelf = open_shelf(path)
-        except (OSError, ValueError) as error:
+        except _DAMAGE as error:
             raise self._unreadable(error) from error
         try:
             attributes = self._shelf.attributes
             self._description = decode_description(str(attributes[DESCRIPTION]))
             self._engines = decode_engines(str(attributes[ENGINES]))
-        except (KeyError, ValueError) as error:
+        except (*_DAMAGE, StorageError) as error:
             self.close()
-            raise StorageError(f"{path}: not one of spectrod's recordings: {error}") from error
-        except (OSError, StorageError) as error:
-            self.close()
-            raise self._unreadable(error) from error
+            raise StorageError(
+                f"{path}: damaged, or not one of spectrod's recordings: {_reason(error)}"
+            ) from error
 
     @property
     def description(self) -> Description:
@@ -160,18 +165,29 @@ class GridReader:
         try:
             values = self._shelf.read(values_name(spec), first, past)
             numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
-        except (KeyError, OSError, ValueError) as error:
+        except _DAMAGE as error:
             raise self._unreadable(error) from error
-        if values.shape[1:] != (spec.n_signals, spec.n_values):
-            raise StorageError(f"{self.path}: values of shape {values.shape}: not those described")
+        kind = "<c8" if spec.output == "complex" else "<f4"
+        if values.shape[1:] != (spec.n_signals, spec.n_values) or values.dtype != kind:
+            raise StorageError(
+                f"{self.path}: values of shape {values.shape}, {values.dtype}: not those described"
+            )
         for name, column in numbers.items():
-            if len(column) != len(values):
-                raise StorageError(f"{self.path}: {name} has rows too many or too few")
+            if column.shape != values.shape[:1] or column.dtype != COLUMNS[name]:
+                raise StorageError(
+                    f"{self.path}: {name} of shape {column.shape}, {column.dtype}: must be "
+                    f"{values.shape[:1]}, {np.dtype(COLUMNS[name])}"
+                )
         engine = numbers["engine_index"]
         if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
             raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")
         return Rows(values, numbers)
 
     def _unreadable(self, error: Exception) -> StorageError:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return StorageError(f"{self.path}: cannot be read: {' '.join(reason.split())}")
+        return StorageError(f"{self.path}: cannot be read: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """Give an error's text in one line."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())

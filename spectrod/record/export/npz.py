@@ -4,8 +4,11 @@ import contextlib
 import io
 import json
 import shutil
+import struct
+import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +16,6 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError
 from spectrod.record.export.grid import GridReader, GridWriter
 from spectrod.record.export.layout import Variable
 
@@ -123,16 +125,14 @@ class NpzShelf:
     """An NPZ file that is being read, each array from its begin to its end; see ``grid.Shelf``."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with _damage():
             self._archive = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
-            raise StorageError(f"{path}: {error}") from error
         self._open: dict[str, _Member] = {}
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Of the file."""
-        with self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
+        with _damage(), self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
             text = npy_format.read_array(member, allow_pickle=False)
         attributes: dict[str, Any] = json.loads(str(text))
         return attributes
@@ -140,12 +140,13 @@ class NpzShelf:
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
         member = self._open.get(name)
-        if member is None or member.position != first:
-            if member is not None:
-                member.close()
-            member = self._open[name] = _Member(self._archive.open(name + _SUFFIX))
-            member.skip(first)
-        return member.read(past - first)
+        with _damage():
+            if member is None or member.position != first:
+                if member is not None:
+                    member.close()
+                member = self._open[name] = _Member(self._archive.open(name + _SUFFIX))
+                member.skip(first)
+            return member.read(past - first)
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""
@@ -174,10 +175,7 @@ class _Member:
     def read(self, n_rows: int) -> NDArray[Any]:
         """Give so many rows, fewer at the end; raises ValueError if the file ends before."""
         n = max(0, min(n_rows, self._n_rows - self.position))
-        try:
-            content = self._file.read(n * self._row_bytes)
-        except (EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(str(error)) from error
+        content = self._file.read(n * self._row_bytes)
         if len(content) != n * self._row_bytes:
             raise ValueError(f"ends {n * self._row_bytes - len(content)} bytes too early")
         self.position += n
@@ -185,6 +183,15 @@ class _Member:
 
     def close(self) -> None:
         self._file.close()
+
+
+@contextlib.contextmanager
+def _damage() -> Iterator[None]:
+    """Turn what archives and arrays say of damage into what a shelf may raise."""
+    try:
+        yield
+    except (EOFError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(str(error)) from error
 
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, ...]) -> None:
