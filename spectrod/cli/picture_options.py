@@ -13,7 +13,10 @@ from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
 from spectrod.record.picture.pixelmap import options_of, read_pixel_map
 from spectrod.record.picture.theme import THEMES
 
-_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "weighting", "bands", "iq")
+_NOT_FLAGS = {"weighting": "Z", "bands": ""}
+"""What no command makes of samples for a picture, and its value where it is not there."""
+
+_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "iq", *_NOT_FLAGS)
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Flags of which a given one replaces what an old picture had of the others."""
 
@@ -124,6 +127,8 @@ def repeat(args: argparse.Namespace) -> None:
     ------
     InputError
         If that file cannot be read, or is no picture of ours.
+    ConfigError
+        If its spectra are of a kind that the command, which makes spectra, does not make.
     """
     if args.like is None:
         return
@@ -132,6 +137,8 @@ def repeat(args: argparse.Namespace) -> None:
         if given & set(names):
             given |= set(names)
     for name, value in like(Path(args.like)).items():
+        if name in _NOT_FLAGS and hasattr(args, "window") and value != _NOT_FLAGS[name]:
+            raise ConfigError(f"--like {args.like}: {name}={value!r}: cannot be made of samples")
         if hasattr(args, name) and name not in given:
             setattr(args, name, value)
 

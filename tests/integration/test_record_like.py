@@ -141,3 +141,16 @@ def test_strips_are_of_samples_or_else_of_rows(tmp_path, capsys):
     assert "strips=waveform: x.spd has no samples, only spectra" in capsys.readouterr().err
     assert main(["convert", "x.spd", "c.svg", "--like", "b.svg", "--raw"]) == 0
     assert not texts_of(tmp_path / "c.svg")
+
+
+@pytest.mark.parametrize(("name", "value"), [("weighting", "A"), ("bands", "octave")])
+def test_what_record_does_not_make_is_not_repeated_in_part(tmp_path, capsys, name, value):
+    """A picture of bands or of weighted spectra is refused: the new one would look alike only."""
+    assert record("-o", "a.pgm") == 0
+    old = (tmp_path / "a.pgm").read_bytes()
+    kept = {"weighting": b'"Z"', "bands": b'""'}[name]
+    key = b'"' + name.encode() + b'": '
+    assert key + kept in old
+    (tmp_path / "a.pgm").write_bytes(old.replace(key + kept, key + b'"' + value.encode() + b'"'))
+    assert record("-o", "b.pgm", "--like", "a.pgm") == 2
+    assert f"--like a.pgm: {name}='{value}': cannot be made of samples" in capsys.readouterr().err
