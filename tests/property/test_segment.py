@@ -104,8 +104,9 @@ def test_a_file_cut_anywhere_has_all_rows_before(tmp_path):
         assert rows_of(SegmentReader(part).batches()) == rows_of(batches[:n_whole])
         recovered = recover(part)
         assert recovered.rows == sum(batch.n_frames for batch in batches[:n_whole])
-        if recovered.path:
+        if n_whole:
             assert rows_of(SegmentReader(recovered.path).batches()) == rows_of(batches[:n_whole])
+        if recovered.path:
             recovered.path.unlink()
 
 

@@ -594,19 +594,27 @@ def test_recovery_keeps_what_is_intact_behind_damage(tmp_path):
 
 
 def test_recovery_of_what_holds_nothing(tmp_path, caplog):
-    """Without rows a file is removed; without a header it is set aside, and nothing is thrown."""
+    """What never had rows is removed; what could have had some is set aside."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     kept = made.part.read_bytes()
     made.abort()
-    (tmp_path / "a.spd.part").write_bytes(kept + b"SPD")
+    (tmp_path / "a.spd.part").write_bytes(kept)
     assert recover(tmp_path / "a.spd.part").path is None
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "a.spd.part").write_bytes(bytes(100))
+    (tmp_path / "a.spd.part").write_bytes(kept + b"SPD")
+    aside = recover(tmp_path / "a.spd.part").path
+    assert aside.read_bytes() == kept + b"SPD"
+    aside.unlink()
+    for size in (0, 100, 8192):
+        (tmp_path / "a.spd.part").write_bytes(bytes(size))
+        assert recover(tmp_path / "a.spd.part").cut_bytes == size
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a.spd.part").write_bytes(bytes(8193))
     recovered = recover(tmp_path / "a.spd.part")
     assert recovered.path == tmp_path / "a.spd.part.damaged"
-    assert (recovered.rows, recovered.damaged_bytes) == (0, 100)
+    assert (recovered.rows, recovered.damaged_bytes) == (0, 8193)
     assert list(tmp_path.iterdir()) == [recovered.path]
-    assert caplog.text.count("a.spd.part: ") == 2
+    assert caplog.text.count("a.spd.part: ") == 6
 
 
 def test_recovery_replaces_nothing(tmp_path):

@@ -15,6 +15,8 @@ from spectrod.types import SpectrumSpec
 SCHEMA = "spectrod.segment"
 VERSION = 1
 _BLOCK_BYTES = 4096
+HEADERS_BYTES_MIN = 2 * _BLOCK_BYTES
+"""Before any row there are two headers."""
 _TIMES_BYTES = 3 * 8
 """Of a row: its sample index and two times."""
 

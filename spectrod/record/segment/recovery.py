@@ -9,7 +9,7 @@ from spectrod.errors import BusyError, InputError, StorageError
 from spectrod.record.files import sync
 from spectrod.record.segment.appending import PART_SUFFIX, lock
 from spectrod.record.segment.frame import Head, Kind, frame
-from spectrod.record.segment.header import Header
+from spectrod.record.segment.header import HEADERS_BYTES_MIN, Header
 from spectrod.record.segment.index import Entry, SparseIndex
 from spectrod.record.segment.segment import Segment
 from spectrod.record.segment.walk import Walk
@@ -26,8 +26,8 @@ class Recovered:
     Attributes
     ----------
     path : Path or None
-        Where it is now: under its final name, or set aside as ``NAME.part.damaged`` if it has not
-        one intact header. None if it had no rows and was removed.
+        Where it is now: under its final name, or set aside as ``NAME.part.damaged`` if it has no
+        intact header or no intact row. None if it had never had rows, and was removed.
     rows : int
         Intact.
     cut_bytes : int
@@ -84,17 +84,12 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
 def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
     size = os.fstat(descriptor).st_size
     try:
-        header = Segment(part).header
+        found = _Found(part, Segment(part).header)
     except InputError:
-        aside = part.with_name(part.name + DAMAGED_SUFFIX)
-        part.replace(aside)
-        _log.warning("%s: no intact header in its %d bytes; now %s", part, size, aside.name)
-        return Recovered(aside, 0, 0, size)
-    found = _Found(part, header)
-    if found.index.rows == 0:
-        part.unlink()
-        _log.warning("%s: had no intact row in its %d bytes, and was removed", part, size)
-        return Recovered(None, 0, size, 0)
+        found = None
+    if found is None or found.index.rows == 0:
+        is_empty = size <= HEADERS_BYTES_MIN if found is None else size == found.end
+        return _remove(part, size) if is_empty else _set_aside(part, size)
     os.ftruncate(descriptor, found.end)
     if not found.is_closed:
         _append(descriptor, found.closing_record(), found.end)
@@ -105,6 +100,19 @@ def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
     text = "%s: %d rows are whole; %d bytes of a torn end cut off, %d damaged ones left between"
     _log.info(text, final, recovered.rows, recovered.cut_bytes, recovered.damaged_bytes)
     return recovered
+
+
+def _remove(part: Path, size: int) -> Recovered:
+    part.unlink()
+    _log.warning("%s: had no rows in its %d bytes, and was removed", part, size)
+    return Recovered(None, 0, size, 0)
+
+
+def _set_aside(part: Path, size: int) -> Recovered:
+    aside = part.with_name(part.name + DAMAGED_SUFFIX)
+    part.replace(aside)
+    _log.warning("%s: nothing intact in its %d bytes; now %s", part, size, aside.name)
+    return Recovered(aside, 0, 0, size)
 
 
 class _Found:
