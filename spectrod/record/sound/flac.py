@@ -14,8 +14,9 @@ from spectrod.record.sound.options import Subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES, to_integers
 from spectrod.units import Float32Array
 
-_COMMENT_BYTES = 4096
-_GAPS_BYTES = 3072
+_COMMENT_BYTES = 1024
+"""Spaces fill it: programs that show comments show them."""
+
 _LOOK_BYTES = 1 << 16
 _SILENCE_AT_ONCE = 1 << 16
 _SUBTYPES: dict[Subtype, str] = {"s16": "PCM_16", "s24": "PCM_24"}
@@ -48,7 +49,8 @@ class FlacFile:
     def __init__(self, part: Path, path: Path, subtype: Subtype, notes: Notes) -> None:
         self._path, self._part, self._notes = path, part, notes
         self._subtype = subtype
-        self.gaps = Gaps(_GAPS_BYTES)
+        fixed = notes.comment(Gaps(0, count=1, samples=1 << 62)).encode()
+        self.gaps = Gaps(max(0, _COMMENT_BYTES - len(fixed)))
         self._comment_at = 0
         self._n_samples = 0
         self._has_failed = False
@@ -129,7 +131,8 @@ class FlacFile:
 
     def _comment(self) -> bytes:
         text = self._notes.comment(self.gaps).encode()[:_COMMENT_BYTES]
-        return text.ljust(_COMMENT_BYTES, b" ")
+        # A letter of several bytes must not be cut.
+        return text.decode(errors="ignore").encode().ljust(_COMMENT_BYTES, b" ")
 
     def _write_comment(self) -> None:
         try:

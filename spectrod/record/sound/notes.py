@@ -26,6 +26,12 @@ def utc(t_utc_ns: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(microseconds=t_utc_ns // 1000)
 
 
+def one_line(text: str, length: int) -> str:
+    """Make a line of at most so many characters that UTF-8 can hold."""
+    # A name may hold bytes that are no UTF-8, as lone surrogates.
+    return " ".join(text.encode("utf-8", "replace").decode().split())[:length]
+
+
 @dataclass(slots=True)
 class Gaps:
     """Where samples are missing, as text of a bounded length.
@@ -73,7 +79,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What does not change while a file is written."""
+    """What does not change while a file is written; texts are of one line."""
 
     fs: int
     channels: int
@@ -104,7 +110,7 @@ class Notes:
             "spectrod|Gap Count": str(gaps.count),
             "spectrod|Gaps": gaps.text(),
         }
-        return "".join(f"{key}: {_one_line(value)}\n" for key, value in fields.items() if value)
+        return "".join(f"{key}: {value}\n" for key, value in fields.items() if value)
 
     def comment(self, gaps: Gaps) -> str:
         """Describe the file in a sentence or two, as AudioMoth's recorders do.
@@ -112,15 +118,10 @@ class Notes:
         They begin ``Recorded at 04:30:00 01/05/2026 (UTC)``, which other programs read as well.
         """
         time = utc(self.begin_utc_ns)
-        text = f"Recorded at {time:%H:%M:%S.%f %d/%m/%Y} (UTC) by {_one_line(self.software)}"
-        text += f" from {_one_line(self.source)}." if self.source else "."
+        text = f"Recorded at {time:%H:%M:%S.%f %d/%m/%Y} (UTC) by {self.software}"
+        text += f" from {self.source}." if self.source else "."
         if gaps.count:
             text += (
                 f" Gaps: {gaps.count}, {gaps.samples} samples missing (first+count): {gaps.text()}"
             )
         return text
-
-
-def _one_line(text: str) -> str:
-    # A name may hold bytes that are no UTF-8, as lone surrogates.
-    return " ".join(text.encode("utf-8", "replace").decode().split())

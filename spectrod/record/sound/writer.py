@@ -10,7 +10,7 @@ from typing import Protocol
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.files import check_writable
 from spectrod.record.sound.fileio import storage_error
-from spectrod.record.sound.notes import Gaps, Notes, boot_id
+from spectrod.record.sound.notes import Gaps, Notes, boot_id, one_line
 from spectrod.record.sound.options import SoundOptions, checked_subtype
 from spectrod.types import Block
 from spectrod.units import Float32Array
@@ -201,9 +201,9 @@ class SoundWriter:
             fs=self._fs,
             channels=self._channels,
             begin_utc_ns=block.t_utc_ns,
-            source=self._options.source[:200],
-            software=self._options.software[:64],
-            name=self.path.name[:200],
+            source=one_line(self._options.source, 200),
+            software=one_line(self._options.software, 64),
+            name=one_line(self.path.name, 200),
             boot=boot_id(),
         )
         self._check_channels(block)
