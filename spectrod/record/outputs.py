@@ -112,7 +112,7 @@ def make_rows(path: Path, plan: Plan) -> RowWriter:
     """
     is_picture = kind_of(path) == "picture"
     if plan.picture.view == "spd" and (is_picture or path.suffix.lower() in _OF_LEVELS):
-        from spectrod.record.longterm import SpdSink  # noqa: PLC0415
+        from spectrod.record.longterm.sink import SpdSink  # noqa: PLC0415
 
         return SpdSink(path, plan.pictured, plan.picture.options)
     if is_picture:

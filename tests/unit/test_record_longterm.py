@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.longterm import LevelStatistics, SpdSink
 from spectrod.record.longterm.data import read_npz
 from spectrod.record.longterm.presets import averaged, frames_for, interval_for, picture_defaults
-from spectrod.record.longterm.statistics import EXCEEDED, finest_step
+from spectrod.record.longterm.sink import SpdSink
+from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
 from spectrod.record.longterm.view import column_values, density_limit, pixel_density
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.options import PictureOptions
