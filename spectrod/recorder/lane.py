@@ -105,8 +105,9 @@ class Lane(Generic[T]):
 
     @property
     def path(self) -> Path | None:
-        """The file that is being written, by its final name."""
-        return self._output.path if self._output else None
+        """The file that is being written, by its final name; any thread may ask."""
+        output = self._output
+        return output.path if output else None
 
     @property
     def is_on(self) -> bool:

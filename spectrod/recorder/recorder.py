@@ -145,6 +145,7 @@ class Recorder:
             # The top of a thread: whatever it is must be seen, and the stream goes on.
             _log.exception("recording %s failed", self._recording.config.name)
             self._failure = f"{error!r}; please report this"
+            self._recording.give_up(self._failure)
 
     def _take_all(self) -> None:
         """Take what waits; what comes meanwhile is the next round's, or ``tick`` would be late."""

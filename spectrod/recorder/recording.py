@@ -112,7 +112,7 @@ class Recording:
         self._lanes = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
         self._has_room = True
         self._free_bytes: int | None = None
-        self._has_failed = False
+        self._has_failed = self._is_short = False
         self._tidy_error = ""
         self._tidied_s = -1.0
 
@@ -190,6 +190,7 @@ class Recording:
         self._look_for_room()
         for lane in self._lanes:
             lane.tick()
+        self._look_at_gates()
         had_failed, self._has_failed = self._has_failed, any(lane.error for lane in self._lanes)
         if had_failed and not self._has_failed:
             self._recover_all()
@@ -205,6 +206,11 @@ class Recording:
         self._tidy()
         self._shelf.release()
         self._teller.tell("record.ended", self._summary())
+
+    def give_up(self, why: str) -> None:
+        """Tell that nothing more comes of it; its files are recovered at the next start."""
+        self._teller.warn("record.failed", f"given up: {why}")
+        self._shelf.release()
 
     def _summary(self) -> str:
         parts = []
@@ -238,6 +244,16 @@ class Recording:
             self._teller.warn("record.room", f"{self._shelf.folder}: has space again: goes on")
         for lane in self._lanes:
             lane.has_room = self._has_room
+
+    def _look_at_gates(self) -> None:
+        gates = (self._rows and self._rows.gate, self._samples and self._samples.gate)
+        if not self._is_short and any(gate and gate.short_by for gate in gates):
+            self._is_short = True
+            roll_s = self.config.pre_roll_s
+            self._teller.warn(
+                "record.pre_roll",
+                f"pre_roll_s={roll_s:g}: takes more than {HELD_MAX_BYTES >> 20} MB: it is shorter",
+            )
 
     def _tidy(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """What a recorder says of itself: events and log lines, so many a minute."""
 
 import logging
+import threading
 from dataclasses import dataclass
 
 from spectrod.events import EventLog
@@ -23,7 +24,7 @@ class Teller:
     """Notes what happens to a recording: an event and a line in the log for each.
 
     Of each kind one in 10 s, the rest counted and told with the next; trouble is always told, and
-    those who tell of it wait between two. One thread, or one after the other.
+    those who tell of it wait between two. Any thread.
 
     Parameters
     ----------
@@ -39,17 +40,19 @@ class Teller:
         self._recording, self._source = recording, source
         self._events, self._clock = events, clock
         self._told: dict[str, _Told] = {}
+        self._lock = threading.Lock()
 
     def tell(self, kind: str, text: str) -> None:
         """Note what is as it should be."""
         now_s = self._clock.monotonic_s()
-        told = self._told.setdefault(kind, _Told(now_s))
-        if now_s < told.due_s:
-            told.untold += 1
-            return
+        with self._lock:
+            told = self._told.setdefault(kind, _Told(now_s))
+            if now_s < told.due_s:
+                told.untold += 1
+                return
+            self._told[kind] = _Told(now_s + _PERIOD_S)
         if told.untold:
             text = f"{text}; {told.untold} more like this since the last such line"
-        self._told[kind] = _Told(now_s + _PERIOD_S)
         self._note(kind, text, logging.INFO)
 
     def warn(self, kind: str, text: str) -> None:

@@ -192,6 +192,39 @@ def test_root_asks_and_changes_it(service, machine):
     assert denied.returncode == 77
 
 
+def test_what_the_configuration_records_is_written_under_the_confinement(machine, config, service):
+    """Into the state folder, and with the drop-in into another one; a reload begins it."""
+    elsewhere = machine.path("/srv/recordings")
+    machine.run("install", "-d", "-g", "audio", "-m", "770", "/srv/recordings")
+    drop_in = machine.path(f"/etc/systemd/system/{UNIT}.d/40-recordings.conf")
+    drop_in.parent.mkdir(exist_ok=True)
+    drop_in.write_text(machine.path("/opt/spectrod/share/spectrod/40-recordings.conf").read_text())
+    try:
+        machine.run("systemctl", "daemon-reload")
+        service("restart")
+        example = "# [recordings.night]"
+        here, there = "[recordings.here]", '[recordings.there]\nfolder = "/srv/recordings"'
+        config((example, f"{here}\nsamples = 'flac'\npyramid = true\n{there}\n{example}"))
+        service("reload")
+        while {one["state"] for one in _recorders(machine)} != {"recording"}:
+            pass
+        while not all(one["rows"] > 10 for one in _recorders(machine)):
+            pass
+        service("stop")
+        names = {"flac", "pyramid", "spd"}
+        state = machine.path("/var/lib/private/spectrod/recordings/here/signal")
+        assert {one.name.split(".")[-1] for one in state.iterdir()} == names
+        assert [one.suffix for one in (elsewhere / "there" / "signal").iterdir()] == [".spd"]
+    finally:
+        drop_in.unlink()
+        machine.run("systemctl", "daemon-reload")
+
+
+def _recorders(machine):
+    status = machine.run("/opt/spectrod/bin/spectrod", "ctl", "status", "--json").stdout
+    return json.loads(status)["recorders"] or [{"state": "none", "rows": 0}]
+
+
 def _recorded_frames(machine):
     status = machine.run("/opt/spectrod/bin/spectrod", "ctl", "status", "--json").stdout
     return json.loads(status)["recordings"][-1]["frames"]

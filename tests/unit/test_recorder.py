@@ -180,6 +180,22 @@ def test_events_have_a_file_each_with_what_was_before_and_after(machine):
     assert site.recording.facts()["triggers"] == 2
 
 
+def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
+    """And is as long as there is memory."""
+    monkeypatch.setattr("spectrod.recorder.recording.HELD_MAX_BYTES", 20_000)
+    site = machine(triggers=("control",), pre_roll_s=60.0, post_roll_s=1.0)
+    site.play(60.0)
+    site.recording.trigger(NOON_NS + 60 * NS, "asked for")
+    site.play(5.0)
+    site.recording.finish()
+    (name,) = site.files()
+    rows, _ = site.rows(name)
+    assert rows == list(range(rows[0], 611))
+    assert 450 < rows[0] < 600
+    (told,) = site.told("record.pre_roll")
+    assert told.startswith("night: pre_roll_s=60: takes more than 0 MB: it is shorter")
+
+
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_sound_beside_the_spectra_is_cut_at_the_same_times(machine, suffix):
     """To the sample, with the same names."""

@@ -193,8 +193,10 @@ def begin(tmp_path):
     def start(checked=lambda: ((), 0), **settings):
         wanted = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
-        recording = Recording(wanted, about, tmp_path / "night", EventLog())
+        events = EventLog()
+        recording = Recording(wanted, about, tmp_path / "night", events)
         recorder = Recorder(recording, FS, checked)
+        recorder.events = events
         recorder.start()
         started.append(recorder)
         return recorder
@@ -242,6 +244,26 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(begin, 
     recorder.join(10.0)
     facts = recorder.facts()
     assert facts["rows"] == 499 - facts["lost_rows"]
+
+
+def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypatch, caplog):
+    """In the state, in an event, and in the log with a traceback; memory stays bounded."""
+
+    def fail(_self, _piece):
+        raise ZeroDivisionError("x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spectrod.recorder.recording.Recording.take_batch", fail)
+        recorder = begin()
+        recorder.submit(batch(0))
+        recorder.join(10.0)
+    recorder.submit(batch(1))
+    facts = recorder.facts()
+    text = "ZeroDivisionError('x'); please report this"
+    assert (facts["state"], facts["error"]) == ("failed", text)
+    assert "Traceback" in caplog.text
+    (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
+    assert event.text == f"night: given up: {text}"
 
 
 @pytest.mark.parametrize(
