@@ -344,3 +344,21 @@ def test_pictures_of_views_begin_as_they_should():
     for theme in ("light", "dark"):
         options = PictureOptions(theme=theme, **picture_defaults("spd", theme, has_utc=True))
         assert options.f_scale == "log"
+
+
+def test_what_never_occurred_has_no_density():
+    """Pixels without a class that was counted, in any value of their column, are exactly none."""
+    statistics = LevelStatistics(SPEC)
+    levels = np.round(levels_of(57), 0) + 0.05
+    statistics.add(batch_of(levels))
+    columns = column_values(FrequencyAxis("log", 100.0, 4000.0), 20, SPEC)
+    limits, height = (-130.0, -20.0), 313
+    density = pixel_density(statistics, columns, limits, height)
+    row_db = (limits[1] - limits[0]) / height
+    centres = limits[1] - (np.arange(height) + 0.5) * row_db
+    for column in (0, 11, 19):
+        present = np.unique(levels[:, 0, columns[0][column] : columns[1][column]])
+        distance = np.abs(centres[:, None] - present).min(axis=1)
+        is_far = distance > row_db / 2.0 + 0.051 + 0.1
+        assert not density[0, is_far, column].any()
+        assert (density[0, distance < row_db / 2.0, column] > 0.0).all()

@@ -16,6 +16,9 @@ _PAPER, _INK = N_LEVELS, 254
 """Palette entries of paper and ink."""
 
 _HALO_PX = 3
+_NONE = 1e-11
+"""Less than one of all rows that can be counted has in a class [1/dB], more than rounding."""
+
 _CLIP_PERCENT = 99.8
 """Densities above this percentile of those that occur have the last colour."""
 
@@ -83,17 +86,21 @@ def pixel_density(
     """
     edges, density = statistics.density()
     n_signals, _, n_values = density.shape
-    shares = np.zeros((n_signals, len(edges), n_values))
-    np.cumsum(density * np.float32(statistics.step_db), axis=1, out=shares[:, 1:])
     rows = np.linspace(limits[1], limits[0], height + 1)
     at = np.clip((rows - edges[0]) / statistics.step_db, 0.0, len(edges) - 1.0)
     below = np.minimum(at.astype(np.int64), max(0, len(edges) - 2))
     part = (at - below)[:, np.newaxis]
     row_db = (limits[1] - limits[0]) / height
     pixels = np.empty((n_signals, height, len(columns[0])), np.float32)
+    shares = np.zeros((len(edges), n_values))
     for signal in range(n_signals):
-        cumulated = shares[signal, below] * (1.0 - part) + shares[signal, below + 1] * part
-        pixels[signal] = mean_of_columns(-np.diff(cumulated, axis=0) / row_db, columns)
+        np.cumsum(density[signal], axis=0, out=shares[1:])
+        below_part = shares[below]
+        below_part += (shares[below + 1] - below_part) * part
+        per_db = -np.diff(below_part, axis=0) * (statistics.step_db / row_db)
+        pixels[signal] = mean_of_columns(per_db, columns)
+    # What is left of sums and differences where nothing was counted.
+    pixels[pixels < _NONE] = 0.0
     return pixels
 
 
