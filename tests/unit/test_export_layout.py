@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from spectrod.errors import StorageError
+from spectrod.record.export.attributes import coverage, global_attributes
 from spectrod.record.export.description import decode_description, encode_description
 from spectrod.record.export.layout import (
     columns,
-    coverage,
     frequency_edges,
-    global_attributes,
     row_effort_s,
     row_span_s,
     variables,

@@ -10,16 +10,9 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import StorageError
+from spectrod.record.export.attributes import DESCRIPTION, Coverage, global_attributes, iso_time
 from spectrod.record.export.description import decode_description
-from spectrod.record.export.layout import (
-    DESCRIPTION,
-    Coverage,
-    frames_of,
-    frequency_edges,
-    global_attributes,
-    iso_time,
-    row_effort_s,
-)
+from spectrod.record.export.layout import frames_of, frequency_edges, row_effort_s
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import ExportWriter, chunk_rows
 from spectrod.record.recording import Description

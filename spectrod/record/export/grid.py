@@ -9,19 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import StorageError
-from spectrod.record.export.description import decode_description
-from spectrod.record.export.layout import (
+from spectrod.record.export.attributes import (
     DESCRIPTION,
-    ENGINES,
     Coverage,
-    Variable,
-    columns,
     decode_engines,
     encode_engines,
     global_attributes,
-    values_name,
-    variables,
 )
+from spectrod.record.export.description import decode_description
+from spectrod.record.export.layout import ENGINES, Variable, columns, values_name, variables
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import CHUNK_BYTES, ExportWriter, chunk_rows
 from spectrod.record.recording import Description

@@ -1,24 +1,19 @@
-"""The variables of a recording's file and what they mean, as CF 1.11 and ACDD 1.3 name it.
+"""The variables of a recording's file and what they mean, as CF 1.11 names it.
 
 NetCDF, Zarr, HDF5 and NPZ files hold the same variables under the same names.
 """
 
-import json
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.record.export.description import encode_description
 from spectrod.record.export.rows import COLUMNS, Rows
 from spectrod.record.recording import Description
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import Float64Array
 
-CONVENTIONS = "CF-1.11, ACDD-1.3"
-DESCRIPTION = "spectrod_description"
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
 
@@ -130,115 +125,8 @@ def frequency_edges(spec: SpectrumSpec) -> Float64Array:
     return edges if spec.iq else np.clip(edges, 0.0, spec.fs / 2.0)
 
 
-def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
-    """Say what holds for the whole file and is known from the start.
-
-    Parameters
-    ----------
-    description : Description
-        Of the recording.
-    asked : dict of str
-        The operator's attributes, which go before the description's and before ours.
-    """
-    spec = description.spec
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    long_name = _long_name(spec)
-    return {
-        "Conventions": CONVENTIONS,
-        "title": f"{long_name[0].upper()}{long_name[1:]} of {description.source}",
-        "summary": _summary(description),
-        "keywords": "acoustics, sound, spectrum, spectrogram",
-        "source": f"sound of {description.source}, analysed by {description.software}",
-        "history": f"{now} written by {description.software}",
-        "date_created": now,
-        "standard_name_vocabulary": "CF Standard Name Table v93",
-        "cdm_data_type": "TimeSeries",
-        "software": description.software,
-        "calibration": description.cal_id or "none: of digital full scale",
-        **_analysis(spec),
-        **description.attributes,
-        **asked,
-        DESCRIPTION: encode_description(description),
-    }
-
-
-class Coverage:
-    """The time that a file covers, from its first row to the end of its last one.
-
-    Attributes
-    ----------
-    begin_utc_ns, end_utc_ns : int
-        As far as rows were added [ns].
-    """
-
-    def __init__(self, spec: SpectrumSpec) -> None:
-        self._spec = spec
-        self.begin_utc_ns = self.end_utc_ns = -1
-
-    def add(self, rows: Rows) -> None:
-        """Go on to these rows, at least one."""
-        t_utc_ns = rows.columns["t_utc_ns"]
-        if self.begin_utc_ns < 0:
-            self.begin_utc_ns = int(t_utc_ns[0])
-        span_s = row_span_s(self._spec, frames_of(rows, self._spec))[-1]
-        self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * _NS_PER_S)
-
-    def attributes(self) -> dict[str, str]:
-        """Say it as ACDD does."""
-        return coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
-
-
-def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
-    """Say what time a file covers, as ACDD has it."""
-    row_s = spec.hop * spec.averaging_frames / spec.fs
-    return {
-        "time_coverage_start": iso_time(begin_utc_ns),
-        "time_coverage_end": iso_time(end_utc_ns),
-        "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / _NS_PER_S:.9f}S",
-        "time_coverage_resolution": f"PT{row_s:.9f}S",
-    }
-
-
-def iso_time(utc_ns: int) -> str:
-    """Write a time as ISO 8601, to the nanosecond."""
-    return f"{np.datetime64(utc_ns, 'ns')}Z"
-
-
-def decode_engines(text: str) -> list[str]:
-    """Read the names of the engines, see ``encode_engines``; raises ValueError."""
-    engines = json.loads(text)
-    return [str(name) for name in engines]
-
-
-def encode_engines(engines: list[str]) -> str:
-    """Write the names of the engines, by index."""
-    return json.dumps(engines)
-
-
-def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
-    return {
-        "sample_rate_hz": spec.fs,
-        "window": spec.window,
-        "window_length_samples": spec.win_length,
-        "hop_samples": spec.hop,
-        "nfft": spec.nfft,
-        "enbw_hz": spec.enbw_hz,
-        "frequency_weighting": spec.weighting,
-        "bands": spec.bands or "none",
-        "averaging": spec.averaging,
-        "averaging_frames": spec.averaging_frames,
-    }
-
-
-def _summary(description: Description) -> str:
-    spec = description.spec
-    return (
-        f"{_long_name(spec)} in {spec.unit}, {spec.reference}; {spec.window} window of "
-        f"{spec.win_length} samples every {spec.hop} at {spec.fs:g} Hz"
-    )
-
-
-def _long_name(spec: SpectrumSpec) -> str:
+def long_name(spec: SpectrumSpec) -> str:
+    """Say what the values are."""
     return _KINDS[spec.output, spec.scaling][1]
 
 

@@ -13,14 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.record.export.attributes import CONVENTIONS, global_attributes, iso_time
 from spectrod.record.export.disk import Disk
-from spectrod.record.export.layout import (
-    CONVENTIONS,
-    EPOCH,
-    Variable,
-    global_attributes,
-    iso_time,
-)
+from spectrod.record.export.layout import EPOCH, Variable
 from spectrod.record.export.minutes import MINUTE_NS, Minute, MinuteMeans
 from spectrod.record.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.record.export.options import ExportOptions

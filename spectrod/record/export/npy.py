@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.record.export.layout import (
-    Coverage,
-    frequency_edges,
-    global_attributes,
-    iso_time,
-)
+from spectrod.record.export.attributes import Coverage, global_attributes, iso_time
+from spectrod.record.export.layout import frequency_edges
 from spectrod.record.export.rows import Rows
 from spectrod.record.export.writer import ExportWriter
 from spectrod.record.files import check_writable, whole_file
