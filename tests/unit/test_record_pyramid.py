@@ -1,6 +1,9 @@
 """A pyramid's folder: sizes, ages, damage, and who may write it."""
 
 import os
+import subprocess
+import sys
+import textwrap
 from itertools import pairwise
 
 import numpy as np
@@ -274,3 +277,56 @@ def test_an_empty_pyramid_has_no_rows(tmp_path):
     assert np.isnan(columns.mean).all()
     assert columns.effort_s.tolist() == [0.0] * 7
     reader.close()
+
+
+def test_a_reader_sees_cells_as_they_come(tmp_path):
+    """A reader that is there before the first cell shows each once it is complete."""
+    writer = PyramidWriter(tmp_path, about_of())
+    reader = PyramidReader(tmp_path)
+    begin = DAY * DAY_NS
+    for second in range(12):
+        writer.submit(batch_of([1e-6, 1e-6], begin + second * 10**9))
+        columns = reader.columns(begin, begin + 12 * 10**9, 12)
+        assert np.flatnonzero(columns.effort_s).tolist() == list(range(second))
+        coarse = reader.columns(begin, begin + 15 * 10**9, 3)
+        assert coarse.effort_s.sum() == second
+    writer.finish()
+    assert reader.columns(begin, begin + 15 * 10**9, 1).effort_s == [12.0]
+    reader.close()
+
+
+KILLED = """
+    import os, signal, sys
+    import numpy as np
+    from spectrod.record.pyramid import PyramidWriter
+    from spectrod.record.recording import Description
+    from spectrod.types import SpectrumBatch, SpectrumSpec
+
+    spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, nfft=64)
+    writer = PyramidWriter(sys.argv[1], Description(spec, "test", ("left",), "spectrod 1"))
+    for second in range(int(sys.argv[3])):
+        t_ns = int(sys.argv[2]) + np.array([0, 500_000_000]) + second * 10**9
+        values = np.full((2, 1, spec.n_values), 1e-6, np.float32)
+        index = np.arange(2) * 500 + second * 1000
+        writer.submit(SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy"))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [2, 5, 6, 76, 301])
+def test_a_killed_program_leaves_all_complete_cells(tmp_path, seconds):
+    """After SIGKILL the second that was being filled is missing, and nothing at any level else."""
+    begin = DAY * DAY_NS
+    arguments = [tmp_path, str(begin), str(seconds)]
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), *arguments]
+    assert subprocess.run(command, check=False).returncode == -9
+    writer = PyramidWriter(tmp_path, about_of())
+    reader = PyramidReader(tmp_path)
+    for cell_ns in writer.about.cells_ns:
+        span = -(-seconds * 10**9 // cell_ns) * cell_ns
+        columns = reader.columns(begin, begin + span, span // cell_ns)
+        assert set(columns.cell_ns) == {cell_ns}
+        assert columns.effort_s.sum() == seconds - 1
+    reader.close()
+    writer.abort()
