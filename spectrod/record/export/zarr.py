@@ -85,6 +85,8 @@ class ZarrStore:
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
         """Add rows to the arrays that grow; what makes no chunk waits for more."""
         for name, rows in parts.items():
+            if len(rows) == 0:
+                continue
             waiting = self._waiting[name]
             waiting.append(rows)
             chunk = self._arrays[name].chunks[0]
