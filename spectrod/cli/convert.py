@@ -20,6 +20,7 @@ from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kin
 from spectrod.record.recording import Description, RowReader, RowWriter
 from spectrod.record.segment.appending import PART_SUFFIX
 from spectrod.record.segment.series import SUFFIX
+from spectrod.record.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
 from spectrod.units import Float32Array
 
@@ -32,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="IN",
-        help="recording of spectra: .spd, .spd.part, a folder of them, .nc .h5 .zarr .npz .csv",
+        help="recording of spectra: .spd, .spd.part, a folder of them, .nc .h5 .zarr .npz .csv; or "
+        "a sound file that broke off, .wav.part or .flac.part, to be made whole",
     )
     parser.add_argument(
         "output",
@@ -71,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     """Read the recording once, from its begin to its end, and write all that is asked for."""
     configure_logging(args.log_level)
     source, outputs = Path(args.source), [Path(one) for one in args.output]
+    if is_unfinished(source):
+        return _make_whole(source, outputs)
     start_utc_ns, stop_utc_ns = _range(args)
     _check(source, outputs)
     with closing(open_recording(source)) as reader, ExitStack() as undo:
@@ -84,6 +88,15 @@ def run(args: argparse.Namespace) -> int:
         for writer in writers:
             writer.finish()
         undo.pop_all()
+    return 0
+
+
+def _make_whole(source: Path, outputs: list[Path]) -> int:
+    """Complete a sound file where it is: its samples are not copied."""
+    whole = source.with_suffix("")
+    if outputs != [whole]:
+        raise ConfigError(f"{outputs[0]}: must be {whole}, which {source.name} becomes")
+    recover(source)
     return 0
 
 

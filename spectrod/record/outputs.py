@@ -143,5 +143,5 @@ def make_samples(path: Path, plan: Plan) -> SampleWriter:
     from spectrod.record.sound import SoundOptions, SoundWriter  # noqa: PLC0415
 
     about = plan.data
-    options = SoundOptions(source=about.source, software=about.software)
+    options = SoundOptions(source=about.source, software=about.software, is_copy=plan.is_copy)
     return SoundWriter(path, about.spec.fs, about.spec.channels, plan.subtype, options)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from spectrod.cli import main
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.sound import SoundOptions, SoundWriter, recover
 from spectrod.record.sound.notes import Gaps
@@ -203,7 +204,23 @@ def test_a_new_file_is_asked_for_after_a_long_gap(tmp_path):
     assert writer.needs_new_file(block_of(np.zeros((1, 10)), 9))
     assert writer.needs_new_file(block_of(np.zeros((2, 10)), 10))
     writer.abort()
-    assert list(tmp_path.iterdir()) == []
+    writer.abort()
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.wav.part"]
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
+    """Samples stay, but where they are elsewhere too; the command line makes a file of them."""
+    path, samples = tmp_path / f"x{suffix}", integers_of(16, 1, 3 * 4096)
+    for is_copy in (True, False):
+        writer = SoundWriter(path, FS, 1, "s16", SoundOptions(is_copy=is_copy))
+        writer.take(block_of(samples))
+        writer.abort()
+        assert list(tmp_path.iterdir()) == ([] if is_copy else [writer.part])
+    assert main(["convert", f"{path}.part", f"{path}.wav"]) == 2
+    assert f"{path}.wav: must be {path}, which x{suffix}.part becomes" in capsys.readouterr().err
+    assert main(["convert", f"{path}.part", str(path)]) == 0
+    assert np.array_equal(samples_in(path), samples)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +284,9 @@ def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
     part = tmp_path / f"x{suffix}.part"
     part.write_bytes(b"precious")
     writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1)
-    with pytest.raises(StorageError, match="has not been finished; move or remove it"):
+    with pytest.raises(
+        StorageError, match="is left of a recording that broke off; spectrod convert"
+    ):
         writer.take(block_of(np.zeros((1, 10))))
     writer.abort()
     assert part.read_bytes() == b"precious"
@@ -378,7 +397,6 @@ def test_a_torn_wav_file_is_cut_to_whole_samples(tmp_path, subtype):
     writer = SoundWriter(tmp_path / "x.wav", FS, 2, subtype)
     writer.take(block_of(samples))
     content = writer.part.read_bytes()
-    writer.abort()
     frame_bytes = 4 if subtype == "s16" else 6
     for missing in range(1, 3 * frame_bytes):
         part = tmp_path / "y.wav.part"
@@ -399,7 +417,6 @@ def test_after_a_power_failure_only_the_header_is_believed(tmp_path):
     writer.flush()
     writer.take(block_of(samples[:, 21:], 21))
     content = writer.part.read_bytes()
-    writer.abort()
     at = content.index(b"spectrod|Boot: ") + 15
     part = tmp_path / "y.wav.part"
     part.write_bytes(content[:at] + b"00000000" + content[at + 8 :])

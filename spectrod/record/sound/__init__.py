@@ -1,7 +1,15 @@
 """Sound files of the samples themselves: WAV and FLAC, readable at every moment."""
 
 from spectrod.record.sound.options import SOUND_SUFFIXES, SoundOptions, Subtype
-from spectrod.record.sound.recovery import Recovered, recover
+from spectrod.record.sound.recovery import Recovered, is_unfinished, recover
 from spectrod.record.sound.writer import SoundWriter
 
-__all__ = ["SOUND_SUFFIXES", "Recovered", "SoundOptions", "SoundWriter", "Subtype", "recover"]
+__all__ = [
+    "SOUND_SUFFIXES",
+    "Recovered",
+    "SoundOptions",
+    "SoundWriter",
+    "Subtype",
+    "is_unfinished",
+    "recover",
+]

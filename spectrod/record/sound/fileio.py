@@ -19,8 +19,8 @@ def create(part: Path, path: Path) -> int:
         return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError as error:
         raise StorageError(
-            f"{path}: {part.name} is there, a recording that has not been finished; "
-            "move or remove it"
+            f"{path}: {part.name} is left of a recording that broke off; spectrod convert makes it "
+            "whole, or remove it"
         ) from error
     except OSError as error:
         raise storage_error(path, error) from error

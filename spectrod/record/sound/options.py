@@ -31,6 +31,8 @@ class SoundOptions:
         Name of where the samples come from.
     software : str
         Name and version of what writes the file.
+    is_copy : bool
+        Whether the samples are elsewhere too, so that a file that is given up need not stay.
 
     Raises
     ------
@@ -42,6 +44,7 @@ class SoundOptions:
     gap_max_s: float = 60.0
     source: str = ""
     software: str = "spectrod"
+    is_copy: bool = False
 
     def __post_init__(self) -> None:
         if not self.fsync_s > 0.0:

@@ -38,6 +38,11 @@ class Recovered:
     cut_bytes: int
 
 
+def is_unfinished(path: Path) -> bool:
+    """Say whether a name is that of an unfinished sound file."""
+    return path.suffix == _PART and path.with_suffix("").suffix.lower() in SOUND_SUFFIXES
+
+
 def recover(part: str | os.PathLike[str]) -> Recovered:
     """Make a whole file of an unfinished one, and give it its final name.
 
@@ -64,7 +69,7 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
     """
     part = Path(part)
     path = part.with_suffix("")
-    if part.suffix != _PART or path.suffix.lower() not in SOUND_SUFFIXES:
+    if not is_unfinished(part):
         raise InputError(f"{part}: must be a sound file's {_PART}")
     if path.exists():
         raise StorageError(f"{path}: is there already; {part.name} is left as it is")

@@ -185,9 +185,17 @@ class SoundWriter:
             self._file.discard()
 
     def abort(self) -> None:
-        """Give up and remove what is there. Idempotent; does nothing after ``finish``."""
-        if not self._is_done:
-            self._is_done = True
+        """Give up. Idempotent; does nothing after ``finish``.
+
+        What was taken stays in ``PATH.part``, for ``recover``; but not where there is nothing or
+        the samples are elsewhere too.
+        """
+        if self._is_done:
+            return
+        self._is_done = True
+        if self._file and self._n_samples and not self._options.is_copy:
+            self._file.discard()
+        else:
             self._remove()
 
     def _remove(self) -> None:
