@@ -197,7 +197,7 @@ def test_a_file_a_day(tmp_path):
     assert attributes["time_coverage_duration"] == "P1D"
     arrays, _ = day_file(tmp_path / "reef_20241004.nc")
     np.testing.assert_array_equal(np.flatnonzero(arrays["effort"]), [0, 1])
-    with pytest.raises(StorageError, match=r"reef_20241004\.nc: .*not one of spectrod's"):
+    with pytest.raises(StorageError, match=r"20241004\.nc: .*has no attribute spectrod_engines$"):
         open_export(tmp_path / "reef_20241004.nc")
 
 

@@ -121,8 +121,8 @@ class GridReader:
             raise self._unreadable(error) from error
         try:
             attributes = self._shelf.attributes
-            self._description = decode_description(str(attributes[DESCRIPTION]))
-            self._engines = decode_engines(str(attributes[ENGINES]))
+            self._description = decode_description(_text(attributes, DESCRIPTION))
+            self._engines = decode_engines(_text(attributes, ENGINES))
         except (*_DAMAGE, StorageError) as error:
             self.close()
             raise StorageError(
@@ -181,6 +181,12 @@ class GridReader:
 
     def _unreadable(self, error: Exception) -> StorageError:
         return StorageError(f"{self.path}: cannot be read: {_reason(error)}")
+
+
+def _text(attributes: dict[str, Any], name: str) -> str:
+    if name not in attributes:  # daily files have no engines, others' files nothing of ours
+        raise ValueError(f"has no attribute {name}")
+    return str(attributes[name])
 
 
 def _reason(error: Exception) -> str:
