@@ -54,13 +54,13 @@ def run(args: argparse.Namespace) -> int:
     repeat(args)
     # What each kind of source needs is imported for it alone.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
-        from spectrod.cli import record_rows  # noqa: PLC0415
+        from spectrod.cli.record_rows import record_rows  # noqa: PLC0415
 
         configure_logging(args.log_level)
-        return record_rows.run(args)
-    from spectrod.cli import record_samples  # noqa: PLC0415
+        return record_rows(args)
+    from spectrod.cli.record_samples import record_samples  # noqa: PLC0415
 
-    return record_samples.run(args)
+    return record_samples(args)
 
 
 def _is_stored(source: str) -> bool:

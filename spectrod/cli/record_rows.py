@@ -44,7 +44,7 @@ class _Rows:
     n_samples: int | None
 
 
-def run(args: argparse.Namespace) -> int:
+def record_rows(args: argparse.Namespace) -> int:
     """Hand all rows to all outputs."""
     found = asked(args)
     for path in found.paths:

@@ -54,7 +54,7 @@ class _Span:
     """Samples after which it is over, where that was asked for."""
 
 
-def run(args: argparse.Namespace) -> int:
+def record_samples(args: argparse.Namespace) -> int:
     """Analyse the source to its end and write what was asked for."""
     settings = config.load(args.config, options.flags(args))
     configure_logging(settings.log.level, settings.log.style)
@@ -76,14 +76,6 @@ def run(args: argparse.Namespace) -> int:
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
             warm_up(engine, *specs)
-        pipeline = Pipeline(
-            source,
-            specs,
-            engine,
-            first_sample=span.first,
-            max_samples=span.max_samples,
-            keep_cut=(PRODUCT,),
-        )
         names = settings.source.channel_names
         plan = Plan(
             describe(pictured, source.name, names),
@@ -91,6 +83,14 @@ def run(args: argparse.Namespace) -> int:
             picture_plan(found, look, EnginePainter(engine)),
             args.subtype,
             is_copy=not source.is_live,
+        )
+        pipeline = Pipeline(
+            source,
+            specs,
+            engine,
+            first_sample=span.first,
+            max_samples=span.max_samples,
+            keep_cut=(PRODUCT,),
         )
     except BaseException:
         engine.close()

@@ -116,7 +116,8 @@ class DaemonReader:
     def _add(self, frame: Any) -> SpectrumBatch | None:
         row = self._row
         if row is None or row.header.sample_index != frame.header.sample_index:
-            self.lost_rows += row is not None
+            # What came before the subscription began is not lost.
+            self.lost_rows += row is not None and self._expected is not None
             self._check(frame)
             row = self._row = _Row(frame.header, {}, frame.restarted)
         row.restarted |= frame.restarted

@@ -121,8 +121,7 @@ class FileFeed:
         self._t_utc_ns = time.time_ns() if start_utc_ns is None else start_utc_ns
         self._ended = threading.Event()
         self._taken = 0
-        self._file: BinaryIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 - see release
-        self._file.seek(layout.begin)
+        self._file: BinaryIO | None = None
 
     @property
     def taken(self) -> int:
@@ -139,7 +138,13 @@ class FileFeed:
     def skip(self, n: int) -> None:
         """Leave out the next n samples, or what is left if that is less."""
         self._taken = min(self._taken + n, self._layout.n_samples)
-        self._file.seek(self._layout.begin + self._taken * self._step_bytes)
+        if self._file is not None:
+            self._file.seek(self._place)
+
+    @property
+    def _place(self) -> int:
+        """Where the next sample begins in the file."""
+        return self._layout.begin + self._taken * self._step_bytes
 
     def read(self, max_samples: int) -> Block | None:
         """Take the next samples, up to max_samples; None at the end.
@@ -153,7 +158,7 @@ class FileFeed:
             return None
         first, layout = self._taken, self._layout
         n = min(max_samples, layout.n_samples - first)
-        memory = _read(self._path, self._file, n * self._step_bytes)
+        memory = _read(self._path, self._opened(), n * self._step_bytes)
         ends = (3,) if self._dtype == "u1" else ()
         samples: NDArray[Any] = memory.view(self._dtype).reshape(n, layout.channels, *ends)
         samples = samples.swapaxes(0, 1)
@@ -163,6 +168,15 @@ class FileFeed:
         since_ns = round(first * 1e9 / layout.fs)
         return Block(samples, first, self._t_mono_ns + since_ns, self._t_utc_ns + since_ns)
 
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            try:
+                self._file = Path(self._path).open("rb", buffering=0)  # noqa: SIM115 - see release
+            except OSError as error:
+                raise InputError(f"{self._path}: {error.strerror}") from error
+            self._file.seek(self._place)
+        return self._file
+
     def close(self) -> None:
         """Let what was read so far be all there is; any thread."""
         self._ended.set()
@@ -170,7 +184,8 @@ class FileFeed:
 
     def release(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         self.data.close()
 
 

@@ -49,7 +49,8 @@ class TiledPicture:
         self._begin: int | None = None
         self._number = 0
         self._n_written = 0
-        self._before = 0
+        self.n_frames = 0
+        """Rows taken so far."""
         self._sink = self._new_sink(path)
 
     def _new_sink(self, path: Path, begin_sample: int = 0) -> PictureSink:
@@ -63,11 +64,6 @@ class TiledPicture:
             TimeScale(self._tile_samples / how.options.width, begin_sample, self._begin or 0),
         )
 
-    @property
-    def n_frames(self) -> int:
-        """Rows taken so far."""
-        return self._before + self._sink.n_frames
-
     def submit(self, batch: SpectrumBatch) -> None:
         """Add a batch; raises as ``PictureSink.submit`` and ``finish``."""
         if batch.n_frames == 0:
@@ -75,6 +71,7 @@ class TiledPicture:
         if self._begin is None:
             self._begin = int(batch.sample_index[0])
             self._sink = self._new_sink(self._path, self._begin)
+        self.n_frames += batch.n_frames
         numbers: Int64Array = (batch.sample_index - self._begin) // self._tile_samples
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         for first, stop in zip(starts, [*starts[1:], batch.n_frames], strict=True):
@@ -96,7 +93,6 @@ class TiledPicture:
     def _turn_to(self, number: int) -> None:
         """Write the tile that is full and begin another one."""
         assert self._begin is not None
-        self._before += self._sink.n_frames
         self._write(self._numbered(self._number))
         self._number = number
         begin = self._begin + number * self._tile_samples

@@ -1,0 +1,285 @@
+"""``spectrod record`` into every kind of file, of every kind of source, whole runs."""
+
+import itertools
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+from publishing import SPEC, TIMEOUT_S, make_batch
+
+from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.cli import main
+from spectrod.client import subscribe
+from spectrod.errors import ConfigError, StorageError, UnavailableError
+from spectrod.pipeline import Pipeline
+from spectrod.record.inputs import open_recording
+from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.remote import DaemonReader
+from spectrod.source.signal import SignalSource
+from spectrod.types import SpectrumSpec
+
+FS = 8000
+SMALL = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]
+DATA = ["--win-length", "256", "--hop", "128"]
+START = ["--start-time", "2026-05-01T04:30:00Z"]
+START_NS = 1_777_609_800 * 10**9
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name, seconds=4.0, frequency_hz=1000, channels=1, fs=FS):
+    n = np.arange(round(seconds * fs))
+    tone = 0.1 * np.sin(2 * np.pi * frequency_hz * n / fs)
+    soundfile.write(name, np.tile(tone, (channels, 1)).T, fs, "PCM_16")
+
+
+def rows_of(path):
+    reader = open_recording(path)
+    batches = list(reader.batches())
+    reader.close()
+    return reader.description, batches
+
+
+def names(tmp_path):
+    return sorted(path.name for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_pictures_data_and_sound_at_once(tmp_path, engine):
+    """One run fills files of all kinds: the data have their own analysis, the sound is the same."""
+    write("x.wav", channels=2)
+    outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.spd", "-o", "a.flac"]
+    assert main(["record", "x.wav", *outputs, *SMALL, *DATA, "--engine", engine]) == 0
+    assert names(tmp_path) == ["a.flac", "a.npz", "a.png", "a.spd", "x.wav"]
+    levels = read_levels("a.png", 1)
+    tone_row = int(np.argmin(np.abs(levels.f - 1000.0)))
+    np.testing.assert_allclose(levels.level[tone_row, 5:-5], -20.0, atol=0.5)
+    for name in ("a.npz", "a.spd"):
+        about, batches = rows_of(tmp_path / name)
+        assert (about.spec.win_length, about.spec.hop, about.spec.scaling) == (256, 128, "dbfs")
+        assert sum(batch.n_frames for batch in batches) == (4 * FS - 256) // 128 + 1
+    np.testing.assert_array_equal(soundfile.read("a.flac")[0], soundfile.read("x.wav")[0])
+
+
+def test_sound_alone(tmp_path):
+    """Samples can be all that is wanted; a part of them is cut at the very sample."""
+    write("x.wav")
+    assert main(["record", "x.wav", "-o", "y.wav", "--duration", "1.5", *SMALL]) == 0
+    expected = soundfile.read("x.wav")[0][: round(1.5 * FS)]
+    np.testing.assert_array_equal(soundfile.read("y.wav")[0], expected)
+    assert names(tmp_path) == ["x.wav", "y.wav"]
+
+
+def test_a_stored_recording_becomes_the_same_picture():
+    """Of its own rows, a stored recording gives the levels that the samples gave."""
+    write("x.wav")
+    whole = ["--hop", "128", "--win-length", "256", "--nfft", "256", *SMALL]
+    assert (
+        main(["record", "x.wav", "-o", "a.png", "-o", "a.spd", "--scaling", "spectrum", *whole])
+        == 0
+    )
+    assert main(["record", "a.spd", "-o", "b.png", "-o", "b.npz", *SMALL[2:]]) == 0
+    a, b = read_levels("a.png"), read_levels("b.png")
+    np.testing.assert_allclose(a.level, b.level, atol=0.5)
+    assert a.pixels.duration_s == b.pixels.duration_s
+
+
+@pytest.mark.parametrize(("start", "first"), [("04:30:01", 1), ("2026-05-01T04:30:02Z", 2)])
+def test_a_start_within_a_file(start, first):
+    """--start leaves out what is before it; times are those of the samples that are left."""
+    write("x.wav")
+    arguments = [*START, "--start", start, "--duration", "1s", "--time-axis", "utc"]
+    assert main(["record", "x.wav", "-o", "a.png", "-o", "a.wav", *arguments, *SMALL]) == 0
+    pixels = read_levels("a.png").pixels
+    assert pixels.begin_utc_ns == START_NS + first * 10**9
+    assert pixels.duration_s == pytest.approx(1.0, abs=0.05)
+    expected = soundfile.read("x.wav")[0][first * FS : (first + 1) * FS]
+    np.testing.assert_array_equal(soundfile.read("a.wav")[0], expected)
+
+
+def test_a_file_for_each_period(tmp_path):
+    """Files begin at whole periods of UTC, follow on each other, and are named by their begin."""
+    write("x.wav", seconds=5.0)
+    start = ["--start-time", "2026-05-01T04:30:01Z"]
+    every = ["--every", "2s", "--name", "%H%M%S.wav", "-o", "."]
+    assert main(["record", "x.wav", *start, *every, *SMALL]) == 0
+    assert names(tmp_path) == ["043000.wav", "043002.wav", "043004.wav", "x.wav"]
+    parts = [soundfile.read(name)[0] for name in names(tmp_path)[:3]]
+    assert [len(part) for part in parts] == [FS, 2 * FS, 2 * FS]
+    np.testing.assert_array_equal(np.concatenate(parts), soundfile.read("x.wav")[0])
+
+
+def test_pictures_of_periods_have_every_row(tmp_path):
+    """Pictures of periods begin where the one before has ended, to within a row."""
+    write("x.wav", seconds=5.0)
+    every = ["--every", "2s", "-o", "%H%M%S.png"]
+    assert main(["record", "x.wav", *START, *every, *SMALL]) == 0
+    assert names(tmp_path)[:3] == ["043000.png", "043002.png", "043004.png"]
+    pixels = [read_levels(name).pixels for name in names(tmp_path)[:3]]
+    for number, one in enumerate(pixels):
+        assert one.begin_utc_ns - START_NS == pytest.approx(number * 2e9, abs=0.06e9)
+
+
+def test_the_picture_counts_every_sample():
+    """Rows that the device averaged give the mean of all frames, the cut-off last one included."""
+    n = np.arange(20 * FS)
+    samples = 0.1 * np.sin(2 * np.pi * 1000 * n / FS)
+    samples[-FS // 20 :] *= 10.0  # so late that only the last row can have it
+    soundfile.write("x.wav", samples, FS, "PCM_16")
+    quiet = ["--engine", "numpy", "--levels=-60,0", "--width", "200", "--height", "64"]
+    assert (
+        main(["record", "x.wav", "-o", "a.png", *quiet, "--win-length", "64", "--hop", "32"]) == 0
+    )
+    levels = read_levels("a.png")
+    row = levels.level[int(np.argmin(np.abs(levels.f - 1000.0)))]
+    assert row[10:190] == pytest.approx(-20.0, abs=0.3)
+    assert row[-1] > -8.0
+
+
+@pytest.mark.parametrize("pool", ["mean", "max", "min"])
+def test_pooling(pool):
+    """A click between silence: its maximum, the mean with the silence, or the silence."""
+    samples = np.full(20 * FS, 1e-3) * np.sin(2 * np.pi * 1000 * np.arange(20 * FS) / FS)
+    samples[::64] = 0.5
+    soundfile.write("x.wav", samples, FS, "PCM_16")
+    arguments = ["--win-length", "64", "--hop", "32", "--pool", pool]
+    assert main(["record", "x.wav", "-o", "a.png", *SMALL, *arguments]) == 0
+    # A click is in the middle of every other frame, and at the end of the others; S1 = 32.
+    click_dbfs = 10.0 * np.log10(2.0 * (0.5 / 32.0) ** 2 / 0.5)
+    expected = {"mean": click_dbfs - 10.0 * np.log10(2.0), "max": click_dbfs, "min": -100.0}[pool]
+    level = read_levels("a.png").level[50, 5:-5]
+    np.testing.assert_allclose(level, expected, atol=0.6 if pool != "min" else 30.0)
+
+
+def test_one_output_fails_alone(tmp_path, monkeypatch, capsys):
+    """The others are finished, one line says what is wrong, and the exit code is storage's."""
+    write("x.wav")
+
+    def full(*_):
+        raise StorageError("a.npz: No space left on device")
+
+    monkeypatch.setattr("spectrod.record.export.npz.NpzWriter.submit", full)
+    outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.wav"]
+    assert main(["record", "x.wav", *outputs, *SMALL, *DATA]) == 74
+    assert "a.npz: No space left on device" in capsys.readouterr().err
+    assert names(tmp_path) == ["a.png", "a.wav", "x.wav"]
+    assert read_levels("a.png").pixels.duration_s == pytest.approx(4.0, abs=0.1)
+
+
+@pytest.fixture
+def daemon(publish):
+    """Run a pipeline of two channels whose spectra are published; its endpoint."""
+    publisher = publish()
+    spec = SpectrumSpec(float(FS), 2, win_length=512, hop=256, scaling="dbfs")
+    source = SignalSource("sine,1000,-20", float(FS), 2, "realtime")
+    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[publisher.feeds[0]])
+    pipeline.start()
+    yield publisher.endpoints[0]
+    pipeline.stop()
+
+
+@pytest.mark.slow
+def test_a_daemon_is_recorded(tmp_path, daemon):
+    """Rows come from a daemon's messages, of all its channels, in its own scaling."""
+    outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.spd"]
+    assert main(["record", daemon, *outputs, *SMALL[2:], "--duration", "1.5"]) == 0
+    assert names(tmp_path) == ["a.npz", "a.png", "a.spd"]
+    about, batches = rows_of(tmp_path / "a.npz")
+    assert (about.spec.channels, about.spec.scaling, about.spec.hop) == (2, "dbfs", 256)
+    index = np.concatenate([batch.sample_index for batch in batches])
+    assert len(index) > 10
+    assert set(np.diff(index)) == {256}
+    levels = read_levels("a.png", 1)
+    tone_row = int(np.argmin(np.abs(levels.f - 1000.0)))
+    assert np.nanmedian(levels.level[tone_row]) == pytest.approx(-20.0, abs=1.0)
+
+
+def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
+    """A row of which a channel is missing is left out, and told with the daemon's own gaps."""
+    publisher = publish()
+    subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
+    wait_for_subscribers(publisher)
+    feed = publisher.feeds[0]
+    for first in range(8):
+        # A row of one channel alone, as where the other message is lost.
+        spec = replace(SPEC, channels=1) if first == 4 else SPEC
+        batch = make_batch(first=first + 10 * (first > 5), gap_samples=1280 * (first == 6))
+        feed.submit(batch if first != 4 else replace(batch, spec=spec, values=batch.values[:, :1]))
+    reader = DaemonReader(subscription, "spec/")
+    assert reader.description.signals == ("0", "1")
+    batches = list(itertools.islice(reader.batches(time.monotonic() + TIMEOUT_S), 4))
+    index = [int(batch.sample_index[0]) // SPEC.hop for batch in batches]
+    assert index == [3, 5, 16, 17]
+    gaps = [batch.gap_samples // SPEC.hop for batch in batches]
+    assert gaps == [0, 1, 10, 0]
+    assert reader.lost_rows == 1
+    reader.close()
+
+
+def test_several_products_must_be_named(publish, wait_for_subscribers):
+    """One recording holds one kind of spectrum of one source."""
+    publisher = publish(names=("mic", "reef"))
+    subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
+    wait_for_subscribers(publisher)
+    for feed in publisher.feeds:
+        feed.submit(make_batch())
+    with pytest.raises(ConfigError, match=r"spec/: has mic/dbfs and reef/dbfs; name one with"):
+        DaemonReader(subscription, "spec/")
+    subscription.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "a.png", "-o", "./a.png"], "./a.png: must be named once"),
+        (["-o", "a.tiff"], "a.tiff: suffix must be one of .png, .jpg"),
+        (["-o", "a.png", "--every", "0.5s"], "--every 0.5s: must be at least 1 s"),
+        (["-o", "a.png", "--every", "2 weeks"], "--every 2 weeks: must be a positive number"),
+        (["-o", "a.png", "--every", "1h"], "a.png: names must tell times apart with --every"),
+        (["-o", ".", "--name", "%H.png"], "--name %H.png: needs --every"),
+        (["-o", "a.png", "--tile", "500"], "--tile 500: needs --time-per-pixel"),
+        (
+            ["-o", "a.png", "--tile", "5", "--time-per-pixel", "1"],
+            "--tile 5: must be 200 to 8000 pixels",
+        ),
+        (["-o", "a.png", "--time-per-pixel", "x"], "--time-per-pixel x: must be a positive number"),
+        (["-o", "a.png", "--start", "04:31"], "--start 04:31: x.wav does not say when it begins"),
+        (["-o", "a.png", *START, "--start", "04:31"], "--start 04:31: is not within x.wav"),
+        (["-o", "a.png", *START, "--start", "24:00"], "--start 24:00: must be a time of day"),
+        (["-o", "a.png", *START, "--start", "soon"], "--start soon: must be ISO 8601"),
+        (["-o", "a.png", "--duration", "-1"], "--duration -1: must be a positive number of"),
+        (["-o", "a.flac", "--subtype", "f32"], "subtype='f32'"),
+        (
+            ["-o", "%H%M%S.png", "--every", "2s", "--strips", "waveform"],
+            "strips=waveform: pictures of --every have none",
+        ),
+    ],
+)
+def test_bad_arguments(arguments, message, capsys, tmp_path):
+    """What cannot be is found before anything starts: one line, nothing left."""
+    write("x.wav")
+    assert main(["record", "x.wav", *arguments, "--engine", "numpy"]) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert names(tmp_path) == ["x.wav"]
+
+
+def test_spectra_have_no_sound(capsys):
+    """A sound file cannot be made of stored spectra."""
+    write("x.wav", seconds=1.0)
+    assert main(["record", "x.wav", "-o", "a.spd", *SMALL, *DATA]) == 0
+    assert main(["record", "a.spd", "-o", "y.wav"]) == 2
+    assert "y.wav: a.spd has spectra, and no samples" in capsys.readouterr().err
+
+
+def test_nobody_publishes(ipc_path):
+    """Where no daemon answers, that is told after a while."""
+    expected = pytest.raises(UnavailableError, match=r"spec/: no spectra came in 0\.2 s")
+    with subscribe(f"ipc://{ipc_path}") as subscription, expected:
+        DaemonReader(subscription, "spec/", timeout_s=0.2)

@@ -1,0 +1,191 @@
+"""Outputs of a recording, one for all or one for each period, and their failures."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record.lanes import RowLane, SampleLane, finish_all
+from spectrod.record.outputs import KINDS, check_outputs, kind_of
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+FS, HOP = 1000.0, 100
+SPEC = SpectrumSpec(FS, win_length=100, hop=HOP)
+SECOND_NS = 10**9
+BEGIN_NS = 1_777_609_800 * SECOND_NS
+
+
+class Writer:
+    """Keeps what it takes, and fails where it is told to."""
+
+    def __init__(self, path, fails=""):
+        if fails == "begin":
+            raise StorageError(f"{path}: no")
+        self.path, self.fails = path, fails
+        self.pieces, self.ends = [], []
+
+    def submit(self, piece):
+        if self.fails == "take":
+            raise StorageError(f"{self.path}: full")
+        self.pieces.append(piece)
+
+    take = submit
+
+    def finish(self):
+        if self.fails == "finish":
+            raise StorageError(f"{self.path}: full")
+        self.ends.append("finish")
+
+    def abort(self):
+        self.ends.append("abort")
+
+
+class Making:
+    """Makes writers, and remembers them by name."""
+
+    def __init__(self, **fails):
+        self.fails, self.made = fails, {}
+
+    def __call__(self, path):
+        self.made[path.name] = Writer(path, self.fails.get(path.name, ""))
+        return self.made[path.name]
+
+
+def second(begin_ns):
+    return Path(f"s{(begin_ns - BEGIN_NS) // SECOND_NS}")
+
+
+def rows(first, n, **settings):
+    index = (first + np.arange(n, dtype=np.int64)) * HOP
+    t_ns = BEGIN_NS + index * SECOND_NS // 1000
+    values = index[:, np.newaxis, np.newaxis] + np.zeros((1, 1, SPEC.n_bins), np.float32)
+    return SpectrumBatch(values, index, t_ns, t_ns, SPEC, "numpy", **settings)
+
+
+def taken(writer):
+    return [int(index) for batch in writer.pieces for index in batch.sample_index]
+
+
+@pytest.mark.parametrize("size", [1, 3, 25])
+def test_every_row_is_in_the_period_it_begins_in(size):
+    """However rows come, each is in one file, none is left out, and only files with rows are."""
+    make = Making()
+    lane = RowLane(second, make, SECOND_NS)
+    for first in range(0, 25, size):
+        lane.submit(rows(first, min(size, 25 - first)))
+    lane.submit(rows(47, 2))
+    assert finish_all([lane]) is None
+    assert {name: taken(writer) for name, writer in make.made.items()} == {
+        "s0": list(range(0, 1000, HOP)),
+        "s1": list(range(1000, 2000, HOP)),
+        "s2": list(range(2000, 2500, HOP)),
+        "s4": [4700, 4800],
+    }
+    assert all(writer.ends == ["finish"] for writer in make.made.values())
+
+
+def test_a_gap_is_told_once():
+    """What is missing before a batch is missing before its first row, not before later files."""
+    make = Making()
+    lane = RowLane(second, make, SECOND_NS)
+    lane.submit(rows(8, 4, gap_samples=800, discontinuity=True))
+    gaps = [(w.pieces[0].gap_samples, w.pieces[0].discontinuity) for w in make.made.values()]
+    assert gaps == [(800, True), (0, False)]
+
+
+def test_samples_are_cut_at_the_period():
+    """Blocks are cut at the sample where a period begins, and no sample is lost or doubled."""
+    make = Making()
+    lane = SampleLane(second, make, SECOND_NS, fs=FS)
+    samples = np.arange(2700, dtype=np.float32)[np.newaxis]
+    for first in range(0, 2700, 450):
+        t_ns = BEGIN_NS + first * 10**6
+        lane.take(Block(samples[:, first : first + 450], first, t_ns, t_ns))
+    lane.finish()
+    joined = {
+        name: np.concatenate([block.samples[0] for block in writer.pieces])
+        for name, writer in make.made.items()
+    }
+    assert {name: (x[0], len(x)) for name, x in joined.items()} == {
+        "s0": (0.0, 1000),
+        "s1": (1000.0, 1000),
+        "s2": (2000.0, 700),
+    }
+    later = make.made["s1"].pieces[0]
+    assert (later.sample_index, later.t_utc_ns) == (1000, BEGIN_NS + SECOND_NS)
+
+
+@pytest.mark.parametrize("fails", ["begin", "take", "finish"])
+def test_a_period_that_fails_leaves_the_others(fails, caplog):
+    """The files before and after are whole, the failure is logged and remembered."""
+    make = Making(s1=fails)
+    lane = RowLane(second, make, SECOND_NS)
+    for first in range(0, 30, 5):
+        lane.submit(rows(first, 5))
+    failure = finish_all([lane])
+    assert isinstance(failure, StorageError)
+    assert "s1" in caplog.text
+    assert not lane.is_over
+    assert [taken(make.made[name])[0] for name in ("s0", "s2")] == [0, 2000]
+    assert all(make.made[name].ends == ["finish"] for name in ("s0", "s2"))
+    if fails != "begin":
+        assert make.made["s1"].ends == ["abort"]
+
+
+def test_the_only_file_fails_at_once():
+    """Without periods the caller hears of it, and gives the output up."""
+    lane = RowLane(lambda _: Path("x"), Making(x="take"))
+    with pytest.raises(StorageError, match="x: full") as caught:
+        lane.submit(rows(0, 1))
+    lane.give_up(caught.value)
+    assert lane.is_over
+    lane.submit(rows(1, 1))
+    assert finish_all([lane]) is caught.value
+
+
+def test_one_failure_does_not_keep_others_from_their_end():
+    """All lanes are finished; what is told is the failure, not that another had nothing."""
+
+    class Empty(Writer):
+        def finish(self):
+            raise InputError("y: nothing to draw")
+
+    broken, whole = Making(x="finish"), Making()
+    lanes = [
+        RowLane(lambda _: Path("y"), Empty),
+        RowLane(lambda _: Path("x"), broken),
+        RowLane(lambda _: Path("z"), whole),
+    ]
+    for lane in lanes:
+        lane.submit(rows(0, 1))
+    assert str(finish_all(lanes)) == "x: full"
+    assert whole.made["z"].ends == ["finish"]
+    assert broken.made["x"].ends == ["abort"]
+
+
+def test_abort_leaves_finished_files():
+    """Only the file that is being written is given up."""
+    make = Making()
+    lane = RowLane(second, make, SECOND_NS)
+    lane.submit(rows(0, 15))
+    lane.abort()
+    assert [make.made[name].ends for name in ("s0", "s1")] == [["finish"], ["abort"]]
+
+
+def test_what_suffixes_stand_for():
+    """Every suffix has its kind, in capitals too; others are refused with the known ones."""
+    assert [kind_of(f"x{one}") for one in (".PNG", ".nc", ".flac")] == [
+        "picture",
+        "rows",
+        "samples",
+    ]
+    with pytest.raises(ConfigError, match=r"x\.bmp: suffix must be one of \.png, \.jpg") as caught:
+        kind_of("x.bmp")
+    assert all(suffix in str(caught.value) for suffix in KINDS)
+
+
+def test_no_file_is_named_twice():
+    """Two outputs of one name, however it is spelled, would overwrite each other."""
+    with pytest.raises(ConfigError, match=r"\./x\.png: must be named once"):
+        check_outputs(["x.png", "y.png", "./x.png"])
