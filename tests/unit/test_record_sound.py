@@ -170,7 +170,15 @@ def test_the_list_of_gaps_is_bounded():
         gaps.add(1000 + n, 5)
     assert (gaps.count, gaps.samples, gaps.is_full) == (50, 250, True)
     assert len(gaps.text()) <= 100
-    assert gaps.text() == " ".join([*(f"{1000 + n}+5" for n in range(8)), "and 42 more"])
+    assert gaps.text() == " ".join([*(f"{1000 + n}+5" for n in range(6)), "and 44 more"])
+
+
+def test_gaps_that_follow_on_each_other_are_one():
+    """A disk that stays full for a while is one gap, listed or not."""
+    gaps = Gaps(room=70)
+    for first, n_missing in ((10, 5), (15, 5), (20, 1), (30, 0), (40, 7), (47, 3)):
+        gaps.add(first, n_missing)
+    assert (gaps.count, gaps.samples, gaps.text()) == (3, 21, "10+11 30+0 and 1 more")
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_UNLISTED_MAX = 40
-"""Room for what counts the gaps that the list has no room for [bytes]."""
+_UNLISTED_MAX = 56
+"""Room for what counts the gaps that the list has no room for, and for one gap to grow [bytes]."""
 
 
 def boot_id() -> str:
@@ -51,8 +51,9 @@ class Gaps:
     room: int
     count: int = 0
     samples: int = 0
-    _listed: list[str] = field(default_factory=list)
+    _listed: list[tuple[int, int]] = field(default_factory=list)
     _length: int = 0
+    _end: int = -1
 
     @property
     def is_full(self) -> bool:
@@ -60,21 +61,35 @@ class Gaps:
         return self.count > len(self._listed)
 
     def add(self, first: int, n_missing: int) -> None:
-        """Note a gap; where there is no room for it, it is only counted."""
-        self.count += 1
+        """Note a gap; where there is no room for it, it is only counted.
+
+        One that begins where the last one ends is the same one.
+        """
         self.samples += n_missing
-        text = f"{first}+{n_missing}"
+        if first == self._end:
+            if not self.is_full:
+                begin, before = self._listed.pop()
+                self._listed.append((begin, before + n_missing))
+        else:
+            self.count += 1
+            self._list(first, n_missing)
+        self._end = first + n_missing
+
+    def _list(self, first: int, n_missing: int) -> None:
         # Once one is left out, the list stays as it is: it is all gaps up to a moment.
-        fits = self._length + len(text) + 1 + _UNLISTED_MAX <= self.room
-        if fits and len(self._listed) == self.count - 1:
-            self._listed.append(text)
-            self._length += len(text) + 1
+        length = len(f"{first}+{n_missing} ")
+        if (
+            self._length + length + _UNLISTED_MAX <= self.room
+            and self.count == len(self._listed) + 1
+        ):
+            self._listed.append((first, n_missing))
+            self._length += length
 
     def text(self) -> str:
         """List them; after the listed ones it says how many more there are."""
         unlisted = self.count - len(self._listed)
         more = [f"and {unlisted} more"] if unlisted else []
-        return " ".join([*self._listed, *more])
+        return " ".join([*(f"{first}+{n}" for first, n in self._listed), *more])
 
 
 @dataclass(frozen=True, slots=True)
