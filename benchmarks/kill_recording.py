@@ -48,7 +48,7 @@ from _kill_checks import (
 )
 from _report import new_report, write_report
 
-from spectrod.errors import SpectrodError, StorageError
+from spectrod.errors import SpectrodError
 from spectrod.record.inputs import open_recording
 from spectrod.record.sound import recover as recover_sound
 
@@ -148,7 +148,7 @@ def recover(part: Path) -> None:
     """Make a sound file whole, if there is any of it."""
     try:
         recover_sound(part)
-    except StorageError as error:
+    except SpectrodError as error:
         if "holds no samples" not in str(error):
             raise
 
@@ -158,16 +158,16 @@ def kill_records(
 ) -> dict[str, Tally]:
     """Run all rounds of ``spectrod record``."""
     truth, tallies = Truth(duration_s + 1.0), {name: Tally() for name in formats}
-    whole_s = 0.0
+    whole_s = math.inf
     for number in range(-1, n_kills):
         with tempfile.TemporaryDirectory(prefix="spectrod-kill-") as name:
             folder, began_s = Path(name), time.monotonic()
             process = start_record(folder, formats, duration_s)
-            # The first round is not killed: it says how long one takes.
-            wait_s = 60.0 if number < 0 else moments.uniform(0.0, 1.05 * whole_s)
+            # The first round is not killed: it says how long one takes, as do others that end.
+            wait_s = 60.0 if number < 0 else moments.uniform(0.0, whole_s)
             kill = kill_when_due(process, began_s + wait_s, folder / "x.spd", duration_s)
-            if number < 0:
-                whole_s = time.monotonic() - began_s
+            if not kill.was_running:
+                whole_s = min(whole_s, time.monotonic() - began_s)
             check_round(folder, kill, truth, tallies)
         print(f"\r{number + 1} of {n_kills}", end="", file=sys.stderr)
     print(file=sys.stderr)
