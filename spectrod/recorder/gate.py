@@ -14,8 +14,9 @@ T = TypeVar("T")
 class Gate(Generic[T]):
     """Holds pieces back until it is known whether they are around an event.
 
-    What is older than the pre-roll, and around none, is given up. Bounded in bytes: where the
-    pre-roll does not fit, it is shorter, and ``short_by`` counts what it was short of. One thread.
+    What is older than ``Triggers.held_ns``, and around none, is given up. Bounded in bytes: where
+    the pre-roll does not fit, it is shorter, and ``short_by`` counts what it was short of. One
+    thread.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Gate(Generic[T]):
     def take(self, piece: T) -> Iterator[tuple[T, bool]]:
         """Take the next piece; yield what has been decided, each with whether it is wanted."""
         self._push(piece, at_end=True)
-        oldest_ns = self._cutter.last_ns(piece) - self._triggers.pre_roll_ns
+        oldest_ns = self._cutter.last_ns(piece) - self._triggers.held_ns
         while self._held:
             t_ns = self._cutter.begin_ns(self._held[0])
             is_wanted, until_ns = self._triggers.at(t_ns)

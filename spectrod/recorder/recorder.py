@@ -102,7 +102,7 @@ class Recorder:
 
     def trigger(self, t_utc_ns: int, why: str) -> None:
         """Record around a time [ns since 1970]; any thread."""
-        self._recording.trigger(t_utc_ns, why)
+        self._recording.trigger(t_utc_ns, t_utc_ns, why)
 
     def facts(self) -> dict[str, Any]:
         """Say in built-in types what there is to say; any thread."""
@@ -116,8 +116,9 @@ class Recorder:
 
     # ---- events
 
-    def _on_level(self, t_utc_ns: int) -> None:
-        self.trigger(t_utc_ns, f"level of {self._recording.config.trigger_dbfs:g} dBFS or more")
+    def _on_level(self, first_ns: int, last_ns: int) -> None:
+        level = f"level of {self._recording.config.trigger_dbfs:g} dBFS or more"
+        self._recording.trigger(first_ns, last_ns, level)
 
     def _look_at_checks(self, block: Block) -> None:
         active, n_clipped = self._checked()

@@ -180,9 +180,9 @@ class Recording:
         if self._samples:
             self._samples.take(block)
 
-    def trigger(self, t_utc_ns: int, why: str) -> None:
-        """Record around a time [ns since 1970]; any thread, before what was then is taken."""
-        if self.triggers.add(t_utc_ns):
+    def trigger(self, first_ns: int, last_ns: int, why: str) -> None:
+        """Record around an event [ns since 1970]; any thread, before what was then is taken."""
+        if self.triggers.add(first_ns, last_ns):
             self._teller.tell("record.trigger", why)
 
     def tick(self) -> None:

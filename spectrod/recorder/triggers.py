@@ -29,16 +29,25 @@ class Triggers:
     """
 
     def __init__(self, pre_roll_s: float, post_roll_s: float) -> None:
-        self.pre_roll_ns = round(pre_roll_s * _NS)
+        self._pre_roll_ns = round(pre_roll_s * _NS)
+        # A level is known at the end of its 125 ms, and the pre-roll is counted from their begin.
+        self.held_ns = self._pre_roll_ns + round(_WINDOW_S * _NS)
+        """How long it may become known that something is around an event."""
         self._post_roll_ns = round(post_roll_s * _NS)
         self._spans: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
         self.count = 0
         """Those that did not meet the one before."""
 
-    def add(self, t_utc_ns: int) -> bool:
-        """Note an event at a time [ns since 1970]; say whether it does not meet the one before."""
-        begin_ns, end_ns = t_utc_ns - self.pre_roll_ns, t_utc_ns + self._post_roll_ns + 1
+    def add(self, first_ns: int, last_ns: int) -> bool:
+        """Note an event from a time to another; say whether it does not meet the one before.
+
+        Parameters
+        ----------
+        first_ns, last_ns : int
+            Both part of it [ns since 1970].
+        """
+        begin_ns, end_ns = first_ns - self._pre_roll_ns, last_ns + self._post_roll_ns + 1
         with self._lock:
             last = self._spans[-1] if self._spans else None
             if last and last[0] <= end_ns and begin_ns <= last[1]:
@@ -76,10 +85,12 @@ class LevelTrigger:
     fs : float
         Sample rate [Hz].
     on_level : callable
-        Called with the time of the last sample of those 125 ms [ns since 1970].
+        Called with the times of the first and the last sample of those 125 ms [ns since 1970].
     """
 
-    def __init__(self, threshold_dbfs: float, fs: float, on_level: Callable[[int], None]) -> None:
+    def __init__(
+        self, threshold_dbfs: float, fs: float, on_level: Callable[[int, int], None]
+    ) -> None:
         self._fs, self._on_level = fs, on_level
         self._window = max(1, round(_WINDOW_S * fs))
         mean_square = FULL_SCALE_SINE_FS2 * 10.0 ** (threshold_dbfs / 10.0)
@@ -99,5 +110,6 @@ class LevelTrigger:
             done, self._n = done + n, self._n + n
             if self._n == self._window:
                 if np.max(self._sum) >= self._threshold:
-                    self._on_level(block.t_utc_ns + round((done - 1) / self._fs * _NS))
+                    last_ns = block.t_utc_ns + round((done - 1) / self._fs * _NS)
+                    self._on_level(last_ns - round((self._n - 1) / self._fs * _NS), last_ns)
                 self._sum, self._n = 0.0, 0

@@ -78,6 +78,9 @@ class Machine:
         samples = ((first + np.arange(n)) % 30000 / 32768).astype(np.float32)
         return Block(samples[None], first, 0, NOON_NS + first * NS // 1000)
 
+    def trigger(self, t_ns):
+        self.recording.trigger(t_ns, t_ns, "asked for")
+
     def files(self, suffix=".spd"):
         return sorted(one.name for one in self.folder.iterdir() if one.name.endswith(suffix))
 
@@ -164,11 +167,11 @@ def test_events_have_a_file_each_with_what_was_before_and_after(machine):
     site.play(5.0)
     assert site.recording.facts()["state"] == "armed"
     assert not site.folder.exists()
-    site.recording.trigger(NOON_NS + 5 * NS, "asked for")
+    site.trigger(NOON_NS + 5 * NS)
     site.play(1.0)
-    site.recording.trigger(NOON_NS + 6 * NS, "asked for")
+    site.trigger(NOON_NS + 6 * NS)
     site.play(6.0)
-    site.recording.trigger(NOON_NS + 12 * NS - 1, "asked for")
+    site.trigger(NOON_NS + 12 * NS - 1)
     site.play(0.5)
     site.recording.finish()
     assert {name: site.rows(name)[0] for name in site.files()} == {
@@ -185,7 +188,7 @@ def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
     monkeypatch.setattr("spectrod.recorder.recording.HELD_MAX_BYTES", 20_000)
     site = machine(triggers=("control",), pre_roll_s=60.0, post_roll_s=1.0)
     site.play(60.0)
-    site.recording.trigger(NOON_NS + 60 * NS, "asked for")
+    site.trigger(NOON_NS + 60 * NS)
     site.play(5.0)
     site.recording.finish()
     (name,) = site.files()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import soundfile
 
 from spectrod import config
 from spectrod.errors import ConfigError, NotFoundError
@@ -113,7 +114,7 @@ def test_what_is_cut_off_does_not_repeat_what_is_missing_before_it():
 def test_events_whose_times_meet_are_one():
     """In whatever order they are noted."""
     triggers = Triggers(1.0, 2.0)
-    assert [triggers.add(t * NS) for t in (10, 12, 20, 19)] == [True, False, True, False]
+    assert [triggers.add(t * NS, t * NS) for t in (10, 12, 20, 19)] == [True, False, True, False]
     assert triggers.count == 2
     assert triggers.at(9 * NS) == (True, 14 * NS + 1)
     assert triggers.at(14 * NS) == (True, 14 * NS + 1)
@@ -128,7 +129,7 @@ def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
     given_up = [one for k in range(20) for one in gate.take(batch(k))]
     assert [is_wanted for _, is_wanted in given_up] == [False] * 16
     assert gate.short_by == 16
-    triggers.add(2 * NS)
+    triggers.add(2 * NS, 2 * NS)
     released = list(gate.take(batch(20)))
     assert [(int(one.sample_index[0]), is_wanted) for one, is_wanted in released] == [
         (1600, True), (1700, True), (1800, True), (1900, True), (2000, True),
@@ -139,7 +140,7 @@ def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
 def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
     """However samples are parted into blocks; the loudest channel counts."""
     times = []
-    trigger = LevelTrigger(-20.0, FS, times.append)
+    trigger = LevelTrigger(-20.0, FS, lambda *both: times.append(both))
     t = np.arange(3000) / FS
     quiet = 0.0999 * np.sin(2 * np.pi * 40 * t)  # a sine of -20.01 dBFS, whole periods in 125 ms
     loud = quiet.copy()
@@ -150,18 +151,31 @@ def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
         n = sizes[k % len(sizes)]
         trigger.look(block(done, samples[:, done : done + n]))
         done, k = done + n, k + 1
-    assert times == [1124 * NS // 1000]
+    assert times == [(NS, 1124 * NS // 1000)]
+
+
+def test_the_pre_roll_is_counted_from_where_a_level_begins(begin, tmp_path):
+    """To the sample, whatever the blocks; and the post-roll from where it ends."""
+    recorder = begin(triggers=("level",), pre_roll_s=0.5, post_roll_s=0.25, samples="wav")
+    loud = np.zeros(4000, np.float32)
+    loud[2000:2250] = 0.5
+    for first in range(0, 4000, 10):
+        recorder.take(block(first, loud[first : first + 10]))
+    recorder.end()
+    recorder.join(10.0)
+    (file,) = (tmp_path / "night").glob("*.wav")
+    np.testing.assert_array_equal(soundfile.read(file)[0], loud[1500:2500])
 
 
 def test_a_gap_begins_the_125_ms_anew():
     """What was before it does not count."""
     times = []
-    trigger = LevelTrigger(-20.0, FS, times.append)
+    trigger = LevelTrigger(-20.0, FS, lambda *both: times.append(both))
     trigger.look(block(0, np.full(100, 0.2)))
     trigger.look(block(200, np.full(100, 0.2), lost_samples=100))
     assert times == []
     trigger.look(block(300, np.full(25, 0.2)))
-    assert times == [324 * NS // 1000]
+    assert times == [(NS // 5, 324 * NS // 1000)]
 
 
 def test_what_is_told_often_is_told_with_a_count():
