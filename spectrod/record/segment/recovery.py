@@ -60,6 +60,8 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     ------
     BusyError
         If a program is writing it.
+    InputError
+        If its name does not end so.
     StorageError
         If it cannot be read or changed, or there is a file of the final name.
     """
