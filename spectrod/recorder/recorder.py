@@ -76,8 +76,14 @@ class Recorder:
         self._news.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for that, so long at most."""
+        """Wait for that, so long at most; a disk that does not answer is told, and left alone."""
         self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            _log.error(
+                "recording %s: the disk does not answer: not waited for; what is not finished is "
+                "recovered at the next start",
+                self._recording.config.name,
+            )
         if self._thread.is_alive():
             _log.error(
                 "recording %s: the disk does not answer: not waited for; what is not finished is "

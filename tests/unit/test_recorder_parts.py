@@ -234,7 +234,9 @@ def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
     assert file.suffix == ".spd"
 
 
-def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(begin, monkeypatch):
+def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
+    begin, monkeypatch, caplog
+):
     """The oldest are dropped and counted, memory is bounded, and then it goes on."""
     monkeypatch.setattr("spectrod.recorder.recorder.QUEUE_MAX_BYTES", 10_000)
     answer, is_asked = threading.Event(), threading.Event()
@@ -253,8 +255,10 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(begin, 
         facts = recorder.facts()
         assert facts["queued_peak_bytes"] <= 10_000
         assert facts["lost_rows"] > 400
+        recorder.end()
+        recorder.join(0.01)
+        assert "recording night: the disk does not answer: not waited for" in caplog.text
     answer.set()
-    recorder.end()
     recorder.join(10.0)
     facts = recorder.facts()
     assert facts["rows"] == 499 - facts["lost_rows"]
