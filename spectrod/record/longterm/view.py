@@ -16,9 +16,6 @@ _PAPER, _INK = N_LEVELS, 254
 """Palette entries of paper and ink."""
 
 _HALO_PX = 3
-_NONE = 1e-11
-"""Less than one of all rows that can be counted has in a class [1/dB], more than rounding."""
-
 _CLIP_PERCENT = 99.8
 """Densities above this percentile of those that occur have the last colour."""
 
@@ -66,10 +63,13 @@ def column_values(axis: FrequencyAxis, width: int, spec: SpectrumSpec) -> tuple[
     return np.where(is_narrow, nearest, first), np.where(is_narrow, nearest + 1, stop)
 
 
-def mean_of_columns(values: Float64Array, columns: tuple[Int64Array, ...]) -> Float64Array:
+def mean_of_columns(
+    values: Float64Array | Int64Array, columns: tuple[Int64Array, ...]
+) -> Float64Array:
     """Mean over each column's values, along the last axis."""
     first, stop = columns
-    sums = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1), values.dtype)
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
     return np.asarray((sums[..., stop] - sums[..., first]) / (stop - first), np.float64)
 
 
@@ -84,23 +84,21 @@ def pixel_density(
     Shape (signals, rows, columns). A pixel has the share of rows in its span of levels, part of a
     class where it takes a part of it, so that a column over all levels sums to 1.
     """
-    edges, density = statistics.density()
-    n_signals, _, n_values = density.shape
+    first, last = statistics.occupied()
+    edges = statistics.class_edges[first : last + 1]
     rows = np.linspace(limits[1], limits[0], height + 1)
     at = np.clip((rows - edges[0]) / statistics.step_db, 0.0, len(edges) - 1.0)
     below = np.minimum(at.astype(np.int64), max(0, len(edges) - 2))
     part = (at - below)[:, np.newaxis]
-    row_db = (limits[1] - limits[0]) / height
-    pixels = np.empty((n_signals, height, len(columns[0])), np.float32)
-    shares = np.zeros((len(edges), n_values))
-    for signal in range(n_signals):
-        np.cumsum(density[signal], axis=0, out=shares[1:])
-        below_part = shares[below]
-        below_part += (shares[below + 1] - below_part) * part
-        per_db = -np.diff(below_part, axis=0) * (statistics.step_db / row_db)
-        pixels[signal] = mean_of_columns(per_db, columns)
-    # What is left of sums and differences where nothing was counted.
-    pixels[pixels < _NONE] = 0.0
+    scale = height / (limits[1] - limits[0]) / max(1, statistics.n_rows)
+    pixels = np.empty((statistics.counts.shape[0], height, len(columns[0])), np.float32)
+    for signal, counts in enumerate(statistics.counts[:, first:last]):
+        # Columns before rows, of whole numbers: small, and where nothing was counted exactly none.
+        shares = np.zeros((len(edges), counts.shape[1]), np.int64)
+        np.cumsum(counts, axis=0, out=shares[1:])
+        pooled = mean_of_columns(shares, columns)
+        cumulated = pooled[below] + (pooled[below + 1] - pooled[below]) * part
+        pixels[signal] = -np.diff(cumulated, axis=0) * scale
     return pixels
 
 
