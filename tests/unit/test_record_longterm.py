@@ -131,7 +131,9 @@ def test_what_differs_is_not_added():
         LevelStatistics(SpectrumSpec(fs=8000.0, output="complex"))
 
 
-@pytest.mark.parametrize(("n_values", "step_db"), [(3000, 0.1), (3001, 0.2), (30000, 1.0)])
+@pytest.mark.parametrize(
+    ("n_values", "step_db"), [(15000, 0.1), (15001, 0.2), (24001, 0.2), (150000, 1.0)]
+)
 def test_memory_is_bounded_whatever_the_spectra(n_values, step_db):
     """More values get wider classes."""
     assert finest_step(n_values) == step_db
@@ -139,10 +141,10 @@ def test_memory_is_bounded_whatever_the_spectra(n_values, step_db):
 
 def test_more_values_than_memory_holds_are_refused():
     """The limit and a way out are named; so is a class too fine for so many values."""
-    with pytest.raises(ConfigError, match="of at most 30000 values of all signals together"):
-        finest_step(30001)
-    many = SpectrumSpec(fs=8000.0, win_length=8192)
-    with pytest.raises(ConfigError, match=r"step_db=0\.1: must be at least 0\.2 of so many"):
+    with pytest.raises(ConfigError, match="of at most 150000 values of all signals together"):
+        finest_step(150001)
+    many = SpectrumSpec(fs=8000.0, win_length=65536)
+    with pytest.raises(ConfigError, match=r"step_db=0\.1: must be at least 0\.5 of so many"):
         LevelStatistics(many, 0.1)
 
 

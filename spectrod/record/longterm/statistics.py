@@ -17,8 +17,9 @@ beyond counts in the first and the last class, and is exact in ``least`` and ``g
 EXCEEDED = (1, 5, 10, 50, 90, 95, 99)
 """Percentages whose exceedance levels are usual: L5 is the level exceeded 5 % of the time."""
 
-_COUNTS_MAX = 12_000_000
-"""Classes of all values and signals together; four bytes each, where one was ever counted."""
+_COUNTS_MAX = 60_000_000
+"""Classes of all values and signals together. Four bytes each where one near it was ever counted,
+and levels of a recording span a quarter of all that there can be."""
 
 _ROWS_MAX = (1 << 32) - 1
 

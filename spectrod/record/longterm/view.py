@@ -16,6 +16,7 @@ _PAPER, _INK = N_LEVELS, 254
 """Palette entries of paper and ink."""
 
 _HALO_PX = 3
+_CLASSES_AT_ONCE = 64
 _CLIP_PERCENT = 99.8
 """Densities above this percentile of those that occur have the last colour."""
 
@@ -92,13 +93,16 @@ def pixel_density(
     part = (at - below)[:, np.newaxis]
     scale = height / (limits[1] - limits[0]) / max(1, statistics.n_rows)
     pixels = np.empty((statistics.counts.shape[0], height, len(columns[0])), np.float32)
+    cumulated = np.zeros((len(edges), len(columns[0])))
     for signal, counts in enumerate(statistics.counts[:, first:last]):
-        # Columns before rows, of whole numbers: small, and where nothing was counted exactly none.
-        shares = np.zeros((len(edges), counts.shape[1]), np.int64)
-        np.cumsum(counts, axis=0, out=shares[1:])
-        pooled = mean_of_columns(shares, columns)
-        cumulated = pooled[below] + (pooled[below + 1] - pooled[below]) * part
-        pixels[signal] = -np.diff(cumulated, axis=0) * scale
+        # Columns first, a few classes at a time: all bins of a long transform would be large.
+        for begin in range(0, len(counts), _CLASSES_AT_ONCE):
+            part_of = slice(begin, begin + _CLASSES_AT_ONCE)
+            cumulated[1:][part_of] = mean_of_columns(counts[part_of].astype(np.int64), columns)
+        np.cumsum(cumulated, axis=0, out=cumulated)
+        # Where nothing was counted, neighbours are equal, and what is between them exactly none.
+        at_rows = cumulated[below] + (cumulated[below + 1] - cumulated[below]) * part
+        pixels[signal] = -np.diff(at_rows, axis=0) * scale
     return pixels
 
 
