@@ -95,7 +95,7 @@ class Lane(Generic[T]):
         self._begin_ns, self._until_ns = 0, 0
         self._is_on = False
         self._last_ns, self._taken_s, self._patience_s = 0, 0.0, 0.0
-        self._missing_samples = 0
+        self._missing_samples, self._has_begun = 0, False
         self._in_file = 0
         self._flushed_s = self._failed_s = self._retry_s = -1.0
         self._missed_before = 0
@@ -130,8 +130,6 @@ class Lane(Generic[T]):
             return
         try:
             if self._output.is_gone:
-                self.missed += self._in_file
-                self.written -= self._in_file
                 raise StorageError(f"{self._output.path}: was removed while it was being written")
             if self._clock.monotonic_s() - self._flushed_s >= self._config.fsync_s:
                 self._flushed_s = self._clock.monotonic_s()
@@ -197,7 +195,7 @@ class Lane(Generic[T]):
             self._miss(piece, by_fault=True)
             return
         told = piece
-        if self._missing_samples and self.written:
+        if self._missing_samples and self._has_begun:
             told = self._cutter.after_gap(piece, self._missing_samples)
         try:
             if self._output is not None and not self._output.fits(told):
@@ -220,7 +218,7 @@ class Lane(Generic[T]):
         self._in_file, self._flushed_s = 0, self._clock.monotonic_s()
 
     def _note_written(self, piece: T) -> None:
-        self._missing_samples = 0
+        self._missing_samples, self._has_begun = 0, True
         self._last_ns = self._cutter.last_ns(piece)
         self._taken_s = self._clock.monotonic_s()
         self._patience_s = _PATIENCE_S + 2 * self._cutter.delay_s(piece)
@@ -258,14 +256,17 @@ class Lane(Generic[T]):
 
     def _fail(self, error: SpectrodError) -> None:
         """Let go of the file as it is, and wait before the next; told once until it works again."""
-        now_s = self._clock.monotonic_s()
+        now_s, missed_before = self._clock.monotonic_s(), self.missed
         if self._output is not None:
             output, self._output, self.open_bytes = self._output, None, 0
+            if output.is_gone:
+                self.missed += self._in_file
+                self.written -= self._in_file
             _let_go(output)
         if not self.error:
             if now_s - self._failed_s > _GOOD_S:
                 self._backoff.reset()
-            self._missed_before = self.missed
+            self._missed_before = missed_before
             self._teller.warn("record.failed", f"{error}; it is tried again")
         self.error = str(error)
         self._failed_s = now_s

@@ -409,6 +409,9 @@ def test_a_folder_that_is_removed_is_made_again(machine):
     rows, _ = site.rows(name)
     assert rows == list(range(rows[0], 120))
     assert rows[0] <= 35
+    facts = site.recording.facts()
+    assert (facts["rows"], facts["lost_rows"]) == (120 - rows[0], rows[0])
+    assert site.told("record.resumed") == [f"night: goes on; {rows[0]} rows are missing"]
     (failed,) = site.told("record.failed")
     assert "was removed while it was being written" in failed
 
