@@ -433,8 +433,8 @@ def test_levels_of_silence_and_of_no_number(family, context, rng):
 def test_the_choice_is_among_those_that_can(context, rng):
     """The last family computes everything; the first of those that can is taken."""
     spec = StftSpec(101, 101)
-    able = families(spec, context.device)
-    assert able[-1] is FAMILIES[-1]
+    able = list(families(spec, context.device))
+    assert able[-1] is list(all_families())[-1]
     tables = tables_of(spec, rng)
     chosen = make_stft_stage(context, spec, tables)
     assert type(chosen) is type(able[0].build(context, spec, tables))

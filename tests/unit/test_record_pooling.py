@@ -52,7 +52,7 @@ def test_columns_are_means_of_neighbours(n_frames, max_columns):
     k = pool.rows_per_column
     assert pool.n_columns <= max_columns
     expected = [values[i : i + k, 0].mean(axis=0, dtype=float) for i in range(0, n_frames, k)]
-    np.testing.assert_allclose(columns_of(pool), expected, rtol=1e-7)
+    np.testing.assert_allclose(columns_of(pool), expected, rtol=2e-6)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -72,9 +72,9 @@ def test_batches_may_be_cut_anywhere(n_frames, max_columns, cuts, skips):
     for first, stop in pairwise(limits):
         parts.add(batch_of(values[first:stop], index[first:stop]))
     assert whole.n_frames == parts.n_frames == n_frames
-    np.testing.assert_allclose(columns_of(parts), columns_of(whole), rtol=1e-7)
+    np.testing.assert_allclose(columns_of(parts), columns_of(whole), rtol=2e-6)
     mean = values[:, 0].mean(axis=0, dtype=float)
-    np.testing.assert_allclose(whole_of(parts), mean, rtol=2e-7)
+    np.testing.assert_allclose(whole_of(parts), mean, rtol=2e-6)
 
 
 def test_a_gap_is_nan_and_not_zero():

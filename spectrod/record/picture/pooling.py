@@ -19,6 +19,9 @@ _JOINS: dict[Pooling, tuple[np.ufunc, float]] = {
 }
 """How powers come together, and what an empty column holds."""
 
+_FLOAT32_ROWS = 32
+"""Most rows of a column whose sums are float32: so few roundings are 2e-6 at most."""
+
 _SPANS_AT_ONCE = 64
 """So that what is summed for them stays in a processor's cache."""
 
@@ -32,8 +35,8 @@ class ColumnPool:
     (see ``SpectrumBatch.cut_frames``).
 
     Memory: ``max_columns * channels * bins`` float32, touched only as far as columns are in use;
-    sums are float64 from the first merging on, when a picture of months may add millions of rows
-    into a column, and rounding to 24 bits at each addition would show. Thread: one at a time.
+    sums are float64 from 64 rows a column on: a picture of months adds millions of rows into a
+    column, and rounding to 24 bits at each addition would show. Thread: one at a time.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ class ColumnPool:
         """Halve the columns until the last row's fits."""
         last_slot = self._slot(self.last_sample)
         while last_slot // self.rows_per_column >= self.max_columns:
-            if self.pooling == "mean" and self.rows_per_column == 1:
+            if self.pooling == "mean" and self.rows_per_column == _FLOAT32_ROWS:
                 self._table = self._table.astype(np.float64)
             _merge(self._table, self._join, self._empty)
             _merge(self._counts, np.add, 0)
