@@ -16,72 +16,83 @@
 #include <unistd.h>
 
 static int wanted_error(void) {
-  char text[16] = {0};
-  const char *name = getenv("FAILING_ERRNO");
-  if (!name) return 0;
-  int fd = syscall(SYS_openat, AT_FDCWD, name, O_RDONLY);
-  if (fd < 0) return 0;
-  long n = syscall(SYS_read, fd, text, sizeof text - 1);
-  syscall(SYS_close, fd);
-  return n > 0 ? atoi(text) : 0;
+    char text[16] = {0};
+    const char *name = getenv("FAILING_ERRNO");
+    if (!name)
+        return 0;
+    int fd = syscall(SYS_openat, AT_FDCWD, name, O_RDONLY);
+    if (fd < 0)
+        return 0;
+    long n = syscall(SYS_read, fd, text, sizeof text - 1);
+    syscall(SYS_close, fd);
+    return n > 0 ? atoi(text) : 0;
 }
 
 static int is_below(const char *path) {
-  const char *folder = getenv("FAILING_FOLDER");
-  return folder && path && strncmp(path, folder, strlen(folder)) == 0;
+    const char *folder = getenv("FAILING_FOLDER");
+    return folder && path && strncmp(path, folder, strlen(folder)) == 0;
 }
 
 static int path_fails(const char *path) {
-  int error;
-  if (!is_below(path) || !(error = wanted_error())) return 0;
-  errno = error;
-  return 1;
+    int error;
+    if (!is_below(path) || !(error = wanted_error()))
+        return 0;
+    errno = error;
+    return 1;
 }
 
 static int file_fails(int fd) {
-  char link[64], path[PATH_MAX];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t n = readlink(link, path, sizeof path - 1);
-  if (n < 0) return 0;
-  path[n] = 0;
-  return path_fails(path);
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return 0;
+    path[n] = 0;
+    return path_fails(path);
 }
 
-#define REAL(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
+#define REAL(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
 
-#define OPEN(name)                                                                \
-  int name(const char *path, int flags, ...) {                                    \
-    va_list rest;                                                                 \
-    va_start(rest, flags);                                                        \
-    int mode = va_arg(rest, int);                                                 \
-    va_end(rest);                                                                 \
-    if ((flags & (O_CREAT | O_WRONLY | O_RDWR)) && path_fails(path)) return -1;   \
-    return REAL(int, #name, const char *, int, ...)(path, flags, mode);           \
-  }
+#define OPEN(name)                                                                                 \
+    int name(const char *path, int flags, ...) {                                                   \
+        va_list rest;                                                                              \
+        va_start(rest, flags);                                                                     \
+        int mode = va_arg(rest, int);                                                              \
+        va_end(rest);                                                                              \
+        if ((flags & (O_CREAT | O_WRONLY | O_RDWR)) && path_fails(path))                           \
+            return -1;                                                                             \
+        return REAL(int, #name, const char *, int, ...)(path, flags, mode);                        \
+    }
 OPEN(open)
 OPEN(open64)
 
-#define PWRITE(name)                                                              \
-  ssize_t name(int fd, const void *data, size_t n, off_t offset) {                \
-    if (file_fails(fd)) return -1;                                                \
-    return REAL(ssize_t, #name, int, const void *, size_t, off_t)(fd, data, n, offset); \
-  }
+#define PWRITE(name)                                                                               \
+    ssize_t name(int fd, const void *data, size_t n, off_t offset) {                               \
+        if (file_fails(fd))                                                                        \
+            return -1;                                                                             \
+        return REAL(ssize_t, #name, int, const void *, size_t, off_t)(fd, data, n, offset);        \
+    }
 PWRITE(pwrite)
 PWRITE(pwrite64)
 
 ssize_t write(int fd, const void *data, size_t n) {
-  if (fd > 2 && file_fails(fd)) return -1;
-  return REAL(ssize_t, "write", int, const void *, size_t)(fd, data, n);
+    if (fd > 2 && file_fails(fd))
+        return -1;
+    return REAL(ssize_t, "write", int, const void *, size_t)(fd, data, n);
 }
 
-int fsync(int fd) { return file_fails(fd) ? -1 : REAL(int, "fsync", int)(fd); }
+int fsync(int fd) {
+    return file_fails(fd) ? -1 : REAL(int, "fsync", int)(fd);
+}
 
-int fdatasync(int fd) { return file_fails(fd) ? -1 : REAL(int, "fdatasync", int)(fd); }
+int fdatasync(int fd) {
+    return file_fails(fd) ? -1 : REAL(int, "fdatasync", int)(fd);
+}
 
 int mkdir(const char *path, mode_t mode) {
-  return path_fails(path) ? -1 : REAL(int, "mkdir", const char *, mode_t)(path, mode);
+    return path_fails(path) ? -1 : REAL(int, "mkdir", const char *, mode_t)(path, mode);
 }
 
 int rename(const char *from, const char *to) {
-  return path_fails(from) ? -1 : REAL(int, "rename", const char *, const char *)(from, to);
+    return path_fails(from) ? -1 : REAL(int, "rename", const char *, const char *)(from, to);
 }
