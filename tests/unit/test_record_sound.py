@@ -489,6 +489,34 @@ def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
     assert (writer.gaps, writer.gap_samples) == (1, 100)
 
 
+@pytest.mark.parametrize("n_kept", [0, 100])
+def test_what_the_disk_did_not_keep_is_not_named(tmp_path, monkeypatch, n_kept):
+    """After fdatasync has failed nothing more is taken, and the file ends where it was sure."""
+    path, samples = tmp_path / "x.wav", integers_of(16, 1, 300)
+    writer = SoundWriter(path, FS, 1, "s16")
+    writer.take(block_of(samples[:, :100]))
+    if n_kept:
+        writer.flush()
+    writer.take(block_of(samples[:, 100:200], 100))
+
+    def refuse(_fd):
+        raise OSError(5, os.strerror(5))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", refuse)
+        with pytest.raises(StorageError, match="Input/output error"):
+            writer.flush()
+    with pytest.raises(StorageError, match="has failed to keep what was written"):
+        writer.take(block_of(samples[:, 200:], 200))
+    if n_kept:
+        writer.finish()
+        assert np.array_equal(samples_in(path), samples[:, :100])
+    else:
+        with pytest.raises(StorageError, match="has failed to keep"):
+            writer.finish()
+        assert not path.exists()
+
+
 FULL = """
     import resource, signal, sys
     import numpy as np

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, StorageError
 from spectrod.record.sound.fileio import create, storage_error, write_at
 from spectrod.record.sound.notes import Notes
 from spectrod.record.sound.pcm import to_bytes
@@ -56,6 +56,8 @@ class WavFile:
         self._path, self._form, self._notes = path, form, notes
         self.gaps = gaps_of(form, notes)
         self._n_samples = 0
+        self._n_confirmed = 0
+        self._has_failed = False
         self._fd = create(part, path)
         try:
             self._write_header(0)
@@ -69,8 +71,10 @@ class WavFile:
         Raises
         ------
         StorageError
-            If not all were written; then none counts, and it may be tried again.
+            If not all were written; then none counts, and it may be tried again. After ``sync`` has
+            failed nothing more can be written.
         """
+        self._refuse_if_failed()
         data, n_clipped = to_bytes(samples, self._form.subtype)
         try:
             write_at(self._fd, data, self._end)
@@ -81,6 +85,7 @@ class WavFile:
 
     def write_silence(self, n: int) -> None:
         """Append n samples of silence; they take no room on file systems that know holes."""
+        self._refuse_if_failed()
         # What is behind the end may be the rest of a write that failed.
         try:
             os.ftruncate(self._fd, self._end)
@@ -95,8 +100,10 @@ class WavFile:
         Raises
         ------
         StorageError
-            If it cannot; the header is as it was.
+            If it cannot; the header is as it was. Linux counts what was not written as written
+            then, so that nothing behind what the header names is sure any more.
         """
+        self._refuse_if_failed()
         # A lone pad byte at the end would be missing until the next sample.
         n_whole = self._n_samples
         if self._form.frame_bytes % 2:
@@ -104,11 +111,20 @@ class WavFile:
         try:
             os.fdatasync(self._fd)
         except OSError as error:
+            self._has_failed = True
             raise storage_error(self._path, error) from error
         self._write_header(n_whole)
+        self._n_confirmed = n_whole
 
     def close(self) -> None:
-        """Complete the file; nothing may be called afterwards but ``discard``."""
+        """Complete the file; nothing may be called afterwards but ``discard``.
+
+        After ``sync`` has failed, it keeps what the header names.
+        """
+        if self._has_failed:
+            if not self._n_confirmed:
+                self._refuse_if_failed()
+            self._n_samples = self._n_confirmed
         try:
             # What is behind the end is the rest of a write that failed.
             os.ftruncate(self._fd, self._end + self._end % 2)
@@ -132,6 +148,10 @@ class WavFile:
     @property
     def _end(self) -> int:
         return HEADER_BYTES + self._n_samples * self._form.frame_bytes
+
+    def _refuse_if_failed(self) -> None:
+        if self._has_failed:
+            raise StorageError(f"{self._path}: the disk has failed to keep what was written")
 
     def _write_header(self, n_samples: int) -> None:
         try:
