@@ -37,7 +37,8 @@ pixel_entries(__global uchar *restrict entries, __global const real *restrict le
     for (size_t row = get_global_id(1); row < n_rows; row += get_global_size(1)) {
         for (size_t x = get_global_id(0); x < columns; x += get_global_size(0)) {
             const real level = levels[row * columns + x];
-            const real entry = clamp((level - lo_db) * entries_per_db, (real)0, (real)(N_LEVELS - 1));
+            const real entry =
+                clamp((level - lo_db) * entries_per_db, (real)0, (real)(N_LEVELS - 1));
             const uchar gap = (row + x) % HATCH_PERIOD < HATCH_WIDTH ? GAP : N_LEVELS;
             entries[row * columns + x] = isnan(level) ? gap : convert_uchar_rte(entry);
         }

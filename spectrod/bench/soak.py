@@ -30,6 +30,7 @@ from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InternalError, SpectrodError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
+from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
@@ -125,6 +126,7 @@ class _Soak:
 
     def __init__(self, pipeline: Pipeline, source: SoundCardSource, seconds: float) -> None:
         self._pipeline, self._source, self._seconds = pipeline, source, seconds
+        assert isinstance(pipeline.ring, SampleRing)  # a sound card fills one
         pipeline.ring.release()
         pipeline.ring = self._ring = WatchedRing(FS, CHANNELS, pipeline.ring.capacity)
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,11 +23,6 @@ PieceT = TypeVar("PieceT")
 class _Writer(Protocol):
     def finish(self) -> None: ...
     def abort(self) -> None: ...
-
-
-@runtime_checkable
-class _SampleTaker(Protocol):
-    def take(self, block: Block) -> None: ...
 
 
 class _Lane(Generic[WriterT, PieceT]):
@@ -155,8 +150,9 @@ class RowLane(_Lane[RowWriter, SpectrumBatch]):
 
     def take(self, block: Block) -> None:
         """Give samples to a picture that wants them."""
-        if isinstance(self._writer, _SampleTaker):
-            self._writer.take(block)
+        take = getattr(self._writer, "take", None)
+        if take is not None:
+            take(block)
 
     def _cut(self, piece: SpectrumBatch) -> Iterator[tuple[int, SpectrumBatch]]:
         numbers = piece.t_utc_ns // self._period_ns

@@ -1,0 +1,55 @@
+"""Points and lengths of time as arguments have them."""
+
+import pytest
+
+from spectrod.cli.times import parse_next_utc_ns, parse_seconds
+from spectrod.errors import ConfigError
+
+HALF_PAST_FOUR_NS = 1_777_609_800 * 10**9
+HOUR_NS = 3600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90.0),
+        ("0.5 s", 0.5),
+        ("10min", 600.0),
+        ("1.5h", 5400.0),
+        ("1d", 86400.0),
+        ("1e8", 1e8),
+    ],
+)
+def test_lengths(text, seconds):
+    """Seconds are meant where no unit is named."""
+    assert parse_seconds("--every", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1 week", "1e9", "nan", "h"])
+def test_bad_lengths(text):
+    """What is none, or beyond all use, is refused with the flag and the rule."""
+    with pytest.raises(ConfigError, match=r"--every .*: must be a positive number of seconds, or"):
+        parse_seconds("--every", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "after_h"),
+    [("04:30", 0.0), ("04:30:00", 0.0), ("4:29", 24.0 - 1 / 60), ("05:00", 0.5)],
+)
+def test_times_of_day(text, after_h):
+    """A time of day is the first one from then on; that very time counts."""
+    found_ns = parse_next_utc_ns("--start", text, HALF_PAST_FOUR_NS)
+    assert found_ns - HALF_PAST_FOUR_NS == pytest.approx(after_h * HOUR_NS)
+
+
+def test_points_of_time_may_be_past():
+    """ISO 8601 stands for itself."""
+    found_ns = parse_next_utc_ns("--start", "2026-05-01T05:00:00+01:00", HALF_PAST_FOUR_NS)
+    assert found_ns == HALF_PAST_FOUR_NS - HOUR_NS // 2
+
+
+@pytest.mark.parametrize("text", ["24:00", "12:60", "12:00:60"])
+def test_bad_times_of_day(text):
+    """There is no such time of day."""
+    with pytest.raises(ConfigError, match="must be a time of day, 00:00 to 23:59:59"):
+        parse_next_utc_ns("--start", text, 0)
