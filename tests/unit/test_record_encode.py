@@ -214,6 +214,9 @@ def test_no_text_leaves_its_page_or_covers_another(time_axis, n_samples, strips)
         ("max", 8, "max", ["column: max of 40 frames"]),
         ("max", 8, "mean", ["row: max of 8 frames", "column: mean of 5 rows"]),
         ("max", 40, "mean", ["row: max of 40 frames"]),
+        ("mean", 40, "mean", ["column: mean of 40 frames"]),
+        ("mean", 41, "mean", ["row: mean of 41 frames"]),
+        ("mean", 200, "mean", ["row: mean of 200 frames"]),
         (
             *("exponential", 4, "mean"),
             ["exponential average of 0.125 s", "column: mean of 10 rows"],

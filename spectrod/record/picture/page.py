@@ -16,6 +16,7 @@ from spectrod.record.picture.labels import (
 from spectrod.record.picture.layout import Layout, Margins, arrange, bare
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.pixelmap import PixelMap, Recording
+from spectrod.record.picture.pooling import Pooling
 from spectrod.record.picture.strip_view import StripView, strip_view
 from spectrod.record.picture.strips import Envelope
 from spectrod.record.picture.surface import Box
@@ -224,7 +225,8 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
 def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:
     """Say what a column shows of the frames, and rows before it, where there are several."""
     counted, what = frames_per_pixel, "frames"
-    if spec.averaging not in ("none", pool):  # a mean of means is one of all frames
+    # A mean of means is one of all frames, but a column has no less than a row.
+    if spec.averaging not in ("none", pool) or frames_per_pixel < spec.averaging_frames:
         counted, what = frames_per_pixel / spec.averaging_frames, "rows"
     if spec.averaging == "exponential":
         yield f"exponential average of {spec.averaging_s:g} s"
