@@ -21,7 +21,7 @@ from spectrod.errors import ConfigError, SpectrodError, StorageError
 # PortAudio and OpenCL.
 _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
-    "record": "turn a recording or a live source into a spectrogram picture",
+    "record": "turn sound or stored spectra into pictures, data files and sound files",
     "convert": "turn a recording of spectra into other formats and pictures",
     "view": "watch a running daemon's spectrum and waterfall in the terminal",
     "ctl": "ask a running daemon how it is, or change it",
