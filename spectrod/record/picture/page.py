@@ -16,7 +16,6 @@ from spectrod.record.picture.labels import (
 from spectrod.record.picture.layout import Layout, Margins, arrange, bare
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.pixelmap import PixelMap, Recording
-from spectrod.record.picture.pooling import Pooling
 from spectrod.record.picture.strip_view import StripView, strip_view
 from spectrod.record.picture.strips import Envelope
 from spectrod.record.picture.surface import Box
