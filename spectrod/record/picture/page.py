@@ -225,7 +225,8 @@ def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterato
     """Say what a column shows of the frames, and rows before it, where there are several."""
     counted, what = frames_per_pixel, "frames"
     # A mean of means is one of all frames, but a column has no less than a row.
-    if spec.averaging not in ("none", pool) or frames_per_pixel < spec.averaging_frames:
+    has_less = frames_per_pixel < spec.averaging_frames
+    if spec.averaging != "none" and (spec.averaging != pool or has_less):
         counted, what = frames_per_pixel / spec.averaging_frames, "rows"
     if spec.averaging == "exponential":
         yield f"exponential average of {spec.averaging_s:g} s"
