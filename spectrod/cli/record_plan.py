@@ -160,10 +160,9 @@ def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) 
     return min((n for n in (n_period, n_samples) if n is not None), default=None)
 
 
-def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...] = ()) -> Description:
+def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...]) -> Description:
     """Describe rows that are computed here."""
-    names = signals or tuple(f"channel {number}" for number in range(spec.n_signals))
-    return Description(spec, source, names, f"spectrod {spectrod.__version__}")
+    return Description(spec, source, signals, f"spectrod {spectrod.__version__}")
 
 
 @dataclass(frozen=True, slots=True)

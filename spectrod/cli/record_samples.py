@@ -66,6 +66,7 @@ def record_samples(args: argparse.Namespace) -> int:
     span = _span(args, source)
     apply_view(args, has_utc=source.is_live or source.start_utc_ns is not None)
     look = picture_width(found, picture_options(args), args.tile)
+    look = replace(look, signals=look.signals or settings.source.channel_names)
     engine = open_engine(settings.engine.engine, settings.engine.device)
     try:
         pictured, data = _specs(args, settings, source, span, found, look)
@@ -76,13 +77,13 @@ def record_samples(args: argparse.Namespace) -> int:
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
             warm_up(engine, *specs)
-        names = settings.source.channel_names
+        names = look.names(data.n_signals)
         plan = Plan(
             describe(pictured, source.name, names),
             describe(data, source.name, names),
             picture_plan(found, look, EnginePainter(engine)),
             args.subtype,
-            is_copy=not source.is_live,
+            is_copy=source.is_stored,
         )
         pipeline = Pipeline(
             source,
@@ -161,7 +162,7 @@ def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
             exit_code = _INTERRUPTED
             pipeline.end()
             watch.wait_to_the_end()
-    if pipeline.failure is not None and pipeline.source.is_live:
+    if pipeline.failure is not None and not pipeline.source.is_stored:
         # What was heard until then is worth its files.
         finish_all(lanes.all)
     pipeline.raise_failure()

@@ -15,7 +15,7 @@ from spectrod.client import subscribe
 from spectrod.errors import ConfigError, StorageError, UnavailableError
 from spectrod.pipeline import Pipeline
 from spectrod.record.inputs import open_recording
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.record.remote import DaemonReader
 from spectrod.source.signal import SignalSource
 from spectrod.types import SpectrumSpec
@@ -47,6 +47,18 @@ def rows_of(path):
 
 def names(tmp_path):
     return sorted(path.name for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("how", ["flag", "configuration"])
+def test_channels_have_their_names_in_pictures_and_in_data(tmp_path, how):
+    """They are those of --channel-names, or else the configuration's."""
+    write("x.wav", channels=2)
+    (tmp_path / "c.toml").write_text('[source]\nchannel_names = ["left", "right"]\n')
+    given = {"flag": ["--channel-names", "left,right"], "configuration": ["--config", "c.toml"]}
+    outputs = ["-o", "a.png", "-o", "a.npz"]
+    assert main(["record", "x.wav", *outputs, *SMALL, *DATA, *given[how]]) == 0
+    assert rows_of(tmp_path / "a.npz")[0].signals == ("left", "right")
+    assert read_pixel_map(tmp_path / "a.png").options["signals"] == ["left", "right"]
 
 
 @pytest.mark.parametrize("engine", ["numpy", "auto"])
