@@ -44,6 +44,7 @@ class PacedSource:
 
     name = "paced"
     is_live = True
+    is_stored = False
     start_utc_ns: int | None = None
     failure: SpectrodError | None = None
 

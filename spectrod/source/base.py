@@ -35,6 +35,8 @@ class Source(Protocol):
     """Samples a channel until it ends; None if it does not, or not foreseeably."""
     is_live: bool
     """True if it cannot wait: a ring that is full is overwritten."""
+    is_stored: bool
+    """True if its samples can be had again: from files, or because they are computed."""
     start_utc_ns: int | None
     """UTC of sample 0 [ns], where something other than the clock at the start says it."""
     failure: SpectrodError | None
@@ -129,6 +131,7 @@ class PulledSource(ABC):
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = False
+    is_stored = True
 
     def __init__(self, pace: Pace) -> None:
         self.pace: Pace = pace

@@ -108,6 +108,8 @@ class StreamSource(PulledSource):
     nothing for 5 s is said to be waited for; what it writes then simply follows.
     """
 
+    is_stored = False
+
     def __init__(self, fs: float, channels: int, format_: PcmFormat) -> None:
         super().__init__(pace="full")
         self.fs, self.channels = fs, channels

@@ -49,6 +49,7 @@ class SoundCardSource:
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = True
+    is_stored = False
 
     def __init__(self, wanted: str, settings: SourceConfig) -> None:
         sought = parse_wanted(wanted)

@@ -1,6 +1,7 @@
 """``spectrod record`` of every kind of source: the picture's times, gaps, channels and end."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.sound import recover
 from spectrod.source.signal import SignalSource
 from spectrod.stats import CaptureStats
 
@@ -148,6 +150,34 @@ def test_a_fifo_is_recorded_until_it_is_interrupted(tmp_path):
     pixels = read_levels("x.png").pixels
     assert (pixels.gaps, pixels.begin_utc_ns > START_NS) == (1, True)
     assert 0.3 * FS < pixels.gap_samples < 10 * FS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "left"), [("-", ["x.wav.part"]), ("pcm:x.raw", [])])
+def test_what_cannot_be_had_again_is_not_thrown_away(tmp_path, source, left):
+    """A disk that fails leaves the sound of a pipe for recovery, and nothing of a file's."""
+    integers = np.random.default_rng(7).integers(-32768, 32768, 400_000, np.int16)
+    (tmp_path / "x.raw").write_bytes(integers.tobytes())
+    limit = 600_000
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    arguments = ["--rate", "8000", "--engine", "numpy", "-o", "x.wav", "--subtype", "s16"]
+    with (tmp_path / "x.raw").open("rb") as raw:
+        ended = subprocess.run(
+            [sys.executable, "-m", "spectrod", "record", source, *arguments],
+            stdin=raw,
+            stderr=subprocess.PIPE,
+            check=False,
+            preexec_fn=limited,
+        )
+    assert (ended.returncode, b"x.wav: File too large" in ended.stderr) == (74, True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "x.raw") == left
+    for name in left:
+        found, _ = soundfile.read(recover(name).path, dtype="int16")
+        assert 0 < len(found) < limit // 2
+        np.testing.assert_array_equal(found, integers[: len(found)])
 
 
 def _read_until(process, text):
