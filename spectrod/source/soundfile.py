@@ -192,6 +192,8 @@ def _refuse_unreadable(path: Path) -> None:
     # Before it is opened: opening a pipe waits for who writes to it, and takes their samples.
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with pcm:")
+    if path.suffix.lower() == ".raw":  # soundfile would ask for what the name cannot say
+        raise InputError(f"{path}: has no header; raw samples are read with pcm:{path}")
     with path.open("rb") as file:
         if not file.read(1):
             raise InputError(f"{path}: empty file")

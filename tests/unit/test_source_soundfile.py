@@ -61,6 +61,15 @@ def test_unusable_files(tmp_path, make, message):
         open_source(SourceConfig(uri=str(path)), "full")
 
 
+def test_a_raw_file_is_named_as_one(tmp_path):
+    """Its name alone would have it read, and nothing says at which rate."""
+    path = tmp_path / "x.RAW"
+    path.write_bytes(bytes(4000))
+    message = f"{path}: has no header; raw samples are read with pcm:{path}"
+    with pytest.raises(InputError, match=re.escape(message)):
+        open_source(SourceConfig(uri=str(path)), "full")
+
+
 @pytest.mark.parametrize("format_", ["AIFF", "AU", "RF64", "W64", "WAVEX"])
 def test_truncated_files_of_other_formats(tmp_path, format_):
     """Each format's own words for a file that is too short are understood."""
