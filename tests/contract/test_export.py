@@ -1,5 +1,6 @@
 """One suite over all formats that recordings are exported to and read back from."""
 
+import contextlib
 import errno
 import json
 import resource
@@ -119,6 +120,48 @@ def test_what_was_written_is_read_back(tmp_path, suffix, kind):
     reader.close()
     reader.close()
     assert left_in(tmp_path) == [f"x{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
+def test_names_may_be_anything(tmp_path, suffix):
+    """What a format cannot hold is replaced or left out, but in the description."""
+    odd = {"title": "\udcff\0.wav", "NAME": "x", "": "x", "a b\nc": "x", "window": "flat"}
+    about = replace(described(channels=2), signals=("a\nb", "\udcff"), attributes=odd)
+    given = batches_of(about.spec)
+    write(tmp_path / f"x{suffix}", about, given)
+    with contextlib.closing(open_export(tmp_path / f"x{suffix}")) as reader:
+        assert reader.description == about
+        np.testing.assert_array_equal(
+            joined(list(reader.batches()), "values"), joined(given, "values")
+        )
+
+
+@pytest.mark.parametrize("name", ["gap_samples", "skipped_rows"])
+@pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
+def test_more_cannot_be_missing_than_counts_hold(tmp_path, suffix, name):
+    """The largest count is 2^63 - 1."""
+    about = described()
+    (first, *_) = batches_of(about.spec)
+    writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
+    writer.submit(replace(first, **{name: 2**63 - 1}))
+    with pytest.raises(InputError, match=f"{name}=9223372036854775808: must be less than 2\\^63"):
+        writer.submit(replace(first, **{name: 2**63}))
+    writer.abort()
+    assert left_in(tmp_path) == []
+
+
+def test_a_row_of_many_channels_is_few_chunks(tmp_path):
+    """A chunk of a store is a file, and holds a mebibyte or less."""
+    about = described(channels=9, win_length=1 << 16, hop=1 << 15)
+    given = batches_of(about.spec, (1, 1, 1, 1))
+    write(tmp_path / "x.zarr", about, given, compression=0)
+    chunks = [path for path in (tmp_path / "x.zarr/psd").rglob("*") if path.is_file()]
+    assert len(chunks) == 1 + 2 * len(given)  # and what it says of itself
+    assert max(path.stat().st_size for path in chunks) <= (1 << 20) + 4  # and a checksum
+    with contextlib.closing(open_export(tmp_path / "x.zarr")) as reader:
+        np.testing.assert_array_equal(
+            joined(list(reader.batches()), "values"), joined(given, "values")
+        )
 
 
 @pytest.mark.parametrize("compression", [0, 9])
@@ -397,6 +440,7 @@ def test_packages_are_imported_when_they_are_used():
         ({"compression": 10}, "compression=10: must be 0 to 9"),
         ({"profile": "hmd"}, "profile='hmd': must be millidecade"),
         ({"attributes": {"a b": "c"}}, "attribute 'a b': must be ASCII letters"),
+        ({"attributes": {"NAME": "c"}}, "attribute 'NAME': .* none of HDF5's own CLASS, "),
     ],
 )
 def test_options_have_rules(asked, rule):

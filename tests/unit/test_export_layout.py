@@ -162,3 +162,11 @@ def test_the_operator_has_the_last_word():
     assert (got["title"], got["license"]) == ("asked", "CC0")
     assert decode_description(got["spectrod_description"]) == about
     assert got["Conventions"] == "CF-1.11, ACDD-1.3"
+
+
+def test_the_operator_does_not_say_what_the_analysis_was():
+    """Nor by what, nor with which calibration."""
+    asked = {"window": "flattop", "nfft": "1", "software": "mine", "calibration": "best"}
+    got = global_attributes(described(), asked)
+    assert (got["window"], got["nfft"], got["software"]) == ("hann", 256, "spectrod 1.2.3")
+    assert got["calibration"] == "none: of digital full scale"

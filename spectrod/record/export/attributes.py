@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from spectrod.record.export.description import encode_description
-from spectrod.record.export.layout import frames_of, long_name, row_span_s
+from spectrod.record.export.layout import frames_of, long_name, plain, row_span_s
+from spectrod.record.export.options import can_name
 from spectrod.record.export.rows import Rows
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
@@ -26,12 +27,13 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
     description : Description
         Of the recording.
     asked : dict of str
-        The operator's attributes, which go before the description's and before ours.
+        The operator's attributes, which go before the description's, and those before ours but for
+        what the analysis was. Where a name fits no format, it stands in the description alone.
     """
     spec = description.spec
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     kind = long_name(spec)
-    return {
+    texts = {
         "Conventions": CONVENTIONS,
         "title": f"{kind[0].upper()}{kind[1:]} of {description.source}",
         "summary": _summary(description),
@@ -41,11 +43,14 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
         "date_created": now,
         "standard_name_vocabulary": "CF Standard Name Table v93",
         "cdm_data_type": "TimeSeries",
-        "software": description.software,
-        "calibration": description.cal_id or "none: of digital full scale",
-        **_analysis(spec),
         **description.attributes,
         **asked,
+        "software": description.software,
+        "calibration": description.cal_id or "none: of digital full scale",
+    }
+    return {
+        **{name: plain(text) for name, text in texts.items() if can_name(name)},
+        **_analysis(spec),
         DESCRIPTION: encode_description(description),
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from spectrod.errors import StorageError
 from spectrod.record.export.attributes import DESCRIPTION, Coverage, global_attributes, iso_time
 from spectrod.record.export.description import decode_description
-from spectrod.record.export.layout import frames_of, frequency_edges, row_effort_s
+from spectrod.record.export.layout import frames_of, frequency_edges, plain, row_effort_s
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import ExportWriter, chunk_rows
 from spectrod.record.recording import Description
@@ -211,7 +211,8 @@ def _utc_ns(text: str) -> int:
 
 
 def _quoted(text: str) -> str:
-    """Text as a CSV field (RFC 4180)."""
-    if any(character in text for character in ',"\r\n'):
+    """Text as a CSV field (RFC 4180), in one line."""
+    text = " ".join(plain(text).splitlines())
+    if any(character in text for character in ',"'):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -93,8 +93,9 @@ class GridWriter(ExportWriter):
             row: tuple[int, ...] = (2,) if len(variable.dims) == 2 else ()
             return (_CHUNK_NUMBERS, *row), row
         row = (spec.n_signals, spec.n_values)
-        large = 4 * spec.n_signals * spec.n_values > CHUNK_BYTES
-        return (self._chunk_rows, 1 if large else spec.n_signals, spec.n_values), row
+        # Of a row that is larger than a chunk, as many signals as fit: a chunk may be a file.
+        n_signals = min(spec.n_signals, max(1, CHUNK_BYTES // (4 * spec.n_values)))
+        return (self._chunk_rows, n_signals, spec.n_values), row
 
 
 class GridReader:

@@ -125,6 +125,14 @@ def frequency_edges(spec: SpectrumSpec) -> Float64Array:
     return edges if spec.iq else np.clip(edges, 0.0, spec.fs / 2.0)
 
 
+def plain(text: str) -> str:
+    """Replace characters that not every format can hold.
+
+    They are NUL, and the lone surrogates that stand for bytes of a file's name that is not UTF-8.
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
 def long_name(spec: SpectrumSpec) -> str:
     """Say what the values are."""
     return _KINDS[spec.output, spec.scaling][1]
@@ -137,7 +145,7 @@ def _axes(description: Description) -> list[Variable]:
         frequency["long_name"] = "frequency from that of the receiver"
     else:
         frequency |= {"standard_name": "sound_frequency", "long_name": "frequency"}
-    names = np.array(description.signals, dtype=object)
+    names = np.array([plain(name) for name in description.signals], dtype=object)
     return [
         Variable("channel_name", ("channel",), "str", {"long_name": "name of the channel"}, names),
         Variable("frequency", ("frequency",), "<f8", frequency, spec.frequencies),

@@ -208,17 +208,21 @@ class MillidecadeWriter:
 
     def _attributes(self, signal: int) -> dict[str, Any]:
         about = self._description
-        ours = {
+        texts = {
             "Conventions": f"COARDS, {CONVENTIONS}",
             "title": f"Hybrid-millidecade spectra of {about.source}, {about.signals[signal]}",
+            "references": "https://doi.org/10.1121/10.0003324",
+        }
+        covered = {
             "time_coverage_start": iso_time(self._day * _DAY_NS),
             "time_coverage_end": iso_time((self._day + 1) * _DAY_NS),
             "time_coverage_duration": "P1D",
             "time_coverage_resolution": "PT60S",
-            "references": "https://doi.org/10.1121/10.0003324",
             "left_out_s": self._left_out_s,
         }
-        return global_attributes(about, {}) | ours | about.attributes | self._options.attributes
+        return (
+            global_attributes(about, texts | about.attributes | self._options.attributes) | covered
+        )
 
 
 def write_millidecade(reader: RowReader, path: Path, options: ExportOptions) -> list[Path]:

@@ -6,6 +6,8 @@ from spectrod.errors import ConfigError
 
 PROFILES = ("", "millidecade")
 COMPRESSION_MAX = 9
+_HDF5_NAMES = ("CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST")
+"""Attributes with which HDF5 marks dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,14 @@ class ExportOptions:
         if self.profile not in PROFILES:
             raise ConfigError(f"profile={self.profile!r}: must be millidecade, or '' for all rows")
         for name in self.attributes:
-            if not (name.isidentifier() and name.isascii()):
+            if not can_name(name):
                 raise ConfigError(
-                    f"attribute {name!r}: must be ASCII letters, digits and _, no digit first"
+                    f"attribute {name!r}: must be ASCII letters, digits and _, a letter first, and "
+                    f"none of HDF5's own {', '.join(_HDF5_NAMES)}"
                 )
+
+
+def can_name(name: str) -> bool:
+    """Tell whether all formats take an attribute of this name."""
+    is_plain = name.isidentifier() and name.isascii() and not name.startswith("_")
+    return is_plain and name not in _HDF5_NAMES

@@ -15,6 +15,7 @@ from spectrod.types import SpectrumBatch
 
 CHUNK_BYTES = 1 << 20
 ENGINES_MAX = 1 << 15
+_COUNT_MAX = (1 << 63) - 1
 
 
 class _AbandonedError(Exception):
@@ -77,6 +78,8 @@ class ExportWriter(ABC):
         ------
         ConfigError
             If it is of another one.
+        InputError
+            If it says that more is missing than 64 bits count.
         StorageError
             If the disk does not take it; nothing is left then.
         """
@@ -84,6 +87,10 @@ class ExportWriter(ABC):
             raise ConfigError(f"{self.path}: the analysis has changed; a file holds one kind")
         if batch.n_frames == 0:
             return
+        for name in ("gap_samples", "skipped_rows"):
+            count = getattr(batch, name)
+            if count > _COUNT_MAX:
+                raise InputError(f"{self.path}: {name}={count}: must be less than 2^63")
         if batch.engine not in self.engines:
             if len(self.engines) == ENGINES_MAX:
                 raise ConfigError(f"{self.path}: more than {ENGINES_MAX} engines")
