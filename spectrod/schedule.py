@@ -11,6 +11,7 @@ NEVER_NS: Final = (1 << 63) - 1
 """Later than any time [ns since 1970]."""
 
 _NS: Final = 1_000_000_000
+_CYCLE_PART_MIN_S: Final = 1.0
 _MINUTE_NS: Final = 60 * _NS
 _DAY_MINUTES: Final = 24 * 60
 _WEEK_MINUTES: Final = 7 * _DAY_MINUTES
@@ -32,7 +33,7 @@ class Schedule:
         which it begins. None: all hours.
     on_s, off_s : float
         Within them, wanted and not wanted in turn, counted from 1970 on, so that cycles which
-        divide the day begin with it [s]. An off_s of 0: without a break.
+        divide the day begin with it [s]. Both 1 or more, or both 0: without a break.
 
     Raises
     ------
@@ -43,6 +44,8 @@ class Schedule:
     def __init__(self, hours: Sequence[str] = (), on_s: float = 0.0, off_s: float = 0.0) -> None:
         if (on_s > 0.0) != (off_s > 0.0):
             raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must both be 0, or neither")
+        if on_s and min(on_s, off_s) < _CYCLE_PART_MIN_S:
+            raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must be 1 or more, where not 0")
         self._on_ns, self._cycle_ns = round(on_s * _NS), round((on_s + off_s) * _NS)
         wanted = [False] * _WEEK_MINUTES
         for text in hours:

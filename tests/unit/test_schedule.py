@@ -100,6 +100,8 @@ def test_all_hours_have_no_turn(hours):
         (["Mon,,Tue 06:00-07:00"], (0, 0), "'': days are Mon"),
         ([], (5.0, 0.0), "on_s=5, off_s=0: must both be 0, or neither"),
         ([], (0.0, 2.5), "on_s=0, off_s=2.5: must both be 0, or neither"),
+        ([], (0.5, 2.0), "on_s=0.5, off_s=2: must be 1 or more, where not 0"),
+        ([], (1e-10, 1e-10), "on_s=1e-10, off_s=1e-10: must be 1 or more, where not 0"),
     ],
 )
 def test_what_is_no_schedule_is_told(hours, cycle, message):
