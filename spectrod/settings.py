@@ -230,17 +230,24 @@ class RecordingConfig(Struct, frozen=True):
         """
         check_name("name of a recording", self.name)
         _ = self.hours
-        if not _FILE_NAME.fullmatch(self.file_stem(0)):
-            raise ConfigError(
-                f"file_name={self.file_name!r}: makes {self.file_stem(0)!r}; must make 1 to 100 of "
-                "A-Z a-z 0-9 . _ + -, the first a letter or digit"
-            )
+        self._check_file_name()
         if not (self.spectra or self.samples or self.pyramid):
             raise ConfigError("spectra=false: must be true where neither samples nor pyramid is")
         rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}
         for key, roll_s in rolls.items():
             if roll_s and not self.triggers:
                 raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers")
+
+    def _check_file_name(self) -> None:
+        try:
+            stem = self.file_stem(0)
+        except ValueError:  # characters that no name can have
+            stem = self.file_name
+        if not _FILE_NAME.fullmatch(stem):
+            raise ConfigError(
+                f"file_name={self.file_name!r}: makes {stem!r}; must make 1 to 100 of "
+                "A-Z a-z 0-9 . _ + -, the first a letter or digit"
+            )
 
 
 class EngineConfig(Struct, frozen=True):
