@@ -1,7 +1,7 @@
 """Spectra and samples cut at points in time, so that files and events begin and end there."""
 
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -9,7 +9,9 @@ from spectrod.types import Block, SpectrumBatch
 
 T = TypeVar("T")
 
-_NS = 1_000_000_000
+_NS: Final = 1_000_000_000
+SET_BACK_NS: Final = _NS
+"""A clock that goes back by more was set; by less, times of blocks are only not exact."""
 
 
 class Cutter(Protocol[T]):

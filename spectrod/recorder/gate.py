@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from spectrod.recorder.cutting import Cutter
+from spectrod.recorder.cutting import SET_BACK_NS, Cutter
 from spectrod.recorder.triggers import Triggers
 from spectrod.schedule import NEVER_NS
 
@@ -37,6 +37,9 @@ class Gate(Generic[T]):
 
     def take(self, piece: T) -> Iterator[tuple[T, bool]]:
         """Take the next piece; yield what has been decided, each with whether it is wanted."""
+        if self._is_set_back(piece):
+            # What is held would not grow old before the clock is there again.
+            yield from self.drain()
         self._push(piece, at_end=True)
         oldest_ns = self._cutter.last_ns(piece) - self._triggers.held_ns
         while self._held:
@@ -54,6 +57,13 @@ class Gate(Generic[T]):
             t_ns = self._cutter.begin_ns(self._held[0])
             is_wanted, until_ns = self._triggers.at(t_ns)
             yield from self._release(until_ns, is_wanted=is_wanted)
+
+    def _is_set_back(self, piece: T) -> bool:
+        """Whether the clock has been set back since the last piece."""
+        if not self._held:
+            return False
+        last_ns = self._cutter.last_ns(self._held[-1])
+        return self._cutter.begin_ns(piece) < last_ns - SET_BACK_NS
 
     def _give_up_before(self, t_ns: int, oldest_ns: int) -> int:
         """Say up to which time nothing can become wanted, or has room, from ``t_ns`` on."""

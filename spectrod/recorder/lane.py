@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.recorder.clock import Clock
-from spectrod.recorder.cutting import Cutter
+from spectrod.recorder.cutting import SET_BACK_NS, Cutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.outputs import Output
 from spectrod.recorder.shelf import Shelf
@@ -20,7 +20,6 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 _NS = 1_000_000_000
 _MB = 1_000_000
-_SET_BACK_NS = _NS
 _RETRY_FIRST_S, _RETRY_LAST_S = 0.5, 30.0
 _GOOD_S = 60.0
 _PATIENCE_S = 2.0
@@ -68,7 +67,7 @@ class Lane(Generic[T]):
     written, missed : int
         Rows, or samples a channel, in files; and those that faults and full disks have cost.
     n_bytes : int
-        Of all files that were finished.
+        Of all files that have ended.
     open_bytes : int
         Length of the file that is being written.
     has_room : bool
@@ -129,8 +128,7 @@ class Lane(Generic[T]):
             self.close()
             return
         try:
-            if self._output.is_gone:
-                raise StorageError(f"{self._output.path}: was removed while it was being written")
+            _check_there(self._output)
             if self._clock.monotonic_s() - self._flushed_s >= self._config.fsync_s:
                 self._flushed_s = self._clock.monotonic_s()
                 self._output.flush()
@@ -171,7 +169,7 @@ class Lane(Generic[T]):
         while piece is not None:
             t_ns = self._cutter.begin_ns(piece)
             # NB: a clock that was set back begins a new file, or a file might last for a year.
-            if not self._begin_ns - _SET_BACK_NS <= t_ns < self._until_ns:
+            if not self._begin_ns - SET_BACK_NS <= t_ns < self._until_ns:
                 self._enter(t_ns)
             head, piece = self._cutter.cut(piece, self._until_ns)
             if head is not None and self._is_on:
@@ -233,6 +231,7 @@ class Lane(Generic[T]):
 
     def _end_file(self) -> None:
         assert self._output is not None
+        _check_there(self._output)  # or its rows would count as written
         output, self._output, self.open_bytes = self._output, None, 0
         n_bytes = 0
         try:
@@ -258,10 +257,13 @@ class Lane(Generic[T]):
         """Let go of the file as it is, and wait before the next; told once until it works again."""
         now_s, missed_before = self._clock.monotonic_s(), self.missed
         if self._output is not None:
-            output, self._output, self.open_bytes = self._output, None, 0
+            output, n_bytes = self._output, self.open_bytes
+            self._output, self.open_bytes = None, 0
             if output.is_gone:
                 self.missed += self._in_file
                 self.written -= self._in_file
+            else:
+                self.n_bytes += n_bytes
             _let_go(output)
         if not self.error:
             if now_s - self._failed_s > _GOOD_S:
@@ -276,6 +278,12 @@ class Lane(Generic[T]):
         lost = self.missed - self._missed_before
         self._teller.warn("record.resumed", f"goes on; {lost} {self._cutter.unit} are missing")
         self.error = ""
+
+
+def _check_there(output: Output[T]) -> None:
+    """Raise StorageError if somebody has removed the file."""
+    if output.is_gone:
+        raise StorageError(f"{output.path}: was removed while it was being written")
 
 
 def _let_go(output: Output[T]) -> None:

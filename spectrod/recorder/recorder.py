@@ -84,12 +84,6 @@ class Recorder:
                 "recovered at the next start",
                 self._recording.config.name,
             )
-        if self._thread.is_alive():
-            _log.error(
-                "recording %s: the disk does not answer: not waited for; what is not finished is "
-                "recovered at the next start",
-                self._recording.config.name,
-            )
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Take a batch; the analysis thread's."""

@@ -119,10 +119,19 @@ class Recorders:
             gone = [one for key, one in self._running.items() if key not in kept]
             # NB: what ends, ends before what begins, which may have its folder.
             self._end(gone, _CHANGE_S)
-            begun = {k: self._begin(one) for k, one in wanted.items() if k not in kept}
-            self._running = kept | begun
+            self._running = kept
+            for key, one in wanted.items():
+                if key not in kept:
+                    self._begin(key, one)
 
-    def _begin(self, wanted: _Wanted) -> _Running:
+    def _begin(self, key: _Key, wanted: _Wanted) -> None:
+        try:
+            self._running = self._running | {key: self._make(wanted)}
+        except SpectrodError as error:  # of an analysis that has changed again meanwhile
+            facts = _waiting(wanted.config, wanted.member.name, str(error))
+            self._waiting = [*self._waiting, facts]
+
+    def _make(self, wanted: _Wanted) -> _Running:
         config, member, spec = wanted.config, wanted.member, wanted.spec
         recorded = Recorded(
             member.name,
@@ -136,8 +145,8 @@ class Recorders:
         recording = Recording(config, recorded, folder, self._events)
         recorder = Recorder(recording, spec.fs, member.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
-        recorder.start()
         running.attach(_tell_failure(config.name, member.name))
+        recorder.start()
         return running
 
     @staticmethod

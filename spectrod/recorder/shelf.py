@@ -131,7 +131,7 @@ class Shelf:
         """Find the files that were being written when a daemon ended."""
         endings = tuple(suffix + PART for suffix in SUFFIXES)
         try:
-            return sorted(one for one in self.folder.iterdir() if one.name.endswith(endings))
+            return sorted(self.folder / one.name for one in self._scan(endings))
         except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
             return []
         except OSError as error:
@@ -196,13 +196,18 @@ class Shelf:
             raise StorageError(f"{self.folder}: {error.strerror}") from error
 
     def _files(self) -> Iterator[_File]:
+        for entry in self._scan(SUFFIXES):
+            found = entry.stat(follow_symlinks=False)
+            self.n_files += 1
+            self.n_bytes += found.st_size
+            yield _File(found.st_mtime_ns, entry.name, found.st_size)
+
+    def _scan(self, endings: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+        """Yield the regular files of such names: links lead elsewhere, and pipes never answer."""
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                if entry.name.endswith(SUFFIXES) and entry.is_file(follow_symlinks=False):
-                    found = entry.stat(follow_symlinks=False)
-                    self.n_files += 1
-                    self.n_bytes += found.st_size
-                    yield _File(found.st_mtime_ns, entry.name, found.st_size)
+                if entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
+                    yield entry
 
     def _is_to_go(self, file: _File, n_bytes: int) -> bool:
         config = self._config

@@ -183,6 +183,21 @@ def test_events_have_a_file_each_with_what_was_before_and_after(machine):
     assert site.recording.facts()["triggers"] == 2
 
 
+def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
+    """A clock that was set back leaves nothing waiting for the time that was before."""
+    site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
+    site.clock.now_s = 3600.0
+    site.play(5.0)
+    site.clock.now_s = 0.0
+    site.play(3.0)
+    site.trigger(NOON_NS + 3 * NS)
+    site.play(3.0)
+    assert {name: site.rows(name)[0] for name in site.files()} == {
+        "20260601T120002Z.spd": list(range(20, 36)),
+    }
+    assert site.told("record.pre_roll") == []
+
+
 def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
     """And is as long as there is memory."""
     monkeypatch.setattr("spectrod.recorder.recording.HELD_MAX_BYTES", 20_000)
@@ -416,6 +431,22 @@ def test_a_folder_that_is_removed_is_made_again(machine):
     assert "was removed while it was being written" in failed
 
 
+def test_rows_of_a_removed_file_are_lost_whoever_finds_it_out(machine):
+    """Also where the file ends before anybody has looked."""
+    site = machine(rotate_s=2)
+    site.play(1.0)
+    for file in site.folder.iterdir():
+        file.unlink()
+    site.recording.take_batch(site.batch(20))
+    site.play(3.0)
+    site.recording.finish()
+    facts = site.recording.facts()
+    kept = [row for name in site.files() for row in site.rows(name)[0]]
+    assert facts["rows"] == len(kept)
+    (failed,) = site.told("record.failed")
+    assert "was removed while it was being written" in failed
+
+
 def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
     """And the recording begins when it can."""
     (tmp_path / "site").touch()
@@ -453,6 +484,21 @@ def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
     assert any("5000 samples kept, 0 bytes cut" in text for text in texts)
     (left,) = site.told("record.unrecovered")
     assert "x.flac.part: is left as it is" in left
+
+
+def test_only_files_are_taken_for_what_was_left(machine, tmp_path):
+    """A pipe would never answer, and a link leads to what is another's."""
+    site = machine()
+    site.folder.mkdir(exist_ok=True)
+    os.mkfifo(site.folder / "a.wav.part")
+    (tmp_path / "another.spd.part").write_bytes(b"another's")
+    (site.folder / "b.spd.part").symlink_to(tmp_path / "another.spd.part")
+    (site.folder / "c.flac.part").mkdir()
+    before = sorted(site.folder.iterdir())
+    site.begin()
+    assert sorted(site.folder.iterdir()) == before
+    assert (tmp_path / "another.spd.part").exists()
+    assert site.told("record.unrecovered") == []
 
 
 def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):

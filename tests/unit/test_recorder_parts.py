@@ -21,7 +21,7 @@ from spectrod.recorder.recorders import Recorders, _folder_name
 from spectrod.recorder.recording import Recorded, Recording
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import LevelTrigger, Triggers
-from spectrod.settings import RecordingConfig
+from spectrod.settings import RecordingConfig, SourceTable
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 NS = 1_000_000_000
@@ -320,6 +320,41 @@ def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
         recorders.trigger("x", "")
 
 
+def test_a_recording_that_cannot_begin_waits_and_the_others_run(tmp_path):
+    """Its analysis may have changed again while it was being begun."""
+
+    class Pipeline:
+        finished = False
+        coming_specs = (SPEC,)
+        attached = ()
+
+        def attach(self, sink, _product, _on_failure):
+            if self.attached:
+                raise ConfigError("product='spectrum': must be one of x")
+            self.attached = (sink,)
+
+        def detach(self, _sink):
+            self.attached = ()
+
+        def untap(self, _tap):
+            pass
+
+    pond = SimpleNamespace(
+        name="pond", table=SourceTable(), pipeline=Pipeline(), checked=lambda: ((), 0)
+    )
+    recorders = Recorders(tmp_path, EventLog())
+    n_threads = threading.active_count()
+    try:
+        recorders.update([pond], [RecordingConfig("a"), RecordingConfig("b")])
+        assert threading.active_count() == n_threads + 1
+        first, second = recorders.facts()
+        assert (first["name"], first["state"]) == ("a", "waiting")
+        assert (second["name"], second["state"]) == ("b", "waiting")
+        assert second["error"] == "product='spectrum': must be one of x"
+    finally:
+        recorders.close()
+
+
 # ---- the configuration
 
 TOML = """
@@ -396,6 +431,7 @@ def load_value(line):
         ("file_name = 'a/b'", "recordings.a: file_name='a/b': makes 'a/b'; must make 1 to 100 of "),
         ("file_name = '.x'", "file_name='.x'"),
         ("file_name = ''", "file_name=''"),
+        ('file_name = "a\\u0000b"', "file_name='a\\x00b': makes 'a\\x00b'; must make 1 to 100 of"),
         ("spectra = false", "recordings.a: spectra=false: must be true where neither samples nor"),
         ("pre_roll_s = 1", "recordings.a: pre_roll_s=1: must be 0 without triggers"),
         ("post_roll_s = 1.5", "recordings.a: post_roll_s=1.5: must be 0 without triggers"),
