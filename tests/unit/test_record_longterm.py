@@ -72,6 +72,17 @@ def test_percentiles_are_those_of_all_levels(scaling, step_db, n_rows):
     assert np.abs(statistics.greatest - levels.max(axis=0)).max() < 1e-4
 
 
+@pytest.mark.parametrize("n_values", [1025, 2048])
+def test_percentiles_of_many_values_are_those_of_each(n_values):
+    """Values that are reckoned a part at a time come out in their places."""
+    spec = SpectrumSpec(fs=8000.0, win_length=2 * n_values - 2, scaling="dbfs")
+    levels = levels_of(20, spec)
+    statistics = LevelStatistics(spec, 1.0)
+    statistics.add(batch_of(levels, spec))
+    exact = np.percentile(levels, 90.0, axis=0, method="inverted_cdf")
+    assert np.abs(statistics.exceeded(10.0) - exact).max() <= 0.5 + 1e-4
+
+
 def test_density_is_numpys_histogram():
     """The density of each value is that of a histogram with the same classes, and sums to 1."""
     levels = levels_of(500)

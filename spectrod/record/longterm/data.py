@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.files import write_whole
+from spectrod.record.files import whole_file, write_whole
 from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, level_unit
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
@@ -58,9 +58,8 @@ def write_npz(path: Path, statistics: LevelStatistics, about: Description, span:
         "description": np.array(json.dumps(_document(statistics, about, span))),
         **statistics.state(),
     }
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    write_whole(path, content.getvalue())
+    with whole_file(path) as part, part.open("xb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def read_npz(path: str | os.PathLike[str]) -> LevelStatistics:

@@ -22,6 +22,7 @@ _COUNTS_MAX = 60_000_000
 and levels of a recording span a quarter of all that there can be."""
 
 _ROWS_MAX = (1 << 32) - 1
+_VALUES_AT_ONCE = 1024
 
 UInt32Array = NDArray[np.uint32]
 
@@ -194,8 +195,12 @@ class LevelStatistics:
         # NB: the epsilon keeps a product that should be whole from being rounded up.
         rank = max(1.0, np.ceil((1.0 - percent / 100.0) * self.n_rows - 1e-6))
         first, last = self.occupied()
-        below = np.cumsum(self.counts[:, first:last], axis=1, dtype=np.uint32)
-        at = (below < rank).sum(axis=1) + first
+        at = np.empty(self._power.shape, np.int64)
+        # Some values at a time: sums of all of them would take as much memory as the counts.
+        for begin in range(0, at.shape[1], _VALUES_AT_ONCE):
+            some = slice(begin, begin + _VALUES_AT_ONCE)
+            below = np.cumsum(self.counts[:, first:last, some], axis=1, dtype=np.uint32)
+            at[:, some] = (below < rank).sum(axis=1) + first
         return np.asarray(LEVEL_MIN_DB + self.step_db * (at + 0.5), np.float64)
 
     def occupied(self) -> tuple[int, int]:

@@ -16,7 +16,7 @@ _PAPER, _INK = N_LEVELS, 254
 """Palette entries of paper and ink."""
 
 _HALO_PX = 3
-_CLASSES_AT_ONCE = 64
+_CLASSES_AT_ONCE, _COLUMNS_AT_ONCE = 16, 256
 _CLIP_PERCENT = 99.8
 """Densities above this percentile of those that occur have the last colour."""
 
@@ -100,9 +100,11 @@ def pixel_density(
             part_of = slice(begin, begin + _CLASSES_AT_ONCE)
             cumulated[1:][part_of] = mean_of_columns(counts[part_of].astype(np.int64), columns)
         np.cumsum(cumulated, axis=0, out=cumulated)
-        # Where nothing was counted, neighbours are equal, and what is between them exactly none.
-        at_rows = cumulated[below] + (cumulated[below + 1] - cumulated[below]) * part
-        pixels[signal] = -np.diff(at_rows, axis=0) * scale
+        for begin in range(0, len(columns[0]), _COLUMNS_AT_ONCE):
+            some = slice(begin, begin + _COLUMNS_AT_ONCE)
+            low, high = cumulated[below, some], cumulated[below + 1, some]
+            # Where nothing was counted, they are equal, and what is between them exactly none.
+            pixels[signal, :, some] = -np.diff(low + (high - low) * part, axis=0) * scale
     return pixels
 
 
