@@ -9,8 +9,7 @@ import numpy as np
 
 from spectrod.errors import InputError, StorageError
 from spectrod.record.export import READABLE_SUFFIXES, open_export
-from spectrod.record.recording import RowReader
-from spectrod.record.segment.continuity import as_first, rows_between
+from spectrod.record.recording import RowReader, as_first, rows_between
 from spectrod.record.segment.reader import SegmentReader
 from spectrod.record.segment.series import SUFFIXES, is_segment_name
 from spectrod.types import SpectrumBatch

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.recording import RowWriter, SampleWriter
+from spectrod.record.recording import RowWriter, SampleWriter, rows_between
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ class RowLane(_Lane[RowWriter, SpectrumBatch]):
         numbers = piece.t_utc_ns // self._period_ns
         starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
         for first, stop in zip(starts, [*starts[1:], piece.n_frames], strict=True):
-            yield int(numbers[first]), _rows(piece, int(first), int(stop))
+            yield int(numbers[first]), rows_between(piece, int(first), int(stop))
 
     def _put(self, writer: RowWriter, piece: SpectrumBatch) -> None:
         writer.submit(piece)
@@ -200,21 +200,6 @@ class SampleLane(_Lane[SampleWriter, Block]):
 
     def _put(self, writer: SampleWriter, piece: Block) -> None:
         writer.take(piece)
-
-
-def _rows(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
-    """Cut rows out; what is missing before a batch is missing before its first row alone."""
-    if (first, stop) == (0, batch.n_frames):
-        return batch
-    part = slice(first, stop)
-    cut = replace(
-        batch,
-        values=batch.values[part],
-        sample_index=batch.sample_index[part],
-        t_mono_ns=batch.t_mono_ns[part],
-        t_utc_ns=batch.t_utc_ns[part],
-    )
-    return replace(cut, gap_samples=0, skipped_rows=0, discontinuity=False) if first else cut
 
 
 def _samples(block: Block, first: int, stop: int, fs: float) -> Block:

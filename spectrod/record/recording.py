@@ -1,7 +1,7 @@
 """What a recording is: rows of spectra with their description; who writes and who reads them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
@@ -90,3 +90,23 @@ class RowReader(Protocol):
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""
+
+
+def rows_between(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
+    """Cut rows out of a batch; what is missing before it is not missing before a later row."""
+    if (first, stop) == (0, batch.n_frames):
+        return batch
+    part = slice(first, stop)
+    cut = replace(
+        batch,
+        values=batch.values[part],
+        sample_index=batch.sample_index[part],
+        t_mono_ns=batch.t_mono_ns[part],
+        t_utc_ns=batch.t_utc_ns[part],
+    )
+    return as_first(cut) if first else cut
+
+
+def as_first(batch: SpectrumBatch) -> SpectrumBatch:
+    """Let nothing be missing before a batch."""
+    return replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)

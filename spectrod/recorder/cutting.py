@@ -5,6 +5,7 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
+from spectrod.record.recording import rows_between
 from spectrod.types import Block, SpectrumBatch
 
 T = TypeVar("T")
@@ -83,24 +84,7 @@ class RowCutter:
         k = int(np.searchsorted(piece.t_utc_ns, t_utc_ns))
         if k in (0, piece.n_frames):
             return (piece, None) if k else (None, piece)
-        head = replace(
-            piece,
-            values=piece.values[:k],
-            sample_index=piece.sample_index[:k],
-            t_mono_ns=piece.t_mono_ns[:k],
-            t_utc_ns=piece.t_utc_ns[:k],
-        )
-        tail = replace(
-            piece,
-            values=piece.values[k:],
-            sample_index=piece.sample_index[k:],
-            t_mono_ns=piece.t_mono_ns[k:],
-            t_utc_ns=piece.t_utc_ns[k:],
-            gap_samples=0,
-            discontinuity=False,
-            skipped_rows=0,
-        )
-        return head, tail
+        return rows_between(piece, 0, k), rows_between(piece, k, piece.n_frames)
 
     def after_gap(self, piece: SpectrumBatch, missing_samples: int) -> SpectrumBatch:
         """See ``Cutter``."""

@@ -1,6 +1,5 @@
 """Pictures whose width follows from their length: long ones go on in the next file."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from spectrod.errors import ConfigError
 from spectrod.record.outputs import PicturePlan
 from spectrod.record.picture.sink import PictureSink, TimeScale
+from spectrod.record.recording import rows_between
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 
 _NUMBERS = "{stem}-{number:04d}{suffix}"
@@ -77,18 +77,7 @@ class TiledPicture:
         for first, stop in zip(starts, [*starts[1:], batch.n_frames], strict=True):
             if (number := int(numbers[first])) != self._number:
                 self._turn_to(number)
-            part = slice(int(first), int(stop))
-            self._sink.submit(
-                replace(
-                    batch,
-                    values=batch.values[part],
-                    sample_index=batch.sample_index[part],
-                    t_mono_ns=batch.t_mono_ns[part],
-                    t_utc_ns=batch.t_utc_ns[part],
-                    gap_samples=0 if first else batch.gap_samples,
-                    discontinuity=not first and batch.discontinuity,
-                )
-            )
+            self._sink.submit(rows_between(batch, int(first), int(stop)))
 
     def _turn_to(self, number: int) -> None:
         """Write the tile that is full and begin another one."""

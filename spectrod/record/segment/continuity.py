@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spectrod.record.recording import as_first, rows_between
 from spectrod.record.segment.frame import Head
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
@@ -142,21 +143,3 @@ def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:
         t_mono_ns=np.concatenate([one.t_mono_ns for one in held]),
         t_utc_ns=np.concatenate([one.t_utc_ns for one in held]),
     )
-
-
-def rows_between(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
-    """Cut rows out of a batch; what is missing before it is not missing before a later row."""
-    part = slice(first, stop)
-    cut = replace(
-        batch,
-        values=batch.values[part],
-        sample_index=batch.sample_index[part],
-        t_mono_ns=batch.t_mono_ns[part],
-        t_utc_ns=batch.t_utc_ns[part],
-    )
-    return as_first(cut) if first else cut
-
-
-def as_first(batch: SpectrumBatch) -> SpectrumBatch:
-    """Let nothing be missing before a batch."""
-    return replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)
