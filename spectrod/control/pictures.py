@@ -1,6 +1,5 @@
 """Pictures of what a running daemon computes, of whatever product can be drawn."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,9 @@ import spectrod
 from spectrod.errors import ConfigError
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sink import PictureSink
+from spectrod.record.recording import rows_between
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array
+from spectrod.units import Float32Array
 
 MEMORY_MAX_BYTES = 512 << 20
 """Of all that run at once: as much is drawn in the 2 s that a stop has for it."""
@@ -19,8 +19,8 @@ _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
 
 
-class LinearSink:
-    """Draws a picture of whatever product: levels become power, averages stand for frames.
+class ProductPicture:
+    """Draws a picture of a product, for as long as was asked for.
 
     ``submit`` is the analysis thread's; ``finish`` another's, once it is detached.
     """
@@ -42,20 +42,13 @@ class LinearSink:
                 "given"
             )
         self._spec = spec
-        self._linear = replace(
-            spec,
-            scaling="spectrum" if spec.scaling == "dbfs" else spec.scaling,
-            hop=spec.hop * spec.averaging_frames,
-            averaging="none",
-            averaging_frames=1,
-        )
         self._n_samples = None if duration_s is None else round(duration_s * spec.fs)
         self._end_sample: int | None = None
         self.n_frames = 0
         self.is_full = False
         software = f"spectrod {spectrod.__version__}"
         options = PictureOptions(width=_WIDTH_PX, title=title)
-        self._picture = PictureSink(path, options, _transpose, self._linear, software)
+        self._picture = PictureSink(path, options, _transpose, spec, software)
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Take a batch.
@@ -70,19 +63,7 @@ class LinearSink:
         n_rows = self._n_within(batch)
         if n_rows == 0:
             return
-        values = batch.values[:n_rows]
-        if self._spec.scaling == "dbfs":
-            values = np.float32(FULL_SCALE_SINE_FS2) * np.power(np.float32(10.0), values / 10.0)
-        self._picture.submit(
-            replace(
-                batch,
-                spec=self._linear,
-                values=values,
-                sample_index=batch.sample_index[:n_rows],
-                t_mono_ns=batch.t_mono_ns[:n_rows],
-                t_utc_ns=batch.t_utc_ns[:n_rows],
-            )
-        )
+        self._picture.submit(rows_between(batch, 0, n_rows))
         self.n_frames += n_rows
 
     def _n_within(self, batch: SpectrumBatch) -> int:

@@ -15,7 +15,7 @@ import msgspec
 
 import spectrod
 from spectrod.control.journal import Journal
-from spectrod.control.pictures import MEMORY_MAX_BYTES, LinearSink
+from spectrod.control.pictures import MEMORY_MAX_BYTES, ProductPicture
 from spectrod.errors import (
     BusyError,
     ConfigError,
@@ -47,7 +47,7 @@ _PICTURE, _SEGMENT = ".png", ".spd"
 _SUFFIXES = (_PICTURE, _SEGMENT, ".wav", ".flac")
 
 State = Literal["recording", "finished", "failed"]
-_Sink = LinearSink | SegmentSink | SoundSink
+_Sink = ProductPicture | SegmentSink | SoundSink
 
 
 class Recorded(Protocol):
@@ -266,7 +266,7 @@ class Recordings:
     ) -> _Sink:
         suffix = path.suffix.lower()
         if suffix == _PICTURE:
-            picture = LinearSink(path, spec, duration_s, f"{member.name} {spec.product}")
+            picture = ProductPicture(path, spec, duration_s, f"{member.name} {spec.product}")
             self._check_memory(picture.size_bytes)
             return picture
         self._check_memory(QUEUE_MAX_BYTES)

@@ -9,7 +9,6 @@ from spectrod.control import pictures
 from spectrod.errors import ConfigError
 from spectrod.recorder.folders import state_folder
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import power_to_dbfs
 
 
 @pytest.mark.parametrize(
@@ -52,47 +51,23 @@ class Collect:
 
 
 @pytest.fixture
-def linear(monkeypatch):
+def picture(monkeypatch):
     """Make a sink whose picture only collects."""
     monkeypatch.setattr(pictures, "PictureSink", Collect)
-    return lambda spec, duration_s=None: pictures.LinearSink(Path("x.png"), spec, duration_s, "")
-
-
-@pytest.mark.parametrize("scaling", ["dbfs", "spectrum", "density"])
-def test_levels_become_the_power_that_they_came_from(scaling, linear):
-    """To the precision of float32; what is power already stays as it is."""
-    spec = SpectrumSpec(48000.0, 2, nfft=64, win_length=64, hop=32, scaling=scaling)
-    rng = np.random.default_rng(6)
-    power = rng.uniform(1e-9, 1.0, (5, 2, spec.n_bins)).astype(np.float32)
-    sink = linear(spec)
-    sink.submit(batch(spec, power_to_dbfs(power) if scaling == "dbfs" else power))
-    (given,) = sink._picture.batches
-    assert given.spec.scaling == ("density" if scaling == "density" else "spectrum")
-    np.testing.assert_allclose(given.values, power, rtol=2e-5)
-    assert sink.n_frames == 5
+    path = Path("x.png")
+    return lambda spec, duration_s=None: pictures.ProductPicture(path, spec, duration_s, "")
 
 
 @pytest.mark.parametrize(("n_frames", "kept"), [(1, 1), (7, 5), (5, 5)])
-def test_a_duration_ends_it_to_the_row(n_frames, kept, linear):
+def test_a_duration_ends_it_to_the_row(n_frames, kept, picture):
     """Counted from the first row's first sample, wherever that was, and over several batches."""
     spec = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=10, scaling="spectrum")
-    sink = linear(spec, 0.05)
+    sink = picture(spec, 0.05)
     values = np.ones((1, 1, spec.n_bins), np.float32)
     for k in range(n_frames):
         sink.submit(batch(spec, values, 70_000 + 10 * k))
     assert sink.n_frames == kept
     assert sink.is_full == (n_frames > kept)
-
-
-def test_rows_of_averages_stand_for_the_time_from_one_to_the_next(linear):
-    """The picture's hop is theirs."""
-    spec = SpectrumSpec(
-        1000.0, nfft=64, win_length=64, hop=10, averaging="mean", averaging_frames=7
-    )
-    sink = linear(spec)
-    sink.submit(batch(spec, np.zeros((3, 1, spec.n_bins), np.float32)))
-    (given,) = sink._picture.batches
-    assert (given.spec.hop, given.spec.averaging, given.spec.averaging_frames) == (70, "none", 1)
 
 
 @pytest.mark.parametrize(
@@ -103,18 +78,18 @@ def test_rows_of_averages_stand_for_the_time_from_one_to_the_next(linear):
         ({"nfft": 1 << 20, "channels": 1}, "1 channels of 524289 bins need 8000 MB for a picture"),
     ],
 )
-def test_what_no_picture_can_show_is_refused(options, text, linear):
+def test_what_no_picture_can_show_is_refused(options, text, picture):
     """Before anything is recorded."""
     with pytest.raises(ConfigError) as refused:
-        linear(SpectrumSpec(48000.0, **options))
+        picture(SpectrumSpec(48000.0, **options))
     assert text in str(refused.value)
 
 
-def test_an_analysis_that_changes_ends_it(linear):
+def test_an_analysis_that_changes_ends_it(picture):
     """What came before stays."""
     spec = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=10)
     other = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=11)
-    sink = linear(spec)
+    sink = picture(spec)
     values = np.zeros((1, 1, spec.n_bins), np.float32)
     sink.submit(batch(spec, values))
     with pytest.raises(ConfigError, match="the analysis has changed, and a picture holds one"):
