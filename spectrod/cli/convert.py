@@ -1,6 +1,7 @@
 """``spectrod convert``: a recording of spectra into other formats, and into pictures."""
 
 import argparse
+import re
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         return _make_whole(source, outputs)
     start_utc_ns, stop_utc_ns = _range(args)
     _check(source, outputs)
+    if args.profile:
+        _check_days(source, outputs)
     with closing(open_recording(source)) as reader, ExitStack() as undo:
         plan = _plan(args, reader.description)
         writers: list[RowWriter] = []
@@ -125,6 +128,14 @@ def _check(source: Path, outputs: list[Path]) -> None:
             raise ConfigError(f"{path}: must be another file than the one that is read")
         if target.suffix.lower() == SUFFIX and source.resolve() == target.parent:
             raise ConfigError(f"{path}: must not lie in the folder that is read")
+
+
+def _check_days(source: Path, outputs: list[Path]) -> None:
+    """Refuse to read what may be one of the daily files, which replace what has their names."""
+    for path in outputs:
+        day = re.compile(rf"{re.escape(path.stem)}_(.*_)?\d{{8}}\.nc")
+        if source.resolve().parent == path.resolve().parent and day.fullmatch(source.name):
+            raise ConfigError(f"{path}: must be of another name: a daily file may replace {source}")
 
 
 def _plan(args: argparse.Namespace, description: Description) -> Plan:

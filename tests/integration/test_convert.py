@@ -120,6 +120,10 @@ def test_a_folder_becomes_one_file():
     ("arguments", "text"),
     [
         (["a.spd", "a.spd"], "a.spd: must be another file than the one that is read"),
+        (
+            ["b_mic_20260501.nc", "b.nc", "--profile", "millidecade"],
+            "b.nc: must be of another name: a daily file may replace b_mic_20260501.nc",
+        ),
         (["a.spd", "./b.npz", "b.npz"], "b.npz: must be named once"),
         (["site", "site/c.spd"], "site/c.spd: must not lie in the folder that is read"),
         (["a.spd", "b.xyz"], "b.xyz: suffix must be one of .png, "),
