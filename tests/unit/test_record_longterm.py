@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.longterm.data import read_npz
+from spectrod.record.longterm.data import Span, read_npz
+from spectrod.record.longterm.page import compose
 from spectrod.record.longterm.presets import averaged, frames_for, interval_for, picture_defaults
 from spectrod.record.longterm.sink import SpdSink
 from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
@@ -256,7 +257,9 @@ def test_pixels_are_the_density():
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".jpg", ".webp"])
 def test_the_picture_says_what_it_is(tmp_path, suffix):
     """Each format has the plot's size and its description; a PNG's pixels are the densities."""
-    options = PictureOptions(width=240, height=120, f_scale="log", f_min=100.0, title="Pier")
+    options = PictureOptions(
+        width=240, height=120, f_scale="log", f_min=100.0, time_axis="utc", title="Pier"
+    )
     sink = SpdSink(tmp_path / f"x{suffix}", about_of(), options)
     sink.submit(batch_of(levels_of(400)))
     sink.finish()
@@ -356,7 +359,19 @@ def test_pictures_of_views_begin_as_they_should():
     assert picture_defaults("ltsa", "light", has_utc=False) == {}
     for theme in ("light", "dark"):
         options = PictureOptions(theme=theme, **picture_defaults("spd", theme, has_utc=True))
-        assert options.f_scale == "log"
+        assert (options.f_scale, options.time_axis) == ("log", "utc")
+
+
+@pytest.mark.parametrize(("time_axis", "is_told"), [("utc", True), ("elapsed", False)])
+def test_the_foot_says_when_it_was_only_where_that_is_known(time_axis, is_told):
+    """A recording without a time has that of its reading, which no picture should claim."""
+    statistics = LevelStatistics(SPEC)
+    statistics.add(batch_of(levels_of(9)))
+    options = PictureOptions(width=900, height=100, time_axis=time_axis)
+    page = compose(statistics, about_of(), options, Span(BEGIN_NS, BEGIN_NS + 9 * 10**9))
+    times = "2026-05-01 00:00:00 to 2026-05-01 00:00:09 UTC"
+    assert (times in " ".join(page.footer)) == is_told
+    assert "9 means, 1 s apart" in page.footer[0]
 
 
 def test_what_never_occurred_has_no_density():

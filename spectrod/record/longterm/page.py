@@ -101,7 +101,8 @@ def compose(
     bar_labels = _upwards((0.0, top), bar.height, _BAR_LABELS)
     labels_end = bar.right + TICK + LABEL_GAP + _widest([tick.label for tick in bar_labels.ticks])
     page_width = labels_end + PAD
-    footer = tuple(wrap(_footer(statistics, about, span), SMALL_PX, page_width - PAD - left))
+    told = _footer(statistics, about, span, has_utc=options.time_axis == "utc")
+    footer = tuple(wrap(told, SMALL_PX, page_width - PAD - left))
     names = about.signals
     if options.signals:
         names = options.names(spec.n_signals)
@@ -168,13 +169,15 @@ def _across(axis: FrequencyAxis, width: int) -> Axis:
     )
 
 
-def _footer(statistics: LevelStatistics, about: Description, span: Span) -> list[str]:
+def _footer(
+    statistics: LevelStatistics, about: Description, span: Span, *, has_utc: bool
+) -> list[str]:
     spec = about.spec
     row_s = spec.hop * spec.averaging_frames / spec.fs
     kind = {"none": "spectra", "mean": "means"}.get(spec.averaging, spec.averaging)
     pieces = [
         f"{statistics.n_rows} {kind}, {row_s:.4g} s apart",
-        f"{_time(span.begin_utc_ns)} to {_time(span.end_utc_ns)} UTC",
+        *([f"{_time(span.begin_utc_ns)} to {_time(span.end_utc_ns)} UTC"] if has_utc else []),
         f"classes of {statistics.step_db:g} dB",
         f"{spec.window} window, N = {spec.win_length}",
         f"bin width {spec.delta_f:.4g} Hz",

@@ -85,8 +85,10 @@ def picture_defaults(view: View, theme: str, *, has_utc: bool) -> dict[str, Any]
 
     Densities that are near to none look like the paper.
     """
-    if view == "ltsa":
-        return {"time_axis": "utc"} if has_utc else {}
+    if view == "spectrogram":
+        return {}
+    # A recording that does not say when it began has the time when it is read.
+    found: dict[str, Any] = {"time_axis": "utc"} if has_utc else {}
     if view == "spd":
-        return {"f_scale": "log", "colormap": "inferno" if theme == "dark" else "inferno_r"}
-    return {}
+        found |= {"f_scale": "log", "colormap": "inferno" if theme == "dark" else "inferno_r"}
+    return found

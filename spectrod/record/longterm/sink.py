@@ -31,7 +31,8 @@ class SpdSink:
         Of the rows; power, or levels.
     options : PictureOptions
         Of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour map, theme,
-        title. The time axis, strips and pooling have no meaning here.
+        title. With ``time_axis="utc"`` the foot says when it was; strips and pooling have no
+        meaning here.
     step_db : float
         Width of the classes, see ``LevelStatistics``.
 
