@@ -57,6 +57,7 @@ def test_xarray_opens_what_was_exported(tmp_path, suffix):
         assert abs(dataset.time - dataset.t_utc_ns).max() < np.timedelta64(1, "us")
         np.testing.assert_array_equal(dataset.frequency, spec.frequencies)
         assert dataset.channel_name.to_numpy().tolist() == ["mic 0", "mic 1"]
+        assert psd.long_name == "power spectral density in FS^2/Hz"
         assert (psd.units, psd.spectrod_unit, dataset.effort.units) == ("Hz-1", "FS^2/Hz", "s")
         assert dataset.gap_length.to_numpy().tolist() == [1000]
         assert dataset.gap_start.to_numpy().tolist() == [20000]

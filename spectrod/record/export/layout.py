@@ -211,11 +211,12 @@ def _gaps() -> list[Variable]:
 
 def _values(description: Description) -> Variable:
     spec = description.spec
-    name, long_name, units = _KINDS[spec.output, spec.scaling]
+    name, kind, units = _KINDS[spec.output, spec.scaling]
     if spec.scaling == "dbfs" and spec.iq:
         units = "0.1 lg(re 1)"
     about: dict[str, Any] = {
-        "long_name": long_name,
+        # What plots write at an axis, where few know UDUNITS' spelling.
+        "long_name": f"{kind} in {spec.unit}",
         "units": units,
         "spectrod_unit": spec.unit,
         "reference_level": spec.reference,

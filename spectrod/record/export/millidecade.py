@@ -194,7 +194,7 @@ class MillidecadeWriter:
 
     def _psd(self) -> dict[str, Any]:
         return {
-            "long_name": "one-minute mean of power spectral density in hybrid millidecades",
+            "long_name": "one-minute mean of power spectral density in dB re 1 FS^2/Hz",
             # As UDUNITS writes dB, of a density whose full scale is a number.
             "units": "0.1 lg(re 1 Hz-1)",
             "spectrod_unit": "dB re 1 FS^2/Hz",
