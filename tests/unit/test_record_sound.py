@@ -163,6 +163,22 @@ def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
             assert text in file.comment
 
 
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_a_killed_program_leaves_no_silence_that_is_not_listed(tmp_path, suffix):
+    """Gaps are listed at once, not only when the header next takes in the samples."""
+    writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1, "s16")
+    writer.take(block_of(integers_of(16, 1, 100)))
+    writer.take(block_of(integers_of(16, 1, 8192), 150))
+    part = tmp_path / f"y{suffix}.part"
+    part.write_bytes(writer.part.read_bytes())
+    path = recover(part).path
+    if suffix == ".wav":
+        assert gaps_in(path)["spectrod|Gaps"] == "100+50"
+    else:
+        with soundfile.SoundFile(path) as file:
+            assert "Gaps: 1, 50 samples missing (first+count): 100+50" in file.comment
+
+
 def test_the_list_of_gaps_is_bounded():
     """Gaps are listed as long as there is room; those beyond are counted, and said to be."""
     gaps = Gaps(room=100)
@@ -229,6 +245,17 @@ def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
     assert f"{path}.wav: must be {path}, which x{suffix}.part becomes" in capsys.readouterr().err
     assert main(["convert", f"{path}.part", str(path)]) == 0
     assert np.array_equal(samples_in(path), samples)
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy):
+    """Samples that are nowhere else stay, to be recovered."""
+    writer = SoundWriter(tmp_path / "x.wav", FS, 1, "s16", SoundOptions(is_copy=is_copy))
+    writer.take(block_of(integers_of(16, 1, 30)))
+    writer.path.mkdir()
+    with pytest.raises(StorageError, match=r"x\.wav: Is a directory"):
+        writer.finish()
+    assert writer.part.exists() != is_copy
 
 
 @pytest.mark.parametrize(
@@ -552,3 +579,35 @@ def test_a_full_disk_leaves_a_whole_flac(tmp_path):
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, 100_000)) / 32768
     assert found.shape[1] in range(8 * 4096, 12 * 4096 + 1, 4096)
     assert np.array_equal(found, samples[:, : found.shape[1]].astype(np.float32))
+
+
+LAST_BLOCK = """
+    import resource, sys
+    import numpy as np
+    from spectrod.errors import StorageError
+    from spectrod.record.sound import SoundWriter
+    from spectrod.types import Block
+
+    samples = np.random.default_rng(7).integers(-32768, 32768, (1, 9000)) / 32768
+    writer = SoundWriter(sys.argv[1], 8000, 1, "s16")
+    writer.take(Block(samples.astype(np.float32), 0, 0, 10**18))
+    limit = writer.size_bytes + 100
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        writer.finish()
+    except StorageError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_flac_file_without_room_for_its_last_block_is_not_called_whole(tmp_path):
+    """The system's reason is named, and what had room is whole when it is recovered."""
+    path = tmp_path / "x.flac"
+    command = [sys.executable, "-c", textwrap.dedent(LAST_BLOCK), path]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{path}: File too large\n", "")
+    assert [one.name for one in tmp_path.iterdir()] == ["x.flac.part"]
+    assert recover(tmp_path / "x.flac.part").n_samples == 8192
+    samples = np.random.default_rng(7).integers(-32768, 32768, (1, 9000)) / 32768
+    assert np.array_equal(samples_in(path), samples[:, :8192].astype(np.float32))

@@ -1,5 +1,6 @@
 """A FLAC file that is being written, by libsndfile: the one importer of soundfile here."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import soundfile
 
 from spectrod.errors import ConfigError, StorageError
 from spectrod.record.sound.fileio import create, storage_error, write_at
-from spectrod.record.sound.flac_stream import complete
+from spectrod.record.sound.flac_stream import TOTAL_MAX, complete, stated_samples
 from spectrod.record.sound.notes import Gaps, Notes
 from spectrod.record.sound.options import Subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES, to_integers
@@ -108,19 +109,46 @@ class FlacFile:
             raise StorageError(f"{self._path}: an earlier write has failed")
         self._file.flush()
         self._write_comment()
+        self._synchronise()
+
+    def list_gaps(self) -> None:
+        """Have the comment list all gaps."""
+        self._write_comment()
 
     def close(self) -> None:
-        """Complete the file; what could not be written in full is cut."""
-        self._file.close()
-        self._write_comment()
+        """Complete the file; what could not be written in full is cut.
+
+        Raises
+        ------
+        StorageError
+            If ``write`` had taken samples that are cut.
+        """
+        self._close_file()
         if self._has_failed:
             complete(self._part)
+        elif not self._states_its_length():
+            # libsndfile does not say so if there was no room for the last block.
+            reason = self._reason("")
+            complete(self._part)
+            raise reason
+        self._write_comment()
+        self._synchronise()
         self.discard()
+
+    def _states_its_length(self) -> bool:
+        try:
+            return stated_samples(self._fd) == self._n_samples or self._n_samples > TOTAL_MAX
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _close_file(self) -> None:
+        with contextlib.suppress(soundfile.LibsndfileError):
+            self._file.close()
 
     def discard(self) -> None:
         """Let go of the file as it is. Idempotent."""
         if self._fd >= 0:
-            self._file.close()
+            self._close_file()
             os.close(self._fd)
             self._fd = -1
 
@@ -141,17 +169,23 @@ class FlacFile:
                 self._comment_at = start.find(b"Recorded at ")
             if self._comment_at > 0:
                 write_at(self._fd, self._comment(), self._comment_at)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _synchronise(self) -> None:
+        try:
             os.fdatasync(self._fd)
         except OSError as error:
             raise storage_error(self._path, error) from error
 
     def _reason(self, text: str) -> StorageError:
         """Find out why the system refused, which libsndfile does not say."""
-        end = os.fstat(self._fd).st_size
         try:
-            write_at(self._fd, bytes(_LOOK_BYTES), end)
+            end = os.fstat(self._fd).st_size
+            try:
+                write_at(self._fd, bytes(_LOOK_BYTES), end)
+            finally:
+                os.ftruncate(self._fd, end)
         except OSError as error:
             return storage_error(self._path, error)
-        finally:
-            os.ftruncate(self._fd, end)
         return StorageError(f"{self._path}: {text or 'cannot be written'}")

@@ -12,7 +12,9 @@ from spectrod.errors import InputError
 from spectrod.record.sound.fileio import storage_error, write_at
 
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26
-_TOTAL_MASK = (1 << 36) - 1
+TOTAL_MAX = (1 << 36) - 1
+"""Samples a channel that a header can state."""
+
 _SYNC = b"\xff\xf8"
 """Of blocks of equal length, which libFLAC writes."""
 _BLOCKS_BACK = 8
@@ -50,6 +52,11 @@ def complete(path: Path) -> int:
         raise storage_error(path, error) from error
 
 
+def stated_samples(fd: int) -> int:
+    """Read how many samples a channel a header states; 0 for an unknown length. Raises OSError."""
+    return int.from_bytes(os.pread(fd, _MD5_AT - _SUMS_AT, _SUMS_AT), "big") & TOTAL_MAX
+
+
 def _complete(fd: int, path: Path) -> int:
     start = os.pread(fd, _MD5_AT + 16, 0)
     if len(start) < _MD5_AT + 16 or start[:4] != b"fLaC" or start[4] & 0x7F:
@@ -66,7 +73,7 @@ def _complete(fd: int, path: Path) -> int:
     if not n_samples:
         raise InputError(f"{path}: holds no samples")
     os.ftruncate(fd, tail_at + end)
-    sums = sums & ~_TOTAL_MASK | n_samples & _TOTAL_MASK
+    sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
     write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
     os.fsync(fd)
     return n_samples

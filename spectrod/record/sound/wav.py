@@ -61,6 +61,7 @@ class WavFile:
         self._fd = create(part, path)
         try:
             self._write_header(0)
+            self._synchronise()
         except BaseException:
             os.close(self._fd)
             raise
@@ -114,7 +115,12 @@ class WavFile:
             self._has_failed = True
             raise storage_error(self._path, error) from error
         self._write_header(n_whole)
+        self._synchronise()
         self._n_confirmed = n_whole
+
+    def list_gaps(self) -> None:
+        """Have the header list all gaps, also those behind the samples that it names."""
+        self._write_header(self._n_confirmed)
 
     def close(self) -> None:
         """Complete the file; nothing may be called afterwards but ``discard``.
@@ -132,6 +138,7 @@ class WavFile:
         except OSError as error:
             raise storage_error(self._path, error) from error
         self._write_header(self._n_samples)
+        self._synchronise()
         self.discard()
 
     def discard(self) -> None:
@@ -156,6 +163,11 @@ class WavFile:
     def _write_header(self, n_samples: int) -> None:
         try:
             write_at(self._fd, header(self._form, self._notes, self.gaps, n_samples), 0)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _synchronise(self) -> None:
+        try:
             os.fdatasync(self._fd)
         except OSError as error:
             raise storage_error(self._path, error) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.record.files import check_writable
 from spectrod.record.sound.fileio import storage_error
 from spectrod.record.sound.notes import Gaps, Notes, boot_id, one_line
@@ -28,6 +28,7 @@ class _File(Protocol):
     def size_bytes(self) -> int: ...
     def write(self, samples: Float32Array) -> int: ...
     def write_silence(self, n: int) -> None: ...
+    def list_gaps(self) -> None: ...
     def sync(self) -> None: ...
     def close(self) -> None: ...
     def discard(self) -> None: ...
@@ -151,6 +152,8 @@ class SoundWriter:
             self._file.write_silence(missing)
             self._file.gaps.add(self._n_samples, missing)
             self._n_samples += missing
+            # At once: what a killed program leaves would else show silence where nothing is known.
+            self._file.list_gaps()
         self._n_clipped += self._file.write(block.samples.T)
         self._n_samples += block.n_samples
         if self._clock() - self._synced_s >= self._options.fsync_s:
@@ -170,7 +173,7 @@ class SoundWriter:
         InputError
             If there was not a single sample; no file is made then.
         StorageError
-            If it cannot be completed; ``PATH.part`` is left for ``recover``.
+            If it cannot be completed; ``PATH.part`` is left for ``recover``, but for a copy.
         """
         if self._is_done:
             return
@@ -181,6 +184,10 @@ class SoundWriter:
         try:
             self._file.close()
             publish(self.part, self.path)
+        except SpectrodError:
+            if self._options.is_copy:
+                self._remove()
+            raise
         finally:
             self._file.discard()
 
