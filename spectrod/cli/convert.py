@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.cli.interrupts import signals_as_interrupts
+from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.long_term import add_view, apply_view
 from spectrod.cli.picture_options import add_picture, picture_options, repeat
 from spectrod.cli.progress import ProgressBar
@@ -19,8 +19,6 @@ from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
 from spectrod.record.inputs import batches_between, open_recording, span_utc_ns
 from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
 from spectrod.record.recording import Description, RowReader, RowWriter
-from spectrod.record.segment.appending import PART_SUFFIX
-from spectrod.record.segment.series import SUFFIX
 from spectrod.record.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
 from spectrod.units import Float32Array
@@ -84,14 +82,21 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, reader.description)
         writers: list[RowWriter] = []
         for path in outputs:
-            writers.append(make_rows(path, plan))
-            undo.callback(writers[-1].abort)
+            with interrupts_held():
+                writers.append(make_rows(path, plan))
+                undo.callback(_abort, writers[-1])
         if not _copy(reader, writers, start_utc_ns, stop_utc_ns):
             raise InputError(f"{source}: has no rows{_between(args)}")
         for writer in writers:
-            writer.finish()
+            with interrupts_held():
+                writer.finish()
         undo.pop_all()
     return 0
+
+
+def _abort(writer: RowWriter) -> None:
+    with interrupts_held():
+        writer.abort()
 
 
 def _make_whole(source: Path, outputs: list[Path]) -> int:
@@ -118,16 +123,10 @@ def _between(args: argparse.Namespace) -> str:
 
 def _check(source: Path, outputs: list[Path]) -> None:
     """Refuse to write what is read, and what spectra do not become."""
-    check_outputs([str(path) for path in outputs])
+    check_outputs([str(path) for path in outputs], source)
     for path in outputs:
         if kind_of(path) == "samples":
             raise ConfigError(f"{path}: must be of spectra: there are no samples to write")
-        target = path.resolve()
-        part = target.with_name(target.name + PART_SUFFIX)
-        if source.resolve() in (target, part):
-            raise ConfigError(f"{path}: must be another file than the one that is read")
-        if target.suffix.lower() == SUFFIX and source.resolve() == target.parent:
-            raise ConfigError(f"{path}: must not lie in the folder that is read")
 
 
 def _check_days(source: Path, outputs: list[Path]) -> None:
@@ -180,8 +179,9 @@ def _copy(
         n_samples = max(1, round((end_ns - begin_ns) * fs / _NS))
     with ProgressBar(fs, n_samples) as bar:
         for batch in batches_between(reader, start_utc_ns, stop_utc_ns):
-            for writer in writers:
-                writer.submit(batch)
+            with interrupts_held():
+                for writer in writers:
+                    writer.submit(batch)
             last_ns = int(batch.t_utc_ns[-1])
             begin_ns = last_ns if begin_ns is None else begin_ns
             bar.update(max(0, round((last_ns - begin_ns) * fs / _NS)))

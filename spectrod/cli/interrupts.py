@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 @contextmanager
@@ -17,3 +18,30 @@ def signals_as_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C and the other signals wait for the end of the block, and interrupt then.
+
+    For what writes to files: half a batch in a file that is finished afterwards would be false, and
+    HDF5 crashes where Python interrupts what it has called. Main thread only.
+    """
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    # What is ignored stays so.
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import spectrod
+from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.times import parse_seconds
-from spectrod.errors import ConfigError, SpectrodError
+from spectrod.errors import ConfigError
 from spectrod.record.lanes import RowLane, SampleLane
 from spectrod.record.longterm.presets import View
 from spectrod.record.outputs import (
@@ -27,6 +28,8 @@ from spectrod.types import SpectrumSpec
 
 _NS = 1_000_000_000
 _TILE_PX = 8000
+_COMES_AGAIN_H = (12, 24, 7 * 24, 31 * 24, 365 * 24)
+"""After which a time of day, a day of the week, the month or the year is the same [h]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +121,21 @@ def asked(args: argparse.Namespace) -> Asked:
     if args.view == "spd" and seconds_per_pixel:
         raise ConfigError(f"--time-per-pixel {args.time_per_pixel}: --view spd has no time axis")
     found = Asked(paths, period_ns, seconds_per_pixel, args.view)
-    _check_names(found)
+    # What holds a NUL is no path; what reads it says so.
+    _check_names(found, None if "\0" in args.source else Path(args.source))
     return found
 
 
-def _check_names(found: Asked) -> None:
-    check_outputs(list(found.paths))
+def _check_names(found: Asked, source: Path | None) -> None:
+    check_outputs(list(found.paths), source)
     for path in found.paths:
         kind_of(path)
-        # Two periods that follow on each other, and are of different days.
-        first, second = (name_at(path, found.period_ns, n * found.period_ns) for n in (0, 1))
-        if found.period_ns and first == second:
+        if not found.period_ns:
+            continue
+        # A name that comes again, the next day or the next year, would replace a file.
+        n_next = {0, 1} | {-(-hours * 3600 * _NS // found.period_ns) for hours in _COMES_AGAIN_H}
+        names = {name_at(path, found.period_ns, n * found.period_ns) for n in n_next}
+        if len(names) < len(n_next):
             raise ConfigError(
                 f"{path}: names must tell times apart with --every, as '%Y%m%dT%H%M%SZ.png' does"
             )
@@ -207,16 +214,18 @@ def make_lanes(found: Asked, plan: Plan, now_utc_ns: int) -> Lanes:
         for path in found.paths:
             name = partial(name_at, path, found.period_ns)
             kind = kind_of(path)
-            if kind == "samples":
-                _try(samples, name, found, now_utc_ns)
-                fs = plan.data.spec.fs
-                lanes.samples.append(SampleLane(name, samples, found.period_ns, fs=fs))
-            else:
-                _try(rows, name, found, now_utc_ns)
-                into = lanes.pictures if kind == "picture" else lanes.rows
-                into.append(RowLane(name, rows, found.period_ns))
-    except SpectrodError:
-        lanes.abort()
+            with interrupts_held():
+                if kind == "samples":
+                    _try(samples, name, found, now_utc_ns)
+                    fs = plan.data.spec.fs
+                    lanes.samples.append(SampleLane(name, samples, found.period_ns, fs=fs))
+                else:
+                    _try(rows, name, found, now_utc_ns)
+                    into = lanes.pictures if kind == "picture" else lanes.rows
+                    into.append(RowLane(name, rows, found.period_ns))
+    except BaseException:  # Ctrl-C too
+        with interrupts_held():
+            lanes.abort()
         raise
     return lanes
 

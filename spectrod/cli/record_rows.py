@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
@@ -122,9 +123,10 @@ def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     lanes = make_lanes(found, plan, time.time_ns())
     try:
         exit_code = _hand_out(rows, lanes)
-        failure = finish_all(lanes.all)
+        failure = finish_all(lanes.all, interrupts_held)
     finally:
-        lanes.abort()
+        with interrupts_held():
+            lanes.abort()
     if failure is not None:
         raise failure
     return exit_code
@@ -138,9 +140,10 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
         bar.update(0)
         try:
             for batch in rows.batches:
-                for lane in [*lanes.pictures, *lanes.rows]:
-                    if not lane.is_over:
-                        _submit(lane, batch)
+                with interrupts_held():
+                    for lane in [*lanes.pictures, *lanes.rows]:
+                        if not lane.is_over:
+                            _submit(lane, batch)
                 if all(lane.is_over for lane in lanes.all):
                     return 0
                 n_done += batch.gap_samples + batch.n_frames * spec.hop * spec.averaging_frames

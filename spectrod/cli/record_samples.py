@@ -10,6 +10,7 @@ import msgspec
 from spectrod import config
 from spectrod.analysis.engine import open_engine
 from spectrod.cli import options
+from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
@@ -108,11 +109,12 @@ def _record(
         _connect(pipeline, lanes, plan)
         _wait_for_start(args, pipeline.source)
         exit_code = _run_to_the_end(pipeline, lanes, span)
-        failure = finish_all(lanes.all)
+        failure = finish_all(lanes.all, interrupts_held)
     finally:
-        pipeline.stop()
-        if lanes is not None:
-            lanes.abort()  # what is finished stays
+        with interrupts_held():
+            pipeline.stop()
+            if lanes is not None:
+                lanes.abort()  # what is finished stays
     if failure is not None:
         raise failure
     return exit_code
@@ -164,7 +166,7 @@ def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
             watch.wait_to_the_end()
     if pipeline.failure is not None and not pipeline.source.is_stored:
         # What was heard until then is worth its files.
-        finish_all(lanes.all)
+        finish_all(lanes.all, interrupts_held)
     pipeline.raise_failure()
     return exit_code
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -214,12 +215,24 @@ def _samples(block: Block, first: int, stop: int, fs: float) -> Block:
     )
 
 
-def finish_all(lanes: list[RowLane | SampleLane]) -> SpectrodError | None:
-    """Finish every lane, whatever becomes of the others; return the first failure there was."""
+def finish_all(
+    lanes: list[RowLane | SampleLane],
+    within: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> SpectrodError | None:
+    """Finish every lane, whatever becomes of the others; return the first failure there was.
+
+    Parameters
+    ----------
+    lanes : list of RowLane and SampleLane
+        In this order.
+    within : callable
+        Makes the context in which each of them is finished.
+    """
     failures: list[SpectrodError] = []
     for lane in lanes:
         try:
-            lane.finish()
+            with within():
+                lane.finish()
         except SpectrodError as error:
             lane.failure = lane.failure or error
         if lane.failure is not None:

@@ -40,13 +40,18 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     return KINDS[suffix]
 
 
-def check_outputs(paths: list[str]) -> None:
-    """Refuse to write two outputs into one file; raises ConfigError."""
+def check_outputs(paths: list[str], source: Path | None = None) -> None:
+    """Refuse to write two outputs into one file, or into what is read; raises ConfigError."""
     seen = set()
+    given = source.resolve() if source else None
     for path in paths:
         target = Path(path).resolve()
         if target in seen:
             raise ConfigError(f"{path}: must be named once")
+        if given in (target, target.with_name(target.name + ".part")):
+            raise ConfigError(f"{path}: must be another file than the one that is read")
+        if target.suffix.lower() == ".spd" and given == target.parent:
+            raise ConfigError(f"{path}: must not lie in the folder that is read")
         seen.add(target)
 
 

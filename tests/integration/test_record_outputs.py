@@ -1,6 +1,7 @@
 """``spectrod record`` into every kind of file, of every kind of source, whole runs."""
 
 import itertools
+import signal
 import time
 from dataclasses import replace
 
@@ -16,7 +17,9 @@ from spectrod.errors import ConfigError, StorageError, UnavailableError
 from spectrod.pipeline import Pipeline
 from spectrod.record.inputs import open_recording
 from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
+from spectrod.record.picture.sink import PictureSink
 from spectrod.record.remote import DaemonReader
+from spectrod.record.segment.writer import SegmentWriter
 from spectrod.source.signal import SignalSource
 from spectrod.types import SpectrumSpec
 
@@ -118,9 +121,10 @@ def test_a_file_for_each_period(tmp_path):
     """Files begin at whole periods of UTC, follow on each other, and are named by their begin."""
     write("x.wav", seconds=5.0)
     start = ["--start-time", "2026-05-01T04:30:01Z"]
-    every = ["--every", "2s", "--name", "%H%M%S.wav", "-o", "."]
+    every = ["--every", "2s", "--name", "%Y%jT%H%M%S.wav", "-o", "."]
     assert main(["record", "x.wav", *start, *every, *SMALL]) == 0
-    assert names(tmp_path) == ["043000.wav", "043002.wav", "043004.wav", "x.wav"]
+    begins = ("043000", "043002", "043004")
+    assert names(tmp_path) == [*(f"2026121T{begin}.wav" for begin in begins), "x.wav"]
     parts = [soundfile.read(name)[0] for name in names(tmp_path)[:3]]
     assert [len(part) for part in parts] == [FS, 2 * FS, 2 * FS]
     np.testing.assert_array_equal(np.concatenate(parts), soundfile.read("x.wav")[0])
@@ -129,9 +133,10 @@ def test_a_file_for_each_period(tmp_path):
 def test_pictures_of_periods_have_every_row(tmp_path):
     """Pictures of periods begin where the one before has ended, to within a row."""
     write("x.wav", seconds=5.0)
-    every = ["--every", "2s", "-o", "%H%M%S.png"]
+    every = ["--every", "2s", "-o", "%Y%jT%H%M%S.png"]
     assert main(["record", "x.wav", *START, *every, *SMALL]) == 0
-    assert names(tmp_path)[:3] == ["043000.png", "043002.png", "043004.png"]
+    begins = ("043000", "043002", "043004")
+    assert names(tmp_path)[:3] == [f"2026121T{begin}.png" for begin in begins]
     pixels = [read_levels(name).pixels for name in names(tmp_path)[:3]]
     for number, one in enumerate(pixels):
         assert one.begin_utc_ns - START_NS == pytest.approx(number * 2e9, abs=0.06e9)
@@ -254,6 +259,8 @@ def test_several_products_must_be_named(publish, wait_for_subscribers):
         (["-o", "a.png", "--every", "2 weeks"], "--every 2 weeks: must be a positive number"),
         (["-o", "a.png", "--every", "1h"], "a.png: names must tell times apart with --every"),
         (["-o", ".", "--name", "%H.png"], "--name %H.png: needs --every"),
+        (["-o", ".", "--name", "%H.png", "--every", "1h"], "%H.png: names must tell times apart"),
+        (["-o", ".", "--name", "%j.png", "--every", "1d"], "%j.png: names must tell times apart"),
         (["-o", "a.png", "--tile", "500"], "--tile 500: needs --time-per-pixel"),
         (
             ["-o", "a.png", "--tile", "5", "--time-per-pixel", "1"],
@@ -266,8 +273,9 @@ def test_several_products_must_be_named(publish, wait_for_subscribers):
         (["-o", "a.png", *START, "--start", "soon"], "--start soon: must be ISO 8601"),
         (["-o", "a.png", "--duration", "-1"], "--duration -1: must be a positive number of"),
         (["-o", "a.flac", "--subtype", "f32"], "subtype='f32'"),
+        (["-o", "./x.wav"], "./x.wav: must be another file than the one that is read"),
         (
-            ["-o", "%H%M%S.png", "--every", "2s", "--strips", "waveform"],
+            ["-o", "%Y%jT%H%M%S.png", "--every", "2s", "--strips", "waveform"],
             "strips=waveform: pictures of --every have none",
         ),
     ],
@@ -295,3 +303,40 @@ def test_nobody_publishes(ipc_path):
     expected = pytest.raises(UnavailableError, match=r"spec/: no spectra came in 0\.2 s")
     with subscribe(f"ipc://{ipc_path}") as subscription, expected:
         DaemonReader(subscription, "spec/", timeout_s=0.2)
+
+
+@pytest.mark.parametrize("command", ["record", "convert"])
+def test_an_interrupted_batch_is_whole_in_every_file(tmp_path, monkeypatch, command):
+    """Ctrl-C while rows are written waits for all files to have them; only convert gives them up.
+
+    Else the files that are finished then would differ, or hold half of a batch.
+    """
+    write("x.wav", seconds=1.0)
+    assert main(["record", "x.wav", "-o", "x.spd", "--engine", "numpy"]) == 0
+    take = SegmentWriter.submit
+
+    def submit(writer, batch):
+        signal.raise_signal(signal.SIGINT)
+        take(writer, batch)
+
+    monkeypatch.setattr(SegmentWriter, "submit", submit)
+    outputs = ["a.spd", "b.npz"]
+    flags = [flag for one in outputs for flag in (["-o", one] if command == "record" else [one])]
+    assert main([command, "x.spd", *flags]) == 130
+    left = names(tmp_path)
+    assert left == (["a.spd", "b.npz"] if command == "record" else []) + ["x.spd", "x.wav"]
+    for path in left[:-2]:
+        copy, given = (rows_of(tmp_path / name)[1] for name in (path, "x.spd"))
+        np.testing.assert_array_equal(copy[0].values, given[0].values)
+
+
+def test_an_interrupt_while_outputs_begin_leaves_nothing(tmp_path, monkeypatch):
+    """What was begun before is not left over, where the next recording would stumble over it."""
+    write("x.wav", seconds=1.0)
+
+    def make(*_args):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(PictureSink, "rename", make)
+    assert main(["record", "x.wav", "-o", "a.spd", "-o", "b.png", "--engine", "numpy"]) == 130
+    assert names(tmp_path) == ["x.wav"]
