@@ -110,6 +110,18 @@ def test_silence_and_what_lies_beyond_are_counted():
     assert statistics.greatest == pytest.approx(200.0, abs=1e-3)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_refused(tmp_path, value):
+    """Power that has overflowed has no level; nothing of its batch counts."""
+    sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
+    sink.submit(batch_of(levels_of(3)))
+    batch = batch_of(levels_of(3))
+    batch.values[1, 1, 5] = value
+    with pytest.raises(InputError, match=r"x\.png: a power is beyond all numbers"):
+        sink.submit(batch)
+    assert sink.n_frames == 3
+
+
 def test_parts_add_up():
     """Statistics of two halves, added, are those of the whole."""
     levels = levels_of(301)
@@ -308,7 +320,7 @@ def test_what_cannot_be_drawn_is_refused_at_once(tmp_path, name, options, text):
 def test_nothing_counted_is_no_file(tmp_path):
     """Without a row there is an error and no file."""
     sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
-    with pytest.raises(InputError, match="nothing to count: fewer than 64 samples"):
+    with pytest.raises(InputError, match="nothing to count: fewer than 4032 samples"):
         sink.finish()
     assert list(tmp_path.iterdir()) == []
 

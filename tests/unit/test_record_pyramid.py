@@ -88,8 +88,8 @@ def test_levels_are_stored_to_half_a_hundredth_of_a_decibel():
     codes = to_codes(10.0 ** (levels_db / 10.0))
     assert np.abs(to_levels(codes) - levels_db).max() <= 0.005 + 2e-5
     assert np.array_equal(to_codes(to_power(codes)), codes)
-    ends = to_levels(to_codes(np.array([0.0, 1e-200, 1e200])))
-    assert ends == pytest.approx([FLOOR_DB, FLOOR_DB, -FLOOR_DB])
+    ends = to_levels(to_codes(np.array([0.0, 1e-200, 1e200, np.inf, np.nan])))
+    assert ends == pytest.approx([FLOOR_DB] * 2 + [-FLOOR_DB] * 3)
 
 
 @pytest.mark.slow

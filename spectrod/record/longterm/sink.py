@@ -76,14 +76,16 @@ class SpdSink:
         ------
         ConfigError
             If it is of another spec.
+        InputError
+            If a power is beyond what numbers can be.
         """
         is_short = 0 < 2 * batch.cut_frames < batch.spec.averaging_frames
         if batch.n_frames == 0 or self._statistics is None or is_short:
             return
         try:
             self._statistics.add(batch)
-        except ConfigError as error:
-            raise ConfigError(f"{self.path}: {error}") from error
+        except (ConfigError, InputError) as error:
+            raise type(error)(f"{self.path}: {error}") from error
         spec, span = batch.spec, self._span
         samples = (spec.averaging_frames - 1) * spec.hop + spec.win_length
         is_first = span.end_utc_ns == 0
@@ -108,7 +110,8 @@ class SpdSink:
         """
         statistics = self._statistics
         if statistics is None or statistics.n_rows == 0:
-            need = self._about.spec.win_length
+            spec = self._about.spec
+            need = spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
             raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
         if self._suffix in _DATA:
             _DATA[self._suffix](self.path, statistics, self._about, self._span)

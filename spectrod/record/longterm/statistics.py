@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, InputError
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array, Float64Array, power_to_dbfs
 
@@ -135,11 +135,15 @@ class LevelStatistics:
         ------
         ConfigError
             If they are of another spec, or more than 2^32 - 1 all in all.
+        InputError
+            If a power is beyond what numbers can be.
         """
         if batch.spec != self.spec:
             raise ConfigError("the analysis has changed; statistics are of one kind of spectrum")
         self._check_rows(batch.n_frames)
         levels = _levels(batch.values, self.spec)
+        if not (levels < np.inf).all():  # NaN as well
+            raise InputError("a power is beyond all numbers: samples too far beyond full scale")
         # Rounded like the edges are reckoned, an edge's level may fall to either side of it.
         classes = np.floor((levels.astype(np.float64) - LEVEL_MIN_DB) / self.step_db)
         classes = np.clip(classes, 0.0, self.counts.shape[1] - 1.0).astype(np.int64)

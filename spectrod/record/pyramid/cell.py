@@ -52,9 +52,10 @@ def merge(cells: list[Cell]) -> Cell:
 
 
 def to_codes(power: Float64Array) -> Int16Array:
-    """Convert powers to integers of 0.01 dB."""
+    """Convert powers to integers of 0.01 dB; one that overflowed, to no number, to the greatest."""
     with np.errstate(divide="ignore"):
         codes = np.rint((10.0 / STEP_DB) * np.log10(power))
+    codes = np.nan_to_num(codes, copy=False, nan=_CODE_MAX, posinf=_CODE_MAX, neginf=-_CODE_MAX)
     return np.clip(codes, -_CODE_MAX, _CODE_MAX).astype(np.int16)
 
 
