@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.long_term import add_view, apply_view
-from spectrod.cli.picture_options import add_picture, picture_options, repeat
+from spectrod.cli.picture_options import add_picture, picture_options, repeat, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.times import parse_utc_ns
 from spectrod.errors import ConfigError, InputError
@@ -145,9 +145,7 @@ def _plan(args: argparse.Namespace, description: Description) -> Plan:
     description = replace(description, attributes=description.attributes | attributes)
     repeat(args)
     apply_view(args, has_utc=True)
-    look = picture_options(args, has_samples=False)
-    if not look.signals and len(description.signals) > 1:
-        look = replace(look, signals=description.signals)
+    look, description = with_names(picture_options(args, has_samples=False), description)
     picture = PicturePlan(look, _transpose, view=args.view)
     return Plan(description, description, picture, export=export, is_copy=True)
 

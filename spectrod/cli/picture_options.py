@@ -1,7 +1,7 @@
 """The flags that say what a picture looks like, for every command that draws one."""
 
 import argparse
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from spectrod.record.picture.colormaps import colormap_names
 from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
 from spectrod.record.picture.pixelmap import options_of, read_pixel_map
 from spectrod.record.picture.theme import THEMES
+from spectrod.record.recording import Description
 
 _NOT_FLAGS = {"weighting": "Z", "bands": ""}
 """What no command makes of samples for a picture, and its value where it is not there."""
@@ -118,6 +119,24 @@ def picture_options(args: argparse.Namespace, *, has_samples: bool = True) -> Pi
     if "waveform" in options.strips and not has_samples:
         raise ConfigError(f"strips=waveform: {args.source} has no samples, only spectra")
     return options
+
+
+def with_names(
+    look: PictureOptions, description: Description
+) -> tuple[PictureOptions, Description]:
+    """Let pictures and data call channels what was asked for, or else what the recording does.
+
+    Raises
+    ------
+    ConfigError
+        If there are not as many names as channels.
+    """
+    n_signals = description.spec.n_signals
+    if look.signals:
+        return look, replace(description, signals=look.names(n_signals))
+    if n_signals > 1:
+        look = replace(look, signals=description.signals)
+    return look, description
 
 
 def repeat(args: argparse.Namespace) -> None:

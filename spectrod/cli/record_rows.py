@@ -5,14 +5,14 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view
-from spectrod.cli.picture_options import picture_options
+from spectrod.cli.picture_options import picture_options, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_plan import (
     Asked,
@@ -113,10 +113,8 @@ def _of_daemon(args: argparse.Namespace, found: Asked, seconds: float | None) ->
 
 def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     apply_view(args, has_utc=True)
-    look = picture_width(found, picture_options(args, has_samples=False), args.tile)
-    about = rows.description
-    if not look.signals and about.spec.n_signals > 1:
-        look = replace(look, signals=about.signals)
+    look, about = with_names(picture_options(args, has_samples=False), rows.description)
+    look = picture_width(found, look, args.tile)
     plan = Plan(
         about, about, picture_plan(found, look, _transpose), is_copy="://" not in args.source
     )

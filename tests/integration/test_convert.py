@@ -117,6 +117,18 @@ def test_a_folder_becomes_one_file():
 
 
 @pytest.mark.parametrize(
+    "command", [["convert", "a.spd", "b.npz"], ["record", "a.spd", "-o", "b.npz"]]
+)
+def test_channels_get_other_names(command):
+    """In data too; the recording that is read stays as it is."""
+    write("a.spd", power(0, 3))
+    names = [f"mic {number}" for number in range(SPEC.n_signals)]
+    assert main([*command, "--channel-names", ",".join(names)]) == 0
+    assert list(open_recording(Path("b.npz")).description.signals) == names
+    assert list(open_recording(Path("a.spd")).description.signals) != names
+
+
+@pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["a.spd", "a.spd"], "a.spd: must be another file than the one that is read"),
