@@ -94,7 +94,8 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
     Returns
     -------
     chunks : dict of name to content
-        The first of each name, if it has at most 1 MiB; the samples' chunk is passed over.
+        The first of each name, if it has at most 1 MiB; the samples' chunk is passed over. A LIST's
+        name has its kind behind it, as in ``LISTINFO``; of these it is the last.
 
     Raises
     ------
@@ -128,13 +129,15 @@ def _walk(
         if name == b"data" and size == _SIZE_IN_DS64:
             size = data_size
         if name == b"data" and samples is None:
-            samples = file.tell(), size
+            # Two sizes that differ: neither is believed.
+            samples = file.tell(), size if data_size in (0, size) else 0
         n_next = file.tell() + size + size % 2
         if (name in wanted and name not in found and size <= _CHUNK_MAX) or name == b"ds64":
             content = file.read(size)
             if name == b"ds64" and size >= 16:
                 data_size = struct.unpack_from("<Q", content, 8)[0]
             elif len(content) == size:
-                found[name] = content
+                # Lists of other kinds may stand before the one that is wanted.
+                found[name + content[:4] if name == b"LIST" else name] = content
         file.seek(n_next, os.SEEK_SET)
     return found, samples

@@ -220,9 +220,9 @@ def _read(path: str, file: BinaryIO, n_bytes: int) -> NDArray[np.uint8]:
 
 def _comment(path: str) -> str:
     """Return the comment among a WAV file's texts, as libsndfile reads it."""
-    texts = read_chunks(path, (b"LIST",)).get(b"LIST", b"")
+    texts = read_chunks(path, (b"LIST",)).get(b"LISTINFO", b"")
     place = 4
-    while texts[:4] == b"INFO" and place + 8 <= len(texts):
+    while place + 8 <= len(texts):
         name, size = struct.unpack_from("<4sI", texts, place)
         if name == b"ICMT":
             text = texts[place + 8 : place + 8 + size]

@@ -58,6 +58,30 @@ def test_selected_channels(tmp_path):
     np.testing.assert_array_equal(got, expected[[2, 0]])
 
 
+@pytest.mark.parametrize("subtype", SUBTYPES)
+def test_samples_are_read_to_where_they_are_wanted(tmp_path, subtype):
+    """A feed puts samples into an array, as many as it has room for, if it has the file's order."""
+    write(tmp_path / "x.wav", subtype, 2)
+    source = opened(tmp_path / "x.wav")
+    expected = np.concatenate([block.samples for block in fed(source)], axis=1)
+    feed, taken = source.feed(), []
+    while not feed.exhausted:
+        memory = np.zeros((97, 2, *expected.shape[2:]), expected.dtype).swapaxes(0, 1)
+        block = feed.read(400, memory)
+        assert np.shares_memory(block.samples, memory)
+        assert block.n_samples == min(97, 1001 - block.sample_index)
+        taken.append(block.samples)
+    feed.release()
+    np.testing.assert_array_equal(np.concatenate(taken, axis=1), expected)
+    feed = source.feed()
+    other = np.zeros((2, 97, *expected.shape[2:]), expected.dtype)
+    block = feed.read(400, other)
+    assert not np.shares_memory(block.samples, other)
+    assert block.n_samples == 400
+    assert not other.any()
+    feed.release()
+
+
 def test_times(tmp_path):
     """Times follow from the comment in the header by the samples' index."""
     with soundfile.SoundFile(tmp_path / "x.wav", "w", 8000, 1, "PCM_16") as file:
@@ -67,6 +91,27 @@ def test_times(tmp_path):
     begin_ns = 1777609800 * 10**9
     assert [block.t_utc_ns - begin_ns for block in blocks] == [0, 12_500_000, 25_000_000]
     assert blocks[2].t_mono_ns - blocks[0].t_mono_ns == 25_000_000
+
+
+def test_times_are_found_behind_other_lists(tmp_path):
+    """Names of marks, which are a LIST too, may stand before the comment."""
+    with soundfile.SoundFile(tmp_path / "x.wav", "w", 8000, 1, "PCM_16") as file:
+        file.comment = "Recorded at 04:30:00 01/05/2026 (UTC) by AudioMoth"
+        file.write(np.zeros(300))
+    data = (tmp_path / "x.wav").read_bytes()
+    marks = b"LIST" + (18).to_bytes(4, "little") + b"adtllabl" + bytes([6, 0, 0, 0, 1]) + bytes(5)
+    (tmp_path / "y.wav").write_bytes(data[:12] + marks + data[12:])
+    sources = [opened(tmp_path / "x.wav"), opened(tmp_path / "y.wav")]
+    assert [source.start_utc_ns for source in sources] == [1777609800 * 10**9] * 2
+
+
+def test_sizes_that_differ_are_left_to_libsndfile(tmp_path):
+    """An RF64 file states the size of its samples twice; neither is believed if they differ."""
+    write(tmp_path / "x.wav", form="RF64")
+    data = (tmp_path / "x.wav").read_bytes()
+    at = data.index(b"data") + 4
+    (tmp_path / "y.wav").write_bytes(data[:at] + (200).to_bytes(4, "little") + data[at + 4 :])
+    assert [plain_layout(str(tmp_path / name)) is None for name in ("x.wav", "y.wav")] == [0, 1]
 
 
 def test_skipping(tmp_path):
