@@ -13,6 +13,7 @@ from spectrod.errors import BusyError, ConfigError, InputError, StorageError
 from spectrod.record.pyramid import PyramidOptions, PyramidReader, PyramidWriter
 from spectrod.record.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
 from spectrod.record.pyramid.ladder import CELLS_NS, file_cells, levels, name_of
+from spectrod.record.pyramid.reader import TIME_MAX_NS
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
@@ -258,6 +259,8 @@ def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
         ((5, 5, 10), "t1_utc_ns=5: must be after t0_utc_ns=5"),
         ((0, 5, 0), "width=0: must be 1 to 65536 columns"),
         ((0, 5, 1, -1), "values_max=-1: must be at least 1, or 0"),
+        ((-(10**19), 5, 1), "t0_utc_ns=-10{19}: must be -40{18} to 40{18}"),
+        ((0, 1 << 64, 1), "t1_utc_ns=18446744073709551616: must be -40{18} to 40{18}"),
     ],
 )
 def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
@@ -266,6 +269,18 @@ def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
     reader = PyramidReader(tmp_path)
     with pytest.raises(ConfigError, match=text):
         reader.columns(*args)
+    reader.close()
+
+
+def test_a_span_of_all_times_is_read(tmp_path):
+    """The widest there is has what a pyramid holds."""
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of([1e-6, 1e-6], DAY * DAY_NS))
+    writer.finish()
+    reader = PyramidReader(tmp_path)
+    columns = reader.columns(-TIME_MAX_NS, TIME_MAX_NS, 1001)
+    assert columns.effort_s.sum() == 1.0
+    assert np.isfinite(columns.mean).any(axis=(1, 2)).sum() == 1
     reader.close()
 
 

@@ -17,6 +17,9 @@ from spectrod.types import Int64Array
 from spectrod.units import Float32Array, Float64Array
 
 COLUMNS_MAX = 1 << 16
+TIME_MAX_NS = 4 * 10**18
+"""Of 2096; twice as much must be an int64."""
+
 _CELLS_AT_ONCE = 512
 
 
@@ -130,7 +133,7 @@ class PyramidReader:
         Returns
         -------
         columns : Columns
-            Memory and reading are those of at most seven cells a column.
+            Memory and reading are those of at most seven cells a column, or of all days in it.
 
         Raises
         ------
@@ -141,6 +144,9 @@ class PyramidReader:
         """
         if t1_utc_ns <= t0_utc_ns:
             raise ConfigError(f"t1_utc_ns={t1_utc_ns}: must be after t0_utc_ns={t0_utc_ns}")
+        for name, t_ns in (("t0_utc_ns", t0_utc_ns), ("t1_utc_ns", t1_utc_ns)):
+            if abs(t_ns) > TIME_MAX_NS:
+                raise ConfigError(f"{name}={t_ns}: must be -{TIME_MAX_NS} to {TIME_MAX_NS}")
         if not 1 <= width <= COLUMNS_MAX:
             raise ConfigError(f"width={width}: must be 1 to {COLUMNS_MAX} columns")
         if values_max < 0:
