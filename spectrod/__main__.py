@@ -2,7 +2,7 @@
 
 import sys
 
-from spectrod.cli import main
+from spectrod.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())
