@@ -1,6 +1,7 @@
 """The interface that every engine implements, and the choice among them."""
 
 import logging
+from contextlib import suppress
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -191,6 +192,15 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
             raise
         _log.warning("no OpenCL device works, computing with NumPy: %s", error)
         return fallback
+
+
+def begin_to_open(kind: EngineKind) -> None:
+    """Let what takes longest begin, before ``open_engine``, which says what is wrong with it."""
+    if kind != "numpy":
+        with suppress(ImportError):
+            from spectrod.opencl.devices import load_drivers  # noqa: PLC0415 - as below
+
+            load_drivers()
 
 
 def _open_opencl(device: str, fallback: NumpyEngine | None) -> Engine:

@@ -58,9 +58,14 @@ def run(args: argparse.Namespace) -> int:
 
         configure_logging(args.log_level)
         return record_rows(args)
-    from spectrod.cli.record_samples import record_samples  # noqa: PLC0415
+    from spectrod import config  # noqa: PLC0415
+    from spectrod.analysis.engine import begin_to_open  # noqa: PLC0415
 
-    return record_samples(args)
+    settings = config.load(args.config, options.flags(args))
+    begin_to_open(settings.engine.engine)
+    from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
+
+    return record_samples(args, settings)
 
 
 def _is_stored(source: str) -> bool:

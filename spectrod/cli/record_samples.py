@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from spectrod import config
 from spectrod.analysis.engine import open_engine
-from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
@@ -55,11 +53,13 @@ class _Span:
     """Samples after which it is over, where that was asked for."""
 
 
-def record_samples(args: argparse.Namespace) -> int:
+def record_samples(args: argparse.Namespace, settings: Config) -> int:
     """Analyse the source to its end and write what was asked for."""
-    settings = config.load(args.config, options.flags(args))
     configure_logging(settings.log.level, settings.log.style)
     found = asked(args)
+    if "picture" in found.kinds:
+        # It is needed later; now there are drivers to be waited for.
+        import spectrod.record.picture.sink  # noqa: F401, PLC0415
     # The configuration's pace and loop are the daemon's.
     pace = settings.source.pace if args.pace else "full"
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)

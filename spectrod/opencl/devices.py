@@ -1,6 +1,8 @@
 """OpenCL devices: what is there, which fits a name, which is best."""
 
+import ctypes
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -63,6 +65,22 @@ class DeviceInfo:
     def number(self) -> str:
         """Index as it may be given for a name, for example ``"0:1"``."""
         return f"{self.index[0]}:{self.index[1]}"
+
+
+def load_drivers() -> None:
+    """Have the drivers loaded by a thread, while whoever calls it does something else.
+
+    That takes tens of milliseconds, through pyopencl with the interpreter's lock. Who asks for
+    devices meanwhile waits for it, and is told what goes wrong. The process does not end before:
+    a driver would be torn down while it sets itself up.
+    """
+    _loading_process()
+    loader = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001 - the one that pyopencl was linked with
+    count = ctypes.byref(ctypes.c_uint())
+    load = threading.Thread(
+        target=loader.clGetPlatformIDs, args=(0, None, count), name="spectrod-drivers"
+    )
+    load.start()
 
 
 def list_devices() -> list[DeviceInfo]:

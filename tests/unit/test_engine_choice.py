@@ -174,6 +174,17 @@ def test_numpy_needs_no_opencl():
 
 
 @pytest.mark.slow
+def test_drivers_are_loaded_beforehand():
+    """Devices are the same, also asked for meanwhile; NumPy is spared the drivers."""
+    code = (
+        "import sys; from spectrod.analysis.engine import begin_to_open, open_engine;"
+        "begin_to_open('numpy'); print('pyopencl' in sys.modules);"
+        "begin_to_open('auto'); print(open_engine().name)"
+    )
+    assert run_python(code).stdout == f"False\n{open_engine().name}\n"
+
+
+@pytest.mark.slow
 def test_a_machine_without_drivers_computes_with_numpy():
     """With the real loader and no driver, auto warns once and computes with NumPy."""
     code = (
