@@ -430,7 +430,7 @@ class Pipeline:
         if not isinstance(self.ring, SampleRing):
             self.ring.skip(self._first_sample)
         while not (self.ring.exhausted or self._stopping or n_left == 0):
-            block = self.ring.read(n_max if n_left is None else min(n_max, n_left))
+            block = self._read(n_max if n_left is None else min(n_max, n_left))
             if block is None:
                 # Nobody knows when more will come: no frame waits for that.
                 self._hand_on(self._stream.flush())
@@ -452,6 +452,11 @@ class Pipeline:
             self._hand_on(self._stream.push(block))
             self._note_losses()
         self._hand_on(self._stream.finish())
+
+    def _read(self, n_max: int) -> Block | None:
+        if isinstance(self.ring, SampleRing):
+            return self.ring.read(n_max)
+        return self.ring.read(n_max, self._stream.reserve(n_max))
 
     def _await_samples(self) -> None:
         """Wait for what is next to be done: samples or, while nothing is computed, a change."""
@@ -534,6 +539,9 @@ class Pipeline:
     def _hand_to_taps(self, given: Block) -> None:
         failed = []
         block = self._as_float(given)
+        if block is given and not isinstance(self.ring, SampleRing):
+            # Who taps may keep it; the stream's memory is used again.
+            block = replace(given, samples=given.samples.copy())
         with self._handing_on:
             for one in self._tapping:
                 try:

@@ -245,11 +245,9 @@ class MirroredWindow(SampleWindow):
         # Kept until they are done, or nearly always: pyopencl waits for one that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
 
-    def append(self, samples: NDArray[Any]) -> None:
-        """Copy samples to its end, as ``SampleWindow.append``."""
-        fill, n = self.fill, samples.shape[1]
-        copy(self.data[:, fill : fill + n], samples, axis=1)
-        self.end += n
+    @staticmethod
+    def _copy(target: NDArray[Any], samples: NDArray[Any]) -> None:
+        copy(target, samples, axis=1)
 
     def samples(self, place: int) -> Samples:
         """Where frames from a place on are; what is new is sent, and waited for by kernels."""

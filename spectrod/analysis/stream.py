@@ -274,6 +274,27 @@ class FrameStream:
 
     # ---- samples
 
+    def reserve(self, n_max: int) -> NDArray[Any] | None:
+        """Memory that the next samples may be put into, so that ``push`` need not copy them.
+
+        Parameters
+        ----------
+        n_max : int
+            Most samples of a channel.
+
+        Returns
+        -------
+        memory : (channels, n) or (channels, n, 3) array, optional
+            Of the layout's, 1 to n_max samples; it holds until the next call of any method. None
+            where room must be made first, which ``push`` does.
+        """
+        window = self._window
+        half = window.capacity // 2
+        if window.fill in (half, window.capacity):
+            return None
+        room = (half if window.fill < half else window.capacity) - window.fill
+        return window.data[:, window.fill : window.fill + min(room, n_max)]
+
     def _append(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
         first, n = 0, samples.shape[1]
         while first < n:

@@ -140,10 +140,21 @@ class SampleWindow:
         return self.end - self.start
 
     def append(self, samples: NDArray[Any]) -> None:
-        """Copy samples of the window's dtype, (channels, n) or (channels, n, 3), to its end."""
+        """Copy samples of the window's dtype, (channels, n) or (channels, n, 3), to its end.
+
+        Those that were put there beforehand stay as they are.
+        """
         fill, n = self.fill, samples.shape[1]
-        self.data[:, fill : fill + n] = samples
+        target = self.data[:, fill : fill + n]
+        if not _is_same(target, samples):
+            # They may lie a little further on in the same memory.
+            apart = samples.copy() if np.may_share_memory(self.data, samples) else samples
+            self._copy(target, apart)
         self.end += n
+
+    @staticmethod
+    def _copy(target: NDArray[Any], samples: NDArray[Any]) -> None:
+        target[...] = samples
 
     def place(self, position: int) -> int:
         """Index in ``data`` of the sample at a position."""
@@ -157,3 +168,8 @@ class SampleWindow:
         self.data[:, :n] = self.data[:, place : place + n]
         self.start = first
         self.moves += 1
+
+
+def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Say whether two arrays are the same values of the same memory."""
+    return one.__array_interface__ == other.__array_interface__

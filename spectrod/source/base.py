@@ -5,7 +5,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
 
 from spectrod.config import Pace
 from spectrod.errors import InternalError, SpectrodError
@@ -77,8 +79,11 @@ class Feed(Protocol):
     def skip(self, n: int) -> None:
         """Leave out the next n samples, or what is left if that is less."""
 
-    def read(self, max_samples: int) -> Block | None:
-        """Take the next samples, up to max_samples; None at the end."""
+    def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
+        """Take the next samples, up to max_samples, into an array if that suits; None at the end.
+
+        An array that suits has room for (channels, n) samples, of which there are n at most then.
+        """
 
     def close(self) -> None:
         """Let what was read so far be all there is; any thread."""

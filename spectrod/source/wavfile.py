@@ -68,7 +68,8 @@ class WavFileSource(PulledSource):
             file.seek(self._layout.begin)
             for first in range(0, self._layout.n_samples, n_max):
                 n = min(n_max, self._layout.n_samples - first)
-                data = _read(self._path, file, n * step_bytes)
+                data = np.empty(n * step_bytes, np.uint8)
+                _fill(self._path, file, data)
                 yield decode_pcm(data.tobytes(), self._format).reshape(n, -1).T
 
     @property
@@ -146,8 +147,16 @@ class FileFeed:
         """Where the next sample begins in the file."""
         return self._layout.begin + self._taken * self._step_bytes
 
-    def read(self, max_samples: int) -> Block | None:
+    def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
         """Take the next samples, up to max_samples; None at the end.
+
+        Parameters
+        ----------
+        max_samples : int
+            Of a channel.
+        into : (channels, n) or (channels, n, 3) array, optional
+            Where they may go, of the block's dtype; n samples at most then. It is left as it is if
+            a file's samples lie in another order.
 
         Raises
         ------
@@ -158,7 +167,12 @@ class FileFeed:
             return None
         first, layout = self._taken, self._layout
         n = min(max_samples, layout.n_samples - first)
-        memory = _read(self._path, self._opened(), n * self._step_bytes)
+        memory = self._in_order(into) if into is not None else None
+        if memory is None:
+            memory = np.empty(n * self._step_bytes, np.uint8)
+        n = min(n, len(memory) // self._step_bytes)
+        memory = memory[: n * self._step_bytes]
+        _fill(self._path, self._opened(), memory)
         ends = (3,) if self._dtype == "u1" else ()
         samples: NDArray[Any] = memory.view(self._dtype).reshape(n, layout.channels, *ends)
         samples = samples.swapaxes(0, 1)
@@ -167,6 +181,13 @@ class FileFeed:
         self._taken += n
         since_ns = round(first * 1e9 / layout.fs)
         return Block(samples, first, self._t_mono_ns + since_ns, self._t_utc_ns + since_ns)
+
+    def _in_order(self, samples: NDArray[Any]) -> NDArray[np.uint8] | None:
+        """View samples as bytes in the order of the file; None if they lie in another."""
+        ordered = samples.swapaxes(0, 1)
+        if self._selected is not None or not ordered.flags.c_contiguous:
+            return None
+        return ordered.reshape(-1).view(np.uint8)
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
@@ -203,11 +224,10 @@ def plain_layout(path: str) -> PcmLayout | None:
     return layout
 
 
-def _read(path: str, file: BinaryIO, n_bytes: int) -> NDArray[np.uint8]:
-    """Read so many bytes, which must be there."""
-    memory = np.empty(n_bytes, np.uint8)
+def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
+    """Read as many bytes as memory has, which must be there."""
     view, n_read = memory.data, 0
-    while n_read < n_bytes:
+    while n_read < len(memory):
         try:
             n_new = file.readinto(view[n_read:])  # type: ignore[attr-defined]
         except OSError as error:
@@ -215,7 +235,6 @@ def _read(path: str, file: BinaryIO, n_bytes: int) -> NDArray[np.uint8]:
         if n_new == 0:
             raise InputError(f"{path}: truncated while it was read")
         n_read += n_new
-    return memory
 
 
 def _comment(path: str) -> str:

@@ -4,11 +4,14 @@ import threading
 
 import numpy as np
 import pytest
+import soundfile
 
 from spectrod.analysis.numpy_engine import NumpyEngine
+from spectrod.config import SourceConfig
 from spectrod.errors import InputError, InternalError, StorageError, UnavailableError
 from spectrod.pipeline import Pipeline
-from spectrod.source.base import PulledSource, Seam
+from spectrod.source import open_source
+from spectrod.source.base import Feeding, PulledSource, Seam
 from spectrod.stats import CaptureStats
 from spectrod.types import SpectrumSpec
 
@@ -268,6 +271,23 @@ def test_taps_get_every_sample_before_it_is_analysed():
     run(pipeline).raise_failure()
     assert np.array_equal(np.concatenate([b.samples for b in tap.blocks], axis=1), samples)
     assert sum(batch.n_frames for batch in sink.batches) == (100_001 - 256) // 100 + 1
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "FLOAT"])
+def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
+    """Of a file that the analysis reads by itself, kept blocks stay as they were, to the end."""
+    samples = RNG.uniform(-0.9, 0.9, (1, 3_000_001)).astype(np.float32)
+    soundfile.write(tmp_path / "x.wav", samples.T, 48000, subtype)
+    expected = soundfile.read(tmp_path / "x.wav", dtype="float32")[0]
+    source = open_source(SourceConfig(uri=str(tmp_path / "x.wav")), "full")
+    assert isinstance(source, Feeding)
+    spec = SpectrumSpec(48000.0, 1, "hann", 256, 100, scaling="spectrum")
+    tap, sink = Keep(), Collect()
+    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[sink])
+    pipeline.tap(tap)
+    run(pipeline).raise_failure()
+    assert np.array_equal(np.concatenate([b.samples[0] for b in tap.blocks]), expected)
+    assert sum(batch.n_frames for batch in sink.batches) == (3_000_001 - 256) // 100 + 1
 
 
 def test_a_tap_that_fails_is_let_go():

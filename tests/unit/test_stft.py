@@ -1,6 +1,7 @@
 """The streaming STFT: framing, gaps, times, any cut of the stream."""
 
 import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectrod
+from spectrod.analysis.engine import open_engine
 from spectrod.analysis.leases import Piece, Pool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
@@ -68,6 +70,35 @@ def test_any_cut_of_the_stream_gives_the_same_frames(cuts, hop):
     np.testing.assert_array_equal(part_index, index)
     np.testing.assert_array_equal(values, whole)
     assert parts.gaps == 0
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+@pytest.mark.parametrize("dropped", [0, 5])
+@pytest.mark.parametrize("hop", [37, 300])
+def test_samples_put_where_the_stream_wants_them(engine, hop, dropped):
+    """Put into the stream's own memory, frames are the same, also where a block's begin is cut."""
+    opened = open_engine(engine)
+    spec = SpectrumSpec(1e6, 1, "hann", 128, hop, scaling="spectrum")
+    noise = RNG.integers(-(2**15), 2**15, (1, 300_001), dtype=np.int16)
+    stream_of = partial(FrameStream, spec, opened, sample_format="int16", batch_frames=16)
+    expected, index = joined(stream_of().push(Block(noise[:, dropped:], dropped, 0, 0)))
+    frames, batches, n_reserved, first = stream_of(), [], 0, 0
+    while first < noise.shape[1]:
+        memory = frames.reserve(1009)
+        if memory is None:
+            samples = noise[:, first : first + 1009]
+        else:
+            samples = memory[:, : noise.shape[1] - first]
+            samples[...] = noise[:, first : first + samples.shape[1]]
+            n_reserved += samples.shape[1]
+        n_cut = 0 if first else dropped
+        batches += frames.push(Block(samples[:, n_cut:], first + n_cut, 0, 0))
+        first += samples.shape[1]
+    values, part_index = joined(batches)
+    np.testing.assert_array_equal(part_index, index)
+    np.testing.assert_array_equal(values, expected)
+    assert n_reserved > 250_000
+    opened.close()
 
 
 def test_long_input_is_cut_into_bounded_batches():
