@@ -48,7 +48,8 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
 
     Samples behind those that a WAV header names are kept if the machine has not been started anew
     since: then all that was written is in the file. Otherwise the header is believed, which names
-    only what the disk had confirmed. Of a FLAC file all blocks are kept whose checksums are right.
+    only what the disk had confirmed. Of a FLAC file all is kept up to the last block whose checksums
+    are right; one before it that the disk has lost is where players stop.
 
     Parameters
     ----------
