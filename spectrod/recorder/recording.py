@@ -151,9 +151,13 @@ class Recording:
         self._teller.tell("record.begun", f"into {self._shelf.folder}")
 
     def _recover_all(self) -> None:
-        writing = {f"{lane.path}{PART}" for lane in self._lanes}
         try:
             self._shelf.claim()
+        except SpectrodError:  # told by what cannot be written
+            self._has_failed = True
+            return
+        writing = {f"{lane.path}{PART}" for lane in self._lanes}
+        try:
             parts = [part for part in self._shelf.unfinished() if str(part) not in writing]
         except SpectrodError as error:
             self._teller.warn("record.failed", str(error))

@@ -514,12 +514,29 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
     assert site.recording.facts()["rows"] == 3000
 
 
+def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
+    """Also by a recording that waits for its hours, and could not look at its start."""
+    first = machine()
+    first.play(2.0)
+    second = machine(schedule=("Tue 00:00-01:00",))
+    second.play(1.0)
+    assert second.files() == []
+    first.recording._shelf.release()
+    for lane in first.recording._lanes:
+        lane._output.abort()
+    second.play(1.0)
+    assert second.files() == ["20260601T120000Z.spd"]
+    (text,) = second.told("record.recovered")
+    assert "20 rows kept" in text
+
+
 def test_two_programs_do_not_take_the_same_folder(machine):
     """The second waits, and neither recovers nor deletes; it goes on when the first has ended."""
     first, second = machine(), machine(keep_days=0.00001)
     first.play(2.0)
     second.begin()
     second.play(20.0)
+    assert len(second.told("record.failed")) == 1
     assert second.recording.facts()["state"] == "failed"
     assert "another program records into it" in second.recording.facts()["error"]
     assert len(list(first.folder.glob("*.part"))) == 1
