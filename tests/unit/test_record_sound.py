@@ -490,6 +490,9 @@ def test_what_is_not_ours_is_not_recovered(tmp_path):
     (tmp_path / "x.wav").touch()
     with pytest.raises(StorageError, match="is there already"):
         recover(tmp_path / "x.wav.part")
+    (tmp_path / "x.wav.part").unlink()
+    with pytest.raises(StorageError, match=r"x\.wav\.part: No such file"):
+        recover(tmp_path / "x.wav.part")
 
 
 def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):

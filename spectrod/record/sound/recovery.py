@@ -48,8 +48,8 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
 
     Samples behind those that a WAV header names are kept if the machine has not been started anew
     since: then all that was written is in the file. Otherwise the header is believed, which names
-    only what the disk had confirmed. Of a FLAC file all is kept up to the last block whose checksums
-    are right; one before it that the disk has lost is where players stop.
+    only what the disk had confirmed. Of a FLAC file all is kept up to the last block whose
+    checksums are right; one before it that the disk has lost is where players stop.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
     path = part.with_suffix("")
     if not is_unfinished(part):
         raise InputError(f"{part}: must be a sound file's {_PART}")
-    if path.exists():
-        raise StorageError(f"{path}: is there already; {part.name} is left as it is")
     try:
         size = part.stat().st_size
+        if path.exists():
+            raise StorageError(f"{path}: is there already; {part.name} is left as it is")
         n_samples = complete(part) if path.suffix.lower() == ".flac" else _complete_wav(part)
         kept = part.stat().st_size
     except OSError as error:
