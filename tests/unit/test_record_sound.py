@@ -495,6 +495,22 @@ def test_what_is_not_ours_is_not_recovered(tmp_path):
         recover(tmp_path / "x.wav.part")
 
 
+def test_a_disk_that_is_full_from_the_first_byte_on_has_no_file_left(tmp_path, monkeypatch):
+    """Or who tries again for days would leave an empty one each time."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        writer = SoundWriter(tmp_path / "x.wav", FS, 1)
+        with pytest.raises(StorageError, match="No space left on device"):
+            writer.take(block_of(np.zeros((1, 100))))
+        with pytest.raises(InputError, match="no samples to write"):
+            writer.finish()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
     """What could not be written is a gap; what was written before and after is whole."""
     path = tmp_path / "x.wav"

@@ -1,5 +1,6 @@
 """Bytes to a file at a place, all of them or an error with the system's reason."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -24,6 +25,13 @@ def create(part: Path, path: Path) -> int:
         ) from error
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def discard_new(fd: int, part: Path) -> None:
+    """Remove a file that ``create`` has made and that has nothing yet, and let go of it."""
+    with contextlib.suppress(OSError):
+        part.unlink()
+    os.close(fd)
 
 
 def write_at(fd: int, data: bytes, offset: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import soundfile
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.record.sound.fileio import create, storage_error, write_at
+from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
 from spectrod.record.sound.flac_stream import TOTAL_MAX, complete, stated_samples
 from spectrod.record.sound.notes import Gaps, Notes
 from spectrod.record.sound.options import Subtype
@@ -67,7 +67,7 @@ class FlacFile:
                 subtype=_SUBTYPES[subtype],
             )
         except BaseException as error:
-            os.close(self._fd)
+            discard_new(self._fd, part)
             if isinstance(error, soundfile.LibsndfileError):
                 raise ConfigError(f"{path}: {error.error_string}") from error
             raise

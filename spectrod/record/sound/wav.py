@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.record.sound.fileio import create, storage_error, write_at
+from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
 from spectrod.record.sound.notes import Notes
 from spectrod.record.sound.pcm import to_bytes
 from spectrod.record.sound.wav_header import HEADER_BYTES, WavForm, gaps_of, header
@@ -63,7 +63,7 @@ class WavFile:
             self._write_header(0)
             self._synchronise()
         except BaseException:
-            os.close(self._fd)
+            discard_new(self._fd, part)
             raise
 
     def write(self, samples: Float32Array) -> int:
