@@ -71,6 +71,8 @@ def _of_recording(args: argparse.Namespace, found: Asked, seconds: float | None)
         if args.start is not None:
             begin_ns = span[0] if span else _first_utc_ns(reader.batches())
             start_ns = parse_next_utc_ns("--start", args.start, begin_ns)
+            if span and start_ns >= span[1]:
+                raise ConfigError(f"--start {args.start}: is not within {args.source}")
         stop_ns = None
         if seconds is not None:
             begin_ns = start_ns or (span[0] if span else _first_utc_ns(reader.batches()))

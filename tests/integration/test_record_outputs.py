@@ -130,6 +130,30 @@ def test_a_file_for_each_period(tmp_path):
     np.testing.assert_array_equal(np.concatenate(parts), soundfile.read("x.wav")[0])
 
 
+def test_segments_of_periods_follow_on_each_other(tmp_path):
+    """Read back from their folder, rows of one run are one recording, without a gap."""
+    write("x.wav", seconds=5.0)
+    (tmp_path / "site").mkdir()
+    every = ["--every", "2s", "-o", "site/%Y%jT%H%M%S.spd"]
+    assert main(["record", "x.wav", *START, *every, *DATA, *SMALL]) == 0
+    assert main(["record", "x.wav", *START, "-o", "one.spd", *DATA, *SMALL]) == 0
+    assert len(list((tmp_path / "site").iterdir())) == 3
+    _, parts = rows_of(tmp_path / "site")
+    _, whole = rows_of(tmp_path / "one.spd")
+    assert not any(batch.discontinuity or batch.gap_samples for batch in parts)
+    for name in ("values", "sample_index", "t_utc_ns"):
+        both = [np.concatenate([getattr(one, name) for one in some]) for some in (parts, whole)]
+        np.testing.assert_array_equal(*both)
+
+
+def test_a_start_behind_the_end_of_a_stored_recording(capsys):
+    """It is told as it is of a file of samples."""
+    write("x.wav", seconds=1.0)
+    assert main(["record", "x.wav", *START, "-o", "x.spd", *DATA, *SMALL]) == 0
+    assert main(["record", "x.spd", "--start", "04:29", "-o", "y.png"]) == 2
+    assert "--start 04:29: is not within x.spd" in capsys.readouterr().err
+
+
 def test_pictures_of_periods_have_every_row(tmp_path):
     """Pictures of periods begin where the one before has ended, to within a row."""
     write("x.wav", seconds=5.0)

@@ -109,6 +109,9 @@ class Continuity:
     def _of_another(self, batch: SpectrumBatch) -> SpectrumBatch:
         pause_ns = int(batch.t_utc_ns[0]) - self._end_utc_ns
         gap_samples = max(0, round(pause_ns * self._fs / _NS))
+        index, row_ns = int(batch.sample_index[0]), self._row_samples * _NS / self._fs
+        if index == self._next_index > 0 and abs(pause_ns) < row_ns:
+            return batch  # the next file of the same run, whose indices go on
         self._shift += self._next_index + gap_samples - int(batch.sample_index[0])
         return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)
 
