@@ -1,21 +1,46 @@
 """Signals that end a command that writes files."""
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+_AGAIN_S = 0.01
 
 
 @contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does; by themselves they would leave partial files."""
+    """Let SIGTERM and SIGHUP do what Ctrl-C does; by themselves they would leave partial files.
+
+    Python swallows an interrupt that comes while it runs what an object's end calls, as while
+    modules are imported; it comes again then.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
         if handler == signal.SIG_DFL:  # nohup's SIG_IGN stays
             signal.signal(number, signal.default_int_handler)
+    hook, main = sys.unraisablehook, threading.get_ident()
+
+    def interrupt_again(unraisable: "UnraisableHookArgs") -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # Not at once: that would be within this function, and be swallowed as well.
+            again = threading.Timer(_AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
+            again.daemon = True
+            again.start()
+        else:
+            hook(unraisable)
+
+    sys.unraisablehook = interrupt_again
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

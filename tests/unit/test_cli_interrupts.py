@@ -1,6 +1,8 @@
 """Ctrl-C, and what does the same, while files are written."""
 
 import signal
+import threading
+import weakref
 
 import pytest
 
@@ -40,3 +42,22 @@ def test_an_error_in_the_block_is_told():
     """It says more than the interrupt."""
     with pytest.raises(IndexError):
         _write(lambda: signal.raise_signal(signal.SIGINT), [].pop)
+
+
+class _Thing:
+    """Can be referred to weakly."""
+
+
+def _end_of_a_thing():
+    thing = _Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    assert reference() is None
+    threading.Event().wait(30.0)
+
+
+def test_an_interrupt_that_python_swallows_comes_again(capsys):
+    """Ctrl-C while an object ends is neither lost nor a traceback."""
+    with signals_as_interrupts(), pytest.raises(KeyboardInterrupt):
+        _end_of_a_thing()
+    assert capsys.readouterr().err == ""
