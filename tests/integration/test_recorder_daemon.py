@@ -181,7 +181,7 @@ def test_a_request_has_it_record_around_now(start):
     site.controlled.stop()
     t_ns = np.concatenate([batch.t_utc_ns for batch in site.batches("event")])
     row_ns = 22e6
-    # From the first row within the 0.7 s to the last one: less than two rows are missing at the ends.
+    # From the first row within the 0.7 s to the last: less than two rows are missing at the ends.
     assert 0.7e9 - 2 * row_ns < t_ns[-1] - t_ns[0] <= 0.7e9
     assert before_ns - 0.5e9 <= t_ns[0] <= asked_ns - 0.5e9 + row_ns
     (sound,) = (site.recorded / "event" / "tone").glob("*.wav")
