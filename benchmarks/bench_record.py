@@ -33,9 +33,10 @@ _WHERE = """
 import sys, time
 began = time.perf_counter()
 marks = [("interpreter", began)]
+from spectrod.analysis import engine
 from spectrod.cli import main, record_samples as command
 marks.append(("imports", time.perf_counter()))
-def timed(name, what):
+def timed(name, what, command=command):
     function = getattr(command, name)
     def wrapped(*args, **keywords):
         marks.append(("setting up", time.perf_counter()))
@@ -43,6 +44,7 @@ def timed(name, what):
         marks.append((what, time.perf_counter()))
         return result
     setattr(command, name, wrapped)
+timed("begin_to_open", "opening the device", engine)
 timed("open_engine", "opening the device")
 timed("_run_to_the_end", "reading and analysing")
 timed("finish_all", "drawing and writing")
