@@ -289,3 +289,12 @@ def test_pictures_of_others_are_not_read(tmp_path):
 def test_axes_of_small_pictures_have_a_scale(axis):
     """One label says nothing of an axis' scale: small pictures have two of each at least."""
     assert len(axis.ticks) >= 2
+
+
+def test_power_beyond_all_numbers_is_refused(tmp_path):
+    """Samples of 1e38 have power that is no number: one line, and no file."""
+    power = flat(3, spec_of())
+    power[1, 0, 5] = np.inf
+    with pytest.raises(InputError, match="a power is beyond all numbers: samples too far beyond"):
+        sink_of(tmp_path / "x.png").submit(batch_of(power, spec_of()))
+    assert list(tmp_path.iterdir()) == []

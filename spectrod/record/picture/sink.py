@@ -150,11 +150,16 @@ class PictureSink:
         ------
         ConfigError
             If the batch is of another spec: a picture holds one kind of spectrum.
+        InputError
+            If a power is beyond what numbers can be.
         """
         if batch.spec != self._spec:
             raise ConfigError(f"{self.path}: the analysis has changed; a picture holds one kind")
         if batch.n_frames == 0:
             return
+        if batch.values.max() == np.inf:
+            rule = "a power is beyond all numbers: samples too far beyond full scale"
+            raise InputError(f"{self.path}: {rule}")
         if batch.engine not in self._engines:
             self._engines.append(batch.engine)
         if self.n_frames == 0:
