@@ -157,7 +157,7 @@ class PictureSink:
             raise ConfigError(f"{self.path}: the analysis has changed; a picture holds one kind")
         if batch.n_frames == 0:
             return
-        if batch.values.max() == np.inf:
+        if not batch.values.max() < np.inf:  # NaN as well
             rule = "a power is beyond all numbers: samples too far beyond full scale"
             raise InputError(f"{self.path}: {rule}")
         if batch.engine not in self._engines:
