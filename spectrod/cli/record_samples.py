@@ -162,7 +162,9 @@ def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
             watch.wait_to_the_end()
         except KeyboardInterrupt:
             exit_code = _INTERRUPTED
-            pipeline.end()
+            # Python takes a thread for ended whose join() is interrupted.
+            with interrupts_held():
+                pipeline.end()
             watch.wait_to_the_end()
     if pipeline.failure is not None and not pipeline.source.is_stored:
         # What was heard until then is worth its files.
