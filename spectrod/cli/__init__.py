@@ -85,7 +85,9 @@ def command() -> int:
     try:
         return main()
     finally:
-        gc.freeze()
+        # One more Ctrl-C has nothing to interrupt any more.
+        with contextlib.suppress(KeyboardInterrupt):
+            gc.freeze()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime as dt
+import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ import spectrod
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.times import parse_seconds
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, SpectrodError
 from spectrod.record.lanes import RowLane, SampleLane
 from spectrod.record.longterm.presets import View
 from spectrod.record.outputs import (
@@ -25,6 +26,8 @@ from spectrod.record.picture.options import WIDTH_MAX, WIDTH_MIN, PictureOptions
 from spectrod.record.picture.painter import Painter, Transpose
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
+
+_log = logging.getLogger(__name__)
 
 _NS = 1_000_000_000
 _TILE_PX = 8000
@@ -192,6 +195,12 @@ class Lanes:
     def all(self) -> list[RowLane | SampleLane]:
         """Every one."""
         return [*self.pictures, *self.rows, *self.samples]
+
+    def give_up(self, lane: RowLane | SampleLane, error: SpectrodError) -> None:
+        """Let an output go that has failed; of several it is told now, of one at the end."""
+        lane.give_up(error)
+        if len(self.all) > 1:
+            _log.error("%s", error)
 
     def abort(self) -> None:
         """Give up what is being written."""

@@ -143,7 +143,7 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
                 with interrupts_held():
                     for lane in [*lanes.pictures, *lanes.rows]:
                         if not lane.is_over:
-                            _submit(lane, batch)
+                            _submit(lanes, lane, batch)
                 if all(lane.is_over for lane in lanes.all):
                     return 0
                 n_done += batch.gap_samples + batch.n_frames * spec.hop * spec.averaging_frames
@@ -153,11 +153,11 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
     return 0
 
 
-def _submit(lane: RowLane, batch: SpectrumBatch) -> None:
+def _submit(lanes: Lanes, lane: RowLane, batch: SpectrumBatch) -> None:
     try:
         lane.submit(batch)
     except SpectrodError as error:
-        lane.give_up(error)
+        lanes.give_up(lane, error)
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:

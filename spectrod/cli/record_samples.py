@@ -124,7 +124,7 @@ def _connect(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
     """Let every output have what it takes; one that fails is given up, and the others go on."""
 
     def give_up(lane: RowLane | SampleLane, error: SpectrodError) -> None:
-        lane.give_up(error)
+        lanes.give_up(lane, error)
         if all(one.is_over for one in lanes.all):
             pipeline.end()
 

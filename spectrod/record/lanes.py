@@ -112,10 +112,9 @@ class _Lane(Generic[WriterT, PieceT]):
         return self.failure is not None and not self._period_ns
 
     def give_up(self, error: SpectrodError) -> None:
-        """Note why the only file has failed; it is logged, and nothing is left of it."""
+        """Note why the only file has failed; nothing is left of it."""
         self.failure = self.failure or error
         self.abort()
-        _log.error("%s", error)
 
     def finish(self) -> None:
         """Finish the file that is being written; raises the SpectrodError of what is wrong."""
