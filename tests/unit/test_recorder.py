@@ -1,6 +1,7 @@
 """A recording without its thread: which rows and samples go into which file."""
 
 import os
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +97,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path):
+    random.seed(7)  # how long is waited before trying again has chance in it
     return lambda **settings: Machine(tmp_path, **settings)
 
 
@@ -454,9 +456,9 @@ def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
     site.play(30.0)
     assert site.recording.facts()["state"] == "failed"
     (tmp_path / "site").unlink()
-    site.play(40.0)
+    site.play(60.0)  # the last try before may have been just now, and the next be 37.5 s off
     site.recording.finish()
-    assert site.recording.facts()["rows"] >= 90
+    assert site.recording.facts()["rows"] >= 200
     (failed,) = site.told("record.failed")
     assert "site: File exists" in failed
 
