@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_plan,
     picture_width,
 )
-from spectrod.cli.times import parse_next_utc_ns, parse_seconds
+from spectrod.cli.times import parse_next_utc_ns, parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.record.lanes import RowLane, finish_all
 from spectrod.record.outputs import Plan, kind_of
@@ -94,12 +94,7 @@ def _of_daemon(args: argparse.Namespace, found: Asked, seconds: float | None) ->
     from spectrod.record.remote import DaemonReader  # noqa: PLC0415
 
     if args.start is not None:
-        start_ns = parse_next_utc_ns("--start", args.start, time.time_ns())
-        if start_ns < time.time_ns():
-            raise ConfigError(f"--start {args.start}: is over, and {args.source} is live")
-        # In pieces, as the clock may be set meanwhile.
-        while (left_s := (start_ns - time.time_ns()) / _NS) > 0.0:
-            time.sleep(min(left_s, 1.0))
+        wait_for_start(args.start, args.source)
     subscription = subscribe(args.source, args.topic, server_key=args.server_key, key_file=args.key)
     with closing(subscription), closing(DaemonReader(subscription, args.topic)) as reader:
         stop_s = None if seconds is None else time.monotonic() + seconds

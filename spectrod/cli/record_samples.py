@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_samples,
     picture_width,
 )
-from spectrod.cli.times import parse_next_utc_ns, parse_seconds, parse_utc_ns
+from spectrod.cli.times import parse_next_utc_ns, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.pipeline import Pipeline
@@ -107,7 +107,8 @@ def _record(
     try:
         lanes = make_lanes(found, plan, time.time_ns())
         _connect(pipeline, lanes, plan)
-        _wait_for_start(args, pipeline.source)
+        if args.start is not None and pipeline.source.is_live:
+            wait_for_start(args.start, args.source)
         exit_code = _run_to_the_end(pipeline, lanes, span)
         failure = finish_all(lanes.all, interrupts_held)
     finally:
@@ -139,17 +140,6 @@ def _connect(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
         pipeline.tap(taker, lambda error, lane=taker: give_up(lane, error))  # type: ignore[misc]
     if not lanes.pictures and not lanes.rows:
         pipeline.demand(frozenset())
-
-
-def _wait_for_start(args: argparse.Namespace, source: Source) -> None:
-    if args.start is None or not source.is_live:
-        return
-    start_ns = parse_next_utc_ns("--start", args.start, time.time_ns())
-    if start_ns < time.time_ns():
-        raise ConfigError(f"--start {args.start}: is over, and {args.source} is live")
-    # In pieces, as the clock may be set meanwhile.
-    while (left_s := (start_ns - time.time_ns()) / _NS) > 0.0:
-        time.sleep(min(left_s, 1.0))
 
 
 def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:

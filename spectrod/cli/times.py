@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import time
 
 from spectrod.errors import ConfigError
 
@@ -75,11 +76,34 @@ def parse_utc_ns(flag: str, text: str) -> int:
         If it is no such time, or not one of the years 1700 to 2200.
     """
     try:
-        time = dt.datetime.fromisoformat(text)
+        point = dt.datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError(f"{flag} {text}: must be ISO 8601, as in 2026-05-01T04:30:00Z") from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=dt.UTC)
-    if not _YEAR_MIN <= time.year <= _YEAR_MAX:
+    if point.tzinfo is None:
+        point = point.replace(tzinfo=dt.UTC)
+    if not _YEAR_MIN <= point.year <= _YEAR_MAX:
         raise ConfigError(f"{flag} {text}: must be {_YEAR_MIN} to {_YEAR_MAX}")
-    return (time - _EPOCH) // dt.timedelta(microseconds=1) * 1000
+    return (point - _EPOCH) // dt.timedelta(microseconds=1) * 1000
+
+
+def wait_for_start(text: str, source: str) -> None:
+    """Wait until a live source is to be recorded.
+
+    Parameters
+    ----------
+    text : str
+        Of ``--start``, see ``parse_next_utc_ns``.
+    source : str
+        For the error.
+
+    Raises
+    ------
+    ConfigError
+        If it is no point of time, or one that is over.
+    """
+    start_ns = parse_next_utc_ns("--start", text, time.time_ns())
+    if start_ns < time.time_ns():
+        raise ConfigError(f"--start {text}: is over, and {source} is live")
+    # In pieces, as the clock may be set meanwhile.
+    while (left_s := (start_ns - time.time_ns()) * 1e-9) > 0.0:
+        time.sleep(min(left_s, 1.0))

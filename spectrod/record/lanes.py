@@ -1,6 +1,7 @@
 """One output of a recording: a file, or one for each period of the wall clock."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -26,7 +27,7 @@ class _Writer(Protocol):
     def abort(self) -> None: ...
 
 
-class _Lane(Generic[WriterT, PieceT]):
+class _Lane(ABC, Generic[WriterT, PieceT]):
     """Writes pieces of a recording, each into the file of its time.
 
     Periods begin at whole multiples of their length since 1970 UTC. Nothing is left out between
@@ -60,12 +61,13 @@ class _Lane(Generic[WriterT, PieceT]):
         self._number: int | None = None
         self._writer: WriterT | None = None if period_ns else make(name_at(0))
 
+    @abstractmethod
     def _cut(self, piece: PieceT) -> Iterator[tuple[int, PieceT]]:
         """Yield parts of a piece with the number of the period that each belongs to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _put(self, writer: WriterT, piece: PieceT) -> None:
-        raise NotImplementedError
+        """Hand a piece to a writer."""
 
     def write(self, piece: PieceT) -> None:
         """Take a piece.
