@@ -61,7 +61,7 @@ class Answer:
 class Later:
     """An answer that is not there yet."""
 
-    look: Callable[[], Answer | None]
+    look: Callable[[], "Answer | Later | None"]
     """Gives it once it is there; called by the server's thread."""
     watch: Callable[[Callable[[], None]], Callable[[], None]]
     """Has a callable called, by any thread, whenever it may be there; returns what ends that.
@@ -69,7 +69,7 @@ class Later:
     Raises SpectrodError of what cannot come any more.
     """
     timeout_s: float
-    otherwise: Answer
+    otherwise: Answer | Reply
     """If it does not come in time."""
 
 

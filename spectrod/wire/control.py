@@ -30,6 +30,7 @@ from spectrod.wire.answers import (
     succeeded,
 )
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.large import LARGE_BYTES, LargeReplies
 from spectrod.wire.limits import PeerLimits, TokenBucket
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.requests import (
@@ -47,9 +48,6 @@ _log = logging.getLogger(__name__)
 _LINGER_MS = 200
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
 _REPLIES_A_PEER = 256  # that wait in ZeroMQ for a peer that does not read
-_SMALL_BYTES = 64 * 1024  # of a reply; of larger ones fewer may wait
-_LARGE_A_PEER = 2
-_LARGE_MAX = 16
 _REQUESTS_A_PEER = 64  # that wait in ZeroMQ for us
 _REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
 _PEERS_AT_FULL_RATE = 10
@@ -96,7 +94,8 @@ class ControlServer:
     the processor from the analysis. 32 changes may wait, then peers are told ``busy``; ``latest``
     may wait 8 times for one peer and 256 times for all, then they are told ``too_many``. For a
     peer that does not read, 256 replies of up to 64 KB wait, and 2 larger ones (16 of all peers);
-    more large ones become ``too_many``, more of all are dropped, which ``counts`` tells.
+    a request for one more waits 1 s for room, among those 8, and becomes ``too_many``. More of all
+    are dropped, which ``counts`` tells.
 
     Parameters
     ----------
@@ -149,7 +148,7 @@ class ControlServer:
         self._n_changing = 0
         self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
-        self._large = _LargeReplies()
+        self._large = LargeReplies()
         self._wakeup: Wakeup | None = None
         self._waking = threading.Lock()
         self._is_closing = threading.Event()
@@ -227,7 +226,7 @@ class ControlServer:
         socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
         socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
-        socket.copy_threshold = 0  # pyzmq tracks only what it does not copy
+        socket.copy_threshold = 0  # what must not be copied is not, however short
         return socket
 
     # ---- the thread of changes
@@ -273,6 +272,8 @@ class ControlServer:
                 self._listeners.refresh()
 
     def _poll_ms(self, rest_s: float) -> int | None:
+        if any(waiting.may_be_there for waiting in self._waiting):
+            return 0
         now_s = time.monotonic()
         wait_s = min([rest_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
@@ -337,10 +338,28 @@ class ControlServer:
     ) -> None:
         if isinstance(outcome, Later):
             self._defer(socket, asked, outcome)
-        elif isinstance(outcome, Answer):
-            self._send(socket, asked.envelope, succeeded(asked.request, outcome), outcome.parts)
-        else:
+        elif isinstance(outcome, Reply):
             self._send(socket, asked.envelope, outcome)
+        else:
+            self._answer(socket, asked, outcome)
+
+    def _answer(self, socket: zmq.SyncSocket, asked: _Asked, answer: Answer) -> None:
+        """Send what was asked for; a large one waits while too many of its peer's do."""
+        peer, request = asked.envelope[0], asked.request
+        *first, last = encode_reply(succeeded(request, answer)), *answer.parts
+        if len(last) + sum(map(len, first)) <= LARGE_BYTES:
+            self._send_or_count(socket, [*asked.envelope, *first], last)
+        elif self._large.has_room(peer):
+            self._send_or_count(socket, [*asked.envelope, *first], self._large.hold(peer, last))
+        else:
+            text = f"{request.method}: large replies wait that were not read; read them first"
+            late = failed(request.id, "too_many", text)
+            if METHODS[request.method].right == "read":
+                # Asked again then, instead of kept: what waits takes no memory.
+                act = partial(self._handler.read, request.method, asked.params, asked.peer)
+                self._defer(socket, asked, self._large.once_read(peer, act, late))
+            else:
+                self._send(socket, asked.envelope, late)
 
     def _defer(self, socket: zmq.SyncSocket, asked: _Asked, later: Later) -> None:
         of_peer = sum(w.asked.envelope[0] == asked.envelope[0] for w in self._waiting)
@@ -385,64 +404,35 @@ class ControlServer:
             text = f"{asked.request.method}: the daemon stops"
             self._reply(socket, asked, failed(asked.request.id, "unavailable", text))
 
-    def _send(
-        self,
-        socket: zmq.SyncSocket,
-        envelope: tuple[bytes, ...],
-        reply: Reply,
-        parts: Sequence[bytes] = (),
-    ) -> None:
-        message = [encode_reply(reply), *parts]
-        size_bytes = sum(map(len, message))
-        if size_bytes > _SMALL_BYTES and not self._large.has_room(envelope[0]):
-            text = "large replies wait that were not read; read them first"
-            message, size_bytes = [encode_reply(failed(reply.id, "too_many", text))], 0
-            self.counts["too_many"] += 1
-        elif reply.error is not None:
+    def _send(self, socket: zmq.SyncSocket, envelope: Sequence[bytes], reply: Reply) -> None:
+        """Send a refusal, and count it."""
+        if reply.error is not None:
             self.counts[reply.error.code] += 1
-        tracker = _send_or_drop(socket, [*envelope, *message], track=size_bytes > _SMALL_BYTES)
-        if tracker is None:
+        self._send_or_count(socket, envelope, encode_reply(reply))
+
+    def _send_or_count(
+        self, socket: zmq.SyncSocket, first: Sequence[bytes], last: bytes | memoryview
+    ) -> None:
+        if not _send_or_drop(socket, first, last):
             self.counts["dropped"] += 1
-        elif size_bytes > _SMALL_BYTES:
-            self._large.add(envelope[0], tracker)
 
 
-class _LargeReplies:
-    """Those that ZeroMQ still holds, because a peer does not read, or not yet."""
-
-    def __init__(self) -> None:
-        self._held: list[tuple[bytes, zmq.MessageTracker]] = []
-
-    def has_room(self, peer: bytes) -> bool:
-        """Whether one more may be sent to a peer."""
-        self._held = [(whose, tracker) for whose, tracker in self._held if not tracker.done]
-        of_peer = sum(whose == peer for whose, _ in self._held)
-        return of_peer < _LARGE_A_PEER and len(self._held) < _LARGE_MAX
-
-    def add(self, peer: bytes, tracker: zmq.MessageTracker) -> None:
-        """Take one that has been handed to ZeroMQ."""
-        self._held.append((peer, tracker))
-
-
-def _send_or_drop(
-    socket: zmq.SyncSocket, parts: Sequence[bytes], *, track: bool
-) -> zmq.MessageTracker | None:
-    """Send to a peer, and return what tells when it has left; None if it could not be sent."""
-    *first, last = parts
+def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: bytes | memoryview) -> bool:
+    """Send to a peer, a view without a copy; say whether it could be sent."""
     for _ in range(2):
         try:
             socket.send_multipart(first, zmq.NOBLOCK | zmq.SNDMORE)
         except zmq.ZMQError as error:
             if error.errno == errno.EHOSTUNREACH:  # gone
-                return None
+                return False
             if error.errno != errno.EAGAIN:
                 raise
             # As many wait as may; but a look makes ZeroMQ take notice of what was read meanwhile.
             socket.getsockopt(zmq.EVENTS)
         else:
-            # Parts leave in their order: the last one's tracker tells of them all.
-            return socket.send(last, 0, copy=not track, track=track) or zmq.MessageTracker()
-    return None
+            socket.send(last, 0, copy=isinstance(last, bytes), track=False)
+            return True
+    return False
 
 
 def _check_bindable(endpoint: Endpoint, access: Access) -> None:

@@ -301,13 +301,23 @@ def test_a_peer_that_never_reads_keeps_nobody_waiting(folder):
         assert n - 256 - 50 < server.counts["dropped"] <= n - 256
 
 
+LARGE = [bytes(1 << 20)] * 4
+
+
+def outcome(parts):
+    """Tell a whole large reply from the reason why there is none."""
+    reply, *rest = parts
+    return [len(part) for part in rest] or json.loads(reply)["error"]["message"]
+
+
 @pytest.mark.slow
 def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
     """Those who read get as many as they like; who does not is told why there are no more."""
-    parts = [bytes(1 << 20)] * 4
-    handler = Part(lambda *_: Answer("x", parts))
+    whole = [len(part) for part in LARGE]
+    unread = "status: large replies wait that were not read; read them first"
+    crowd = "status: more than may wait at once, 8 a peer"
     with (
-        served(handler, folder, requests_per_s=1000) as server,
+        served(Part(lambda *_: Answer("x", LARGE)), folder, requests_per_s=1000) as server,
         dealer(server, RCVHWM=1) as deaf,
         dealer(server) as other,
     ):
@@ -315,16 +325,32 @@ def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
             deaf.send(STATUS)
         for _ in range(30):
             other.send(STATUS)
-            assert [len(part) for part in other.recv_multipart()[1:]] == [1 << 20] * 4
-        whole, refused = 0, 0
-        for _ in range(20):
-            reply, *rest = deaf.recv_multipart()
-            whole += len(rest) == 4
-            refused += json.loads(reply).get("error", {}).get("code") == "too_many"
-        assert whole + refused == 20
-        assert 2 <= whole <= 6
+            assert outcome(other.recv_multipart()) == whole
+        while server.counts["too_many"] < 20 - 6:
+            other.send(STATUS)
+            assert outcome(other.recv_multipart()) == whole
+        told = [outcome(deaf.recv_multipart()) for _ in range(20)]
+        assert 2 <= told.count(whole) <= 6
+        assert 1 <= told.count(unread) <= 8
+        assert told.count(whole) + told.count(unread) + told.count(crowd) == 20
         deaf.send(STATUS)
-        assert len(deaf.recv_multipart()) == 5
+        assert outcome(deaf.recv_multipart()) == whole
+
+
+@pytest.mark.slow
+def test_who_reads_late_gets_its_large_replies_too(folder):
+    """Seven asked for before the first is read: five have to wait for room."""
+    handler = Part(lambda method, _: Answer("x", LARGE if method == "get" else ()))
+    with (
+        served(handler, folder) as server,
+        dealer(server, RCVHWM=1) as late,
+        dealer(server) as other,
+    ):
+        for _ in range(7):
+            late.send(b'{"id":1,"method":"get"}')
+        while [asked[0] for asked in handler.asked].count("get") < 7:
+            assert reply_to(other, STATUS)["ok"]
+        assert [outcome(late.recv_multipart()) for _ in range(7)] == [[1 << 20] * 4] * 7
 
 
 def test_the_32nd_change_waits_and_the_next_is_refused(folder):
