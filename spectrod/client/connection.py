@@ -12,16 +12,25 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from spectrod.client.greeting import read_mechanism
 from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import read_key, read_secret
 
 _RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
 _REFUSED_S = 1.0  # a handshake costs the daemon more than us: whoever is refused knocks no faster
-# Only what ends a connection for good: libzmq's thread would wait for whoever does not read the
-# monitor, and there is one such event for each time that we connect.
-_REFUSALS: Final = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_AUTH
+# Only what comes once for each daemon that is met: libzmq's thread would wait for whoever does not
+# read the monitor, and most other events come each time that we try to connect.
+_EVENTS: Final = (
+    zmq.Event.HANDSHAKE_SUCCEEDED
+    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+    | zmq.Event.HANDSHAKE_FAILED_AUTH
+)
 _MECHANISM_MISMATCH: Final = 0x11000002
+_SILENCE_S = 1.0  # after which the endpoint is asked for its mechanism
+_SILENCE_LATER_S = 3.0  # of a publisher, whose heartbeats come every second
+_SILENCE_AGAIN_S = 60.0
+_GREETING_S = 0.5
 
 KeyFile = str | os.PathLike[str]
 SyncContext = zmq.Context[zmq.SyncSocket]
@@ -92,7 +101,6 @@ class Connection:
         options: Mapping[zmq.SocketOption, int],
     ) -> None:
         self.endpoint = endpoint
-        self._has_keys = credentials is not None
         self._owns_context = context is None
         self._context = zmq.Context() if context is None else context
         self.socket: zmq.SyncSocket = self._context.socket(kind)
@@ -109,9 +117,11 @@ class Connection:
             self.socket.setsockopt(zmq.CURVE_SERVERKEY, credentials.server_key)
             self.socket.setsockopt(zmq.CURVE_PUBLICKEY, credentials.public_key)
             self.socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
-        self._monitor = self.socket.get_monitor_socket(_REFUSALS)
-        self._knock_at_s: float | None = None
-        self.socket.connect(endpoint.text)
+        self._monitor = self.socket.get_monitor_socket(_EVENTS)
+        self._mechanism = "NULL" if credentials is None else "CURVE"
+        self._knock_at_s = self._ask_at_s = math.inf
+        self._is_mismatched = False
+        self._connect()
 
     def __del__(self) -> None:
         # `for frame in subscribe(...): break` leaves nobody else to close it.
@@ -148,11 +158,12 @@ class Connection:
             If the daemon does not let us in, told once; waiting asks it again, a second later.
         """
         try:
-            return self.socket.recv_multipart(zmq.NOBLOCK)
+            parts = self.socket.recv_multipart(zmq.NOBLOCK)
         except zmq.Again:
-            pass
-        self._check_refusal()
-        return None
+            self._check_monitor()
+            return None
+        self._note_connected()
+        return parts
 
     def send(self, part: bytes) -> None:
         """Send a message of one part, or keep it until there is a connection.
@@ -167,31 +178,41 @@ class Connection:
         try:
             self.socket.send(part, zmq.NOBLOCK)
         except zmq.Again:
-            self._check_refusal()  # libzmq has given the connection up
+            self._check_monitor()  # libzmq has given the connection up
             raise UnavailableError(f"{self.endpoint.text}: too many messages wait") from None
+        if self._ask_at_s != math.inf:
+            self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def wait(self, deadline_s: float | None) -> bool:
         """Wait until ``receive`` has something, at most until a moment of the monotonic clock."""
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
-        while True:
-            until_s = self._knock(deadline_s)
-            wait_ms = None if until_s is None else math.ceil((until_s - time.monotonic()) * 1e3)
-            if poller.poll(None if wait_ms is None else max(0, wait_ms)):
+        while not self._is_mismatched:
+            until_s = self._until_s(deadline_s)
+            left_s = max(0.0, until_s - time.monotonic())
+            if poller.poll(None if left_s == math.inf else math.ceil(left_s * 1e3)):
                 return True
             if until_s == deadline_s:
                 return False
+            if self._is_silent():
+                self._compare(read_mechanism(self.endpoint, _GREETING_S))
+        return True
 
     async def wait_async(self, deadline_s: float | None) -> bool:
         """Do as ``wait``, while the running event loop goes on, also if messages never cease."""
         sockets = (self.socket, self._monitor)
         await asyncio.sleep(0)
         # A ZeroMQ descriptor says that there may be news; to poll takes them in, and says of what.
-        while not any(socket.poll(0) for socket in sockets):
-            until_s = self._knock(deadline_s)
-            if not await _news(sockets, until_s) and until_s == deadline_s:
+        while not (self._is_mismatched or any(socket.poll(0) for socket in sockets)):
+            until_s = self._until_s(deadline_s)
+            if await _news(sockets, until_s):
+                continue
+            if until_s == deadline_s:
                 return False
+            if self._is_silent():
+                greeting = asyncio.to_thread(read_mechanism, self.endpoint, _GREETING_S)
+                self._compare(await greeting)
         return True
 
     def close(self) -> None:
@@ -201,40 +222,69 @@ class Connection:
         if self._owns_context:
             self._context.term()
 
-    def _check_refusal(self) -> None:
-        if self._monitor.poll(0):
-            refused = recv_monitor_message(self._monitor)
-            # libzmq does not try again after a refusal; whoever was let in later would wait.
-            self.socket.disconnect(self.endpoint.text)
-            self._knock_at_s = time.monotonic() + _REFUSED_S
-            raise DeniedError(f"{self.endpoint.text}: {self._reason(refused['value'])}")
-
-    def _knock(self, deadline_s: float | None) -> float | None:
-        """Connect anew if it is time after a refusal; return until when to wait for something."""
-        if self._knock_at_s is None:
-            return deadline_s
-        if time.monotonic() < self._knock_at_s:
-            return self._knock_at_s if deadline_s is None else min(deadline_s, self._knock_at_s)
-        self._knock_at_s = None
+    def _connect(self) -> None:
         self.socket.connect(self.endpoint.text)
-        return deadline_s
+        self._knock_at_s = math.inf
+        self._ask_at_s = time.monotonic() + _SILENCE_S
+
+    def _note_connected(self) -> None:
+        # A reply may take as long as it likes, so its silence is no reason to ask.
+        is_publisher = self.socket.type == zmq.SUB
+        self._ask_at_s = time.monotonic() + _SILENCE_LATER_S if is_publisher else math.inf
+
+    def _check_monitor(self) -> None:
+        code = _MECHANISM_MISMATCH if self._is_mismatched else None
+        if self._monitor.poll(0):
+            told = recv_monitor_message(self._monitor)
+            if told["event"] != zmq.Event.HANDSHAKE_SUCCEEDED:
+                code = told["value"]
+            else:
+                self._note_connected()
+        if code is None:
+            return
+        self._is_mismatched = False
+        # libzmq does not try again after a refusal; whoever was let in later would wait.
+        self.socket.disconnect(self.endpoint.text)
+        self._knock_at_s = time.monotonic() + _REFUSED_S
+        self._ask_at_s = math.inf
+        raise DeniedError(f"{self.endpoint.text}: {self._reason(code)}")
+
+    def _until_s(self, deadline_s: float | None) -> float:
+        """Connect anew if it is time after a refusal; return until when to wait for something."""
+        if time.monotonic() >= self._knock_at_s:
+            self._connect()
+        end_s = math.inf if deadline_s is None else deadline_s
+        # Who gives us less time than a greeting may take is not told so.
+        ask_at_s = self._ask_at_s if self._ask_at_s + _GREETING_S <= end_s else math.inf
+        return min(end_s, self._knock_at_s, ask_at_s)
+
+    def _is_silent(self) -> bool:
+        """Whether to ask why, which costs the daemon a connection: not often."""
+        is_due = time.monotonic() >= self._ask_at_s
+        if is_due:
+            self._ask_at_s = time.monotonic() + _SILENCE_AGAIN_S
+        return is_due
+
+    def _compare(self, mechanism: str | None) -> None:
+        self._is_mismatched = mechanism not in (None, self._mechanism)
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:
             return "the daemon refuses our key; is its public half in the daemon's client_keys?"
-        if self._has_keys:
+        if self._mechanism == "CURVE":
             return "the daemon asks for no keys there; leave server_key and key_file out"
         return "the daemon asks for keys; give server_key and key_file"
 
 
-async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float | None) -> bool:
+async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float) -> bool:
     """Wait for a sign of news, at most until a moment of the monotonic clock."""
     loop = asyncio.get_running_loop()
+    timeout_s = None if until_s == math.inf else until_s - time.monotonic()
     news = loop.create_future()
     for socket in sockets:
         loop.add_reader(socket.fileno(), _note, news)
     try:
-        async with asyncio.timeout_at(_in_time_of(loop, until_s)):
+        async with asyncio.timeout(timeout_s):
             await news
     except TimeoutError:
         return False
@@ -247,7 +297,3 @@ async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float | None) -> boo
 def _note(news: "asyncio.Future[None]") -> None:
     if not news.done():
         news.set_result(None)
-
-
-def _in_time_of(loop: asyncio.AbstractEventLoop, deadline_s: float | None) -> float | None:
-    return None if deadline_s is None else loop.time() + deadline_s - time.monotonic()

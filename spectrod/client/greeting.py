@@ -1,0 +1,70 @@
+"""What a ZeroMQ peer says first, read without ZeroMQ: whether it asks for keys.
+
+libzmq may end a connection of the wrong mechanism before it has sent its own, and the other side
+then sees no more than an end (ZMTP 3.1, section 3.1: the mechanism comes last in a greeting).
+"""
+
+import socket
+import time
+
+from spectrod.wire.endpoint import Endpoint
+
+# Signature and major version. Whoever has these sends all of its greeting, without the rest.
+_BEGINNING = b"\xff" + bytes(8) + b"\x7f\x03"
+_GREETING_BYTES = 64
+_SIGNATURE = slice(0, 10, 9)  # its first and last byte; those between are padding
+_MECHANISM = slice(12, 32)
+
+
+def read_mechanism(endpoint: Endpoint, timeout_s: float) -> str | None:
+    """Ask for the mechanism of an endpoint.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+        Where to.
+    timeout_s : float
+        How long it may take [s].
+
+    Returns
+    -------
+    mechanism : str or None
+        ``NULL``, ``CURVE`` or ``PLAIN``; None if nobody is there or it speaks no ZMTP 3.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    try:
+        with _connect(endpoint, timeout_s) as connection:
+            connection.sendall(_BEGINNING)
+            greeting = _receive(connection, deadline_s)
+    except OSError:
+        return None
+    if len(greeting) < _GREETING_BYTES or greeting[_SIGNATURE] != _BEGINNING[_SIGNATURE]:
+        return None
+    return greeting[_MECHANISM].rstrip(b"\0").decode("ascii", "replace")
+
+
+def _connect(endpoint: Endpoint, timeout_s: float) -> socket.socket:
+    if endpoint.transport == "tcp":
+        return socket.create_connection((endpoint.host, endpoint.port), timeout=timeout_s)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(endpoint.path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _receive(connection: socket.socket, deadline_s: float) -> bytes:
+    greeting = b""
+    while len(greeting) < _GREETING_BYTES:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0.0:
+            raise TimeoutError
+        connection.settimeout(left_s)
+        part = connection.recv(_GREETING_BYTES - len(greeting))
+        if not part:
+            break
+        greeting += part
+    return greeting
