@@ -17,6 +17,7 @@ DType = Literal["<f4", "<f8"]
 _INT64_MAX = (1 << 63) - 1
 _Count = Annotated[int, Rule(ge=0, le=_INT64_MAX)]
 _Length = Annotated[int, Rule(ge=1, le=_INT64_MAX)]
+# -2^63 is what NumPy's times take for "not a time".
 _Time = Annotated[int, Rule(ge=-_INT64_MAX, le=_INT64_MAX)]
 _Hertz = Annotated[float, Rule(gt=0)]
 _Seconds = Annotated[float, Rule(gt=0)]

@@ -10,6 +10,7 @@ from spectrod.errors import WireError
 from spectrod.wire.schema import Frame, SpectrumHeader, decode, encode
 
 counts = st.integers(0, 2**63 - 1)
+times = st.integers(-(2**63) + 1, 2**63 - 1)  # -2^63 is NumPy's "not a time"
 hertz = st.floats(1e-3, 1e9)
 texts = st.text(max_size=40)
 
@@ -21,7 +22,7 @@ def frames(draw):
     header = SpectrumHeader(
         seq=draw(counts),
         epoch=draw(counts),
-        t_utc_ns=draw(st.integers(-(2**63), 2**63 - 1)),
+        t_utc_ns=draw(times),
         t_mono_ns=draw(counts),
         sample_index=draw(counts),
         fs=draw(hertz),
