@@ -6,11 +6,18 @@ import subprocess
 import sys
 from functools import lru_cache
 
+import hypothesis
 import pytest
 
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
+
+# The same examples every time, however slow the machine is. To look for new ones:
+# pytest --hypothesis-profile search tests/property
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @lru_cache

@@ -61,4 +61,4 @@ class CaptureRingModel(RuleBasedStateMachine):
 
 
 TestCaptureRing = CaptureRingModel.TestCase
-TestCaptureRing.settings = settings(max_examples=150, deadline=None)
+TestCaptureRing.settings = settings(max_examples=150)

@@ -76,7 +76,7 @@ schedules = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     schedule=schedules,
     max_latency_s=st.sampled_from([0.0, 0.0005, np.inf]),

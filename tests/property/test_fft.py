@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 # A length of one pass, and one that Bluestein does.
 LENGTHS = st.sampled_from([16, 19])
 EPS = np.finfo(np.float64).eps
-SETTINGS = settings(max_examples=30, deadline=None)
+SETTINGS = settings(max_examples=30)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -90,7 +90,7 @@ SPANS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(
     runs=RUNS,
     spans=SPANS,

@@ -63,4 +63,4 @@ class RingModel(RuleBasedStateMachine):
 
 
 TestRing = RingModel.TestCase
-TestRing.settings = settings(max_examples=150, deadline=None)
+TestRing.settings = settings(max_examples=150)

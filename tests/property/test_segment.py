@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of, shifted
 
 SPEC = make_spec()
-ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+ONE_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite

@@ -28,9 +28,7 @@ SPECS = [
     SpectrumSpec(FS, 2, win_length=128, hop=200, averaging="exponential", averaging_s=0.001),
 ]
 
-ANYHOW = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+ANYHOW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def almost_messages(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(almost_messages())
 def test_an_almost_right_message_is_refused_or_kept_to_the_last_bit(parts):
     """What is read is written to bytes that are read as the same again."""
@@ -83,7 +83,7 @@ def almost_requests(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(almost_requests() | st.binary(max_size=200))
 def test_a_request_is_read_or_answered(data):
     """Whatever comes, what the daemon says of it can be sent."""

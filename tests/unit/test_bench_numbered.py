@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spectrod.bench.numbered import FRAMES_MAX, Break, NumberCheck, numbered_frames, read_numbers
@@ -27,7 +27,6 @@ def test_silence_says_nothing():
     assert not read_numbers(np.zeros((2, 5), np.float32)).any()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 700), st.integers(0, 3), st.integers(-40, 40)), max_size=20)
 )

@@ -21,7 +21,7 @@ def labels(axis):
     return [tick.label for tick in axis.ticks]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.floats(1e-9, 1e12))
 def test_nice_steps_are_one_two_five(at_least):
     """A nice step is 1, 2 or 5 times a power of ten, just large enough."""
@@ -31,7 +31,7 @@ def test_nice_steps_are_one_two_five(at_least):
     assert at_least * (1.0 - 2e-9) <= step <= 2.5 * at_least * (1.0 + 1e-6)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.floats(-1e4, 1e4), st.floats(0.01, 1e5), st.integers(1, 20))
 def test_linear_ticks_stay_inside_and_are_few(lo, span, count):
     """Ticks lie within the axis, ascend, do not exceed the number asked for and read true."""

@@ -55,7 +55,7 @@ def test_columns_are_means_of_neighbours(n_frames, max_columns):
     np.testing.assert_allclose(columns_of(pool), expected, rtol=2e-6)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     n_frames=st.integers(1, 60),
     max_columns=st.integers(2, 9),

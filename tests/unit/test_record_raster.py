@@ -7,7 +7,7 @@ from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     scale=st.sampled_from(["linear", "log"]),
     rows=st.integers(1, 300),

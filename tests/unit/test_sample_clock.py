@@ -53,7 +53,7 @@ def lose(due, at, blocks):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     ppm=st.floats(-300, 300),
@@ -78,7 +78,7 @@ def test_lateness_is_never_a_loss(seed, ppm, stalls, burst_s, jitter, block):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     ppm=st.floats(-300, 300),

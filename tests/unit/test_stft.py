@@ -55,7 +55,7 @@ def test_frames_are_where_and_what_they_should_be():
         np.testing.assert_allclose(frame, direct(start), rtol=1e-5, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     cuts=st.lists(st.integers(1, 4999), max_size=40),
     hop=st.sampled_from([1, 37, 128, 300, 1999]),
