@@ -4,6 +4,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from spectrod.errors import ConfigError
+
+_OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop")
+_OF_CARD = ("block_ms", "latency_ms", "exclusive")
+_OF_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling")
+
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add --config."""
@@ -80,16 +86,30 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
     def given(name: str) -> Any:
         return getattr(args, name, None)
 
-    of_source = ("name", "channels", "select", "iq", "format", "pace", "loop")
-    of_card = ("block_ms", "latency_ms", "exclusive")
     return {
         "source": {
             "uri": given("source"),
             "samplerate": given("rate"),
-            **{key: given(key) for key in (*of_source, *of_card)},
+            **{key: given(key) for key in (*_OF_SOURCE, *_OF_CARD)},
         },
-        "analysis": {key: given(key) for key in ("window", "win_length", "hop", "nfft", "scaling")},
+        "analysis": {key: given(key) for key in _OF_ANALYSIS},
         "engine": {"engine": given("engine"), "device": given("device")},
         "publish": {"endpoints": given("publish"), "insecure": given("insecure")},
         "log": {"level": given("log_level")},
     }
+
+
+def refuse_flags_of_samples(args: argparse.Namespace) -> None:
+    """Check that nothing is asked for that cannot be made of spectra.
+
+    Raises
+    ------
+    ConfigError
+        With the first such flag.
+    """
+    for name in ("rate", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
+        value = getattr(args, name, None)
+        if value is not None:
+            flag = "--" + name.replace("_", "-")
+            text = flag if value is True else f"{flag} {value}"
+            raise ConfigError(f"{text}: is for samples, and {args.source} has spectra")

@@ -139,15 +139,22 @@ def with_names(
     return look, description
 
 
-def repeat(args: argparse.Namespace) -> None:
+def repeat(args: argparse.Namespace, *, makes_spectra: bool = False) -> None:
     """Fill in what ``--like`` says, where no flag says otherwise.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        With the flags of ``add_picture``, and maybe others.
+    makes_spectra : bool
+        Whether the command makes the spectra of the picture.
 
     Raises
     ------
     InputError
         If that file cannot be read, or is no picture of ours.
     ConfigError
-        If its spectra are of a kind that the command, which makes spectra, does not make.
+        If its spectra are of a kind that no command makes.
     """
     if args.like is None:
         return
@@ -156,7 +163,7 @@ def repeat(args: argparse.Namespace) -> None:
         if given & set(names):
             given |= set(names)
     for name, value in like(Path(args.like)).items():
-        if name in _NOT_FLAGS and hasattr(args, "window") and value != _NOT_FLAGS[name]:
+        if makes_spectra and name in _NOT_FLAGS and value != _NOT_FLAGS[name]:
             raise ConfigError(f"--like {args.like}: {name}={value!r}: cannot be made of samples")
         if hasattr(args, name) and name not in given:
             setattr(args, name, value)

@@ -51,13 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Record to the end of the source, of the duration, or to Ctrl-C."""
-    repeat(args)
     # What each kind of source needs is imported for it alone.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
         from spectrod.cli.record_rows import record_rows  # noqa: PLC0415
 
+        options.refuse_flags_of_samples(args)
+        repeat(args)
         configure_logging(args.log_level)
         return record_rows(args)
+    repeat(args, makes_spectra=True)
     from spectrod import config  # noqa: PLC0415
     from spectrod.analysis.engine import begin_to_open  # noqa: PLC0415
 

@@ -154,3 +154,36 @@ def test_what_record_does_not_make_is_not_repeated_in_part(tmp_path, capsys, nam
     (tmp_path / "a.pgm").write_bytes(old.replace(key + kept, key + b'"' + value.encode() + b'"'))
     assert record("-o", "b.pgm", "--like", "a.pgm") == 2
     assert f"--like a.pgm: {name}='{value}': cannot be made of samples" in capsys.readouterr().err
+
+
+def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):
+    """Its analysis is what it is: that of the old picture says nothing, and is no reason."""
+    assert record("-o", "a.pgm", "-o", "a.spd", *LOOKS) == 0
+    old = (tmp_path / "a.pgm").read_bytes()
+    (tmp_path / "a.pgm").write_bytes(old.replace(b'"weighting": "Z"', b'"weighting": "A"'))
+    again = ["record", "a.spd", "-o", "b.pgm", "--like", "a.pgm", "--strips", "level"]
+    assert main(again) == 0
+    new = read_pixel_map("b.pgm")
+    assert (new.win_length, new.hop, new.weighting) == (300, 130, "Z")
+    assert (new.options["colormap"], new.options["theme"]) == ("magma_r", "dark")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--win-length", "512"], "--win-length 512"),
+        (["--scaling", "density"], "--scaling density"),
+        (["--iq"], "--iq"),
+        (["--select", "0"], "--select 0"),
+        ([*START], "--start-time 2026-05-01T04:30:00Z"),
+        (["--latency-ms", "5"], "--latency-ms 5"),
+    ],
+)
+def test_what_is_for_samples_is_refused_of_spectra(tmp_path, capsys, arguments, told):
+    """A flag that would change nothing is not taken in silence."""
+    assert record("-o", "a.spd") == 0
+    for source in ("a.spd", "tcp://127.0.0.1:9"):
+        assert main(["record", source, "-o", "b.png", *arguments]) == 2
+        text = f"{told}: is for samples, and {source} has spectra"
+        assert capsys.readouterr().err.strip().endswith(text)
+    assert not (tmp_path / "b.png").exists()
