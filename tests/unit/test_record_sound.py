@@ -315,15 +315,16 @@ def test_a_file_without_samples_is_not_made(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
-    """What an earlier recording has left stays as it is."""
-    part = tmp_path / f"x{suffix}.part"
+    """What an earlier recording has left stays as it is, and so does what another one writes."""
+    path, part = tmp_path / f"x{suffix}", tmp_path / f"x{suffix}.part"
+    told = "is left of a recording that broke off; spectrod convert"
+    writer = SoundWriter(path, FS, 1)
     part.write_bytes(b"precious")
-    writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1)
-    with pytest.raises(
-        StorageError, match="is left of a recording that broke off; spectrod convert"
-    ):
+    with pytest.raises(StorageError, match=told):
         writer.take(block_of(np.zeros((1, 10))))
     writer.abort()
+    with pytest.raises(StorageError, match=told):
+        SoundWriter(path, FS, 1)
     assert part.read_bytes() == b"precious"
 
 

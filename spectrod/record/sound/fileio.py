@@ -7,6 +7,12 @@ from pathlib import Path
 from spectrod.errors import StorageError
 
 
+def check_new(part: Path, path: Path) -> None:
+    """Raise StorageError, with the final name, if an unfinished file is in the way."""
+    if part.exists():
+        raise _is_left(part, path)
+
+
 def create(part: Path, path: Path) -> int:
     """Make a new file for reading and writing.
 
@@ -19,12 +25,16 @@ def create(part: Path, path: Path) -> int:
     try:
         return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError as error:
-        raise StorageError(
-            f"{path}: {part.name} is left of a recording that broke off; spectrod convert makes it "
-            "whole, or remove it"
-        ) from error
+        raise _is_left(part, path) from error
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def _is_left(part: Path, path: Path) -> StorageError:
+    return StorageError(
+        f"{path}: {part.name} is left of a recording that broke off; spectrod convert makes it "
+        "whole, or remove it"
+    )
 
 
 def discard_new(fd: int, part: Path) -> None:

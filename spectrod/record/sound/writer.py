@@ -9,7 +9,7 @@ from typing import Protocol
 
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.record.files import check_writable
-from spectrod.record.sound.fileio import storage_error
+from spectrod.record.sound.fileio import check_new, storage_error
 from spectrod.record.sound.notes import Gaps, Notes, boot_id, one_line
 from spectrod.record.sound.options import SoundOptions, checked_subtype
 from spectrod.types import Block
@@ -89,6 +89,7 @@ class SoundWriter:
         self._options, self._clock = options, clock
         self._check_form()
         check_writable(self.path)
+        check_new(self.part, self.path)
         self._file: _File | None = None
         self._is_done = False
         self._first_index = 0
