@@ -14,7 +14,6 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -95,7 +94,7 @@ Settings = dict[str, dict[str, Any]]
 
 def default_toml() -> str:
     """Return the commented default configuration."""
-    return resources.files("spectrod").joinpath("default.toml").read_text("utf-8")
+    return Path(__file__).with_name("default.toml").read_text("utf-8")
 
 
 def find_file(path: str | None) -> Path | None:

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ def _target(path: Path) -> Path:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    return target.with_name(f".spectrod-{os.urandom(6).hex()}.part")
 
 
 def _storage_error(path: Path, error: OSError) -> StorageError:

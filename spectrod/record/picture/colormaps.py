@@ -1,7 +1,7 @@
 """Colour maps for pictures: perceptually even ones, grey, turbo, and each of them reversed."""
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ _REVERSED = "_r"
 @cache
 def _tables() -> dict[str, Uint8Array]:
     """Read the maps: a name on a line of its own, then its entries in hexadecimal."""
-    text = resources.files(__package__).joinpath("colormaps.txt").read_text(encoding="ascii")
+    text = Path(__file__).with_name("colormaps.txt").read_text(encoding="ascii")
     entries: dict[str, str] = {}
     name = ""
     for line in text.splitlines():

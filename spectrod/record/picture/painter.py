@@ -105,8 +105,11 @@ class OpenCLPainter:
         # Late: a machine without OpenCL imports this module too.
         from spectrod.fft.stage import Lines  # noqa: PLC0415
         from spectrod.fft.transpose import DeviceTranspose  # noqa: PLC0415
+        from spectrod.opencl.workspace import Workspace  # noqa: PLC0415
 
         self._context, self._lines = context, Lines
+        # Pictures come in pieces of about a size: to make buffers anew takes as long as to paint.
+        self._buffers = Workspace(context.allocate)
         defines = (
             ("N_LEVELS", N_LEVELS),
             ("GAP", GAP),
@@ -122,32 +125,32 @@ class OpenCLPainter:
     ) -> Float32Array:
         """Take the largest power among each row's bins, as a level."""
         columns, bins = power.shape
-        n_rows, context = spans.shape[1], self._context
-        given, turned = (context.allocate(power.nbytes) for _ in range(2))
+        context, buffers = self._context, self._buffers
+        levels = np.empty((spans.shape[1], columns), np.float32)
+        given, turned = (buffers.get(name, power.nbytes) for name in ("power", "turned"))
+        table = spans.astype(np.uint64)
+        places, out = buffers.get("spans", table.nbytes), buffers.get("levels", levels.nbytes)
         context.upload(given, power)
+        context.upload(places, table)
         self._turn.launch(self._lines(turned, 0), self._lines(given, 0), 1, columns, bins)
-        levels = np.empty((n_rows, columns), np.float32)
-        out = context.allocate(levels.nbytes)
-        # A name of its own: a kernel does not keep its arguments alive.
-        table = context.table(spans.astype(np.uint64))
         self._to_levels.set_args(
             out,
             turned,
-            table,
-            *(np.uint64(columns), np.uint64(n_rows)),
+            places,
+            *map(np.uint64, (columns, len(levels))),
             *(np.float32(1.0 / full_scale), np.float32(FLOOR_DBFS), np.float32(offset_db)),
         )
-        context.launch(self._to_levels, *_sizes(columns, n_rows))
+        context.launch(self._to_levels, *_sizes(columns, len(levels)))
         context.download(levels, out)
         return levels
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
         """Make palette entries of levels."""
         (n_rows, columns), context = levels.shape, self._context
-        given = context.allocate(levels.nbytes)
-        context.upload(given, np.ascontiguousarray(levels))
         entries = np.empty(levels.shape, np.uint8)
-        out = context.allocate(entries.nbytes)
+        given = self._buffers.get("levels", levels.nbytes)
+        out = self._buffers.get("entries", entries.nbytes)
+        context.upload(given, np.ascontiguousarray(levels))
         self._to_entries.set_args(
             out,
             given,

@@ -22,7 +22,7 @@ _JOINS: dict[Pooling, tuple[np.ufunc, float]] = {
 _FLOAT32_ROWS = 32
 """Most rows of a column whose sums are float32: so few roundings are 2e-6 at most."""
 
-_SPANS_AT_ONCE = 64
+_SPANS_AT_ONCE = 256
 """So that what is summed for them stays in a processor's cache."""
 
 
