@@ -141,6 +141,12 @@ class Lane(Generic[T]):
             self._take_decided(self.gate.drain())
         self.close()
 
+    def abort(self) -> None:
+        """Let go of the file as it is, to be recovered; for good."""
+        if self._output is not None:
+            self._output.abort()
+            self._output = None
+
     def close(self) -> None:
         """End the file, if there is one; the next piece begins a new one."""
         if self._output is None:

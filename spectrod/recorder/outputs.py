@@ -46,7 +46,7 @@ class Output(Protocol[T_contra]):
         """Give it its name; a file without content is none."""
 
     def abort(self) -> None:
-        """Let go of it after an error of ``finish``, as it is."""
+        """Let go of it as it is, to be recovered; nothing is left to do after ``finish``."""
 
 
 class SegmentOutputs:
@@ -169,7 +169,7 @@ class _Sound:
             self._writer.abort()
 
     def abort(self) -> None:
-        """Nothing: ``finish`` has left the file to be recovered."""
+        self._writer.abort()
 
 
 class PyramidOutputs:

@@ -9,6 +9,7 @@ from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.handover import Handover
 from spectrod.recorder.recording import Recording
 from spectrod.recorder.triggers import LevelTrigger
+from spectrod.source.backoff import Backoff
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -17,6 +18,7 @@ QUEUE_MAX_BYTES: Final = 32 << 20
 """That may wait for the disk, of spectra and of samples each."""
 
 _TICK_S = 0.5
+_AGAIN_FIRST_S, _AGAIN_LAST_S = 30.0, 3600.0
 
 Checked = Callable[[], tuple[tuple[str, ...], int]]
 """Tells what is odd about the samples now, and how many were clipped so far."""
@@ -26,21 +28,22 @@ class Recorder:
     """Takes batches and blocks from the analysis thread, and records them in its own.
 
     At most 32 MB of spectra and 32 MB of samples wait for the disk. Where it is slower than that,
-    the oldest are dropped and counted, and are a gap in the file; the analysis never waits.
+    the oldest are dropped and counted, and are a gap in the file; the analysis never waits. What
+    goes wrong by a fault of ours is begun anew, after half a minute first, an hour in the end.
 
     Parameters
     ----------
-    recording : Recording
-        Not started.
+    make : callable
+        Makes what records, not started.
     fs : float
         Sample rate [Hz].
     checked : callable
         What is odd about the samples, for triggers.
     """
 
-    def __init__(self, recording: Recording, fs: float, checked: Checked) -> None:
-        self._recording, self._checked = recording, checked
-        config = recording.config
+    def __init__(self, make: Callable[[], Recording], fs: float, checked: Checked) -> None:
+        self._make, self._recording, self._checked = make, make(), checked
+        config = self._recording.config
         self._rows = Handover(RowCutter(), QUEUE_MAX_BYTES)
         self._samples = Handover(SampleCutter(fs), QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
@@ -49,7 +52,7 @@ class Recorder:
         self._odd: frozenset[str] = frozenset()
         self._n_clipped: int | None = None
         self._news = threading.Event()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._failure = ""
         self._thread = threading.Thread(
             target=self._run, name=f"record-{config.name}"[:15], daemon=True
@@ -72,7 +75,7 @@ class Recorder:
 
     def end(self) -> None:
         """Have what waits written and all files ended; once nothing more comes in."""
-        self._stopping = True
+        self._stopping.set()
         self._news.set()
 
     def join(self, timeout_s: float) -> None:
@@ -133,20 +136,33 @@ class Recorder:
     # ---- the thread
 
     def _run(self) -> None:
+        backoff = Backoff(_AGAIN_FIRST_S, _AGAIN_LAST_S)
+        while self._has_failed():
+            again_s = backoff.next_s()
+            self._recording.break_off(f"{self._failure}; begins anew in {again_s:.0f} s")
+            if self._stopping.wait(again_s):
+                return
+            self._recording, self._failure = self._make(), ""
+
+    def _has_failed(self) -> bool:
+        """Record until told to stop; say whether a fault of ours has ended it before."""
         try:
-            self._recording.start()
-            while not self._stopping:
-                self._news.wait(_TICK_S)
-                self._news.clear()
-                self._take_all()
-                self._recording.tick()
-            self._take_all()
-            self._recording.finish()
+            self._record()
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must be seen, and the stream goes on.
             _log.exception("recording %s failed", self._recording.config.name)
             self._failure = f"{error!r}; please report this"
-            self._recording.give_up(self._failure)
+        return bool(self._failure)
+
+    def _record(self) -> None:
+        self._recording.start()
+        while not self._stopping.is_set():
+            self._news.wait(_TICK_S)
+            self._news.clear()
+            self._take_all()
+            self._recording.tick()
+        self._take_all()
+        self._recording.finish()
 
     def _take_all(self) -> None:
         """Take what waits; what comes meanwhile is the next round's, or ``tick`` would be late."""

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -142,8 +143,8 @@ class Recorders:
         )
         base = Path(config.folder) if config.folder else self._folder
         folder = base / _folder_name(config.name) / _folder_name(member.name)
-        recording = Recording(config, recorded, folder, self._events)
-        recorder = Recorder(recording, spec.fs, member.checked)
+        make = partial(Recording, config, recorded, folder, self._events)
+        recorder = Recorder(make, spec.fs, member.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
         running.attach(_tell_failure(config.name, member.name))
         recorder.start()

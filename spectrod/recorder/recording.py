@@ -211,9 +211,11 @@ class Recording:
         self._shelf.release()
         self._teller.tell("record.ended", self._summary())
 
-    def give_up(self, why: str) -> None:
-        """Tell that nothing more comes of it; its files are recovered at the next start."""
-        self._teller.warn("record.failed", f"given up: {why}")
+    def break_off(self, why: str) -> None:
+        """Tell that nothing more comes of it; its files are recovered by the next one's start."""
+        self._teller.warn("record.failed", why)
+        for lane in self._lanes:
+            lane.abort()
         self._shelf.release()
 
     def _summary(self) -> str:

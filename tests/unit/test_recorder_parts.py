@@ -1,9 +1,12 @@
 """Parts of the recorder: hand-over, events, cuts, names in the configuration."""
 
 import math
+import re
 import threading
 import tomllib
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +16,7 @@ import soundfile
 from spectrod import config
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
+from spectrod.record.segment.reader import SegmentReader
 from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.handover import Handover
@@ -34,6 +38,11 @@ def batch(first, n_rows=1, gap_samples=0):
     values = np.ones((n_rows, 1, SPEC.n_values), np.float32)
     t_ns = rows * (NS // 10)
     return SpectrumBatch(values, rows * 100, t_ns, t_ns, SPEC, "numpy", gap_samples)
+
+
+def n_rows_of(file):
+    with closing(SegmentReader(file)) as reader:
+        return sum(batch.n_frames for batch in reader.batches())
 
 
 def block(first, samples, lost_samples=0):
@@ -208,8 +217,8 @@ def begin(tmp_path):
         wanted = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
         events = EventLog()
-        recording = Recording(wanted, about, tmp_path / "night", events)
-        recorder = Recorder(recording, FS, checked)
+        make = partial(Recording, wanted, about, tmp_path / "night", events)
+        recorder = Recorder(make, FS, checked)
         recorder.events = events
         recorder.start()
         started.append(recorder)
@@ -265,23 +274,56 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
 
 
 def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypatch, caplog):
-    """In the state, in an event, and in the log with a traceback; memory stays bounded."""
+    """In the state, in an event, and in the log with a traceback; a stop does not wait for it."""
+    is_told = threading.Event()
 
     def fail(_self, _piece):
         raise ZeroDivisionError("x")
 
-    with monkeypatch.context() as patched:
-        patched.setattr("spectrod.recorder.recording.Recording.take_batch", fail)
-        recorder = begin()
-        recorder.submit(batch(0))
-        recorder.join(10.0)
+    def break_off(self, why, original=Recording.break_off):
+        original(self, why)
+        is_told.set()
+
+    monkeypatch.setattr(Recording, "take_batch", fail)
+    monkeypatch.setattr(Recording, "break_off", break_off)
+    recorder = begin()
+    recorder.submit(batch(0))
+    assert is_told.wait(30.0)
     recorder.submit(batch(1))
     facts = recorder.facts()
     text = "ZeroDivisionError('x'); please report this"
     assert (facts["state"], facts["error"]) == ("failed", text)
     assert "Traceback" in caplog.text
     (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
-    assert event.text == f"night: given up: {text}"
+    assert re.fullmatch(rf"night: {re.escape(text)}; begins anew in (2[2-9]|3[0-8]) s", event.text)
+    recorder.end()
+    recorder.join(10.0)
+    assert "the disk does not answer" not in caplog.text
+
+
+def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_path):
+    """What was written before is made whole; what has waited meanwhile is not lost."""
+    monkeypatch.setattr("spectrod.recorder.recorder._AGAIN_FIRST_S", 0.01)
+    calls, all_taken = iter(range(4)), threading.Event()
+
+    def take(self, piece, original=Recording.take_batch):
+        call = next(calls)
+        if call == 1:
+            raise ZeroDivisionError("x")
+        original(self, piece)
+        if call == 3:
+            all_taken.set()
+
+    monkeypatch.setattr(Recording, "take_batch", take)
+    recorder = begin()
+    for k in range(4):
+        recorder.submit(batch(k))
+    assert all_taken.wait(30.0)
+    recorder.end()
+    recorder.join(10.0)
+    assert sorted(n_rows_of(file) for file in (tmp_path / "night").iterdir()) == [1, 2]
+    kinds = [event.kind for event in recorder.events.since()]
+    assert kinds.index("record.failed") < kinds.index("record.recovered")
 
 
 @pytest.mark.parametrize(
