@@ -84,6 +84,11 @@ def wait_until(running, condition):
         assert time.monotonic() < deadline_s, running.stats()
 
 
+def wait_for_lines(running, caplog, *lines):
+    """Wait for lines of the log, which are written after the state that they tell of."""
+    wait_until(running, lambda: set(lines) <= set(caplog.messages))
+
+
 def states(running):
     return [stats.state for stats in running.stats()]
 
@@ -124,7 +129,7 @@ def test_one_that_ends_leaves_the_other_alone(start, tmp_path, caplog):
         assert frames.alive
     assert not running.finished
     running.raise_failure()
-    assert "short: the source has ended" in caplog.messages
+    wait_for_lines(running, caplog, "short: the source has ended")
 
 
 def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
@@ -153,8 +158,8 @@ def test_when_all_have_ended_the_daemon_has_and_the_first_failure_is_its_own(
     wait_until(running, lambda: running.finished)
     with pytest.raises(InputError, match="first: torn"):
         running.raise_failure()
-    assert "first: failed: first: torn" in caplog.messages
-    assert "second: failed: second: torn" in caplog.messages
+    lines = [f"{name}: failed: {name}: torn" for name in ("first", "second")]
+    wait_for_lines(running, caplog, *lines)
 
 
 def test_what_cannot_be_opened_at_the_start_ends_it(start, monkeypatch):
@@ -278,8 +283,12 @@ def test_a_card_that_comes_later_is_analysed_then(start, sound, caplog):
         while frames.heartbeats["mic"].state != "running":
             next(frames)
         assert frames.heartbeats["mic"].waiting_for == ""
-    assert "mic: waiting: soundcard: no audio input on this machine" in caplog.messages
-    assert "mic: there: test signal sine,1000,-20, 44100 Hz" in caplog.messages
+    wait_for_lines(
+        running,
+        caplog,
+        "mic: waiting: soundcard: no audio input on this machine",
+        "mic: there: test signal sine,1000,-20, 44100 Hz",
+    )
 
 
 def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, caplog):
@@ -293,6 +302,7 @@ def test_another_reason_is_told_at_once_and_the_same_one_once(start, sound, capl
         sound.answer = UnavailableError("mic: busy")
         while beats.heartbeat.waiting_for != "mic: busy":
             beats.receive(0.1)
+    wait_for_lines(running, caplog, "mic: waiting: mic: busy")
     waiting = [line for line in caplog.messages if "waiting" in line]
     assert waiting == [
         "mic: waiting: soundcard: no audio input on this machine",
@@ -332,9 +342,8 @@ def test_a_card_that_does_not_fit_fails_alone(start, sound, caplog):
     wait_until(running, lambda: states(running)[0] == "failed")
     wait_until(running, lambda: states(running)[1] == "running")
     assert not running.finished
-    assert "mic: failed: channel_names=left,right: must be 3, one for each spectrum, not 2" in (
-        caplog.messages
-    )
+    text = "channel_names=left,right: must be 3, one for each spectrum, not 2"
+    wait_for_lines(running, caplog, f"mic: failed: {text}")
 
 
 def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound, monkeypatch):
