@@ -380,8 +380,11 @@ def test_overflow_that_the_sound_system_flags(jack_server):
             _stand(time.monotonic(), 0.5)  # less than it takes to be given up
         ear.hear(6.0)
         end = ear.ring.gaps[-1][1]
-        assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S
         assert ear.ring.overflows >= 1
+        # On a busy machine JACK loses and flags a block more; what it may be is below the clock's
+        # least step, which is 1.5 blocks.
+        unseen_s = 1.5 * BLOCK_S * (ear.ring.overflows - 1)
+        assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S + unseen_s
         capture = ear.source.capture()
         assert (capture.suspected, capture.restarts) == (0, 0)
         gap_s = sum(end - start for start, end in ear.ring.gaps) / FS
