@@ -72,7 +72,7 @@ class Broker:
         self._queue: deque[Publication] = deque()
         self._states: dict[str, Publication] = {}
         self._sent: deque[MQTTMessageInfo] = deque()
-        self._connections = self._connections_seen = 0
+        self._connections = self._connections_seen = self._connections_caught_up = 0
         self._is_connected = False
         self._is_complaining = False
         self.dropped = 0
@@ -123,8 +123,15 @@ class Broker:
 
     def pump(self) -> None:
         """Send what may be sent now."""
+        connections = self._connections
         while self._sent and self._is_done(self._sent[0]):
             self._sent.popleft()
+        if not self._sent:
+            self._connections_caught_up = connections
+        if self._connections_caught_up != self._connections:
+            # paho sends what the last connection has lost after it has told of the new one: sent
+            # now, a newer state could come before an older one, which would stay.
+            return
         while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
             if self._states:
                 self._send(self._states.pop(next(iter(self._states))))
@@ -146,6 +153,9 @@ class Broker:
         if was_connected:
             # Else its thread may be looking up a name, which nothing ends; it is a daemon thread.
             self._client.loop_stop()
+            # Else it would be collected in a circle with us, its sockets before it can close them.
+            self._client.on_connect = self._client.on_connect_fail = None
+            self._client.on_disconnect = None
 
     @property
     def _waiting(self) -> int:

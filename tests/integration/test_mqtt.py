@@ -96,9 +96,10 @@ class Watcher:
     """A client that hears all that is published."""
 
     def __init__(self, port):
-        self.messages = queue.Queue()
+        self.messages = messages = queue.Queue()
         self._client = Client(CallbackAPIVersion.VERSION2)
-        self._client.on_message = lambda _c, _u, message: self.messages.put(message)
+        # Not of ourselves: in a circle its sockets would be collected before it closes them.
+        self._client.on_message = lambda _c, _u, message: messages.put(message)
         self._client.reconnect_delay_set(1, 1)
         subscribed = threading.Event()
         self._client.on_subscribe = lambda *_: subscribed.set()
@@ -462,6 +463,7 @@ def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, monkeyp
     broker.publish(Publication("numbers", b"2"))
     pump_until(lambda: any(message.payload == b"2" for message in received))
     broker.stop()
+    broker._client.on_socket_close = None
     line.close()
     assert "the connection is lost" in caplog.text
     numbers = [message.payload for message in received if message.topic == "numbers"]
