@@ -1,7 +1,7 @@
 """What a ZeroMQ peer says first, read without ZeroMQ: whether it asks for keys.
 
 libzmq may end a connection of the wrong mechanism before it has sent its own, and the other side
-then sees no more than an end (ZMTP 3.1, section 3.1: the mechanism comes last in a greeting).
+then sees no more than an end. The layout is that of ZMTP 3.1: signature, version, mechanism, rest.
 """
 
 import socket

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ class Recorder:
 
     At most 32 MB of spectra and 32 MB of samples wait for the disk. Where it is slower than that,
     the oldest are dropped and counted, and are a gap in the file; the analysis never waits. What
-    goes wrong by a fault of ours is begun anew, after half a minute first, an hour in the end.
+    goes wrong by a fault of ours is begun anew, after half a minute first, an hour in the end, and
+    after half a minute again once it has gone well for an hour.
 
     Parameters
     ----------
@@ -137,22 +139,28 @@ class Recorder:
 
     def _run(self) -> None:
         backoff = Backoff(_AGAIN_FIRST_S, _AGAIN_LAST_S)
-        while self._has_failed():
+        begin_s = time.monotonic()
+        while not self._ends_as_told():
+            if time.monotonic() - begin_s > _AGAIN_LAST_S:
+                backoff.reset()
             again_s = backoff.next_s()
-            self._recording.break_off(f"{self._failure}; begins anew in {again_s:.0f} s")
+            is_last = self._stopping.is_set()
+            what_next = "" if is_last else f"; begins anew in {again_s:.0f} s"
+            self._recording.break_off(self._failure + what_next)
             if self._stopping.wait(again_s):
                 return
+            begin_s = time.monotonic()
             self._recording, self._failure = self._make(), ""
 
-    def _has_failed(self) -> bool:
-        """Record until told to stop; say whether a fault of ours has ended it before."""
+    def _ends_as_told(self) -> bool:
+        """Record until told to stop, or until a fault of ours; say which it was."""
         try:
             self._record()
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must be seen, and the stream goes on.
             _log.exception("recording %s failed", self._recording.config.name)
             self._failure = f"{error!r}; please report this"
-        return bool(self._failure)
+        return not self._failure
 
     def _record(self) -> None:
         self._recording.start()

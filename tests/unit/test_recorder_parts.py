@@ -26,6 +26,7 @@ from spectrod.recorder.recording import Recorded, Recording
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import LevelTrigger, Triggers
 from spectrod.settings import RecordingConfig, SourceTable
+from spectrod.source.backoff import Backoff
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 NS = 1_000_000_000
@@ -324,6 +325,45 @@ def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_pa
     assert sorted(n_rows_of(file) for file in (tmp_path / "night").iterdir()) == [1, 2]
     kinds = [event.kind for event in recorder.events.since()]
     assert kinds.index("record.failed") < kinds.index("record.recovered")
+
+
+def test_a_fault_at_the_end_promises_nothing(begin, monkeypatch):
+    """Whoever stops it is told what went wrong, and not that it begins anew."""
+
+    def fail(_self):
+        raise ZeroDivisionError("x")
+
+    recorder = begin()
+    monkeypatch.setattr(Recording, "finish", fail)
+    recorder.end()
+    recorder.join(10.0)
+    (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
+    assert event.text == "night: ZeroDivisionError('x'); please report this"
+
+
+def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monkeypatch):
+    """Three faults in a row wait longer and longer, one a day does not."""
+    now_s, waits, n_runs = [0.0], [], iter(range(5))
+    lengths_s = [1.0, 1.0, 3601.0, 1.0]
+
+    def record(recorder):
+        run = next(n_runs)
+        if run < len(lengths_s):
+            now_s[0] += lengths_s[run]
+            raise ZeroDivisionError("x")
+
+    def next_s(backoff):
+        waits.append(backoff._s)
+        backoff._s *= 2
+        return 0.0
+
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr("spectrod.recorder.recorder.time", clock)
+    monkeypatch.setattr(Backoff, "next_s", next_s)
+    monkeypatch.setattr(Recorder, "_record", record)
+    recorder = begin()
+    recorder._thread.join(10.0)
+    assert waits == [30.0, 60.0, 30.0, 60.0]
 
 
 @pytest.mark.parametrize(
