@@ -119,6 +119,8 @@ class Connection:
             self.socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
         self._monitor = self.socket.get_monitor_socket(_EVENTS)
         self._mechanism = "NULL" if credentials is None else "CURVE"
+        # A reply may take as long as it likes, so its silence is no reason to ask.
+        self._silence_s = _SILENCE_LATER_S if kind == zmq.SUB else math.inf
         self._knock_at_s = self._ask_at_s = math.inf
         self._is_mismatched = False
         self._connect()
@@ -228,9 +230,7 @@ class Connection:
         self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def _note_connected(self) -> None:
-        # A reply may take as long as it likes, so its silence is no reason to ask.
-        is_publisher = self.socket.type == zmq.SUB
-        self._ask_at_s = time.monotonic() + _SILENCE_LATER_S if is_publisher else math.inf
+        self._ask_at_s = time.monotonic() + self._silence_s
 
     def _check_monitor(self) -> None:
         code = _MECHANISM_MISMATCH if self._is_mismatched else None
