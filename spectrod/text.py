@@ -1,0 +1,89 @@
+"""Text from files, devices, peers and paths, made fit to be printed, logged and sent."""
+
+import os
+
+TEXT_MAX_CHARS = 2000
+"""Length of what ``printable`` returns unless the caller gives another bound [characters]."""
+
+_ELLIPSIS = "..."
+_CHAR_MAX_BYTES = 4
+_ESCAPED_BYTES = range(0xDC80, 0xDD00)
+"""Surrogates that stand for the bytes 0x80 to 0xff of what is not UTF-8 (PEP 383)."""
+_LATIN_1 = range(0x80, 0x100)
+"""``ascii`` would write these code points as it writes bytes: with two hexadecimal digits."""
+
+
+def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CHARS) -> str:
+    r"""Return text as one line that any terminal, log and message can take.
+
+    Parameters
+    ----------
+    text : str, bytes or os.PathLike
+        From anywhere: any bytes, any code points, any length. Bytes are decoded as UTF-8.
+    max_chars : int
+        Upper bound on the length of the result; at least 3 [characters].
+
+    Returns
+    -------
+    str
+        The text, with escapes for what must not pass: bytes that are not UTF-8 as ``\xe9``, control
+        characters as ``\n`` or ``\x1b``, and everything else that Unicode does not call printable
+        (C1 controls, characters that change the direction of writing, invisible and unassigned
+        ones, spaces other than U+0020) as ``\u202e``. In a text that is too long, ``...`` replaces
+        the middle. ``str.isprintable`` is true for the result and UTF-8 can encode it.
+
+    Notes
+    -----
+    The result is for people: a backslash is not escaped, so the original cannot be recovered, but a
+    second call changes nothing. Use the original as a path or as an identity. Time and memory are
+    O(max_chars).
+
+    References
+    ----------
+    .. [1] PEP 383, how bytes that cannot be decoded are represented in ``str``.
+    .. [2] Unicode Technical Report 36, on characters that deceive.
+    """
+    if max_chars < len(_ELLIPSIS):
+        raise ValueError(f"{max_chars=}: must be at least {len(_ELLIPSIS)}")
+    text = os.fspath(text)
+    # This many bytes hold at least max_chars characters, also if the cut goes through one.
+    limit = _CHAR_MAX_BYTES * (max_chars + 1)
+    if len(text) <= limit:
+        whole = _decode(text)
+        if len(whole) <= max_chars and whole.isprintable():
+            return whole
+        escaped = "".join(map(_escape, whole))
+        if len(escaped) <= max_chars:
+            return escaped
+    # Both ends are kept: the first says what it is about, the last tells file names apart.
+    kept = max_chars - len(_ELLIPSIS)
+    head = _take(_decode(text[:limit]), kept - kept // 2)
+    tail = _take(_decode(text[-limit:])[::-1], kept // 2)
+    return "".join([*head, _ELLIPSIS, *reversed(tail)])
+
+
+def _decode(text: str | bytes) -> str:
+    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
+
+
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code in _ESCAPED_BYTES:
+        return f"\\x{code - 0xDC00:02x}"
+    if code in _LATIN_1:
+        return f"\\u{code:04x}"
+    return ascii(character)[1:-1]
+
+
+def _take(text: str, max_chars: int) -> list[str]:
+    """Escape the characters from the start that fit, without splitting an escape."""
+    taken: list[str] = []
+    for character in text:
+        escaped = _escape(character)
+        max_chars -= len(escaped)
+        if max_chars < 0:
+            break
+        taken.append(escaped)
+    return taken

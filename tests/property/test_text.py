@@ -1,0 +1,46 @@
+"""Text from outside: whatever comes in, what goes out is harmless."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectrod.text import TEXT_MAX_CHARS, printable
+
+code_points = st.integers(0, 0x10FFFF).map(chr)  # all of them, unlike st.characters()
+controls = st.sampled_from("\0\n\r\x1b\x7f\x85\x9b\u061c\u200e\u202e\u2028\u2066\ud800\udce9\udfff")
+texts = st.text(code_points | controls | st.characters()) | st.binary() | st.text(controls)
+bounds = st.integers(3, 60) | st.just(TEXT_MAX_CHARS)
+
+
+@pytest.mark.slow
+@given(texts, bounds)
+def test_any_text_becomes_a_harmless_line(text, max_chars):
+    """It can be encoded, has no control or format character, is bounded, and stays as it is."""
+    shown = printable(text, max_chars)
+    assert shown.encode().decode() == shown
+    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+    assert len(shown) <= max_chars
+    assert printable(shown, max_chars) == shown
+
+
+@pytest.mark.slow
+@given(st.text() | st.binary(), st.integers(3, 60), st.integers(1, 100))
+def test_a_long_text_is_bounded_as_well(text, max_chars, times):
+    """Repeating a text changes nothing about what holds for it."""
+    shown = printable(text * times, max_chars)
+    assert shown.isprintable()
+    assert len(shown) <= max_chars
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" ")))
+def test_printable_text_is_not_changed(text):
+    """What has nothing to escape, and is short enough, comes back as it is."""
+    assert printable(text, max(len(text), 3)) == text
+
+
+@given(st.binary(max_size=50))
+def test_bytes_and_what_the_system_makes_of_them_are_shown_alike(name):
+    """A file name is the same text whether it comes as bytes or as ``str`` with surrogates."""
+    assert printable(name) == printable(name.decode("utf-8", "surrogateescape"))

@@ -1,0 +1,80 @@
+"""Text from outside becomes one harmless line."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from spectrod.text import TEXT_MAX_CHARS, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("soundcard:\x1b[31mRED\x1b]0;pwned\x07", r"soundcard:\x1b[31mRED\x1b]0;pwned\x07"),
+        ("a.wav\n2026-01-01 ERROR forged", r"a.wav\n2026-01-01 ERROR forged"),
+        ("a\rb\tc\0d\x7f", r"a\rb\tc\x00d\x7f"),
+        ("csi \x9b31m next line \x85", r"csi \u009b31m next line \u0085"),
+        ("line \u2028 paragraph \u2029", r"line \u2028 paragraph \u2029"),
+        ("song\u202e3pm.exe\u202c", r"song\u202e3pm.exe\u202c"),
+        ("\u2066isolate\u2069", r"\u2066isolate\u2069"),
+        ("zero\u200bwidth\ufeff soft\xad", r"zero\u200bwidth\ufeff soft\u00ad"),
+        ("tag \U000e0041 private \ue000", r"tag \U000e0041 private \ue000"),
+        ("no-break\xa0space", r"no-break\u00a0space"),
+        (os.fsdecode(b"caf\xe9.wav"), r"caf\xe9.wav"),
+        ("lone \ud83d \udc00 \udfff", r"lone \ud83d \udc00 \udfff"),
+    ],
+)
+def test_what_a_terminal_obeys_is_escaped(text, shown):
+    """Controls, line breaks, overrides of direction, invisible characters and raw bytes show."""
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Café Müller µPa², 日本語 🎤.wav", "C:\\x1b", "a  b ' \" < &"]
+)
+def test_ordinary_text_stays_as_it_is(text):
+    """Names in any script, quotes and backslashes are not changed."""
+    assert printable(text) == text
+
+
+def test_bytes_and_paths_are_taken_as_well():
+    """Bytes are UTF-8 where they can be; a byte that is not shows as a byte."""
+    assert printable("Café".encode()) == "Café"
+    assert printable(b"caf\xe9\n\xff") == r"caf\xe9\n\xff"
+    assert printable(Path(os.fsdecode(b"/srv/\xff"))) == r"/srv/\xff"
+
+
+@pytest.mark.parametrize("max_chars", [3, 10, 11, TEXT_MAX_CHARS])
+@pytest.mark.parametrize("text", ["x" * 10_001, "é".encode() * 10_001, "🎤".encode() * 10_001])
+def test_a_long_text_loses_its_middle(text, max_chars):
+    """The result has exactly the length that is allowed, with both ends of the text."""
+    shown = printable(text, max_chars)
+    first, dots, last = shown.partition("...")
+    assert dots
+    assert len(shown) == max_chars
+    assert len(first) - len(last) in (0, 1)
+    assert set(first + last) <= set(printable(text[:4], 10))
+
+
+def test_the_bound_counts_what_is_shown():
+    """Escapes count with their whole length, and none is cut in two."""
+    assert printable("\x1b" * 5, 20) == r"\x1b" * 5
+    assert printable("\x1b" * 6, 20) == r"\x1b\x1b...\x1b\x1b"
+    assert printable("x" * 20, 20) == "x" * 20
+    assert printable("é".encode() * 20, 20) == "é" * 20
+
+
+def test_a_huge_text_costs_no_more_than_its_ends():
+    """A hundred million bytes from a peer are cut before they are looked at."""
+    huge = bytes(100_000_000)
+    begin_s = time.process_time()
+    assert len(printable(huge)) <= TEXT_MAX_CHARS
+    assert time.process_time() - begin_s < 1.0  # to escape all of it would take a minute
+
+
+def test_a_bound_without_room_for_the_dots_is_refused():
+    """Fewer than three characters cannot say that something is missing."""
+    with pytest.raises(ValueError, match="max_chars=2: must be at least 3"):
+        printable("abc", 2)
