@@ -35,6 +35,7 @@ from spectrod.settings import (
     SecurityConfig,
     SourceConfig,
     SourceTable,
+    check_folder_names,
 )
 from spectrod.wire.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.names import check_channel_names, check_name, name_channels
@@ -209,6 +210,9 @@ def _merged(settings: Settings) -> Config:
     }
     for recording in config.recordings:
         _check_recording(recording, known)
+    if config.recordings:
+        check_folder_names(_RECORDINGS, [recording.name for recording in config.recordings])
+        check_folder_names(_SOURCES, [source.name for source in config.all_sources])
     if sum(source.uri == "-" for source in config.sources) > 1:
         raise ConfigError("uri='-': standard input can be read by one source only")
     return config

@@ -5,6 +5,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -248,6 +249,39 @@ class RecordingConfig(Struct, frozen=True):
                 f"file_name={self.file_name!r}: makes {stem!r}; must make 1 to 100 of "
                 "A-Z a-z 0-9 . _ + -, the first a letter or digit"
             )
+
+
+def check_folder_names(section: str, names: Sequence[str]) -> None:
+    """Check names that become folders of recordings: each must have a folder of its own.
+
+    FAT and exFAT ignore case, and dots at the end of a name.
+
+    Parameters
+    ----------
+    section : str
+        Of the configuration, for errors: ``recordings`` or ``sources``.
+    names : sequence of str
+        Empty ones are ignored: a single source may have no name.
+
+    Raises
+    ------
+    ConfigError
+        If a name consists of dots alone, or two names differ only in case or in dots at the end.
+    """
+    found: dict[str, str] = {}
+    for name in filter(None, names):
+        folder = name.rstrip(".").casefold()
+        if not folder:
+            raise ConfigError(
+                f"{section}: name={name!r}: must not be dots alone, since recordings have a folder "
+                "of this name"
+            )
+        if folder in found:
+            raise ConfigError(
+                f"{section}: names {found[folder]!r} and {name!r}: must differ in more than case "
+                "and dots at the end, since recordings have folders of these names"
+            )
+        found[folder] = name
 
 
 class EngineConfig(Struct, frozen=True):

@@ -246,12 +246,24 @@ def _check_uris(old: Config, new: Config) -> None:
 
 
 def _check_folders(old: Config, new: Config) -> None:
-    """Refuse what would have the daemon write where a peer says."""
-    known = {recording.name: recording.folder for recording in old.recordings}
-    for recording in new.recordings:
-        if recording.folder not in ("", known.get(recording.name)):
+    """Refuse changes by peers to recordings that are, or would be, outside the state folder.
+
+    Their retention deletes files, so not only ``folder`` is the operator's alone.
+    """
+    before = {recording.name: recording for recording in old.recordings}
+    after = {recording.name: recording for recording in new.recordings}
+    for name in {**before, **after}:
+        was, wanted = before.get(name), after.get(name)
+        if was == wanted:
+            continue
+        if was is not None and was.folder:
             raise ConfigError(
-                f"folder={recording.folder!r}: no folders from peers outside the state folder; "
+                f"recordings.{name}: peers change no recording with a folder of its own "
+                f"({was.folder}), only those in the state folder; change it in the file and reload"
+            )
+        if wanted is not None and wanted.folder:
+            raise ConfigError(
+                f"folder={wanted.folder!r}: no folders from peers outside the state folder; "
                 "must be ''"
             )
 

@@ -17,7 +17,7 @@ from spectrod.events import EventLog
 from spectrod.pipeline import Pipeline
 from spectrod.recorder.recorder import Recorder
 from spectrod.recorder.recording import Recorded, Recording
-from spectrod.settings import RecordingConfig, SourceTable
+from spectrod.settings import RecordingConfig, SourceTable, check_folder_names
 from spectrod.types import SpectrumSpec
 from spectrod.wire.names import name_channels
 
@@ -142,7 +142,9 @@ class Recorders:
             lambda: dict(msgspec.to_builtins(member.table)),
         )
         base = Path(config.folder) if config.folder else self._folder
-        folder = base / _folder_name(config.name) / _folder_name(member.name)
+        # The configuration has checked all names but that of a single source without one.
+        check_folder_names("sources", [member.name])
+        folder = base / config.name / member.name
         make = partial(Recording, config, recorded, folder, self._events)
         recorder = Recorder(make, spec.fs, member.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
@@ -244,11 +246,6 @@ def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]
         "state": "waiting",
         "error": error,
     }
-
-
-def _folder_name(name: str) -> str:
-    """Keep a name of dots alone from naming another folder."""
-    return name if name.strip(".") else f"_{name}"
 
 
 def _tell_failure(recording: str, source: str) -> Callable[[SpectrodError], None]:

@@ -190,14 +190,16 @@ def test_a_request_has_it_record_around_now(start):
 
 @pytest.mark.slow
 def test_each_source_has_a_folder_and_one_that_comes_is_recorded(start):
-    """Whatever it is called; one that goes has its files finished."""
+    """One that goes has its files finished; a name that is no folder's is refused."""
     site = start("[recordings.all]\nmin_free_mb = 1\n")
-    site.call("source.add", name="..", settings={"uri": "signal:white,-20"})
+    with pytest.raises(SpectrodError, match=r"sources: name='\.\.': must not be dots alone"):
+        site.call("source.add", name="..", settings={"uri": "signal:white,-20"})
+    site.call("source.add", name="_..", settings={"uri": "signal:white,-20"})
     deadline_s = time.monotonic() + SECONDS
     while not all(one.get("rows") for one in site.call("status")["recorders"]):
         assert time.monotonic() < deadline_s
         site.daemon.progress.wait(0.02)
-    site.call("source.remove", name="..")
+    site.call("source.remove", name="_..")
     site.call("source.add", name="away", settings={"uri": "soundcard:no such card"})
     running, waiting = site.call("status")["recorders"]
     assert (running["source"], running["state"]) == ("tone", "recording")

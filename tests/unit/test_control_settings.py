@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from spectrod import config
-from spectrod.config import AnalysisConfig, Config, SourceConfig, SourceTable
+from spectrod.config import AnalysisConfig, Config, RecordingConfig, SourceConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.control.settings import LiveSettings
 from spectrod.errors import ConfigError, DeviceError, NotFoundError
@@ -293,6 +293,40 @@ def test_a_file_that_the_operator_has_named_goes_on():
     settings, daemon, _ = live(Config(sources=(table("wav", uri="/x.wav"),)))
     settings.set({"sources.wav.analysis.hop": 77}, "ann")
     assert daemon.asked == [Config(sources=(table("wav", hop=77, uri="/x.wav"),))]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"recordings.disk.keep_mb": 0.0001},
+        {"recordings.disk.keep_days": 0.0001},
+        {"recordings.disk.min_free_mb": 1e9, "recordings.disk.when_full": "delete"},
+        {"recordings.disk.file_name": "x"},
+        {"recordings.disk.folder": ""},
+        {"recordings.disk.rotate_s": 1},
+        {"recordings.disk": {"keep_mb": 0.0001}},
+        {"recordings.disk": None},
+    ],
+)
+def test_a_peer_changes_no_recording_outside_the_state_folder(changes):
+    """Its retention would delete files there; those in the state folder can be changed."""
+    outside = RecordingConfig("disk", folder="/srv/recordings")
+    settings, daemon, events = live(Config(recordings=(outside, RecordingConfig("here"))))
+    text = r"recordings\.disk: peers change no recording .* \(/srv/recordings\), .* in the file"
+    with pytest.raises(ConfigError, match=text):
+        settings.set({"recordings.here.keep_days": 1.0, **changes}, "eve")
+    assert (daemon.asked, events.since()) == ([], [])
+    settings.set({"recordings.here.keep_days": 1.0}, "ann")
+    assert daemon.asked[-1].recordings == (outside, RecordingConfig("here", keep_days=1.0))
+
+
+def test_a_peer_makes_no_recording_outside_the_state_folder():
+    """Neither a new one nor one that was inside."""
+    settings, daemon, _ = live(Config(recordings=(RecordingConfig("here"),)))
+    for changes in ({"recordings.new": {"folder": "/x"}}, {"recordings.here.folder": "/x"}):
+        with pytest.raises(ConfigError, match=r"folder='/x': no folders from peers outside the"):
+            settings.set(changes, "eve")
+    assert daemon.asked == []
 
 
 def test_a_line_of_the_log_is_one_line_whatever_a_peer_sends(caplog):

@@ -21,7 +21,7 @@ from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.handover import Handover
 from spectrod.recorder.recorder import Recorder
-from spectrod.recorder.recorders import Recorders, _folder_name
+from spectrod.recorder.recorders import Recorders
 from spectrod.recorder.recording import Recorded, Recording
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import LevelTrigger, Triggers
@@ -387,11 +387,21 @@ def test_what_is_odd_triggers_where_it_begins(begin, kinds, expected):
 # ---- all of a daemon's
 
 
-def test_names_of_dots_alone_name_no_other_folder():
-    """A source may be called so; its files stay below the recording's folder."""
-    assert [_folder_name(name) for name in (".", "..", "...", "a..", ".a")] == [
-        "_.", "_..", "_...", "a..", ".a",
-    ]  # fmt: skip
+def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
+    """A single source without a name may get one from its device."""
+    pond = SimpleNamespace(
+        name="..",
+        table=SourceTable(),
+        pipeline=SimpleNamespace(finished=False, coming_specs=(SPEC,)),
+        checked=lambda: ((), 0),
+    )
+    recorders = Recorders(tmp_path / "recordings", EventLog())
+    recorders.update([pond], [RecordingConfig("a")])
+    (facts,) = recorders.facts()
+    recorders.close()
+    assert facts["state"] == "waiting"
+    assert facts["error"].startswith("sources: name='..': must not be dots alone")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
@@ -527,6 +537,31 @@ def test_bad_recordings_are_one_clear_error(tmp_path, keys, message):
         load(tmp_path, TOML + f"\n[recordings.a]\n{keys}\n")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ('[recordings.".."]', "recordings: name='..': must not be dots alone, since recordings"),
+        ('[recordings."."]', "recordings: name='.': must not be dots alone"),
+        ("[recordings.Night]", "recordings: names 'night' and 'Night': must differ in more than"),
+        ('[recordings."night."]', "recordings: names 'night' and 'night.': must differ in more"),
+        ('[sources."..."]\nuri = "signal:sine,1000,-20"', "sources: name='...': must not be dots"),
+        ('[sources.POND]\nuri = "signal:sine,1000,-20"', "sources: names 'pond' and 'POND': must"),
+    ],
+)
+def test_two_recordings_or_sources_never_have_one_folder(tmp_path, tables, message):
+    """Not on FAT either, which ignores case and dots at the end; ``..`` leads elsewhere."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, f"{TOML}\n{tables}\n")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_sources_without_recordings_are_only_for_topics(tmp_path):
+    """They may differ in case alone."""
+    text = "\n".join(f'[sources."{name}"]\nuri = "signal:white,-20"' for name in ("a", "A", ".."))
+    assert [one.name for one in load(tmp_path, text).all_sources] == ["a", "A", ".."]
 
 
 def test_recordings_of_sources_that_are_replaced_go_with_them(tmp_path):
