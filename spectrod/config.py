@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from spectrod.errors import ConfigError
+from spectrod.quantities import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
 from spectrod.settings import (
     AnalysisConfig,
     Config,
@@ -88,6 +89,8 @@ _KEYS = {
 _LIVE_KEY = re.compile(
     r"log\.level|publish\.on_demand|(source|analysis|sources|products|recordings)(\..+)?"
 )
+_FREQUENCY_KEY = re.compile(r"_hz$|^samplerate$")
+_TIME_KEY = re.compile(r"(?<!_per)_(s|ms)$")
 _KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
 
 Settings = dict[str, dict[str, Any]]
@@ -526,8 +529,8 @@ def _convert(
             f"{origin}: {table}.{key}: unknown key; [{table}] knows {', '.join(types)}"
         )
     type_ = types[key]
-    if not strict and isinstance(value, str) and _is_list(type_):
-        value = [item for part in value.split(",") if (item := part.strip())]
+    if not strict and isinstance(value, str):
+        value = _from_text(f"{origin}: {table}.{key}", key, type_, value)
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
@@ -536,9 +539,22 @@ def _convert(
         raise ConfigError(f"{origin}: {table}.{key}={value!r}: {rule}") from error
 
 
-def _is_list(type_: Any) -> bool:
+def _from_text(name: str, key: str, type_: Any, text: str) -> Any:
+    """Read a value as text outside a file has it: lists with commas, times and rates with units."""
     bare = get_args(type_)[0] if get_origin(type_) is Annotated else type_
-    return get_origin(bare) is tuple
+    if get_origin(bare) is tuple:
+        return [item for part in text.split(",") if (item := part.strip())]
+    if bare not in (int, float):
+        return text
+    if _FREQUENCY_KEY.search(key):
+        number, rule = parse_frequency(text), FREQUENCY_RULE
+    elif match := _TIME_KEY.search(key):
+        number, rule = parse_time(text, match[1]), TIME_RULE
+    else:
+        return text
+    if number is None:
+        raise ConfigError(f"{name}={text!r}: {rule}")
+    return int(number) if bare is int and number.is_integer() else number
 
 
 def _known_sections() -> str:

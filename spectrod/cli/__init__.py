@@ -9,11 +9,12 @@ import contextlib
 import errno
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import spectrod
 from spectrod.errors import ConfigError, SpectrodError, StorageError
@@ -40,12 +41,18 @@ _COMMANDS = {
 _GARBAGE_THRESHOLD = 20_000
 """New objects after which garbage is looked for; Python's own is 700."""
 
+_NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
 _INTERNAL = 70
 
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the arguments in one line, as all errors are."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # No option begins with a digit: "-100,-20", "-1:30" and "-90s" are values, as "-5" is.
+        self._negative_number_matcher = _NEGATIVE_VALUE
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message} ({self.prog} --help says more)")

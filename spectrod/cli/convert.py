@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.long_term import add_view, apply_view
 from spectrod.cli.picture_options import add_picture, picture_options, repeat, with_names
 from spectrod.cli.progress import ProgressBar
-from spectrod.cli.times import parse_utc_ns
+from spectrod.cli.sections import section_utc_ns
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
-from spectrod.record.inputs import batches_between, open_recording, span_utc_ns
+from spectrod.record.inputs import batches_between, open_recording
 from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
-from spectrod.record.recording import Description, RowReader, RowWriter
+from spectrod.record.recording import Description, RowWriter
 from spectrod.record.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
+from spectrod.types import SpectrumBatch
 from spectrod.units import Float32Array
 
 _NS = 1_000_000_000
@@ -41,8 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help=f"its suffix says what it becomes: {' '.join(_SUFFIXES)}",
     )
-    parser.add_argument("--start", metavar="ISO8601", help="only from this UTC on")
-    parser.add_argument("--stop", metavar="ISO8601", help="only before this UTC")
+    parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
+    parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
+    parser.add_argument("--duration", metavar="TIME", help=f"only so much of it: {options.TIME}")
     group = parser.add_argument_group("data")
     group.add_argument(
         "--profile",
@@ -74,18 +78,19 @@ def run(args: argparse.Namespace) -> int:
     source, outputs = Path(args.source), [Path(one) for one in args.output]
     if is_unfinished(source):
         return _make_whole(source, outputs)
-    start_utc_ns, stop_utc_ns = _range(args)
     _check(source, outputs)
     if args.profile:
         _check_days(source, outputs)
     with closing(open_recording(source)) as reader, ExitStack() as undo:
+        start_utc_ns, stop_utc_ns, duration_ns = section_utc_ns(args, reader)
         plan = _plan(args, reader.description)
         writers: list[RowWriter] = []
         for path in outputs:
             with interrupts_held():
                 writers.append(make_rows(path, plan))
                 undo.callback(_abort, writers[-1])
-        if not _copy(reader, writers, start_utc_ns, stop_utc_ns):
+        batches = batches_between(reader, start_utc_ns, stop_utc_ns)
+        if not _copy(batches, writers, reader.description.spec.fs, duration_ns):
             raise InputError(f"{source}: has no rows{_between(args)}")
         for writer in writers:
             with interrupts_held():
@@ -108,17 +113,10 @@ def _make_whole(source: Path, outputs: list[Path]) -> int:
     return 0
 
 
-def _range(args: argparse.Namespace) -> tuple[int | None, int | None]:
-    start = parse_utc_ns("--start", args.start) if args.start else None
-    stop = parse_utc_ns("--stop", args.stop) if args.stop else None
-    if start is not None and stop is not None and start >= stop:
-        raise ConfigError(f"--stop {args.stop}: must be later than --start {args.start}")
-    return start, stop
-
-
 def _between(args: argparse.Namespace) -> str:
     start = f" from {args.start} on" if args.start else ""
-    return f"{start} before {args.stop}" if args.stop else start
+    length = f" for {args.duration}" if args.duration else ""
+    return f"{start} before {args.stop}" if args.stop else start + length
 
 
 def _check(source: Path, outputs: list[Path]) -> None:
@@ -163,20 +161,16 @@ def _transpose(matrix: Float32Array) -> Float32Array:
 
 
 def _copy(
-    reader: RowReader,
+    batches: Iterator[SpectrumBatch],
     writers: list[RowWriter],
-    start_utc_ns: int | None,
-    stop_utc_ns: int | None,
+    fs: float,
+    duration_ns: int | None,
 ) -> bool:
     """Hand all rows to all writers, with a progress bar; return whether there were any."""
-    fs = reader.description.spec.fs
-    begin_ns, n_samples = None, None
-    if span := span_utc_ns(reader):
-        begin_ns = max(span[0], start_utc_ns or span[0])
-        end_ns = min(span[1], stop_utc_ns or span[1])
-        n_samples = max(1, round((end_ns - begin_ns) * fs / _NS))
+    n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / _NS))
+    begin_ns = None
     with ProgressBar(fs, n_samples) as bar:
-        for batch in batches_between(reader, start_utc_ns, stop_utc_ns):
+        for batch in batches:
             with interrupts_held():
                 for writer in writers:
                     writer.submit(batch)

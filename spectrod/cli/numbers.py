@@ -1,6 +1,10 @@
-"""Counts on the command line that are often powers of two."""
+"""Counts, times and frequencies on the command line."""
 
 import argparse
+
+from spectrod.quantities import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
+
+_SECONDS_MAX = 1e9
 
 
 def count(text: str) -> int:
@@ -22,17 +26,30 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Read a time; more than 0.
+    """Read a length of time; more than 0 [s].
 
     Raises
     ------
     argparse.ArgumentTypeError
         Naming the text and the rule.
     """
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a positive number of seconds")
+    value = parse_time(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: {TIME_RULE}")
+    if not 0.0 < value < _SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be above 0 and below {_SECONDS_MAX:g} s")
+    return value
+
+
+def frequency(text: str) -> float:
+    """Read a frequency [Hz].
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        Naming the text and the rule.
+    """
+    value = parse_frequency(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: {FREQUENCY_RULE}")
     return value

@@ -26,6 +26,12 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
 
 SOURCES = "sound file, folder of them, -, pcm:PATH, signal:KIND,..., soundcard[:NAME] or auto"
 """The forms of SRC, for help texts."""
+TIME = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
+"""The forms of a length of time, for help texts."""
+WHEN = (
+    "12.5 or 1:02:03 from the beginning, -30 from the end, or UTC as 2026-05-01T04:30:00Z, T04:30"
+)
+"""The forms of a place in a recording, for help texts."""
 
 
 def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:

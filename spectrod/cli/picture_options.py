@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from spectrod.cli.numbers import frequency
 from spectrod.errors import ConfigError
 from spectrod.record.picture.axes import FREQUENCY_SCALES
 from spectrod.record.picture.clock import TIME_SCALES
@@ -61,8 +62,12 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
 
 def _add_frequency(group: argparse._ActionsContainer) -> None:
     group.add_argument("--f-scale", choices=FREQUENCY_SCALES, help="frequency axis (linear)")
-    group.add_argument("--f-min", type=float, metavar="HZ", help="its lower end")
-    group.add_argument("--f-max", type=float, metavar="HZ", help="its upper end")
+    group.add_argument(
+        "--f-min", type=frequency, metavar="HZ", help="its lower end, as 100 or 1.5kHz"
+    )
+    group.add_argument(
+        "--f-max", type=frequency, metavar="HZ", help="its upper end, as 4000, 4k or 0.5MHz"
+    )
 
 
 def _add_levels(group: argparse._ActionsContainer) -> None:

@@ -20,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tcp:// or ipc://",
     )
     add_outputs(parser)
-    parser.add_argument("--duration", metavar="TIME", help="stop after 90 (seconds), 10min, 1h")
+    parser.add_argument("--duration", metavar="TIME", help=f"stop after {options.TIME}")
     parser.add_argument(
         "--start",
         metavar="WHEN",
-        help="UTC, as 2026-05-01T04:30:00Z or 04:30: what is live waits until then, what is "
-        "stored is read from there",
+        help=f"where in a recording to begin: {options.WHEN}; of a live source, the UTC to wait "
+        "for, as 04:30",
     )
     parser.add_argument(
         "--start-time",

@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_plan,
     picture_width,
 )
-from spectrod.cli.times import parse_next_utc_ns, parse_seconds, wait_for_start
+from spectrod.cli.times import parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.record.lanes import RowLane, finish_all
 from spectrod.record.outputs import Plan, kind_of
@@ -51,48 +51,26 @@ def record_rows(args: argparse.Namespace) -> int:
     for path in found.paths:
         if kind_of(path) == "samples":
             raise ConfigError(f"{path}: {args.source} has spectra, and no samples")
-    seconds = parse_seconds("--duration", args.duration) if args.duration else None
-    if "://" in args.source:
-        return _of_daemon(args, found, seconds)
-    return _of_recording(args, found, seconds)
+    return (_of_daemon if "://" in args.source else _of_recording)(args, found)
 
 
-def _of_recording(args: argparse.Namespace, found: Asked, seconds: float | None) -> int:
-    from spectrod.record.inputs import (  # noqa: PLC0415
-        batches_between,
-        open_recording,
-        span_utc_ns,
-    )
+def _of_recording(args: argparse.Namespace, found: Asked) -> int:
+    from spectrod.cli.sections import section_utc_ns  # noqa: PLC0415
+    from spectrod.record.inputs import batches_between, open_recording  # noqa: PLC0415
 
     with closing(open_recording(Path(args.source))) as reader:
-        span = span_utc_ns(reader)
+        start_ns, stop_ns, duration_ns = section_utc_ns(args, reader)
         fs = reader.description.spec.fs
-        start_ns = None
-        if args.start is not None:
-            begin_ns = span[0] if span else _first_utc_ns(reader.batches())
-            start_ns = parse_next_utc_ns("--start", args.start, begin_ns)
-            if span and start_ns >= span[1]:
-                raise ConfigError(f"--start {args.start}: is not within {args.source}")
-        stop_ns = None
-        if seconds is not None:
-            begin_ns = start_ns or (span[0] if span else _first_utc_ns(reader.batches()))
-            stop_ns = begin_ns + round(seconds * _NS)
-        n_samples = None
-        if span is not None:
-            first, last = max(span[0], start_ns or span[0]), min(span[1], stop_ns or span[1])
-            n_samples = max(1, round((last - first) * fs / _NS))
+        n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / _NS))
         batches = batches_between(reader, start_ns, stop_ns)
         return _record(args, found, _Rows(reader.description, batches, n_samples))
 
 
-def _first_utc_ns(batches: Iterator[SpectrumBatch]) -> int:
-    return next((int(batch.t_utc_ns[0]) for batch in batches if batch.n_frames), 0)
-
-
-def _of_daemon(args: argparse.Namespace, found: Asked, seconds: float | None) -> int:
+def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.client.subscription import subscribe  # noqa: PLC0415
     from spectrod.record.remote import DaemonReader  # noqa: PLC0415
 
+    seconds = parse_seconds("--duration", args.duration) if args.duration else None
     if args.start is not None:
         wait_for_start(args.start, args.source)
     subscription = subscribe(args.source, args.topic, server_key=args.server_key, key_file=args.key)

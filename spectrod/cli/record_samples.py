@@ -22,7 +22,7 @@ from spectrod.cli.record_plan import (
     picture_samples,
     picture_width,
 )
-from spectrod.cli.times import parse_next_utc_ns, parse_seconds, parse_utc_ns, wait_for_start
+from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.pipeline import Pipeline
@@ -34,6 +34,7 @@ from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.painter import EnginePainter
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
+from spectrod.source.base import PulledSource
 from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -65,6 +66,8 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
     source.start_utc_ns = _start_utc_ns(args, source)
     span = _span(args, source)
+    if isinstance(source, PulledSource):
+        source.begin_at(span.first)
     apply_view(args, has_utc=source.is_live or source.start_utc_ns is not None)
     look = picture_width(found, picture_options(args), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
@@ -239,19 +242,16 @@ def _span(args: argparse.Namespace, source: Source) -> _Span:
 
 
 def _first_sample(args: argparse.Namespace, source: Source) -> int:
-    """Find the sample that --start names in what is stored."""
+    """Find the sample that --start names in what is not live."""
     if args.start is None or source.is_live:
         return 0
-    begin_ns = source.start_utc_ns
-    if begin_ns is None:
-        raise ConfigError(
-            f"--start {args.start}: {args.source} does not say when it begins; give --start-time"
-        )
-    start_ns = parse_next_utc_ns("--start", args.start, begin_ns)
-    first = round((start_ns - begin_ns) * source.fs / _NS)
-    if first < 0 or (source.n_samples is not None and first >= source.n_samples):
-        raise ConfigError(f"--start {args.start}: is not within {args.source}")
-    return first
+    n_samples = source.n_samples
+    duration_ns = None if n_samples is None else round(n_samples * _NS / source.fs)
+    extent = Extent(args.source, source.start_utc_ns, duration_ns)
+    offset_ns = extent.offset_ns("--start", args.start)
+    extent.check_within("--start", args.start, offset_ns)
+    first = round(offset_ns * source.fs / _NS)
+    return first if n_samples is None else min(first, n_samples - 1)
 
 
 def _specs(
@@ -281,7 +281,8 @@ def _specs(
     data = _bound(analysis, source, settings) if has_own_data else pictured
     if data.product == PRODUCT and data is not pictured:
         data = replace(data, product="data")
-    for spec in {pictured, data} if "picture" in found.kinds else {data}:
+    of_kinds = {"picture": pictured, "rows": data}
+    for spec in {of_kinds[kind] for kind in found.kinds & of_kinds.keys()}:
         if span.n_samples is not None and span.n_samples < spec.win_length:
             raise InputError(
                 f"{args.source}: too short: {span.n_samples} of the {spec.win_length} samples of "

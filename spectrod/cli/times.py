@@ -3,8 +3,10 @@
 import datetime as dt
 import re
 import time
+from dataclasses import dataclass
 
 from spectrod.errors import ConfigError
+from spectrod.quantities import TIME_RULE, parse_time
 
 _DAY_NS = 86400 * 10**9
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -12,25 +14,96 @@ _YEAR_MIN, _YEAR_MAX = 1700, 2200
 """Years that 64 bits of nanoseconds since 1970 hold, with room for any recording."""
 
 
-_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*(s|min|h|d)?")
-_UNIT_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME_OF_DAY = re.compile(r"(T?)(\d{1,2}):(\d\d)(?::(\d\d))?(Z?)")
+_LIKE_UTC = re.compile(r"\d{4}-|\d{8}T|T\d|\d{1,2}:\d\d")
 _LENGTH_MAX_S = 1e9
+_NS = 10**9
 
 
 def parse_seconds(flag: str, text: str) -> float:
-    """Read a length of time, in seconds unless it names min, h or d.
+    """Read a length of time [s].
 
     Raises
     ------
     ConfigError
         If it is none, or not above 0 and below 1e9 s.
     """
-    match = _LENGTH.fullmatch(text.strip())
-    seconds = float(match[1]) * _UNIT_S[match[2] or "s"] if match else 0.0
+    seconds = parse_time(text)
+    if seconds is None:
+        raise ConfigError(f"{flag} {text}: {TIME_RULE}")
     if not 0.0 < seconds < _LENGTH_MAX_S:
-        raise ConfigError(f"{flag} {text}: must be a positive number of seconds, or as 10min, 1h")
+        raise ConfigError(f"{flag} {text}: must be above 0 and below {_LENGTH_MAX_S:g} s")
     return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What is known of a recording from which a part is to be taken.
+
+    Attributes
+    ----------
+    name : str
+        For errors.
+    begin_utc_ns : int or None
+        UTC of its first sample [ns]; None if unknown.
+    duration_ns : int or None
+        Its length [ns]; None if unknown.
+    """
+
+    name: str
+    begin_utc_ns: int | None
+    duration_ns: int | None
+
+    def offset_ns(self, flag: str, text: str) -> int:
+        """Read where a part begins or ends, from the beginning of the recording [ns].
+
+        Parameters
+        ----------
+        flag : str
+            What it was given with, for the error.
+        text : str
+            A position, as ``parse_time`` reads it: from the beginning or, with a minus sign, from
+            the end. Or a point of time: ISO 8601, or a time of day with ``T`` before or ``Z``
+            after it, which stands for the first such time of the recording.
+
+        Raises
+        ------
+        ConfigError
+            If it is neither, or depends on what is not known.
+        """
+        position_s = parse_time(text)
+        if position_s is None:
+            return self._utc_offset_ns(flag, text)
+        if abs(position_s) >= _LENGTH_MAX_S:
+            raise ConfigError(f"{flag} {text}: must be less than {_LENGTH_MAX_S:g} s")
+        if not text.lstrip().startswith("-"):
+            return round(position_s * _NS)
+        if self.duration_ns is None:
+            raise ConfigError(
+                f"{flag} {text}: counts from the end, and {self.name} does not say where it ends"
+            )
+        return self.duration_ns + round(position_s * _NS)
+
+    def _utc_offset_ns(self, flag: str, text: str) -> int:
+        if not _LIKE_UTC.match(text):
+            raise ConfigError(
+                f"{flag} {text}: must be a position as 12.5, 1m30s or 1:02:03 (-12.5: before the "
+                "end), or UTC as 2026-05-01T04:30:00Z or T04:30"
+            )
+        begin_ns = self.begin_utc_ns or 0
+        point_ns = parse_next_utc_ns(flag, text, begin_ns)
+        if self.begin_utc_ns is None:
+            raise ConfigError(
+                f"{flag} {text}: {self.name} does not say when it begins; give --start-time, or a "
+                "position as 12.5"
+            )
+        return point_ns - begin_ns
+
+    def check_within(self, flag: str, text: str, offset_ns: int) -> None:
+        """Raise ConfigError if what ``offset_ns`` has read is not within the recording."""
+        if offset_ns < 0 or (self.duration_ns is not None and offset_ns >= self.duration_ns):
+            length = "" if self.duration_ns is None else f", {self.duration_ns / _NS:.10g} s long"
+            raise ConfigError(f"{flag} {text}: is not within {self.name}{length}")
 
 
 def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
@@ -41,7 +114,7 @@ def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
     flag : str
         What it was given with, for the error.
     text : str
-        ISO 8601, or HH:MM or HH:MM:SS, UTC.
+        ISO 8601, or HH:MM or HH:MM:SS, UTC; ``T`` before and ``Z`` after it are allowed.
     after_utc_ns : int
         From when on a time of day is looked for [ns].
 
@@ -53,7 +126,7 @@ def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
     match = _TIME_OF_DAY.fullmatch(text)
     if match is None:
         return parse_utc_ns(flag, text)
-    hour, minute, second = (int(part or 0) for part in match.groups())
+    hour, minute, second = (int(part or 0) for part in match.group(2, 3, 4))
     if hour > 23 or minute > 59 or second > 59:
         raise ConfigError(f"{flag} {text}: must be a time of day, 00:00 to 23:59:59")
     of_day_ns = (hour * 3600 + minute * 60 + second) * 10**9
@@ -101,6 +174,11 @@ def wait_for_start(text: str, source: str) -> None:
     ConfigError
         If it is no point of time, or one that is over.
     """
+    if parse_time(text) is not None and not _TIME_OF_DAY.fullmatch(text):
+        raise ConfigError(
+            f"--start {text}: is a position in a recording, and {source} is live: must be UTC, as "
+            "04:30 or 2026-05-01T04:30:00Z"
+        )
     start_ns = parse_next_utc_ns("--start", text, time.time_ns())
     if start_ns < time.time_ns():
         raise ConfigError(f"--start {text}: is over, and {source} is live")

@@ -10,6 +10,7 @@ import numpy as np
 from spectrod.errors import InputError, StorageError
 from spectrod.record.export import READABLE_SUFFIXES, open_export
 from spectrod.record.recording import RowReader, as_first, rows_between
+from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.reader import SegmentReader
 from spectrod.record.segment.series import SUFFIXES, is_segment_name
 from spectrod.types import SpectrumBatch
@@ -47,6 +48,18 @@ def open_recording(path: Path) -> RowReader:
 def span_utc_ns(reader: RowReader) -> tuple[int, int] | None:
     """Find the UTC of a recording's first row and of its end [ns], where that costs little."""
     return reader.span_utc_ns() if isinstance(reader, SegmentReader) else None
+
+
+def scan_span_utc_ns(reader: RowReader) -> tuple[int, int]:
+    """Find what ``span_utc_ns`` does by reading all rows; (0, 0) without any."""
+    begin_ns = end_ns = None
+    spec = reader.description.spec
+    row_ns = round(row_samples(spec) * 1e9 / spec.fs)
+    for batch in reader.batches():
+        if batch.n_frames:
+            begin_ns = int(batch.t_utc_ns[0]) if begin_ns is None else begin_ns
+            end_ns = int(batch.t_utc_ns[-1]) + row_ns
+    return begin_ns or 0, end_ns or 0
 
 
 def batches_between(

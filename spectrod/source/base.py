@@ -143,6 +143,7 @@ class PulledSource(ABC):
         self.failure: SpectrodError | None = None
         self.on_change: Callable[[], None] = _ignore
         self._selected: list[int] | None = None
+        self._begin = 0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -150,7 +151,8 @@ class PulledSource(ABC):
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
 
-        Of all channels, whatever was selected. The arrays are copied at once, so the same memory
+        Of all channels, whatever was selected, from sample ``_begin`` on, which a subclass that
+        can seek sets in ``begin_at``. The arrays are copied at once, so the same memory
         may be yielded again. A ``Seam`` stands before a block that does not simply follow.
         """
 
@@ -159,6 +161,13 @@ class PulledSource(ABC):
         if list(numbers) != list(range(self.channels)):
             self._selected = list(numbers)
             self.channels = len(numbers)
+
+    def begin_at(self, sample_index: int) -> None:  # noqa: B027 - most sources cannot seek
+        """Leave out the samples before one, without reading them where that can be.
+
+        Before the start. Indices and times stay as they are: the first block delivered may be
+        that of any sample up to this one. A source that cannot seek delivers all.
+        """
 
     def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
         """Make a ``blocks`` that waits for samples return soon; called by ``stop``."""
@@ -196,7 +205,7 @@ class PulledSource(ABC):
     def _fill(self, ring: SampleRing) -> None:
         times = _Times(self.fs, self.start_utc_ns)
         pacer = _Pacer(self.fs, self.pace, self._stopping)
-        index = 0
+        index = self._begin
         for item in self.blocks(self._block_length(ring)):
             if isinstance(item, Seam):
                 index += item.lost_samples

@@ -97,16 +97,28 @@ class FolderSource(PulledSource):
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
         self._log_summary()
 
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``."""
+        member = next((one for one in self._members if one.end > sample_index), None)
+        if member is None or self._loop:
+            return
+        is_inside = sample_index > member.begin
+        self._begin = sample_index
+        if is_inside and not _seeks_exactly(member):
+            self._begin = member.begin
+
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield the samples of each file in turn, with a ``Seam`` for each gap."""
         interleaved = np.empty((n_max, self._n_channels), np.float32)
         while True:
-            end = 0
+            end = self._begin
             for member in self._members:
+                if member.end <= end:
+                    continue
                 if member.begin > end:
                     yield Seam(member.begin - end)
-                end = member.begin
-                for samples in _samples(member, interleaved):
+                    end = member.begin
+                for samples in _samples(member, interleaved, end - member.begin):
                     yield samples
                     end += samples.shape[1]
             if not self._loop:
@@ -204,7 +216,15 @@ def _late_s(since: _Member, before: _Member, member: _Member) -> float:
     return (member.t_ns - since.t_ns) * 1e-9 - (before.end - since.begin) / member.fs
 
 
-def _samples(member: _Member, interleaved: Float32Array) -> Iterator[Float32Array]:
+def _seeks_exactly(member: _Member) -> bool:
+    file = SoundFile(str(member.path))
+    try:
+        return file.seeks_exactly
+    finally:
+        file.close()
+
+
+def _samples(member: _Member, interleaved: Float32Array, first: int) -> Iterator[Float32Array]:
     file = SoundFile(str(member.path))
     try:
         if (file.fs, file.channels, file.n_samples) != (
@@ -213,6 +233,8 @@ def _samples(member: _Member, interleaved: Float32Array) -> Iterator[Float32Arra
             member.n_samples,
         ):
             raise InputError(f"{member.path}: has changed since the folder was read")
+        if first:
+            file.seek(first)
         while n := file.read(interleaved):
             yield interleaved[:n].T
     finally:

@@ -58,10 +58,16 @@ class RawFileSource(PulledSource):
             self.n_samples = self._n_bytes // self._decoder.frame_bytes
             self.start_utc_ns = find_start(path)
 
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``."""
+        if not self._loop:
+            self._begin = sample_index
+
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the file's samples; raises InputError if there are fewer than at the start."""
         n_bytes = n_max * self._decoder.frame_bytes
         with Path(self._path).open("rb") as file:
+            file.seek(self._begin * self._decoder.frame_bytes)
             while data := self._read(file, n_bytes):
                 yield self._decoder.decode(data)
 

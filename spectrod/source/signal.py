@@ -63,9 +63,13 @@ class SignalSource(PulledSource):
         self.name = "signal"
         self.description = f"test signal {text}"
 
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``."""
+        self._begin = sample_index
+
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the signal in blocks of n_max samples."""
-        index = 0
+        index = self._begin
         while True:
             samples = self._generate(index, n_max).astype(np.float32)
             yield np.broadcast_to(samples, (self.channels, n_max))

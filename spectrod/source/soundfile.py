@@ -110,10 +110,28 @@ class SoundFile:
                 "as where files were joined or the bit rate varies; decode it to a WAV file first"
             )
 
+    def seek(self, sample_index: int) -> None:
+        """Go to a sample that the file has.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged.
+        """
+        try:
+            self._file.seek(sample_index)
+        except soundfile.LibsndfileError as error:
+            raise InputError(f"{self._path}: damaged: {error.error_string}") from error
+        self._n_read = sample_index
+
     def rewind(self) -> None:
         """Go back to the first sample."""
-        self._file.seek(0)
-        self._n_read = 0
+        self.seek(0)
+
+    @property
+    def seeks_exactly(self) -> bool:
+        """Whether ``seek`` gives the same samples as reading up to there does."""
+        return self._stream is None
 
     def close(self) -> None:
         """Close it."""
@@ -153,10 +171,17 @@ class SoundFileSource(PulledSource):
             self.n_samples = self._file.n_samples
             self.start_utc_ns = find_start(path, self.fs, self._file.comment)
 
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``."""
+        if self._file.seeks_exactly and not self._loop:
+            self._begin = sample_index
+
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the file's samples; raises InputError if there are fewer than its header says."""
         interleaved = np.empty((n_max, self._file.channels), np.float32)
         try:
+            if self._begin:
+                self._file.seek(self._begin)
             while n := self._read_into(interleaved):
                 yield interleaved[:n].T
         finally:

@@ -61,12 +61,16 @@ class WavFileSource(PulledSource):
         self.description = f"{readable(path)} (WAV, {kind})"
         self.start_utc_ns = find_start(path, self.fs, _comment(path))
 
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``. ``feed`` has its own way."""
+        self._begin = sample_index
+
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
         """Yield the file's samples; raises InputError if there are fewer than its header says."""
         step_bytes = self._layout.channels * self._layout.bits // 8
         with Path(self._path).open("rb", buffering=0) as file:
-            file.seek(self._layout.begin)
-            for first in range(0, self._layout.n_samples, n_max):
+            file.seek(self._layout.begin + self._begin * step_bytes)
+            for first in range(self._begin, self._layout.n_samples, n_max):
                 n = min(n_max, self._layout.n_samples - first)
                 data = np.empty(n * step_bytes, np.uint8)
                 _fill(self._path, file, data)

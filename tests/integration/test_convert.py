@@ -145,10 +145,14 @@ def test_channels_get_other_names(command):
         (["none.spd", "b.spd"], "none.spd: No such file or directory"),
         (["none.nc", "b.spd"], "none.nc: No such file or directory"),
         (["a.spd", "no/b.npz"], "no/b.npz: No such file or directory"),
-        (["a.spd", "b.spd", "--start", "noon"], "--start noon: must be ISO 8601, as in 2026-"),
+        (["a.spd", "b.spd", "--start", "noon"], "--start noon: must be a position as 12.5, 1m"),
         (["a.spd", "b.spd", "--start", "9999-01-01"], "--start 9999-01-01: must be 1700 to 2200"),
-        (["a.spd", "b.spd", "--start", "2030-01-01"], "a.spd: has no rows from 2030-01-01 on"),
-        (["a.spd", "b.npz", "--stop", "2020-01-01"], "a.spd: has no rows before 2020-01-01"),
+        (["a.spd", "b.spd", "--start", "2030-01-01"], "--start 2030-01-01: is not within a.spd, "),
+        (["a.spd", "b.npz", "--stop", "2020-01-01"], "--stop 2020-01-01: must be later than the b"),
+        (
+            ["a.spd", "b.npz", "--stop", "1", "--duration", "1"],
+            "--duration 1: must be without --st",
+        ),
         (
             ["a.spd", "b.npz", "--start", "2030-01-01", "--stop", "2020-01-01"],
             "--stop 2020-01-01: must be later than --start 2030-01-01",

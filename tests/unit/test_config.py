@@ -43,6 +43,35 @@ def test_later_layers_win(tmp_path, monkeypatch):
     assert loaded.analysis == config.AnalysisConfig("flattop", 256, 3)
 
 
+def test_times_and_rates_outside_a_file_may_have_units(tmp_path, monkeypatch):
+    """Variables and flags are text, and take what the command line takes elsewhere."""
+    monkeypatch.setenv("SPECTROD_ANALYSIS_AVERAGING_S", "125ms")
+    monkeypatch.setenv("SPECTROD_CONTROL_REQUESTS_PER_S", "5")
+    flags = {
+        "source": {"samplerate": "44.1k", "block_ms": "0.02s", "latency_ms": "5"},
+        "analysis": {"rate_hz": "1/60"},
+    }
+    settings = config.load(file(tmp_path, ""), flags)
+    source, analysis = settings.source, settings.analysis
+    assert (source.samplerate, source.block_ms, source.latency_ms) == (44100, 20.0, 5.0)
+    assert (analysis.averaging_s, analysis.rate_hz) == (0.125, 1 / 60)
+    assert settings.control.requests_per_s == 5.0
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "text", "rule"),
+    [
+        ("source", "samplerate", "44.1 parsec", "must be a frequency: 4000, 4k, 4kHz"),
+        ("analysis", "averaging_s", "1 week", "must be a time: 90, 1.5h"),
+        ("analysis", "hop", "1k", "Expected `int`, got `str`"),
+    ],
+)
+def test_bad_units(section, key, text, rule):
+    """The error names the key, the value and what it may be."""
+    with pytest.raises(ConfigError, match=re.escape(f"{section}.{key}={text!r}: {rule}")):
+        config.load(None, {section: {key: text}})
+
+
 def test_environment_names_file_and_lists(tmp_path, monkeypatch):
     """SPECTROD_CONFIG names the file; lists are separated by commas; other names are left alone."""
     monkeypatch.setenv("SPECTROD_CONFIG", file(tmp_path, "[source]\nname = 'mic'\n"))

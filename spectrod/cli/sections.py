@@ -1,0 +1,71 @@
+"""Which rows of a stored recording of spectra ``--start``, ``--stop`` and ``--duration`` mean."""
+
+import argparse
+
+from spectrod.cli.times import Extent, parse_seconds
+from spectrod.errors import ConfigError
+from spectrod.quantities import parse_time
+from spectrod.record.inputs import scan_span_utc_ns, span_utc_ns
+from spectrod.record.recording import RowReader
+
+_NS = 1_000_000_000
+
+
+def section_utc_ns(
+    args: argparse.Namespace, reader: RowReader
+) -> tuple[int | None, int | None, int | None]:
+    """Read the flags that say from where to where a recording is read.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        With ``source``, ``start`` and ``duration``, and ``stop`` where the command has it.
+    reader : RowReader
+        Of the recording. An exported file is read once to find its end if a position counts from
+        there.
+
+    Returns
+    -------
+    start_utc_ns, stop_utc_ns : int or None
+        Rows that begin at the first or later and before the second count [ns]; None: all.
+    duration_ns : int or None
+        How long that part is [ns]; None if nobody knows.
+
+    Raises
+    ------
+    ConfigError
+        With the flag, its value and the rule, if one is broken.
+    """
+    stop = getattr(args, "stop", None)
+    if stop and args.duration:
+        raise ConfigError(f"--duration {args.duration}: must be without --stop {stop}")
+    extent = _extent(reader, args.source, (args.start, stop))
+    first_ns = extent.offset_ns("--start", args.start) if args.start else 0
+    stop_ns = None
+    if stop:
+        stop_ns = extent.offset_ns("--stop", stop)
+        if stop_ns <= max(0, first_ns):
+            start = f"--start {args.start}" if first_ns > 0 else f"the beginning of {args.source}"
+            raise ConfigError(f"--stop {stop}: must be later than {start}")
+    elif args.duration:
+        stop_ns = first_ns + round(parse_seconds("--duration", args.duration) * _NS)
+    if args.start and (first_ns > 0 or parse_time(args.start) is not None):
+        extent.check_within("--start", args.start, first_ns)
+    end_ns = extent.duration_ns
+    begin_ns = extent.begin_utc_ns or 0
+    known = [ns for ns in (stop_ns, end_ns) if ns is not None]
+    return (
+        begin_ns + first_ns if args.start else None,
+        None if stop_ns is None else begin_ns + stop_ns,
+        max(1, min(known) - max(0, first_ns)) if known else None,
+    )
+
+
+def _extent(reader: RowReader, name: str, positions: tuple[str | None, ...]) -> Extent:
+    span = span_utc_ns(reader)
+    if span is None and any(text and text.lstrip().startswith("-") for text in positions):
+        span = scan_span_utc_ns(reader)
+    if span is not None:
+        return Extent(name, span[0], span[1] - span[0])
+    first = next((int(one.t_utc_ns[0]) for one in reader.batches() if one.n_frames), 0)
+    return Extent(name, first, None)
