@@ -14,6 +14,7 @@ from spectrod.wire.keys import (
     read_folder,
     read_public,
     read_secret,
+    read_trusted,
 )
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -79,6 +80,6 @@ def _check(path: Path) -> None:
     elif path.suffix == SECRET_SUFFIX:
         read_secret(path)
     elif path.suffix == PUBLIC_SUFFIX:
-        read_public(path)
+        read_trusted(path)
     else:
         raise ConfigError(f"{path}: must end in {PUBLIC_SUFFIX} or {SECRET_SUFFIX}, or be a folder")

@@ -8,6 +8,7 @@ import os
 import stat
 import struct
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -31,6 +32,7 @@ _PUBLIC_MODE = 0o644
 _SECRET_MODE = 0o600
 _FOR_OTHERS = 0o077
 _FOR_ROOTS_GROUP = 0o037  # what root's files must not allow: anything but the group's reading
+_WRITABLE_BY_OTHERS = 0o022
 
 _Z85 = Annotated[str, Rule(min_length=40, max_length=40)]
 
@@ -140,7 +142,22 @@ def read_public(path: Path) -> PublicKey:
     ConfigError
         If it cannot be read, or is not such a file.
     """
-    file = _convert(path, _read(path), _PublicFile)
+    return _public(path, _read(path))
+
+
+def read_trusted(path: Path) -> PublicKey:
+    """Read a public key's file that gives a right to whoever holds the other half.
+
+    Raises
+    ------
+    ConfigError
+        As ``read_public``, and if another user than root and this one can write the file.
+    """
+    return _public(path, _read(path, check=_check_ours))
+
+
+def _public(path: Path, data: dict[str, Any]) -> PublicKey:
+    file = _convert(path, data, _PublicFile)
     _check_key(path, "public_key", file.public_key)
     return PublicKey(file.name, file.right, file.public_key.encode(), file.comment)
 
@@ -153,7 +170,7 @@ def read_secret(path: Path) -> KeyPair:
     ConfigError
         If others may read it, if it cannot be read, or is not such a file.
     """
-    file = _convert(path, _read(path, is_secret=True), _SecretFile)
+    file = _convert(path, _read(path, check=_check_private), _SecretFile)
     for field in ("public_key", "secret_key"):
         _check_key(path, field, getattr(file, field))
     secret = file.secret_key.encode()
@@ -168,17 +185,19 @@ def read_folder(folder: Path) -> list[PublicKey]:
     Raises
     ------
     ConfigError
-        If the folder or one of the files cannot be read, if a file is no public key, or if two
-        have the same name or the same key.
+        If the folder or one of the files cannot be read, if another user than root and this one
+        can write one of them, if a file is no public key, or if two have the same name or the same
+        key.
     """
     try:
+        _check_ours(folder, folder.stat())
         paths = sorted(path for path in folder.iterdir() if path.suffix == PUBLIC_SUFFIX)
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror}") from error
     keys: list[PublicKey] = []
     seen: dict[object, Path] = {}
     for path in paths:
-        key = read_public(path)
+        key = read_trusted(path)
         for mark, what in ((key.name, f"name={key.name!r}"), (key.key, "public_key")):
             if mark in seen:
                 raise ConfigError(f"{path}: {what}: is that of {seen[mark]} too; must be its own")
@@ -223,11 +242,17 @@ def _write_new(path: Path, text: str, mode: int) -> None:
         raise StorageError(f"{path}: {error.strerror}") from error
 
 
-def _read(path: Path, *, is_secret: bool = False) -> dict[str, Any]:
+def _read(
+    path: Path, *, check: Callable[[Path, os.stat_result], None] | None = None
+) -> dict[str, Any]:
+    """Read a key's file, of bounded size, if ``check`` accepts the status of what was opened."""
     try:
-        with path.open("rb") as file:
-            if is_secret:
-                _check_private(path, os.fstat(file.fileno()))
+        with open(path, "rb", opener=_open_at_once) as file:  # noqa: PTH123 - Path has no opener
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ConfigError(f"{path}: must be a regular file")
+            if check is not None:
+                check(path, status)
             data = file.read(_FILE_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
@@ -237,6 +262,24 @@ def _read(path: Path, *, is_secret: bool = False) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a key's file: {error}") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO would wait for a writer
+
+
+def _check_ours(path: Path, status: os.stat_result) -> None:
+    """Refuse what another user than root and this one can write: it decides who has which right."""
+    if status.st_uid not in (os.geteuid(), 0):
+        raise ConfigError(
+            f"{path}: must belong to root or to the user who runs this; uid {status.st_uid} owns it"
+        )
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & _WRITABLE_BY_OTHERS:
+        raise ConfigError(
+            f"{path}: mode {mode:04o}: nobody but its owner may write here, because it decides who "
+            "may connect; chmod go-w, and check what is there"
+        )
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:

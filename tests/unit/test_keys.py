@@ -200,6 +200,47 @@ def test_a_public_key_by_file_or_by_text(pair):
         read_key("nothing")
 
 
+@pytest.mark.parametrize("what", ["folder", "file"])
+@pytest.mark.parametrize("open_to", [0o777, 0o775, 0o757])
+def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
+    """Whoever writes a public key or its folder would give itself the right ``control``."""
+    folder = tmp_path / "clients"
+    public, _ = make_keys(folder, "alice", "read")
+    path = folder if what == "folder" else public
+    assert [key.name for key in read_folder(folder)] == ["alice"]
+    path.chmod(open_to)
+    with pytest.raises(ConfigError, match=rf"{path}: mode {open_to:04o}: nobody but its owner may"):
+        read_folder(folder)
+    assert main(["keys", "check", str(path)]) == 2
+    assert f"{path}: mode {open_to:04o}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_belongs_to_another_user_gives_no_right(tmp_path, monkeypatch, what):
+    """The owner of a public key or of its folder can change it; root and this user are trusted."""
+    folder = tmp_path / "clients"
+    public, _ = make_keys(folder, "alice", "read")
+    path = folder if what == "folder" else public
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1)
+    else:  # files of this user, seen by another one; the folder comes first
+        path = folder
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigError, match=rf"{path}: must belong to root or .*; uid \d+ owns it"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(("kind", "rule"), [("fifo", "must be a regular"), ("folder", "Is a dir")])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, kind, rule):
+    """Opening a FIFO would wait for a writer; a folder of that name is a mistake."""
+    for name in ("x.pub", "x.key"):
+        path = tmp_path / name
+        os.mkfifo(path, 0o600) if kind == "fifo" else path.mkdir(0o700)
+    for read, path in ((read_folder, tmp_path), (read_secret, tmp_path / "x.key")):
+        with pytest.raises(ConfigError, match=rf"x\.(pub|key): {rule}"):
+            read(path)
+
+
 def test_the_command_line(tmp_path, capsys):
     """New, list and check, with the exit codes of configuration and storage."""
     folder = tmp_path / "keys"
