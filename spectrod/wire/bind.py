@@ -1,35 +1,36 @@
-"""Bind a socket to endpoints so that nothing is stolen, left behind or open to strangers."""
+"""Listen at endpoints so that nothing is stolen, left behind or open to strangers."""
 
 import errno
 import fcntl
+import ipaddress
 import os
 import socket
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import zmq
-
 from spectrod.errors import BusyError, ConfigError, SpectrodError, StorageError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.listening import ListeningSocket
 
+_BACKLOG = 128
 _IPC_UMASK = 0o117  # the socket becomes 0660
 _FOLDER_MODE = 0o750
+_SIOCGIFADDR = 0x8915  # netdevice(7)
 
 
-def bind(sock: zmq.SyncSocket, endpoint: Endpoint, cleanup: ExitStack) -> str:
-    """Bind, and return the endpoint that it became, with the port that was chosen.
+def listen(endpoint: Endpoint, cleanup: ExitStack) -> ListeningSocket:
+    """Bind and listen; nothing is accepted yet.
 
     Parameters
     ----------
-    sock : zmq.Socket
-        Its options are set.
     endpoint : Endpoint
-        Where to.
+        Where.
     cleanup : ExitStack
-        Receives what must be undone; close it only once the socket's context has terminated,
-        because ZeroMQ removes the socket file in its own thread.
+        Receives what must be undone; close it only once the context of ZeroMQ's socket has
+        terminated, because ZeroMQ closes its descriptors in its own threads.
 
     Raises
     ------
@@ -37,57 +38,99 @@ def bind(sock: zmq.SyncSocket, endpoint: Endpoint, cleanup: ExitStack) -> str:
         If another process holds the port or the path.
     StorageError
         If the folder of an IPC path cannot be used.
-    ConfigError, UnavailableError
-        If the address cannot be bound to.
+    ConfigError
+        If the address cannot be bound to, or ``localhost`` is the name of another machine's or of
+        a network interface's address.
+    UnavailableError
+        If no network interface has the address.
     """
     if endpoint.transport == "ipc":
         cleanup.enter_context(_reserve_path(endpoint))
-    bind_again(sock, endpoint, endpoint.text)
-    return sock.getsockopt_string(zmq.LAST_ENDPOINT)
-
-
-def bind_again(sock: zmq.SyncSocket, endpoint: Endpoint, text: str) -> None:
-    """Bind what was unbound again, to what ``bind`` has returned for it.
-
-    Raises
-    ------
-    BusyError, ConfigError, StorageError, UnavailableError
-        As ``bind``.
-    """
-    if endpoint.transport == "ipc":
-        with _umask(_IPC_UMASK):
-            _bind(sock, endpoint, text)
-    else:
-        sock.setsockopt(zmq.IPV6, endpoint.is_ipv6)
-        _bind(sock, endpoint, text)
-
-
-def _bind(sock: zmq.SyncSocket, endpoint: Endpoint, text: str) -> None:
     try:
-        sock.bind(text)
-    except zmq.ZMQError as error:
-        raise _translated(error.errno, endpoint) from error
+        sock = _listen_ipc(endpoint) if endpoint.transport == "ipc" else _listen_tcp(endpoint)
+    except OSError as error:
+        raise _translated(error, endpoint) from error
+    listening = ListeningSocket(endpoint, sock)
+    cleanup.callback(listening.close)
+    return listening
 
 
-def _translated(code: int | None, endpoint: Endpoint) -> SpectrodError:
-    text = f"endpoint={endpoint.text!r}"
+def _listen_ipc(endpoint: Endpoint) -> socket.socket:
+    with ExitStack() as undo:
+        sock = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        with _umask(_IPC_UMASK):
+            sock.bind(endpoint.path)
+        _begin(sock)
+        undo.pop_all()
+    return sock
+
+
+def _listen_tcp(endpoint: Endpoint) -> socket.socket:
+    family = socket.AF_INET6 if endpoint.is_ipv6 else socket.AF_INET
+    with ExitStack() as undo:
+        sock = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        address = _resolved(endpoint, sock)
+        if endpoint.is_local and not _is_loopback(address):
+            raise ConfigError(
+                f"endpoint={endpoint.text!r}: {endpoint.host} is {address[0]} here, which other "
+                "machines may reach; write 127.0.0.1"
+            )
+        # After a restart, connections of the last one may be in TIME_WAIT.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if endpoint.is_ipv6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(address)
+        _begin(sock)
+        undo.pop_all()
+    return sock
+
+
+def _begin(sock: socket.socket) -> None:
+    # After a revocation, two threads of ZeroMQ may accept from it for a moment: neither may wait.
+    sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    sock.listen(_BACKLOG)
+
+
+def _resolved(endpoint: Endpoint, sock: socket.socket) -> tuple[str, int]:
+    """Find the address of an interface or of a host; raises OSError (socket.gaierror)."""
+    host = endpoint.host
+    if host == "*":
+        return "", endpoint.port
+    if host in {name for _, name in socket.if_nameindex()}:
+        answer = fcntl.ioctl(sock, _SIOCGIFADDR, struct.pack("16s24x", host.encode()))
+        return socket.inet_ntoa(answer[20:24]), endpoint.port
+    found = socket.getaddrinfo(host, endpoint.port, sock.family, sock.type)
+    return found[0][4]  # type: ignore[return-value] # of IPv6 there are four, which bind takes
+
+
+def _is_loopback(address: tuple[str, int]) -> bool:
+    try:
+        return ipaddress.ip_address(address[0]).is_loopback
+    except ValueError:  # all interfaces
+        return False
+
+
+def _translated(error: OSError, endpoint: Endpoint) -> SpectrodError:
+    text, code = f"endpoint={endpoint.text!r}", error.errno
+    if isinstance(error, socket.gaierror):
+        return UnavailableError(f"{text}: no interface or host of this name: {error.strerror}")
     if code == errno.EADDRINUSE:
         return BusyError(f"{text}: in use by another process; stop it or choose another")
     if endpoint.transport == "ipc":
-        return StorageError(f"{text}: cannot make the socket: {zmq.strerror(code or 0)}")
+        return StorageError(f"{text}: cannot make the socket: {error.strerror}")
     if code == errno.EACCES:
         return ConfigError(f"{text}: this user may not use the port; choose one above 1023")
-    if code in (errno.ENODEV, errno.EADDRNOTAVAIL):
+    if code == errno.EADDRNOTAVAIL:
         return UnavailableError(f"{text}: no network interface of this machine has that address")
-    return ConfigError(f"{text}: cannot bind: {zmq.strerror(code or 0)}")
+    return ConfigError(f"{text}: cannot bind: {error.strerror}")
 
 
 @contextmanager
 def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
     """Hold the lock of an IPC path, with its folder there and no stale socket in the way.
 
-    ZeroMQ lets a second daemon take over the path of a living one, hence the lock; and it deletes
-    whatever file stands at the path, hence the check.
+    A stale socket is deleted, so the check makes sure that it is one, and the lock that no other
+    daemon binds to the path between the check and our bind.
     """
     path = Path(endpoint.path)
     lock = path.with_name(path.name + ".lock")
@@ -99,7 +142,7 @@ def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
     with ExitStack() as undo:
         undo.callback(os.close, lock_fd)
         undo.callback(lock.unlink, missing_ok=True)  # while it is locked: see _lock_file
-        _check_stale(path, endpoint)
+        _delete_stale(path, endpoint)
         undo.callback(path.unlink, missing_ok=True)
         yield
 
@@ -107,28 +150,44 @@ def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
 def _lock_file(lock: Path, endpoint: Endpoint) -> int:
     """Return the descriptor of the locked file, which ends with the process at the latest."""
     while True:
-        lock_fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660)
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock_fd)
-            raise BusyError(
-                f"endpoint={endpoint.text!r}: in use by another process, which holds {lock}"
-            ) from None
-        if _is_same_file(lock_fd, lock):
-            return lock_fd
-        os.close(lock_fd)  # its owner removed it between our open and our lock: try the new one
+        with ExitStack() as undo:
+            lock_fd = _open_regular(lock)
+            undo.callback(os.close, lock_fd)
+            try:
+                fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(
+                    f"endpoint={endpoint.text!r}: in use by another process, which holds {lock}"
+                ) from None
+            # Else its owner removed it between our open and our lock: try the new one.
+            if _is_same_file(lock_fd, lock):
+                undo.pop_all()
+                return lock_fd
+
+
+def _open_regular(lock: Path) -> int:
+    """Open a file, made if it is missing, whatever others may have put there; raises OSError."""
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o660)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "is a symbolic link, must be a regular file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "must be a regular file")
+    return fd
 
 
 def _is_same_file(fd: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(fd), path.stat())
+        return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False
 
 
-def _check_stale(path: Path, endpoint: Endpoint) -> None:
-    """Refuse a path at which something lives that does not know our lock."""
+def _delete_stale(path: Path, endpoint: Endpoint) -> None:
+    """Delete a socket that nobody listens at; refuse anything else."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -142,6 +201,7 @@ def _check_stale(path: Path, endpoint: Endpoint) -> None:
         raise BusyError(f"endpoint={endpoint.text!r}: in use by another process")
     if code != errno.ECONNREFUSED:
         raise StorageError(f"endpoint={endpoint.text!r}: {os.strerror(code)}")
+    path.unlink()
 
 
 @contextmanager

@@ -275,7 +275,8 @@ class ControlServer:
         if any(waiting.may_be_there for waiting in self._waiting):
             return 0
         now_s = time.monotonic()
-        wait_s = min([rest_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
+        listen_s = self._listeners.due_s - now_s
+        wait_s = min([rest_s, listen_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
 
     def _receive(self, socket: zmq.SyncSocket) -> None:

@@ -247,7 +247,7 @@ def _read(
 ) -> dict[str, Any]:
     """Read a key's file, of bounded size, if ``check`` accepts the status of what was opened."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:  # noqa: PTH123 - Path has no opener
+        with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ConfigError(f"{path}: must be a regular file")

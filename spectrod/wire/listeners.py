@@ -1,13 +1,33 @@
 """The endpoints of one socket, and cutting off who may not be connected to them any more."""
 
+import logging
+import math
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 import zmq
 
+from spectrod.errors import UnavailableError
+from spectrod.source.backoff import Backoff
 from spectrod.wire.access import Access
-from spectrod.wire.bind import bind, bind_again
+from spectrod.wire.bind import listen
 from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.listening import ListeningSocket
+
+_RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 30.0
+_log = logging.getLogger("spectrod")
+
+
+@dataclass
+class _Waiting:
+    """A listening socket from which nothing is accepted until ZeroMQ takes it again."""
+
+    listening: ListeningSocket
+    due_s: float
+    has_failed: bool = False
+    backoff: Backoff = field(default_factory=lambda: Backoff(_RETRY_FIRST_S, _RETRY_LAST_S))
 
 
 class Listeners:
@@ -27,35 +47,80 @@ class Listeners:
         self._sock = sock
         self._access = access
         self._generation = access.generation
-        self._with_keys: list[tuple[Endpoint, str]] = []
+        self._with_keys: list[ListeningSocket] = []
+        self._waiting: list[_Waiting] = []
         access.watch(sock, wake)
 
     def bind(self, endpoint: Endpoint, cleanup: ExitStack) -> str:
-        """Bind, as ``spectrod.wire.bind.bind``, and return what the endpoint became."""
-        self._access.prepare(self._sock, endpoint)
-        text = bind(self._sock, endpoint, cleanup)
+        """Listen, as ``spectrod.wire.bind.listen``, accept, and return what the endpoint became.
+
+        Raises
+        ------
+        BusyError, ConfigError, StorageError, UnavailableError
+            If the endpoint cannot be bound.
+        """
+        listening = listen(endpoint, cleanup)
+        try:
+            self._lend(listening)
+        except OSError as error:
+            raise UnavailableError(f"endpoint={endpoint.text!r}: {error.strerror}") from error
         if self._access.is_curve(endpoint):
-            self._with_keys.append((endpoint, text))
-        return text
+            self._with_keys.append(listening)
+        return listening.text
+
+    @property
+    def due_s(self) -> float:
+        """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
+        return min((waiting.due_s for waiting in self._waiting), default=math.inf)
 
     def refresh(self) -> bool:
         """Cut all connections that a key opened, if a key has gone; whether that was needed.
 
-        Whoever may, connects again by itself. What was waiting to be sent to it may be lost.
-
-        Raises
-        ------
-        BusyError, StorageError, UnavailableError, InternalError
-            If an endpoint cannot be bound again.
+        Whoever may, connects again by itself. What was waiting to be sent to it may be lost. Where
+        nothing can be accepted again at once, for want of descriptors, that is logged, reported as
+        an event and tried again; until then newcomers wait, and everything else goes on.
         """
-        if self._generation == self._access.generation:
-            return False
-        self._generation = self._access.generation
-        for endpoint, text in self._with_keys:
-            closed = self._access.times_closed(text)
-            self._sock.unbind(text)
-            # Bound too soon, TCP's port would be in use, and the new IPC file would be deleted.
-            self._access.wait_closed(text, closed + 1)
-            self._access.prepare(self._sock, endpoint)
-            bind_again(self._sock, endpoint, text)
-        return True
+        is_cut = self._generation != self._access.generation
+        if is_cut:
+            self._generation = self._access.generation
+            waiting = {id(one.listening) for one in self._waiting}
+            for listening in self._with_keys:
+                if id(listening) not in waiting:
+                    self._cut(listening)
+                    self._waiting.append(_Waiting(listening, 0.0))
+        self._accept_again()
+        return is_cut
+
+    def _cut(self, listening: ListeningSocket) -> None:
+        closed = self._access.times_closed(listening.text)
+        listening.take_back(self._sock)
+        # Before connections of the next are counted.
+        self._access.wait_closed(listening.text, closed + 1)
+
+    def _lend(self, listening: ListeningSocket) -> None:
+        self._access.prepare(self._sock, listening.endpoint)
+        listening.lend(self._sock)
+
+    def _accept_again(self) -> None:
+        now_s = time.monotonic()
+        for waiting in [one for one in self._waiting if now_s >= one.due_s]:
+            text = waiting.listening.text
+            try:
+                self._lend(waiting.listening)
+            except OSError as error:
+                wait_s = waiting.backoff.next_s()
+                waiting.due_s, waiting.has_failed = now_s + wait_s, True
+                self._report(
+                    logging.ERROR,
+                    "listen.failed",
+                    f"{text}: takes no connections: {error.strerror}; next try in {wait_s:.1f} s",
+                )
+            else:
+                self._waiting.remove(waiting)
+                if waiting.has_failed:
+                    self._report(logging.INFO, "listen.open", f"{text}: takes connections again")
+
+    def _report(self, level: int, kind: str, text: str) -> None:
+        _log.log(level, "%s", text)
+        if self._access.events is not None:
+            self._access.events.add(kind, text)

@@ -151,7 +151,8 @@ class Sender:
 
     def _due_s(self) -> float:
         """When there is something to do, even if nobody wakes us."""
-        due_s = min(self._next_beat_s, self._next_meta_s, self._held_until_s)
+        listen_s = min(listeners.due_s for listeners in self._listeners)
+        due_s = min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s)
         return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
 
     def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:

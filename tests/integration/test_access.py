@@ -1,8 +1,12 @@
 """Who may connect, over real sockets; every wait is for a message, an event or a descriptor."""
 
+import errno
+import math
+import os
 import socket
 import threading
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 
 import pytest
 import zmq
@@ -365,6 +369,65 @@ def test_a_revoked_key_is_cut_off_and_others_come_back(keys, serve, connect, cou
     assert server.receive() == (Peer("bob", "control"), b"again")
     assert not server.socket.poll(0)
     assert not server.listeners.refresh()
+
+
+@pytest.mark.slow
+def test_nobody_takes_the_port_while_connections_are_cut(keys, serve, connect):
+    """A local process that never stops binding to the port finds it in use at every moment."""
+    server = serve(keys.security)
+    port = int(server.endpoints[0].rpartition(":")[2])
+    is_over, stolen = threading.Event(), []
+
+    def steal():
+        while not is_over.is_set() and not stolen:
+            with socket.socket() as thief:
+                thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with suppress(OSError):
+                    thief.bind(("127.0.0.1", port))
+                    thief.listen()
+                    stolen.append(port)
+
+    thread = threading.Thread(target=steal)
+    thread.start()
+    for _ in range(50):
+        server.access.generation += 1
+        assert server.listeners.refresh()
+    is_over.set()
+    thread.join(TIMEOUT_MS / 1e3)
+    assert not stolen
+    connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+
+
+def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connect, monkeypatch):
+    """Without a descriptor left, a revocation cuts, says so, ends nothing, and is made good."""
+    events = EventLog()
+    server = serve(keys.security, events=events)
+    alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+    with monkeypatch.context() as short:
+        short.setattr("os.dup", no_descriptors)
+        server.access.generation += 1
+        assert server.listeners.refresh()
+        next_event(alices, zmq.Event.DISCONNECTED, server)
+        assert server.listeners.due_s < time.monotonic() + 1.0
+        short.setattr(time, "monotonic", lambda: server.listeners.due_s)
+        assert not server.listeners.refresh()
+        short.undo()
+    monkeypatch.setattr(time, "monotonic", lambda: server.listeners.due_s)
+    assert not server.listeners.refresh()
+    monkeypatch.undo()
+    assert server.listeners.due_s == math.inf
+    alice.send(b"again")
+    assert server.receive() == (Peer("alice", "read"), b"again")
+    said = [(event.kind, event.text) for event in events.since()]
+    assert [kind for kind, _ in said] == ["listen.failed", "listen.failed", "listen.open"]
+    assert "takes no connections: Too many open files; next try in 0.1 s" in said[0][1]
+    assert said[2][1] == f"{server.endpoints[0]}: takes connections again"
+
+
+def no_descriptors(_fd):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_a_key_with_an_ipc_path_and_a_port_keeps_both(keys, serve, connect):
