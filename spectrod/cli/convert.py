@@ -1,23 +1,20 @@
 """``spectrod convert``: a recording of spectra into other formats, and into pictures."""
 
 import argparse
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from spectrod.cli import options
+from spectrod.cli.data_options import add_data, data_options, profile_paths
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.long_term import add_view, apply_view
 from spectrod.cli.picture_options import add_picture, picture_options, repeat, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
 from spectrod.record.inputs import batches_between, open_recording
 from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
 from spectrod.record.recording import Description, RowWriter
@@ -47,25 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
     parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
     parser.add_argument("--duration", metavar="TIME", help=f"only so much of it: {options.TIME}")
-    group = parser.add_argument_group("data")
-    group.add_argument(
-        "--profile",
-        choices=PROFILES[1:],
-        help="of .nc: daily files of hybrid-millidecade levels a minute",
-    )
-    group.add_argument(
-        "--compression",
-        type=int,
-        metavar="N",
-        help=f"0 for none to {COMPRESSION_MAX}, always without loss",
-    )
-    group.add_argument(
-        "--attribute",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="what the file says of itself, as title, creator_name, license; may be repeated",
-    )
+    add_data(parser)
     add_view(parser)
     add_picture(parser)
     parser.add_argument("--log-level", metavar="LEVEL", default="warning", help="(%(default)s)")
@@ -75,15 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the recording once, from its begin to its end, and write all that is asked for."""
     configure_logging(args.log_level)
-    source, outputs = Path(args.source), [Path(one) for one in args.output]
+    source, outputs = Path(args.source), [Path(one) for one in profile_paths(args, args.output)]
     if is_unfinished(source):
         return _make_whole(source, outputs)
     _check(source, outputs)
-    if args.profile:
-        _check_days(source, outputs)
     with closing(open_recording(source)) as reader, ExitStack() as undo:
         start_utc_ns, stop_utc_ns, duration_ns = section_utc_ns(args, reader)
-        plan = _plan(args, reader.description)
+        plan = _plan(args, reader.description, outputs)
         writers: list[RowWriter] = []
         for path in outputs:
             with interrupts_held():
@@ -127,32 +104,14 @@ def _check(source: Path, outputs: list[Path]) -> None:
             raise ConfigError(f"{path}: must be of spectra: there are no samples to write")
 
 
-def _check_days(source: Path, outputs: list[Path]) -> None:
-    """Refuse to read what may be one of the daily files, which replace what has their names."""
-    for path in outputs:
-        day = re.compile(rf"{re.escape(path.stem)}_(.*_)?\d{{8}}\.nc")
-        if source.resolve().parent == path.resolve().parent and day.fullmatch(source.name):
-            raise ConfigError(f"{path}: must be of another name: a daily file may replace {source}")
-
-
-def _plan(args: argparse.Namespace, description: Description) -> Plan:
-    given = {"compression": args.compression, "profile": args.profile}
-    export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    attributes = dict(_attribute(text) for text in args.attribute)
-    export["attributes"] = attributes
-    description = replace(description, attributes=description.attributes | attributes)
+def _plan(args: argparse.Namespace, description: Description, outputs: list[Path]) -> Plan:
+    data = data_options(args, [str(path) for path in outputs])
+    description = data.described(description)
     repeat(args)
     apply_view(args, has_utc=True)
     look, description = with_names(picture_options(args, has_samples=False), description)
     picture = PicturePlan(look, _transpose, view=args.view)
-    return Plan(description, description, picture, export=export, is_copy=True)
-
-
-def _attribute(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--attribute {text}: must be KEY=VALUE, as in title=Reef")
-    return name, value
+    return Plan(description, description, picture, export=data.export, is_copy=True)
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:

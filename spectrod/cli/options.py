@@ -2,13 +2,30 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from spectrod.errors import ConfigError
+from spectrod.settings import AnalysisConfig
+from spectrod.types import Averaging
+from spectrod.units import Scaling
+from spectrod.weighting import Weighting
 
 _OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop")
 _OF_CARD = ("block_ms", "latency_ms", "exclusive")
-_OF_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling")
+_ANALYSIS_HELP = {
+    "window": ("NAME", "hann, flattop, blackmanharris, ... (hann)"),
+    "win_length": ("N", "samples under the window"),
+    "hop": ("N", "samples from frame to frame"),
+    "nfft": ("N", "16 to 1048576, from the window on; powers of two are fastest"),
+    "scaling": ("KIND", f"{', '.join(get_args(Scaling))} (dbfs)"),
+    "weighting": ("KIND", f"of frequencies: {', '.join(get_args(Weighting))} (Z, none)"),
+    "bands": ("BANDS", "octave, third-octave, octave/12, mel:64, millidecade (single bins)"),
+    "averaging": ("KIND", f"of the frames of a row: {', '.join(get_args(Averaging))} (none)"),
+    "averaging_s": ("TIME", "time constant of exponential averaging (125ms)"),
+    "rate_hz": ("HZ", "rows a second, as 10, 0.5 or 1/60 (every frame)"),
+}
+"""Metavar and help of keys of ``[analysis]``; a key that is not here has a flag all the same."""
+_OF_ANALYSIS = AnalysisConfig.__struct_fields__
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -68,15 +85,16 @@ def _add_switch(parser: argparse._ActionsContainer, name: str, help_: str) -> No
 def add_analysis(
     parser: argparse.ArgumentParser, win_length: str = "4096", hop: str = "1024"
 ) -> None:
-    """Add what says which spectra to compute; two defaults, in words, depend on the command."""
+    """Add a flag for each key of ``[analysis]``; two defaults, in words, depend on the command."""
     group = parser.add_argument_group("analysis")
-    group.add_argument("--window", metavar="NAME", help="hann, flattop, blackmanharris, ...")
-    group.add_argument("--win-length", metavar="N", help=f"samples under the window ({win_length})")
-    group.add_argument("--hop", metavar="N", help=f"samples from frame to frame ({hop})")
-    group.add_argument(
-        "--nfft", metavar="N", help="16 to 1048576, from the window on; powers of two are fastest"
-    )
-    group.add_argument("--scaling", metavar="KIND", help="dbfs, spectrum or density")
+    defaults = {"win_length": f" ({win_length})", "hop": f" ({hop})"}
+    for key in _OF_ANALYSIS:
+        metavar, text = _ANALYSIS_HELP.get(key, ("VALUE", "see spectrod config default"))
+        group.add_argument(_flag(key), metavar=metavar, help=text + defaults.get(key, ""))
+
+
+def _flag(key: str) -> str:
+    return "--" + key.replace("_", "-")
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +134,6 @@ def refuse_flags_of_samples(args: argparse.Namespace) -> None:
     for name in ("rate", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
         value = getattr(args, name, None)
         if value is not None:
-            flag = "--" + name.replace("_", "-")
+            flag = _flag(name)
             text = flag if value is True else f"{flag} {value}"
             raise ConfigError(f"{text}: is for samples, and {args.source} has spectra")

@@ -15,10 +15,7 @@ from spectrod.record.picture.pixelmap import options_of, read_pixel_map
 from spectrod.record.picture.theme import THEMES
 from spectrod.record.recording import Description
 
-_NOT_FLAGS = {"weighting": "Z", "bands": ""}
-"""What no command makes of samples for a picture, and its value where it is not there."""
-
-_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "iq", *_NOT_FLAGS)
+_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "iq", "weighting", "bands")
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Flags of which a given one replaces what an old picture had of the others."""
 
@@ -144,22 +141,18 @@ def with_names(
     return look, description
 
 
-def repeat(args: argparse.Namespace, *, makes_spectra: bool = False) -> None:
+def repeat(args: argparse.Namespace) -> None:
     """Fill in what ``--like`` says, where no flag says otherwise.
 
     Parameters
     ----------
     args : argparse.Namespace
         With the flags of ``add_picture``, and maybe others.
-    makes_spectra : bool
-        Whether the command makes the spectra of the picture.
 
     Raises
     ------
     InputError
         If that file cannot be read, or is no picture of ours.
-    ConfigError
-        If its spectra are of a kind that no command makes.
     """
     if args.like is None:
         return
@@ -168,8 +161,6 @@ def repeat(args: argparse.Namespace, *, makes_spectra: bool = False) -> None:
         if given & set(names):
             given |= set(names)
     for name, value in like(Path(args.like)).items():
-        if makes_spectra and name in _NOT_FLAGS and value != _NOT_FLAGS[name]:
-            raise ConfigError(f"--like {args.like}: {name}={value!r}: cannot be made of samples")
         if hasattr(args, name) and name not in given:
             setattr(args, name, value)
 

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         repeat(args)
         configure_logging(args.log_level)
         return record_rows(args)
-    repeat(args, makes_spectra=True)
+    repeat(args)
     from spectrod import config  # noqa: PLC0415
     from spectrod.analysis.engine import begin_to_open  # noqa: PLC0415
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import spectrod
+from spectrod.cli.data_options import add_data, profile_paths, require_kind
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
 from spectrod.cli.times import parse_seconds
@@ -82,6 +83,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="name of each file, as '%%Y%%m%%dT%%H%%M%%SZ.png', in the folder OUT",
     )
+    add_data(parser)
     group = parser.add_argument_group("pictures and sound")
     group.add_argument(
         "--time-per-pixel", metavar="S", help="width follows from length; goes on in OUT-0002.png"
@@ -104,29 +106,42 @@ def asked(args: argparse.Namespace) -> Asked:
     ConfigError
         With the flag, its value and the rule, if one is broken.
     """
-    paths = tuple(args.output)
-    period_ns = 0
+    paths = tuple(profile_paths(args, args.output))
     if args.pattern is not None:
         paths = tuple(str(Path(folder) / args.pattern) for folder in paths)
-    if args.every is not None:
-        period_ns = round(parse_seconds("--every", args.every) * _NS)
-        if period_ns < _NS:
-            raise ConfigError(f"--every {args.every}: must be at least 1 s")
-    elif args.pattern is not None:
-        raise ConfigError(f"--name {args.pattern}: needs --every")
-    seconds_per_pixel = 0.0
-    if args.time_per_pixel is not None:
-        seconds_per_pixel = parse_seconds("--time-per-pixel", args.time_per_pixel)
-    if args.tile is not None and not seconds_per_pixel:
-        raise ConfigError(f"--tile {args.tile}: needs --time-per-pixel")
-    if args.tile is not None and not WIDTH_MIN <= args.tile <= WIDTH_MAX:
-        raise ConfigError(f"--tile {args.tile}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
-    if args.view == "spd" and seconds_per_pixel:
-        raise ConfigError(f"--time-per-pixel {args.time_per_pixel}: --view spd has no time axis")
-    found = Asked(paths, period_ns, seconds_per_pixel, args.view)
+    found = Asked(paths, _period_ns(args), _seconds_per_pixel(args), args.view)
+    if args.subtype:
+        require_kind(f"--subtype {args.subtype}", "samples", paths)
     # What holds a NUL is no path; what reads it says so.
     _check_names(found, None if "\0" in args.source else Path(args.source))
     return found
+
+
+def _period_ns(args: argparse.Namespace) -> int:
+    if args.every is None:
+        if args.pattern is not None:
+            raise ConfigError(f"--name {args.pattern}: needs --every")
+        return 0
+    period_ns = round(parse_seconds("--every", args.every) * _NS)
+    if period_ns < _NS:
+        raise ConfigError(f"--every {args.every}: must be at least 1 s")
+    if args.profile:
+        raise ConfigError(
+            f"--every {args.every}: must be without --profile, which makes daily files"
+        )
+    return period_ns
+
+
+def _seconds_per_pixel(args: argparse.Namespace) -> float:
+    if args.tile is not None and args.time_per_pixel is None:
+        raise ConfigError(f"--tile {args.tile}: needs --time-per-pixel")
+    if args.tile is not None and not WIDTH_MIN <= args.tile <= WIDTH_MAX:
+        raise ConfigError(f"--tile {args.tile}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
+    if args.time_per_pixel is None:
+        return 0.0
+    if args.view == "spd":
+        raise ConfigError(f"--time-per-pixel {args.time_per_pixel}: --view spd has no time axis")
+    return parse_seconds("--time-per-pixel", args.time_per_pixel)
 
 
 def _check_names(found: Asked, source: Path | None) -> None:

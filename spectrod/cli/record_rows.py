@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view
 from spectrod.cli.picture_options import picture_options, with_names
@@ -88,11 +89,12 @@ def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
 
 def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     apply_view(args, has_utc=True)
-    look, about = with_names(picture_options(args, has_samples=False), rows.description)
+    data = data_options(args, found.paths)
+    about = data.described(rows.description)
+    look, about = with_names(picture_options(args, has_samples=False), about)
     look = picture_width(found, look, args.tile)
-    plan = Plan(
-        about, about, picture_plan(found, look, _transpose), is_copy="://" not in args.source
-    )
+    picture, is_copy = picture_plan(found, look, _transpose), "://" not in args.source
+    plan = Plan(about, about, picture, export=data.export, is_copy=is_copy)
     lanes = make_lanes(found, plan, time.time_ns())
     try:
         exit_code = _hand_out(rows, lanes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from spectrod.analysis.engine import open_engine
+from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
@@ -26,6 +27,7 @@ from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_sta
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.pipeline import Pipeline
+from spectrod.record.export.minutes import frames_of_a_second
 from spectrod.record.lanes import RowLane, SampleLane, finish_all
 from spectrod.record.longterm.presets import averaged
 from spectrod.record.outputs import Plan
@@ -58,6 +60,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     """Analyse the source to its end and write what was asked for."""
     configure_logging(settings.log.level, settings.log.style)
     found = asked(args)
+    files = data_options(args, found.paths)
     if "picture" in found.kinds:
         # It is needed later; now there are drivers to be waited for.
         import spectrod.record.picture.sink  # noqa: F401, PLC0415
@@ -84,9 +87,10 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         names = look.names(data.n_signals)
         plan = Plan(
             describe(pictured, source.name, names),
-            describe(data, source.name, names),
+            files.described(describe(data, source.name, names)),
             picture_plan(found, look, EnginePainter(engine)),
             args.subtype,
+            files.export,
             is_copy=source.is_stored,
         )
         pipeline = Pipeline(
@@ -216,10 +220,12 @@ class _Absence:
 def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
     if args.start_time is None:
         is_silent = source.n_samples is not None and source.start_utc_ns is None
-        if args.time_axis == "utc" and is_silent:
-            raise ConfigError(
-                f"--time-axis utc: {args.source} does not say when it begins; give --start-time"
-            )
+        needs_utc = {"--time-axis": args.time_axis == "utc" and "utc", "--profile": args.profile}
+        for flag, value in needs_utc.items():
+            if value and is_silent:
+                raise ConfigError(
+                    f"{flag} {value}: {args.source} does not say when it begins; give --start-time"
+                )
         return source.start_utc_ns
     if source.is_live:
         raise ConfigError(
@@ -278,7 +284,10 @@ def _specs(
     pictured = pooled(pictured, n_samples, look.width, look.pool)
     # The rows of a long-term view are what its data files are of, too.
     has_own_data = found.view == "spectrogram" and found.kinds - {"picture"}
-    data = _bound(analysis, source, settings) if has_own_data else pictured
+    if args.profile:
+        data = _bound(_of_profile(args, analysis, source.fs), source, settings)
+    else:
+        data = _bound(analysis, source, settings) if has_own_data else pictured
     if data.product == PRODUCT and data is not pictured:
         data = replace(data, product="data")
     of_kinds = {"picture": pictured, "rows": data}
@@ -304,6 +313,12 @@ def _framed(
     hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
     scaling = "density" if args.scaling == "density" else "spectrum"
     return msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
+
+
+def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -> AnalysisConfig:
+    """Choose the frames of daily millidecade files, where no flag says otherwise."""
+    chosen = {key: value for key, value in frames_of_a_second(fs).items() if not getattr(args, key)}
+    return msgspec.structs.replace(analysis, **chosen)
 
 
 def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:

@@ -157,7 +157,7 @@ def test_channels_get_other_names(command):
             ["a.spd", "b.npz", "--start", "2030-01-01", "--stop", "2020-01-01"],
             "--stop 2020-01-01: must be later than --start 2030-01-01",
         ),
-        (["a.spd", "b.npz", "--attribute", "x"], "--attribute x: must be KEY=VALUE, as in title"),
+        (["a.spd", "b.npz", "--attribute", "x"], "--attribute x: must be NAME=VALUE, as in titl"),
         (["a.spd", "b.npz", "--compression", "10"], "compression=10: must be 0 to 9"),
         (["a.spd", "b.npz", "--profile", "millidecade"], "b.npz: profile='millidecade': must be"),
     ],

@@ -143,17 +143,14 @@ def test_strips_are_of_samples_or_else_of_rows(tmp_path, capsys):
     assert not texts_of(tmp_path / "c.svg")
 
 
-@pytest.mark.parametrize(("name", "value"), [("weighting", "A"), ("bands", "octave")])
-def test_what_record_does_not_make_is_not_repeated_in_part(tmp_path, capsys, name, value):
-    """A picture of bands or of weighted spectra is refused: the new one would look alike only."""
-    assert record("-o", "a.pgm") == 0
-    old = (tmp_path / "a.pgm").read_bytes()
-    kept = {"weighting": b'"Z"', "bands": b'""'}[name]
-    key = b'"' + name.encode() + b'": '
-    assert key + kept in old
-    (tmp_path / "a.pgm").write_bytes(old.replace(key + kept, key + b'"' + value.encode() + b'"'))
-    assert record("-o", "b.pgm", "--like", "a.pgm") == 2
-    assert f"--like a.pgm: {name}='{value}': cannot be made of samples" in capsys.readouterr().err
+def test_bands_and_weighting_are_repeated(tmp_path):
+    """A picture of weighted bands repeats as one, unless a flag says otherwise."""
+    assert record("-o", "a.pgm", "--bands", "octave", "--weighting", "A") == 0
+    assert record("-o", "b.pgm", "--like", "a.pgm") == 0
+    assert record("-o", "c.pgm", "--like", "a.pgm", "--weighting", "C") == 0
+    old, new, other = (read_pixel_map(tmp_path / name) for name in ("a.pgm", "b.pgm", "c.pgm"))
+    assert (old.bands, old.weighting) == (new.bands, new.weighting) == ("octave", "A")
+    assert (other.bands, other.weighting) == ("octave", "C")
 
 
 def test_pictures_of_what_is_stored_repeat_the_look_of_any_picture(tmp_path):

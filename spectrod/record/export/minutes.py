@@ -39,6 +39,26 @@ class Minute:
     effort_s: float
 
 
+def frames_of_a_second(fs: float) -> dict[str, Any]:
+    """Say of which frames minutes are made best, by the names of ``AnalysisConfig``.
+
+    Windows of a second, half overlapping, each a row: bins are 1 Hz wide, as Martin et al.
+    (https://doi.org/10.1121/10.0003324) ask for, and 120 windows begin in a minute.
+    """
+    n = round(fs)
+    return {
+        "window": "hann",
+        "win_length": n,
+        "hop": n // 2,
+        "nfft": n,
+        "scaling": "density",
+        "weighting": "Z",
+        "bands": _BANDS,
+        "averaging": "none",
+        "rate_hz": 0.0,
+    }
+
+
 class MinuteMeans:
     """Averages power, each frame's alike, by the minute of UTC that a row's middle lies in.
 

@@ -1,0 +1,126 @@
+"""The flags that say what data files hold beside the rows, for every command that writes them."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spectrod.errors import ConfigError
+from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
+from spectrod.record.outputs import KINDS, kind_of
+from spectrod.record.recording import Description
+from spectrod.source.naming import topic_name
+
+
+@dataclass(frozen=True, slots=True)
+class DataOptions:
+    """What was asked for.
+
+    Attributes
+    ----------
+    export : dict
+        By the names of ``ExportOptions``.
+    attributes : dict of str
+        What files say of themselves.
+    """
+
+    export: dict[str, Any]
+    attributes: dict[str, str]
+
+    def described(self, description: Description) -> Description:
+        """Let a recording say of itself what was asked for."""
+        return replace(description, attributes=description.attributes | self.attributes)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that ``data_options`` reads."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--profile",
+        choices=PROFILES[1:],
+        help="of .nc: daily files of hybrid-millidecade levels a minute; OUT may be a folder",
+    )
+    group.add_argument(
+        "--compression",
+        type=int,
+        metavar="N",
+        help=f"0 for none to {COMPRESSION_MAX}, always without loss",
+    )
+    group.add_argument(
+        "--attribute",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="what data files say of themselves, as title, creator_name, license; may be repeated",
+    )
+
+
+def data_options(args: argparse.Namespace, outputs: Sequence[str]) -> DataOptions:
+    """Read the flags.
+
+    Raises
+    ------
+    ConfigError
+        If one is wrong, or for files that are not made.
+    """
+    given = {"compression": args.compression, "profile": args.profile}
+    export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    attributes = dict(_attribute(text) for text in args.attribute)
+    used = {
+        "--compression": args.compression,
+        "--attribute": args.attribute[0] if args.attribute else None,
+    }
+    for flag, value in used.items():
+        if value is not None:
+            require_kind(f"{flag} {value}", "rows", outputs)
+    return DataOptions(export | {"attributes": attributes}, attributes)
+
+
+def require_kind(flag: str, kind: str, outputs: Sequence[str]) -> None:
+    """Refuse a flag that none of the outputs takes.
+
+    Raises
+    ------
+    ConfigError
+        Naming the flag, the outputs that take it, and those there are.
+    """
+    if any(kind_of(path) == kind for path in outputs):
+        return
+    suffixes = " ".join(suffix for suffix, one in KINDS.items() if one == kind)
+    raise ConfigError(f"{flag}: is for {suffixes}, and the output is {', '.join(outputs)}")
+
+
+def profile_paths(args: argparse.Namespace, outputs: Sequence[str]) -> list[str]:
+    """Name the daily files of a profile in what is a folder: ``FOLDER/SOURCE.nc``.
+
+    Raises
+    ------
+    ConfigError
+        If what is read may be one of the daily files, which replace what has their names.
+    """
+    if not args.profile:
+        return list(outputs)
+    source = Path(args.source)
+    # What is no path, such as signal:pink,-20, is named as far as its kind goes.
+    stem = args.source.partition(":")[0] if ":" in args.source else source.absolute().stem
+    paths = [
+        str(Path(path) / f"{topic_name(stem)}.nc") if _is_folder(path) else path for path in outputs
+    ]
+    for path in map(Path, paths):
+        day = re.compile(rf"{re.escape(path.stem)}_(.*_)?\d{{8}}\.nc")
+        if source.resolve().parent == path.resolve().parent and day.fullmatch(source.name):
+            raise ConfigError(f"{path}: must be of another name: a daily file may replace {source}")
+    return paths
+
+
+def _is_folder(path: str) -> bool:
+    return path.endswith("/") or (Path(path).suffix.lower() not in KINDS and Path(path).is_dir())
+
+
+def _attribute(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--attribute {text}: must be NAME=VALUE, as in title=Reef")
+    return name, value

@@ -1,0 +1,163 @@
+"""The analysis and the data files of ``record`` and ``convert`` by flags alone."""
+
+from pathlib import Path
+
+import h5netcdf
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.cli import main, options, whole_parser
+from spectrod.cli.picture_options import like
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.settings import AnalysisConfig
+
+FS = 8000
+NAME = "20260501_235930.wav"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
+
+
+def noise(path, seconds):
+    x = np.random.default_rng(8).uniform(-0.5, 0.5, round(seconds * FS))
+    soundfile.write(path, x, FS, subtype="PCM_16")
+    return soundfile.read(path)[0]
+
+
+def rows_of(path):
+    reader = SegmentReader(path)
+    return reader.description, np.concatenate([batch.values for batch in reader.batches()])
+
+
+@pytest.mark.parametrize("command", ["record", "run"])
+def test_every_key_of_the_analysis_has_a_flag(command):
+    """A key that is added to the struct appears on the command line by itself."""
+    source = ["a.wav", "-o", "a.spd"] if command == "record" else []
+    given = {key: f"value of {key}" for key in AnalysisConfig.__struct_fields__}
+    flags = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
+    args = whole_parser().parse_args([command, *source, *flags])
+    assert options.flags(args)["analysis"] == given
+
+
+def test_third_octaves_of_a_file(tmp_path):
+    """Flags say all that a configuration file does: bands, weighting and rows of a second."""
+    noise("a.wav", 4.0)
+    frames = ["--win-length", "4000", "--hop", "2000"]
+    levels = [
+        "--bands",
+        "third-octave",
+        "--weighting",
+        "A",
+        "--averaging",
+        "mean",
+        "--rate-hz",
+        "1",
+    ]
+    assert main(["record", "a.wav", "-o", "flags.spd", *frames, *levels]) == 0
+    (tmp_path / "c.toml").write_text(
+        "[analysis]\nwin_length = 4000\nhop = 2000\n"
+        'bands = "third-octave"\nweighting = "A"\naveraging = "mean"\nrate_hz = 1.0\n'
+    )
+    assert main(["record", "a.wav", "-o", "file.spd", "--config", "c.toml"]) == 0
+    described, values = rows_of("flags.spd")
+    described_by_file, values_by_file = rows_of("file.spd")
+    assert described.spec == described_by_file.spec
+    assert (described.spec.bands, described.spec.weighting) == ("third-octave", "A")
+    np.testing.assert_array_equal(values, values_by_file)
+
+
+def test_attributes_go_into_data_files(tmp_path):
+    """--attribute is of record too, and reaches every data file."""
+    noise("a.wav", 1.0)
+    said = ["--attribute", "title=Reef", "--attribute", "creator_name=A. Nonym"]
+    assert main(["record", "a.wav", "-o", "a.nc", "-o", "a.spd", *said]) == 0
+    assert rows_of("a.spd")[0].attributes == {"title": "Reef", "creator_name": "A. Nonym"}
+    assert main(["record", "a.spd", "-o", "b.nc", "--attribute", "title=Pond"]) == 0
+    for path, title in (("a.nc", "Reef"), ("b.nc", "Pond")):
+        with h5netcdf.File(tmp_path / path, "r") as file:
+            assert (file.attrs["title"], file.attrs["creator_name"]) == (title, "A. Nonym")
+
+
+@pytest.mark.parametrize("output", ["daily.nc", "days/", "days"])
+def test_daily_files_in_one_command(output, tmp_path):
+    """--profile millidecade makes each day's file of samples, and chooses what they need."""
+    (tmp_path / "days").mkdir()
+    x = noise(NAME, 90.0)
+    assert main(["record", NAME, "-o", output, "--profile", "millidecade"]) == 0
+    stem = Path("daily") if output == "daily.nc" else Path("days") / Path(NAME).stem
+    paths = [stem.with_name(f"{stem.name}_{day}.nc") for day in ("20260501", "20260502")]
+    found = [path for path in Path().rglob("*") if path.is_file() and path.name != NAME]
+    assert sorted(found) == paths
+    levels, effort = [], 0.0
+    for path, minute in zip(paths, (1439, 0), strict=True):
+        with h5netcdf.File(path, "r") as file:
+            effort += float(np.sum(file["effort"][:]))
+            frequency = file["frequency"][:]
+            levels.append(file["psd"][minute])
+    assert effort == pytest.approx(90.0, abs=1.0)
+    # White noise of uniform samples from -0.5 to 0.5 on average over both minutes.
+    density = np.mean(np.square(x)) / (FS / 2)
+    inner = (frequency > 10) & (frequency < 3900)
+    power = np.average(10.0 ** (np.array(levels) / 10.0), axis=0, weights=[1, 2])
+    assert 10 * np.log10(power[inner].mean() / density) == pytest.approx(0.0, abs=0.05)
+
+
+def test_daily_files_beside_a_picture_and_by_other_frames():
+    """The picture keeps its own analysis; flags win over the profile's."""
+    noise(NAME, 40.0)
+    made = ["-o", "a.png", "-o", "a.nc", "-o", "a.spd", "--profile", "millidecade"]
+    assert main(["record", NAME, *made, "--hop", "8000"]) == 0
+    assert Path("a_20260501.nc").exists()
+    assert rows_of("a.spd")[0].spec.hop == 8000
+    assert like(Path("a.png"))["bands"] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["-o", "a.nc", "--profile", "millidecade"],
+            "--profile millidecade: a.wav does not say wh",
+        ),
+        (
+            ["-o", "a.csv", "--profile", "millidecade", "--start-time", "2026-05-01"],
+            "must be a .nc",
+        ),
+        (
+            ["-o", "x", "--every", "1h", "--name", "%Y%m%d%H.nc", "--profile", "millidecade"],
+            "--every 1h: must be without --profile, which makes daily files",
+        ),
+        (
+            ["-o", "a.nc", "--subtype", "s16"],
+            "--subtype s16: is for .wav .flac, and the output is a",
+        ),
+        (
+            ["-o", "a.png", "--attribute", "title=x"],
+            "--attribute title=x: is for .spd .nc .h5 .zarr",
+        ),
+        (["-o", "a.nc", "--attribute", "title"], "--attribute title: must be NAME=VALUE, as in t"),
+        (["-o", "a.wav.csv", "--compression", "11"], "compression=11: must be 0 to 9"),
+        (["-o", "a.csv", "--weighting", "B"], "analysis.weighting='B': must be one of Z, A, C"),
+        (["-o", "a.csv", "--averaging", "mean"], "averaging='mean': needs rate_hz"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(arguments, message, capsys):
+    """A flag that nothing takes, or that cannot be, is an error that says which outputs do."""
+    noise("a.wav", 1.0)
+    assert main(["record", "a.wav", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert [path.name for path in Path().iterdir()] == ["a.wav"]
+
+
+def test_spectra_that_are_stored_stay_as_they_are(capsys):
+    """Flags of the analysis are refused where there are no samples."""
+    noise("a.wav", 1.0)
+    assert main(["record", "a.wav", "-o", "a.spd"]) == 0
+    assert main(["record", "a.spd", "-o", "a.csv", "--bands", "octave"]) == 2
+    assert "--bands octave: is for samples, and a.spd has spectra" in capsys.readouterr().err
