@@ -23,8 +23,16 @@ def _storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path}: {error.strerror or error}")
 
 
-def _check_replaceable(path: Path) -> None:
-    """Refuse to replace what a program that opens and writes would not overwrite."""
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace what a program that opens and writes would not overwrite.
+
+    Raises
+    ------
+    StorageError
+        If the path is that of a directory, a device or a file that must not be written.
+    OSError
+        If it cannot be looked at.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -47,7 +55,7 @@ def check_writable(path: Path) -> None:
     """
     probe = _temporary(_target(path))
     try:
-        _check_replaceable(path)
+        check_replaceable(path)
         try:
             probe.touch(exist_ok=False)
         finally:

@@ -1,5 +1,6 @@
 """Sound files: what is written comes back, in time, at every moment."""
 
+import errno
 import os
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record.directory import Directory
 from spectrod.record.sound import SoundOptions, SoundWriter, recover
 from spectrod.record.sound.notes import Gaps
 from spectrod.record.sound.wav_header import HEADER_BYTES, RF64_FROM
@@ -248,12 +250,16 @@ def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
 
 
 @pytest.mark.parametrize("is_copy", [True, False])
-def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy):
+def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy, monkeypatch):
     """Samples that are nowhere else stay, to be recovered."""
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, "s16", SoundOptions(is_copy=is_copy))
     writer.take(block_of(integers_of(16, 1, 30)))
-    writer.path.mkdir()
-    with pytest.raises(StorageError, match=r"x\.wav: Is a directory"):
+    monkeypatch.setattr(Directory, "publish", fail)
+    with pytest.raises(StorageError, match=r"x\.wav: Input/output error"):
         writer.finish()
     assert writer.part.exists() != is_copy
 

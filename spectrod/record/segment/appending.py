@@ -1,15 +1,13 @@
 """A file that is appended to in whole pieces, and can be cut back to where it was."""
 
-import contextlib
 import errno
 import fcntl
 import os
-from pathlib import Path
 
 from spectrod.errors import BusyError, StorageError
+from spectrod.record.part import PART_SUFFIX, PartFile
 
-PART_SUFFIX = ".part"
-"""Of a segment's name while it is written."""
+__all__ = ["PART_SUFFIX", "AppendFile", "lock"]
 
 
 class AppendFile:
@@ -19,8 +17,8 @@ class AppendFile:
 
     Parameters
     ----------
-    path : Path
-        Of which there must be no file yet.
+    part : PartFile
+        Of which there must be no file yet; not closed.
 
     Attributes
     ----------
@@ -35,18 +33,17 @@ class AppendFile:
         If there is one that nobody is writing, or it cannot be made.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, part: PartFile) -> None:
+        self._part = part
         self.size = 0
         self._synced_size = 0
         self._is_torn = False
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._descriptor = os.open(path, flags, 0o666)
+            self._descriptor = part.create()
         except FileExistsError:
-            raise _taken(path) from None
+            raise _taken(part) from None
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise StorageError(f"{part.part}: {error.strerror}") from error
         lock(self._descriptor)
 
     @property
@@ -98,8 +95,7 @@ class AppendFile:
 
     def remove(self) -> None:
         """Delete it, and let go of it."""
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        self._part.remove()
         self.close()
 
 
@@ -116,10 +112,11 @@ def lock(descriptor: int) -> bool:
     return True
 
 
-def _taken(path: Path) -> BusyError | StorageError:
+def _taken(part: PartFile) -> BusyError | StorageError:
     """Say why there is such a file already."""
+    path = part.part
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = part.open_taken()
     except OSError as error:
         return StorageError(f"{path}: {error.strerror}")
     try:

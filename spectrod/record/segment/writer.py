@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.files import check_writable, sync
+from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
-from spectrod.record.segment.appending import PART_SUFFIX, AppendFile
+from spectrod.record.segment.appending import AppendFile
 from spectrod.record.segment.frame import ENGINES_MAX, PAYLOAD_BYTES_MAX, Flag, Head, Kind, frame
 from spectrod.record.segment.header import (
     Header,
@@ -36,6 +36,8 @@ _RECORD_BYTES = 1 << 20
 class SegmentWriter:
     """A ``RowWriter`` that appends records to ``PATH.part``, which ``finish`` renames to PATH.
 
+    See ``PartFile`` for what happens to a file that has this name already.
+
     What ``submit`` has taken has been handed to the system: killing the process loses none of it.
     ``submit`` also makes it survive a power failure, ``fsync_s`` after the last time; where batches
     may stay away for longer, ``flush`` does.
@@ -47,8 +49,8 @@ class SegmentWriter:
 
     Parameters
     ----------
-    path : path-like
-        The final name.
+    path : path-like or PartFile
+        The final name. A ``PartFile`` is closed with the writer, also where making that fails.
     description : Description
         Of the rows.
     fsync_s : float
@@ -71,22 +73,29 @@ class SegmentWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | PartFile,
         description: Description,
         fsync_s: float = FSYNC_S,
         place: Place | None = None,
         *,
         is_copy: bool = False,
     ) -> None:
-        self.path = Path(path)
+        self._part = path if isinstance(path, PartFile) else PartFile(Path(path))
         self.description = description
         self.place = place or Place(secrets.randbits(64))
-        self._target = Path(os.path.realpath(path))
+        try:
+            self._start(fsync_s, is_copy=is_copy)
+        except BaseException:
+            self._part.close()
+            raise
+
+    def _start(self, fsync_s: float, *, is_copy: bool) -> None:
+        description = self.description
         self._dtype = np.dtype(value_dtype(description.spec))
         self._row_bytes = row_bytes(description.spec)
         if self._row_bytes > PAYLOAD_BYTES_MAX:
             rule = f"must be at most {PAYLOAD_BYTES_MAX}"
-            raise ConfigError(f"{path}: a row has {self._row_bytes} bytes: {rule}")
+            raise ConfigError(f"{self.path}: a row has {self._row_bytes} bytes: {rule}")
         self._fsync_s, self._is_copy = fsync_s, is_copy
         self._engines: dict[str, int] = {}
         self._index = SparseIndex()
@@ -96,8 +105,7 @@ class SegmentWriter:
         self._synced_s = time.monotonic()
 
     def _make_file(self, header: bytes) -> AppendFile:
-        check_writable(self.path)
-        file = AppendFile(self.part)
+        file = AppendFile(self._part)
         try:
             # Twice: one damaged block would else take the meaning of all rows with it.
             for _ in range(2):
@@ -105,16 +113,21 @@ class SegmentWriter:
                 file.append(frame(head, padded(header)))
                 self._seq += 1
             file.synchronise()
-            sync(file.path.parent)
+            self._part.synchronise()
         except OSError as error:
             file.remove()
             raise self._storage_error(error) from error
         return file
 
     @property
+    def path(self) -> Path:
+        """The final name; where that was taken, the one that ``finish`` has found."""
+        return self._part.path
+
+    @property
     def part(self) -> Path:
         """Where the file is until it is finished."""
-        return self._target.with_name(self._target.name + PART_SUFFIX)
+        return self._part.part
 
     @property
     def n_frames(self) -> int:
@@ -197,14 +210,13 @@ class SegmentWriter:
         try:
             self._append_index()
             self._file.synchronise()
-            self.part.replace(self._target)
-            sync(self._target.parent)
+            self._part.publish()
         except OSError as error:
             if self._is_copy:
                 self._file.remove()
             raise self._storage_error(error) from error
         finally:
-            self._file.close()
+            self._close()
 
     def abort(self) -> None:
         """Leave the file as it is, under ``PATH.part``; remove it if it has no rows, or is a copy.
@@ -215,7 +227,11 @@ class SegmentWriter:
             return
         if self.n_frames == 0 or self._is_copy:
             self._file.remove()
+        self._close()
+
+    def _close(self) -> None:
         self._file.close()
+        self._part.close()
 
     # ---- records
 

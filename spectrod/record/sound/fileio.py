@@ -1,19 +1,19 @@
 """Bytes to a file at a place, all of them or an error with the system's reason."""
 
-import contextlib
 import os
 from pathlib import Path
 
 from spectrod.errors import StorageError
+from spectrod.record.part import PartFile
 
 
-def check_new(part: Path, path: Path) -> None:
+def check_new(part: PartFile) -> None:
     """Raise StorageError, with the final name, if an unfinished file is in the way."""
-    if part.exists():
-        raise _is_left(part, path)
+    if part.is_taken():
+        raise _is_left(part)
 
 
-def create(part: Path, path: Path) -> int:
+def create(part: PartFile) -> int:
     """Make a new file for reading and writing.
 
     Raises
@@ -23,24 +23,23 @@ def create(part: Path, path: Path) -> int:
         somebody may be writing it.
     """
     try:
-        return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return part.create()
     except FileExistsError as error:
-        raise _is_left(part, path) from error
+        raise _is_left(part) from error
     except OSError as error:
-        raise storage_error(path, error) from error
+        raise storage_error(part.path, error) from error
 
 
-def _is_left(part: Path, path: Path) -> StorageError:
+def _is_left(part: PartFile) -> StorageError:
     return StorageError(
-        f"{path}: {part.name} is left of a recording that broke off; spectrod convert makes it "
-        "whole, or remove it"
+        f"{part.path}: {part.part.name} is left of a recording that broke off; spectrod convert "
+        "makes it whole, or remove it"
     )
 
 
-def discard_new(fd: int, part: Path) -> None:
-    """Remove a file that ``create`` has made and that has nothing yet, and let go of it."""
-    with contextlib.suppress(OSError):
-        part.unlink()
+def discard_new(fd: int, part: PartFile) -> None:
+    """Remove a file that ``create`` has made and that has nothing yet, and close it."""
+    part.remove()
     os.close(fd)
 
 

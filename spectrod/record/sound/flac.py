@@ -2,14 +2,14 @@
 
 import contextlib
 import os
-from pathlib import Path
 
 import numpy as np
 import soundfile
 
 from spectrod.errors import ConfigError, StorageError
+from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
-from spectrod.record.sound.flac_stream import TOTAL_MAX, complete, stated_samples
+from spectrod.record.sound.flac_stream import TOTAL_MAX, complete_open, stated_samples
 from spectrod.record.sound.notes import Gaps, Notes
 from spectrod.record.sound.options import Subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES, to_integers
@@ -47,15 +47,15 @@ class FlacFile:
     Parameters and errors are those of ``WavFile``.
     """
 
-    def __init__(self, part: Path, path: Path, subtype: Subtype, notes: Notes) -> None:
-        self._path, self._part, self._notes = path, part, notes
+    def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None:
+        self._path, self._notes = part.path, notes
         self._subtype = subtype
         fixed = notes.comment(Gaps(0, count=1, samples=1 << 62)).encode()
         self.gaps = Gaps(max(0, _COMMENT_BYTES - len(fixed)))
         self._comment_at = 0
         self._n_samples = 0
         self._has_failed = False
-        self._fd = create(part, path)
+        self._fd = create(part)
         try:
             # Made with a duplicate, so that closing it leaves ours.
             self._file = soundfile.SoundFile(
@@ -69,7 +69,7 @@ class FlacFile:
         except BaseException as error:
             discard_new(self._fd, part)
             if isinstance(error, soundfile.LibsndfileError):
-                raise ConfigError(f"{path}: {error.error_string}") from error
+                raise ConfigError(f"{part.path}: {error.error_string}") from error
             raise
         self._file.software = notes.software
         self._file.comment = self._comment().decode()
@@ -125,15 +125,22 @@ class FlacFile:
         """
         self._close_file()
         if self._has_failed:
-            complete(self._part)
+            self._cut()
         elif not self._states_its_length():
             # libsndfile does not say so if there was no room for the last block.
             reason = self._reason("")
-            complete(self._part)
+            self._cut()
             raise reason
         self._write_comment()
         self._synchronise()
         self.discard()
+
+    def _cut(self) -> None:
+        """Cut what could not be written in full."""
+        try:
+            complete_open(self._fd, self._path)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
 
     def _states_its_length(self) -> bool:
         try:
@@ -151,6 +158,11 @@ class FlacFile:
             self._close_file()
             os.close(self._fd)
             self._fd = -1
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted while it is open."""
+        return self._fd >= 0 and os.fstat(self._fd).st_nlink == 0
 
     @property
     def size_bytes(self) -> int:

@@ -45,7 +45,7 @@ def complete(path: Path) -> int:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            return _complete(fd, path)
+            return complete_open(fd, path)
         finally:
             os.close(fd)
     except OSError as error:
@@ -57,7 +57,8 @@ def stated_samples(fd: int) -> int:
     return int.from_bytes(os.pread(fd, _MD5_AT - _SUMS_AT, _SUMS_AT), "big") & TOTAL_MAX
 
 
-def _complete(fd: int, path: Path) -> int:
+def complete_open(fd: int, path: Path) -> int:
+    """Do the same to an open file; raises OSError in place of StorageError."""
     start = os.pread(fd, _MD5_AT + 16, 0)
     if len(start) < _MD5_AT + 16 or start[:4] != b"fLaC" or start[4] & 0x7F:
         raise InputError(f"{path}: not a FLAC file")

@@ -1,9 +1,9 @@
 """A WAV or RF64 file that is being written."""
 
 import os
-from pathlib import Path
 
 from spectrod.errors import ConfigError, StorageError
+from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
 from spectrod.record.sound.notes import Notes
 from spectrod.record.sound.pcm import to_bytes
@@ -32,10 +32,8 @@ class WavFile:
 
     Parameters
     ----------
-    part : Path
-        Where to write.
-    path : Path
-        The final name, for errors.
+    part : PartFile
+        Where to write; not closed.
     form : WavForm
         How.
     notes : Notes
@@ -52,13 +50,13 @@ class WavFile:
         If it cannot be made.
     """
 
-    def __init__(self, part: Path, path: Path, form: WavForm, notes: Notes) -> None:
-        self._path, self._form, self._notes = path, form, notes
+    def __init__(self, part: PartFile, form: WavForm, notes: Notes) -> None:
+        self._path, self._form, self._notes = part.path, form, notes
         self.gaps = gaps_of(form, notes)
         self._n_samples = 0
         self._n_confirmed = 0
         self._has_failed = False
-        self._fd = create(part, path)
+        self._fd = create(part)
         try:
             self._write_header(0)
             self._synchronise()
@@ -146,6 +144,11 @@ class WavFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted while it is open."""
+        return self._fd >= 0 and os.fstat(self._fd).st_nlink == 0
 
     @property
     def size_bytes(self) -> int:

@@ -1,6 +1,5 @@
 """Sound files from blocks of samples: gaps become silence, so that time stays true."""
 
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -8,7 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from spectrod.errors import ConfigError, InputError, SpectrodError
-from spectrod.record.files import check_writable
+from spectrod.record.directory import Directory
+from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import check_new, storage_error
 from spectrod.record.sound.notes import Gaps, Notes, boot_id, one_line
 from spectrod.record.sound.options import SoundOptions, checked_subtype
@@ -26,6 +26,8 @@ class _File(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def is_gone(self) -> bool: ...
     def write(self, samples: Float32Array) -> int: ...
     def write_silence(self, n: int) -> None: ...
     def list_gaps(self) -> None: ...
@@ -46,12 +48,13 @@ class SoundWriter:
     comment). Nothing is queued: ``take`` writes, and waits for the disk each ``fsync_s``. One
     thread at a time.
 
-    An unfinished file of the same name is never written over.
+    An unfinished file of the same name is never written over; see ``PartFile`` for a finished one.
 
     Parameters
     ----------
-    path : path-like
-        Where the file goes; the suffix decides its format.
+    path : path-like or PartFile
+        Where the file goes; the suffix decides its format. A ``PartFile`` is closed with the
+        writer, also where making that fails.
     fs : float
         Sample rate, a whole number of Hz.
     channels : int
@@ -75,27 +78,44 @@ class SoundWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | PartFile,
         fs: float,
         channels: int,
         subtype: str = "",
         options: SoundOptions = _DEFAULTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.path = Path(path)
-        self.part = self.path.with_name(self.path.name + ".part")
-        self._fs, self._channels = _whole_rate(fs), channels
-        self._subtype = checked_subtype(self.path.suffix.lower(), subtype)
-        self._options, self._clock = options, clock
-        self._check_form()
-        check_writable(self.path)
-        check_new(self.part, self.path)
+        self._part = path if isinstance(path, PartFile) else PartFile(Path(path))
+        try:
+            self._fs, self._channels = _whole_rate(fs), channels
+            self._subtype = checked_subtype(self.path.suffix.lower(), subtype)
+            self._options, self._clock = options, clock
+            self._check_form()
+            check_new(self._part)
+        except BaseException:
+            self._part.close()
+            raise
         self._file: _File | None = None
         self._is_done = False
         self._first_index = 0
         self._n_samples = 0
         self._n_clipped = 0
         self._synced_s = 0.0
+
+    @property
+    def path(self) -> Path:
+        """The final name; where that was taken, the one that ``finish`` has found."""
+        return self._part.path
+
+    @property
+    def part(self) -> Path:
+        """Where the file is until it is finished."""
+        return self._part.part
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody has removed the file: only a new one helps."""
+        return self._file is not None and self._file.is_gone
 
     @property
     def n_samples(self) -> int:
@@ -181,16 +201,24 @@ class SoundWriter:
         self._is_done = True
         if self._file is None or not self._n_samples:
             self._remove()
+            self._part.close()
             raise InputError(f"{self.path}: no samples to write")
         try:
             self._file.close()
-            publish(self.part, self.path)
+            self._publish()
         except SpectrodError:
             if self._options.is_copy:
                 self._remove()
             raise
         finally:
             self._file.discard()
+            self._part.close()
+
+    def _publish(self) -> None:
+        try:
+            self._part.publish()
+        except OSError as error:
+            raise storage_error(self.path, error) from error
 
     def abort(self) -> None:
         """Give up. Idempotent; does nothing after ``finish``.
@@ -205,12 +233,12 @@ class SoundWriter:
             self._file.discard()
         else:
             self._remove()
+        self._part.close()
 
     def _remove(self) -> None:
         if self._file:
             self._file.discard()
-            with contextlib.suppress(OSError):
-                self.part.unlink()
+            self._part.remove()
 
     def _begin(self, block: Block) -> None:
         notes = Notes(
@@ -233,13 +261,12 @@ class SoundWriter:
         if self.path.suffix.lower() == ".flac":
             from spectrod.record.sound.flac import FlacFile  # noqa: PLC0415
 
-            return FlacFile(self.part, self.path, self._subtype, notes)
+            return FlacFile(self._part, self._subtype, notes)
         from spectrod.record.sound.wav import WavFile  # noqa: PLC0415
         from spectrod.record.sound.wav_header import WavForm  # noqa: PLC0415
 
-        return WavFile(
-            self.part, self.path, WavForm(self._fs, self._channels, self._subtype), notes
-        )
+        form = WavForm(self._fs, self._channels, self._subtype)
+        return WavFile(self._part, form, notes)
 
     def _check_form(self) -> None:
         if self._channels < 1:
@@ -285,15 +312,12 @@ def publish(part: Path, path: Path) -> None:
     Raises
     ------
     StorageError
-        With the final name.
+        With the final name; also if there is a file of this name.
     """
     try:
-        part.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with Directory.open(part.parent) as directory:
+            directory.rename_noreplace(part.name, path.name)
+            directory.synchronise()
     except OSError as error:
         raise storage_error(path, error) from error
 
