@@ -23,6 +23,7 @@ Averaging = Literal["none", "mean", "max", "min", "exponential"]
 
 NFFT_MIN, NFFT_MAX = 16, 1 << 20
 CHANNELS_MAX = 4096
+FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
 HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
@@ -71,7 +72,7 @@ class SpectrumSpec:
     Attributes
     ----------
     fs : float
-        Sample rate, > 0 [Hz].
+        Sample rate, ``FS_MIN_HZ`` to ``FS_MAX_HZ`` [Hz].
     channels : int
         Of the source, 1 to ``CHANNELS_MAX``.
     window : str
@@ -145,6 +146,8 @@ class SpectrumSpec:
         self.band_table  # noqa: B018 - refuses unknown ones
 
     def _check_frames(self) -> None:
+        if not FS_MIN_HZ <= self.fs <= FS_MAX_HZ:
+            raise ConfigError(f"fs={self.fs:g}: must be {FS_MIN_HZ:g} to {FS_MAX_HZ:g} Hz")
         if not 1 <= self.channels <= CHANNELS_MAX:
             raise ConfigError(f"channels={self.channels}: must be 1 to {CHANNELS_MAX}")
         if not 2 <= self.win_length <= NFFT_MAX:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from spectrod.units import Float64Array
 
 _LOWEST_HZ = 20.0
-_TICKS_HZ = [k * 10.0**e for e in range(-1, 7) for k in (1, 2, 5)]
+_DECADES = range(-12, 11)  # of the 1-2-5 series, from below the bins of any spectrum to FS_MAX_HZ
+_TICKS_HZ = [k * 10.0**e for e in _DECADES for k in (1, 2, 5)]
 _TICK_COLUMNS = 8  # of a linear axis, for a label and the space beside it
 
 
@@ -69,9 +70,10 @@ class FrequencyAxis:
     def _multiples(self) -> list[float]:
         """Multiples of the smallest 1-2-5 step that leaves labels their room, 0 Hz among them."""
         span_hz, most = self.highest_hz - self.lowest_hz, max(2, self.columns // _TICK_COLUMNS)
-        step = next((s for s in _TICKS_HZ if span_hz <= s * most), _TICKS_HZ[-1])
-        n = int(self.highest_hz / step)
-        return [k * step for k in range(-n, n + 1)]
+        step = next((s for s in _TICKS_HZ if span_hz <= s * most), math.inf)
+        # No more than the step has room for, whatever the axis; a step that is too large: 0 Hz.
+        n = min(int(self.highest_hz / step), most)
+        return [k * step for k in range(-n, n + 1)] if n else [0.0]
 
 
 @lru_cache(maxsize=4)
@@ -120,7 +122,7 @@ def _octave_edges(fs: float, delta_f: float, columns: int) -> Float64Array:
 
 
 def _short_hz(frequency_hz: float) -> str:
-    for factor, suffix in ((1e6, "M"), (1e3, "k")):
+    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(frequency_hz) >= factor:
             return f"{frequency_hz / factor:g}{suffix}"
     return f"{frequency_hz:g}"

@@ -14,14 +14,38 @@ VERSION: Final = 1
 DType = Literal["<f4", "<f8"]
 """All element types that are ever decoded; NumPy's parser of dtypes never sees a peer's text."""
 
+FS_MIN_HZ: Final = 1e-3
+FS_MAX_HZ: Final = 1e10
+"""Sample rates that a message may have [Hz]."""
+LENGTH_MAX: Final = 1 << 20
+"""Upper bound on ``nfft``, ``win_length``, ``n_bands`` and the number of values in a message."""
+CHANNELS_MAX: Final = 4096
+"""Upper bound on ``channels`` and on the number of names in ``channel_names``."""
+NAME_MAX_CHARS: Final = 64
+"""Length of a name in a topic [characters]."""
+CHECKS_MAX: Final = 4 * CHANNELS_MAX
+"""Upper bound on the number of texts in ``checks``."""
+HEADER_MAX_BYTES: Final = 64 * 1024
+"""Size of the header of a message with values or of an event [bytes]."""
+LIST_HEADER_MAX_BYTES: Final = 512 * 1024
+"""Size of the header of a description or of a heartbeat, which list channels [bytes]."""
+PART_MAX_BYTES: Final = 2 * 8 * LENGTH_MAX
+"""Size of the largest part of a message, the lower and upper edges of bands [bytes]."""
+
 _INT64_MAX = (1 << 63) - 1
 _Count = Annotated[int, Rule(ge=0, le=_INT64_MAX)]
-_Length = Annotated[int, Rule(ge=1, le=_INT64_MAX)]
+_Positive = Annotated[int, Rule(ge=1, le=_INT64_MAX)]
+_Length = Annotated[int, Rule(ge=1, le=LENGTH_MAX)]
 # -2^63 is what NumPy's times take for "not a time".
 _Time = Annotated[int, Rule(ge=-_INT64_MAX, le=_INT64_MAX)]
-_Hertz = Annotated[float, Rule(gt=0)]
+_SampleRate = Annotated[float, Rule(ge=FS_MIN_HZ, le=FS_MAX_HZ)]
+_Bandwidth = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
 _Seconds = Annotated[float, Rule(gt=0)]
-_FirstBin = Annotated[int, Rule(ge=-_INT64_MAX, le=0)]
+_FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
+_Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
+_ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
+_ChannelNames = Annotated[tuple[_ChannelName, ...], Rule(max_length=CHANNELS_MAX)]
+_Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
 
 
 class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,17 +63,17 @@ class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The daemon's monotonic clock at the frame's first sample [ns]."""
     sample_index: _Count
     """Absolute index of the frame's first sample; lost samples count."""
-    fs: _Hertz
+    fs: _SampleRate
     """Sample rate [Hz]."""
     win_length: _Length
     """Samples under the window."""
     nfft: _Length
     """Transform length."""
-    hop: _Length
+    hop: _Positive
     """Samples from one message to the next."""
     window: str
     """Name of the window."""
-    enbw_hz: _Hertz
+    enbw_hz: _Bandwidth
     """Equivalent noise bandwidth of the window, and so of a bin [Hz]."""
     dtype: DType = "<f4"
     """Element type of the payload."""
@@ -83,7 +107,7 @@ class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
     """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
-    averaging_frames: _Length = 1
+    averaging_frames: _Positive = 1
     """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None
     """Time constant of an exponential average [s]; else null."""
@@ -103,7 +127,7 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
     """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
-    averaging_frames: _Length = 1
+    averaging_frames: _Positive = 1
     """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None
     """Time constant of an exponential average [s]; else null."""
@@ -124,19 +148,19 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     """When it was sent [ns since 1970]."""
     device: str
     """The source, for a person."""
-    channels: _Length
+    channels: _Channels
     """How many channels of the source are analysed."""
-    fs: _Hertz
+    fs: _SampleRate
     """Sample rate [Hz]."""
     win_length: _Length
     """Samples under the window."""
     nfft: _Length
     """Transform length."""
-    hop: _Length
+    hop: _Positive
     """Samples from one message to the next."""
     window: str
     """Name of the window."""
-    enbw_hz: _Hertz
+    enbw_hz: _Bandwidth
     """Equivalent noise bandwidth of the window, and so of a bin [Hz]."""
     axis: str = "frequency"
     """What the payload is."""
@@ -156,7 +180,7 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What computes the values."""
     first_bin: _FirstBin = 0
     """Number of the first value's bin: ``-(nfft // 2)`` where two-sided."""
-    channel_names: tuple[str, ...] = ()
+    channel_names: _ChannelNames = ()
     """The CHANNEL of each of the source's topics, in the order of its channels."""
     bands: str = ""
     """Name of the bands; empty: the values are bins. Bands have their edges as one more part."""
@@ -164,7 +188,7 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
     """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
-    averaging_frames: _Length = 1
+    averaging_frames: _Positive = 1
     """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None
     """Time constant of an exponential average [s]; else null."""
@@ -203,7 +227,7 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Measured over nominal sample rate, less one [1e-6]; null if not known."""
     rate_uncertainty_ppm: float | None = None
     """Half width of its 95 % interval [1e-6]; null if not known."""
-    checks: tuple[str, ...] = ()
+    checks: _Checks = ()
     """What is odd about the samples now, for a person."""
     clipped_samples: _Count = 0
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from spectrod.errors import WireError
 from spectrod.units import Float64Array
 from spectrod.wire.headers import (
+    HEADER_MAX_BYTES,
+    LIST_HEADER_MAX_BYTES,
     VERSION,
     BandsHeader,
     EventHeader,
@@ -268,6 +270,9 @@ def decode(parts: Sequence[bytes]) -> Message:
         raise WireError(f"message of {len(parts)} parts: must be topic, header and payload")
     name = _decode_topic(parts[0])
     word = name.partition("/")[0]
+    max_bytes = LIST_HEADER_MAX_BYTES if word in ("meta", "hb") else HEADER_MAX_BYTES
+    if len(parts[1]) > max_bytes:
+        raise WireError(f"{name}: header of {len(parts[1])} bytes: must have at most {max_bytes}")
     if word == "last":
         kind = _decode_header(name, parts[1], _kind_decoder)
         word = "spec" if kind.schema == "spectrod.spectrum" else "bands"

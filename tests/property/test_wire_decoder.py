@@ -66,7 +66,7 @@ def test_an_almost_right_message_is_refused_or_kept_to_the_last_bit(parts):
 def test_nesting_without_end_is_refused(golden, nest):
     """In the place of a header, and in a field that nobody knows."""
     name, head = golden["topic"].encode(), golden["header"].encode()
-    for header in (nest * 100_000, head[:-1] + b',"later":' + nest * 100_000):
+    for header in (nest * 10_000, head[:-1] + b',"later":' + nest * 10_000):
         with pytest.raises(WireError, match=r"header="):
             decode([name, header, b""])
 

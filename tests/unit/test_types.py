@@ -74,6 +74,8 @@ def test_spec_holds_plain_numbers():
     ("changes", "message"),
     [
         ({"fs": 0.0}, "fs=0.0: must be a positive number of Hz"),
+        ({"fs": 1e-4}, r"fs=0.0001: must be 0.001 to 1e\+10 Hz"),
+        ({"fs": 2e10}, r"fs=2e\+10: must be 0.001 to 1e\+10 Hz"),
         ({"fs": float("nan")}, "fs=nan: must be a positive number of Hz"),
         ({"channels": 4097}, "channels=4097: must be 1 to 4096"),
         ({"fs": "fast"}, "fs=fast: must be a positive number of Hz"),

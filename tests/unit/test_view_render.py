@@ -280,3 +280,24 @@ def test_the_status_line_of_a_frame_is_one_line():
     assert status_line(make_frame(tone_levels()), missed=5) == (
         "mic/0  peak 1007.8 Hz -20.0 dBFS  seq 41  missed 5  dropped 2  overflows 1  gap 0"
     )
+
+
+@pytest.mark.parametrize("fs", [1e-3, 48000.0, 61.44e6, 1e10, 1e14])
+@pytest.mark.parametrize(("nfft", "first_bin"), [(64, -32), (65, -32), (64, 0), (2**20, -(2**19))])
+@pytest.mark.parametrize("columns", [1, 40, 400])
+def test_an_axis_has_no_more_ticks_than_columns(fs, nfft, first_bin, columns):
+    """Whatever sample rate a header claims, labels cost no time and no memory."""
+    ticks = frequency_axis(fs, nfft, columns, first_bin).ticks()
+    assert len(ticks) <= max(5, columns)
+    assert all(0 <= column < columns for column, _ in ticks)
+    assert not first_bin or "0" in [label for _, label in ticks]
+
+
+@pytest.mark.parametrize(
+    ("fs", "labels"),
+    [(0.01, ["-0.002", "0", "0.002"]), (2e6, ["-500k", "0", "500k"]), (1e10, ["-2G", "0", "2G"])],
+)
+def test_a_two_sided_axis_has_round_labels_at_any_sample_rate(fs, labels):
+    """From slow sensors to the fastest radios."""
+    ticks = [label for _, label in frequency_axis(fs, 64, 40, -32).ticks()]
+    assert ticks[len(ticks) // 2 - 1 : len(ticks) // 2 + 2] == labels

@@ -4,8 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from spectrod import types
 from spectrod.errors import ConfigError, WireError
-from spectrod.types import SpectrumSpec
+from spectrod.types import CHANNELS_MAX, SpectrumSpec
+from spectrod.wire import headers
 from spectrod.wire.schema import (
     BandFrame,
     BandsHeader,
@@ -118,8 +120,14 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"schema": "other"}, r"Invalid enum value 'other'"),
         ({"seq": -1}, r"Expected `int` >= 0 - at `\$\.seq`"),
         ({"seq": "0"}, r"Expected `int`, got `str` - at `\$\.seq`"),
-        ({"fs": 0}, r"Expected `float` > 0"),
+        ({"fs": 0}, r"Expected `float` >= 0.001 - at `\$\.fs`"),
+        ({"fs": 1e-300}, r"Expected `float` >= 0.001 - at `\$\.fs`"),
+        ({"fs": 1e14}, r"Expected `float` <= 10000000000.0 - at `\$\.fs`"),
+        ({"enbw_hz": 1e300}, r"Expected `float` <= 10000000000.0 - at `\$\.enbw_hz`"),
         ({"nfft": 0}, r"Expected `int` >= 1"),
+        ({"nfft": 2**20 + 1}, r"Expected `int` <= 1048576 - at `\$\.nfft`"),
+        ({"win_length": 2**62}, r"Expected `int` <= 1048576 - at `\$\.win_length`"),
+        ({"window": "x" * 70_000}, r"header of 70\d\d\d bytes: must have at most 65536"),
         ({"dtype": "\x1b[2J"}, r"Invalid enum value '\\x1b\[2J'"),
         ({"dtype": "O"}, r"Invalid enum value 'O' - at `\$\.dtype`"),
         ({"dtype": "<f8"}, r"payload of 132 bytes: shape=\[33\] of <f8 must have 264"),
@@ -128,8 +136,9 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"first_bin": -31, "shape": [64]}, r"first_bin=-31: must be 0 or -32"),
         ({"first_bin": 1}, r"Expected `int` <= 0"),
         ({"shape": [33, 1]}, r"Expected `array` of length 1"),
-        ({"shape": [10**30]}, r"Expected `int` <= 9223372036854775807 - at `\$\.shape"),
-        ({"shape": [2**63 - 1]}, r"must be \[nfft // 2 \+ 1\]"),
+        ({"shape": [10**30]}, r"Expected `int` <= 1048576 - at `\$\.shape"),
+        ({"shape": [2**20]}, r"must be \[nfft // 2 \+ 1\]"),
+        ({"first_bin": -(2**19) - 1}, r"Expected `int` >= -524288 - at `\$\.first_bin`"),
         ({"nfft": 128, "shape": [65]}, r"payload of 132 bytes: .* must have 260"),
     ],
 )
@@ -262,11 +271,38 @@ def test_the_last_message_is_read_by_its_schema():
 
 
 def test_a_claim_of_any_size_allocates_nothing():
-    """2**62 values would be more memory than there is; the payload's length is what counts."""
+    """The length of the payload counts, not the claim; more than 2**20 values are no message."""
     name, header, payload = encode(make_bands())
-    claim = json.dumps(json.loads(header) | {"n_bands": 2**62, "shape": [2**62]}).encode()
-    with pytest.raises(WireError, match=r"payload of 20 bytes: .* must have 18446744073709551616"):
+    claim = json.dumps(json.loads(header) | {"n_bands": 2**20, "shape": [2**20]}).encode()
+    with pytest.raises(WireError, match=r"payload of 20 bytes: .* must have 4194304"):
         decode([name, claim, payload])
+    claim = json.dumps(json.loads(header) | {"n_bands": 2**62, "shape": [2**62]}).encode()
+    with pytest.raises(WireError, match=r"Expected `int` <= 1048576"):
+        decode([name, claim, payload])
+
+
+def test_a_description_names_at_most_4096_channels():
+    """The largest list of names is accepted; one name more is refused."""
+    most = tuple(f"{k:064d}" for k in range(CHANNELS_MAX))
+    sent = make_meta()
+    header = msgspec.structs.replace(sent.header, channels=CHANNELS_MAX, channel_names=most)
+    parts = encode(Meta(sent.topic, header, sent.f, sent.edges))
+    assert decode(parts).header == header
+    more = json.loads(parts[1]) | {"channel_names": [*most, "x"]}
+    parts[1] = json.dumps(more, separators=(",", ":")).encode()
+    with pytest.raises(WireError, match=r"length <= 4096 - at `\$\.channel_names`"):
+        decode(parts)
+
+
+def test_every_spectrum_that_can_be_computed_can_be_sent():
+    """The limits of messages are those of the analysis: a client refuses no daemon's frames."""
+    assert (headers.FS_MIN_HZ, headers.FS_MAX_HZ) == (types.FS_MIN_HZ, types.FS_MAX_HZ)
+    assert (headers.LENGTH_MAX, headers.CHANNELS_MAX) == (types.NFFT_MAX, types.CHANNELS_MAX)
+    checks = tuple(f"dc: {k} (-100.1 dBFS)" for k in range(2 * headers.CHANNELS_MAX))
+    beat = HeartbeatHeader(
+        seq=0, epoch=1, t_utc_ns=2, t_mono_ns=3, state="running", frames=4, checks=checks
+    )
+    assert decode(encode(Heartbeat("hb/mic/", beat))).header == beat
 
 
 def test_events_have_a_topic_for_those_of_no_source():
