@@ -12,7 +12,15 @@ from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.client import Control
 from spectrod.client.calls import messages_of
-from spectrod.errors import ConfigError, DeniedError, StorageError, UnavailableError, WireError
+from spectrod.errors import (
+    ConfigError,
+    DeniedError,
+    SpectrodError,
+    StorageError,
+    UnavailableError,
+    WireError,
+)
+from spectrod.text import printable
 from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
 from spectrod.wire.schema import BandFrame, Frame, decode
@@ -25,6 +33,8 @@ _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
 _UNWRITABLE_STATES = ("full", "failed")
+_NOT_AS_DESCRIBED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a reply raises that has not the fields and types which docs/control.md describes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +164,15 @@ def run(args: argparse.Namespace) -> int:
     with Control(
         endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
     ) as control:
-        return _METHODS[args.what](control, args)
+        try:
+            return _METHODS[args.what](control, args)
+        except SpectrodError:
+            raise
+        except _NOT_AS_DESCRIBED as error:
+            # Replies are JSON of any shape: of a daemon that is not ours, or damaged.
+            raise WireError(
+                f"{endpoint}: reply to {args.what}: {printable(repr(error))}"
+            ) from error
 
 
 def find(wanted: str | None) -> str:

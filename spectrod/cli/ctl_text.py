@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from spectrod.errors import WireError
 from spectrod.wire.schema import BandFrame, Frame
 
 Json = Mapping[str, Any]
@@ -191,7 +192,15 @@ def frame_text(frame: Frame | BandFrame) -> str:
 
 
 def time_text(t_utc_ns: int) -> str:
-    """Write UTC to the millisecond, as ISO 8601."""
+    """Write UTC to the millisecond, as ISO 8601.
+
+    Raises
+    ------
+    WireError
+        If it is no number of 64 bits, as every time of a daemon is.
+    """
+    if not (isinstance(t_utc_ns, int) and abs(t_utc_ns) < 1 << 63):
+        raise WireError(f"t_utc_ns={t_utc_ns!r}: must be an integer of 64 bits")
     seconds, rest_ns = divmod(t_utc_ns, 1_000_000_000)
     when = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03d}Z"

@@ -9,14 +9,17 @@ import numpy as np
 
 import spectrod
 from spectrod.client.subscription import Subscription
-from spectrod.errors import ConfigError, UnavailableError
+from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.text import printable
+from spectrod.types import CHANNELS_MAX, SpectrumBatch, SpectrumSpec
 from spectrod.units import UNITS, Scaling
 
 _NS = 1_000_000_000
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
 _FIRST_S = 10.0
+_INDEX_MAX = (1 << 62) - 1
+"""Upper bound on sample indices of a recording, so that sums of two fit 64 bits [samples]."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +53,7 @@ class DaemonReader:
     UnavailableError
         If nothing comes in that time.
     ConfigError
-        If several sources or products come.
+        If several sources or products come, or messages that have no place in a recording.
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class DaemonReader:
             times = {one.header.sample_index for one in seen}
             if len(times) == 2 and frame.header.sample_index not in times:
                 break
+            if len(seen) == 2 * CHANNELS_MAX:
+                raise ConfigError(f"{self._prefix}: more than {CHANNELS_MAX} channels at one time")
             seen.append(frame)
         names = dict.fromkeys(frame.channel for frame in seen)
         return tuple(sorted(names, key=lambda name: (len(name), name)))
@@ -102,6 +107,8 @@ class DaemonReader:
         ------
         ConfigError
             If the daemon's analysis changes.
+        WireError
+            If a message has a time or a sample index that no recording can have.
         """
         while True:
             left_s = 1.0 if stop_monotonic_s is None else stop_monotonic_s - time.monotonic()
@@ -120,6 +127,10 @@ class DaemonReader:
             self.lost_rows += row is not None and self._expected is not None
             self._check(frame)
             row = self._row = _Row(frame.header, {}, frame.restarted)
+        if frame.channel not in self._channels:
+            raise ConfigError(f"{frame.topic}: the daemon's channels have changed")
+        if len(frame.values) != self.description.spec.n_values:
+            raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
         row.restarted |= frame.restarted
         row.values[frame.channel] = frame.values
         if len(row.values) < len(self._channels):
@@ -138,6 +149,11 @@ class DaemonReader:
             away = round((header.t_utc_ns - self._last_utc_ns) * spec.fs / _NS)
             self._shift = self._expected - self._step + max(away, self._step) - header.sample_index
         index = header.sample_index + self._shift
+        if index > _INDEX_MAX:
+            raise WireError(
+                f"{self._prefix}: sample_index={header.sample_index}, "
+                f"t_utc_ns={header.t_utc_ns}: index {index} of the recording is above {_INDEX_MAX}"
+            )
         gap = 0 if self._expected is None else max(0, index - self._expected)
         self._expected, self._last_utc_ns = index + self._step, header.t_utc_ns
         values = np.stack([row.values[channel] for channel in self._channels])[np.newaxis]
@@ -163,9 +179,13 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
     Raises
     ------
     ConfigError
-        If the message has only part of the spectrum.
+        If this version does not know the unit or another name, or the message has only part of the
+        spectrum.
     """
     h = frame.header
+    if h.unit not in _SCALINGS:
+        units = ", ".join(_SCALINGS)
+        raise ConfigError(f"{frame.topic}: unit={printable(h.unit)!r}: must be one of {units}")
     first_bin = getattr(h, "first_bin", 0)
     iq = first_bin < 0
     n_frames = 1 if h.averaging == "none" else h.averaging_frames

@@ -330,6 +330,45 @@ def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, ca
     assert output.err == f"{told}spectrod: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("what", "reply", "text"),
+    [
+        (
+            "events",
+            [_event(0) | {"who": "", "t_utc_ns": 10**30}],
+            "t_utc_ns=1000000000000000000000000000000",
+        ),
+        ("events", [{"number": 0}], "reply to events: KeyError"),
+        ("events", 7, "reply to events: TypeError"),
+        ("status", {"daemon": {}, "sources": []}, "reply to status: KeyError"),
+        ("metrics", [None], "reply to metrics: TypeError"),
+    ],
+)
+def test_a_reply_of_another_shape_is_one_line_and_no_bug(what, reply, text, monkeypatch, capsys):
+    """A daemon that is not ours, or hostile, makes ``ctl`` end as any message that is wrong."""
+
+    class Hostile:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def call(self, _method, **_params):
+            return reply
+
+    monkeypatch.setattr("spectrod.cli.ctl.Control", Hostile)
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "tcp://127.0.0.1:1")
+    assert main(["ctl", what]) == 2
+    errors = capsys.readouterr().err
+    assert text in errors
+    assert "bug" not in errors
+    assert errors.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_its_help_needs_no_device_library():
     """It starts fast, and opens no sound system."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.cli import ctl_text
+from spectrod.errors import WireError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.wire.schema import BandFrame, BandsHeader, Frame, SpectrumHeader
 
@@ -205,3 +206,16 @@ def test_events_and_messages_are_a_line_each():
     bands = BandsHeader(**fields, engine="numpy", bands="octave", n_bands=33)
     line = ctl_text.frame_text(BandFrame("bands/a/0/octaves/", bands, values))
     assert line == f"8  {at}  33 values, largest -20.00 dBFS in band 8"
+
+
+@pytest.mark.parametrize("t_utc_ns", [10**30, -(2**63), 1e18, "now", None])
+def test_a_time_that_no_daemon_can_mean_is_refused(t_utc_ns):
+    """Whatever stands in a reply, the error names it."""
+    with pytest.raises(WireError, match=r"t_utc_ns=.*: must be an integer of 64 bits"):
+        ctl_text.time_text(t_utc_ns)
+
+
+def test_the_first_and_the_last_time_of_64_bits_are_written():
+    """They lie in the years 1677 and 2262."""
+    assert ctl_text.time_text(1 - 2**63) == "1677-09-21T00:12:43.145Z"
+    assert ctl_text.time_text(2**63 - 1) == "2262-04-11T23:47:16.854Z"

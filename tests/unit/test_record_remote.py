@@ -1,0 +1,122 @@
+"""Messages of a daemon as rows: what has no place in a recording is refused with its value."""
+
+from collections import deque
+
+import msgspec
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, UnavailableError, WireError
+from spectrod.record.remote import DaemonReader
+from spectrod.wire.schema import Frame, SpectrumHeader
+
+NFFT = 64
+
+
+class Subscribed:
+    """A subscription that has received these frames and gets no more."""
+
+    def __init__(self, *frames):
+        self._frames = deque(frames)
+
+    def receive(self, _timeout_s):
+        return self._frames.popleft() if self._frames else None
+
+
+def make_frame(row, channel="0", *, topic=None, restarted=False, **fields):
+    header = SpectrumHeader(
+        seq=row,
+        epoch=1,
+        t_utc_ns=10**18 + row * 10**6,
+        t_mono_ns=row,
+        sample_index=row * 32,
+        fs=48000.0,
+        win_length=NFFT,
+        nfft=NFFT,
+        hop=32,
+        window="hann",
+        enbw_hz=1125.0,
+        shape=(NFFT // 2 + 1,),
+        unit="dBFS",
+        ref="",
+        engine="numpy",
+    )
+    header = msgspec.structs.replace(header, **fields)
+    values = np.zeros(header.shape, np.float32)
+    return Frame(topic or f"spec/mic/{channel}/dbfs/", header, values, restarted=restarted)
+
+
+def rows(n, **fields):
+    """Rows of two channels."""
+    return [make_frame(row, channel, **fields) for row in range(n) for channel in "01"]
+
+
+def read(*frames):
+    """The sample indices of the rows that frames make."""
+    reader = DaemonReader(Subscribed(*frames), "spec/", timeout_s=0.0)
+    stop_s = 1e12  # the frames end before
+    batches = reader.batches(stop_s)
+    return [int(next(batches).sample_index[0]) for _ in range(3)]
+
+
+def test_the_frames_of_these_tests_make_rows():
+    """Else what comes after it would prove nothing."""
+    assert read(*rows(6)) == [96, 128, 160]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"unit": "furlong"}, "spec/mic/0/dbfs/: unit='furlong': must be one of FS"),
+        ({"unit": "\x1b[2J"}, r"unit='\\\\x1b\[2J': must be one of"),
+        ({"window": "round"}, "window='round': must be"),
+        ({"weighting": "Q"}, "weighting='Q': must be one of"),
+        ({"averaging": "median"}, "averaging='median': must be one of"),
+        ({"hop": 2**62}, "hop=4611686018427387904: must be at most 2147483647 samples"),
+    ],
+)
+def test_a_description_that_cannot_be_recorded_is_refused(fields, rule):
+    """What this version does not know is one line with the value."""
+    with pytest.raises(ConfigError, match=rule) as caught:
+        read(*rows(6, **fields))
+    assert str(caught.value).isprintable()
+
+
+def test_frames_of_another_channel_in_the_middle_of_a_row_are_refused():
+    """A row of two channels has those that came first."""
+    with pytest.raises(ConfigError, match="spec/mic/7/dbfs/: the daemon's channels have changed"):
+        read(*rows(4), make_frame(4), make_frame(4, "7"))
+
+
+def test_a_longer_frame_in_the_middle_of_a_row_is_refused():
+    """Channels of one row have the same number of values."""
+    longer = make_frame(4, "1", nfft=128, shape=(65,))
+    with pytest.raises(ConfigError, match="spec/mic/1/dbfs/: the daemon's analysis has changed"):
+        read(*rows(4), make_frame(4), longer)
+
+
+def test_more_channels_than_a_source_can_have_are_refused():
+    """A daemon that names ever new channels of one time is read no further."""
+    with pytest.raises(ConfigError, match="spec/: more than 4096 channels at one time"):
+        read(*(make_frame(0, str(k)) for k in range(10_000)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sample_index": 2**63 - 1},
+        {"t_utc_ns": 2**63 - 1, "restarted": True, "fs": 1e10},
+    ],
+)
+def test_times_beyond_any_recording_are_refused(changes):
+    """Neither an index nor the time that a daemon was away overflows 64 bits."""
+    fs = changes.get("fs", 48000.0)
+    last = [make_frame(6, channel, **changes) for channel in "01"]
+    with pytest.raises(WireError, match=r"sample_index=.*: index \d+ of the recording is above"):
+        read(*rows(4, fs=fs), *last)
+
+
+def test_nothing_that_came_is_told():
+    """Without any frame, that is the error."""
+    with pytest.raises(UnavailableError, match="spec/: no spectra came in 0 s"):
+        read()
