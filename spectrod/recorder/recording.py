@@ -1,5 +1,6 @@
 """One recording of one source, without a thread: what becomes of its spectra and samples."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
 from spectrod.settings import RecordingConfig
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+_log = logging.getLogger(__name__)
 
 HELD_MAX_BYTES: Final = 64 << 20
 """That a pre-roll may take, of spectra and of samples each."""
@@ -170,6 +173,11 @@ class Recording:
             text = _recover(part)
         except SpectrodError as error:
             self._teller.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
+        except Exception as error:  # noqa: BLE001
+            # The last line of defence: whatever a file holds, recording must start.
+            _log.exception("recording %s: cannot recover %s", self.config.name, part)
+            text = f"is left as it is: {error!r}; please report this"
+            self._teller.warn("record.unrecovered", f"{part.name}: {text}")
         else:
             self._teller.warn("record.recovered", f"{part.name}: was not finished; {text}")
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spectrod.errors import StorageError
 from spectrod.record.recording import as_first, rows_between
-from spectrod.record.segment.frame import Head
+from spectrod.record.segment.frame import NUMBER_MAX, Head
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
 from spectrod.types import SpectrumBatch, SpectrumSpec
@@ -84,7 +85,13 @@ class Continuity:
         self._next_row = self._next_index = self._shift = self._end_utc_ns = 0
 
     def join(self, stored: StoredBatch) -> SpectrumBatch:
-        """Complete the batch of the next record."""
+        """Complete the batch of the next record.
+
+        Raises
+        ------
+        StorageError
+            If the samples between two recordings are more than indices can count.
+        """
         head, batch = stored.head, stored.batch
         if self._recording is None:
             if self._is_part:
@@ -113,6 +120,11 @@ class Continuity:
         if index == self._next_index > 0 and abs(pause_ns) < row_ns:
             return batch  # the next file of the same run, whose indices go on
         self._shift += self._next_index + gap_samples - int(batch.sample_index[0])
+        if abs(self._shift) > NUMBER_MAX // 2:
+            raise StorageError(
+                f"a pause of {pause_ns / _NS:.3g} s between recordings: has more samples than "
+                f"{NUMBER_MAX // 2}"
+            )
         return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)
 
 

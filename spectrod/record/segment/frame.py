@@ -7,6 +7,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import Final
 
 MAGIC = b"SPD\x01"
 """Of every record, with the version of the layout. As a float32 it is 3.6e-38: rare as a value."""
@@ -14,8 +15,11 @@ MAGIC = b"SPD\x01"
 _HEAD = struct.Struct("<4sIBBHIQQQqQQII")
 _CRC = struct.Struct("<I")
 HEAD_BYTES = _HEAD.size + _CRC.size
-PAYLOAD_BYTES_MAX = (1 << 32) - 1
+PAYLOAD_BYTES_MAX = 1 << 28
+"""Of a record that a reader takes into memory; a row of 67 million values fits."""
 ENGINES_MAX = 1 << 16
+NUMBER_MAX = (1 << 63) - 1
+"""Of records, rows and samples: sums of two such numbers still fit into the 64 bits of a head."""
 
 
 class Kind(IntEnum):
@@ -36,6 +40,15 @@ class Flag(IntFlag):
 
     DISCONTINUITY = 1
     """The first row does not follow on the one before."""
+
+
+PAYLOADS_BYTES_MAX: Final[dict[int, int]] = {
+    Kind.HEADER: 1 << 24,
+    Kind.ROWS: PAYLOAD_BYTES_MAX,
+    Kind.ENGINE: 1 << 12,
+    Kind.CLOSE: 1 << 24,
+}
+"""Of each kind; a longer one is damage. Of other kinds nothing is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,11 @@ class Framed:
         """Length of the record [bytes]."""
         return HEAD_BYTES + self.payload_bytes
 
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the payload is longer than any of its kind."""
+        return self.payload_bytes > PAYLOADS_BYTES_MAX.get(self.head.kind, self.payload_bytes)
+
     def holds(self, payload: bytes | memoryview) -> bool:
         """Whether these bytes are the payload."""
         return len(payload) == self.payload_bytes and zlib.crc32(payload) == self.payload_crc
@@ -127,7 +145,11 @@ def frame(head: Head, payload: bytes) -> bytes:
 
 
 def parse_head(data: bytes) -> Framed | None:
-    """Read the head at the beginning of some bytes; None if there is no intact one."""
+    """Read the head at the beginning of some bytes.
+
+    None if there is no intact one, or one with numbers above ``NUMBER_MAX``, which nobody reaches
+    by counting.
+    """
     if len(data) < HEAD_BYTES or not data.startswith(MAGIC):
         return None
     if _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(data[: _HEAD.size]):
@@ -136,5 +158,7 @@ def parse_head(data: bytes) -> Framed | None:
         data
     )
     t_utc_ns, gap, skipped, cut = about
+    if max(seq, row, gap, skipped) > NUMBER_MAX:
+        return None
     head = Head(kind, recording, seq, row, rows, t_utc_ns, gap, skipped, flags, engine, cut)
     return Framed(head, n_bytes, crc)

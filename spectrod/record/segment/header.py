@@ -3,13 +3,13 @@
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
 from spectrod.record.recording import Description
-from spectrod.record.segment.frame import HEAD_BYTES
+from spectrod.record.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.types import SpectrumSpec
 
 SCHEMA = "spectrod.segment"
@@ -17,6 +17,8 @@ VERSION = 1
 _BLOCK_BYTES = 4096
 HEADERS_BYTES_MIN = 2 * _BLOCK_BYTES
 """Before any row there are two headers."""
+_FS_MIN_HZ, _FS_MAX_HZ = 1e-3, 1e12
+_ROW_MAX_S = 1e9
 _TIMES_BYTES = 3 * 8
 """Of a row: its sample index and two times."""
 
@@ -111,15 +113,19 @@ class _Versioned(msgspec.Struct, frozen=True):
     v: int
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+_Ns = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+
+
 class _Document(_Versioned, frozen=True):
     """What of a header's JSON is read back; the rest follows from it."""
 
-    recording: str
-    segment: int
+    recording: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    segment: _Number
     previous: str
-    first_row: int
-    created_utc_ns: int
-    created_mono_ns: int
+    first_row: _Number
+    created_utc_ns: _Ns
+    created_mono_ns: _Ns
     software: str
     source: str
     signals: tuple[str, ...]
@@ -143,6 +149,7 @@ def decode_header(payload: bytes) -> Header:
             raise StorageError(f"header of version {version}: must be {VERSION}")
         read = msgspec.json.decode(payload, type=_Document)
         spec = SpectrumSpec(**read.spec)
+        _check_spec(spec, read.signals)
         place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"header that cannot be read: {error}") from error
@@ -156,6 +163,22 @@ def decode_header(payload: bytes) -> Header:
         read.attributes,
     )
     return Header(about, place, read.created_utc_ns, read.created_mono_ns)
+
+
+def _check_spec(spec: SpectrumSpec, signals: tuple[str, ...]) -> None:
+    """Raise StorageError where times and frequencies could not be computed."""
+    if not _FS_MIN_HZ <= spec.fs <= _FS_MAX_HZ:
+        rule = f"must be {_FS_MIN_HZ:g} to {_FS_MAX_HZ:g} Hz"
+        raise StorageError(f"header that cannot be read: fs={spec.fs:g}: {rule}")
+    row_s = row_samples(spec) / spec.fs
+    if row_s > _ROW_MAX_S:
+        rule = f"must be at most {_ROW_MAX_S:g} s"
+        raise StorageError(f"header that cannot be read: a row of {row_s:g} s: {rule}")
+    if len(signals) != spec.n_signals:
+        n = len(signals)
+        raise StorageError(
+            f"header that cannot be read: {n} signals have names: must be {spec.n_signals}"
+        )
 
 
 def value_dtype(spec: SpectrumSpec) -> str:

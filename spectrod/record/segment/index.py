@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
+from spectrod.record.segment.frame import PAYLOADS_BYTES_MAX, Kind
+
 _ENTRIES_MAX = 2048
 _LENGTH_BYTES = 8
-_BYTES_MAX = 1 << 24
-"""More than any index has; what claims to be longer is none."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -108,4 +108,4 @@ class StoredIndex:
 def index_length(end: bytes) -> int:
     """Read the length of the last payload from the end of a file [bytes]; 0 if that is none."""
     n_bytes = int.from_bytes(end[-_LENGTH_BYTES:], "little")
-    return n_bytes if _LENGTH_BYTES < n_bytes <= _BYTES_MAX else 0
+    return n_bytes if _LENGTH_BYTES < n_bytes <= PAYLOADS_BYTES_MAX[Kind.CLOSE] else 0

@@ -8,11 +8,18 @@ from pathlib import Path
 from spectrod.errors import BusyError, InputError, StorageError
 from spectrod.record.files import sync
 from spectrod.record.segment.appending import PART_SUFFIX, lock
-from spectrod.record.segment.frame import Head, Kind, frame
-from spectrod.record.segment.header import HEADERS_BYTES_MIN, Header
+from spectrod.record.segment.frame import (
+    HEAD_BYTES,
+    MAGIC,
+    PAYLOADS_BYTES_MAX,
+    Head,
+    Kind,
+    frame,
+)
+from spectrod.record.segment.header import HEADERS_BYTES_MIN, Header, row_bytes
 from spectrod.record.segment.index import Entry, SparseIndex
 from spectrod.record.segment.segment import Segment
-from spectrod.record.segment.walk import Walk
+from spectrod.record.segment.walk import Record, Walk
 
 _log = logging.getLogger(__name__)
 
@@ -90,11 +97,12 @@ def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
     except InputError:
         found = None
     if found is None or found.index.rows == 0:
-        is_empty = size <= HEADERS_BYTES_MIN if found is None else size == found.end
+        is_empty = _is_begun(descriptor, size) if found is None else size == found.end
         return _remove(part, size) if is_empty else _set_aside(part, size)
+    closing = b"" if found.is_closed else found.closing_record()
+    # Everything is checked: from here on the file is changed.
     os.ftruncate(descriptor, found.end)
-    if not found.is_closed:
-        _append(descriptor, found.closing_record(), found.end)
+    _append(descriptor, closing, found.end)
     os.fdatasync(descriptor)
     part.replace(final)
     sync(final.parent)
@@ -102,6 +110,14 @@ def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
     text = "%s: %d rows are whole; %d bytes of a torn end cut off, %d damaged ones left between"
     _log.info(text, final, recovered.rows, recovered.cut_bytes, recovered.damaged_bytes)
     return recovered
+
+
+def _is_begun(descriptor: int, size: int) -> bool:
+    """Whether a file is what is left of a segment that ended before its headers were written."""
+    if size > HEADERS_BYTES_MIN:
+        return False
+    content = os.pread(descriptor, size, 0)
+    return content.startswith(MAGIC) or not content.strip(b"\0")
 
 
 def _remove(part: Path, size: int) -> Recovered:
@@ -121,31 +137,40 @@ class _Found:
     """What an unfinished segment holds."""
 
     def __init__(self, part: Path, header: Header) -> None:
+        self._part, self._row_bytes = part, row_bytes(header.description.spec)
         self.index = SparseIndex()
         self._engines: dict[int, str] = {}
         self.end, self.is_closed = 0, False
         self._head = Head(Kind.HEADER, header.place.recording, 0, header.place.first_row)
         with part.open("rb") as file:
-            walk = Walk(file, recording=header.place.recording)
+            walk = Walk(file, recording=header.place.recording, kept=(Kind.ENGINE,))
             for record in walk:
                 self._head, self.end = record.head, record.end
-                self._take(record.head, record.offset, record.payload)
+                self._take(record)
         self.damaged_bytes = sum(one.n_bytes for one in walk.damage if not one.is_tail)
 
-    def _take(self, head: Head, offset: int, payload: bytes) -> None:
+    def _take(self, record: Record) -> None:
+        head = record.head
         self.is_closed = head.kind == Kind.CLOSE
         if head.kind == Kind.ENGINE:
-            self._engines[head.engine] = payload.decode(errors="replace")
+            self._engines[head.engine] = record.payload.decode(errors="replace")
         elif head.kind == Kind.ROWS:
-            self.index.add(Entry(head.row, head.t_utc_ns, offset), head.rows)
+            n_bytes = record.n_bytes - HEAD_BYTES
+            if not head.rows or n_bytes != head.rows * self._row_bytes:
+                raise StorageError(
+                    f"{self._part}: record at {record.offset}: {n_bytes} bytes: must be "
+                    f"{head.rows} rows of {self._row_bytes}"
+                )
+            self.index.add(Entry(head.row, head.t_utc_ns, record.offset), head.rows)
 
     def closing_record(self) -> bytes:
-        """Make the record that a finished segment ends with."""
+        """Make the record that a finished segment ends with; nothing if it would be too long."""
         last = self._head
         n_engines = max(self._engines, default=-1) + 1
         engines = [self._engines.get(number, "unknown") for number in range(n_engines)]
         head = Head(Kind.CLOSE, last.recording, last.seq + 1, last.next_row)
-        return frame(head, self.index.encode(engines))
+        payload = self.index.encode(engines)
+        return frame(head, payload) if len(payload) <= PAYLOADS_BYTES_MAX[Kind.CLOSE] else b""
 
 
 def _append(descriptor: int, record: bytes, offset: int) -> None:

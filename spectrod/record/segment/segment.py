@@ -11,7 +11,14 @@ import numpy as np
 
 from spectrod.errors import InputError, StorageError
 from spectrod.record.segment.appending import PART_SUFFIX
-from spectrod.record.segment.frame import HEAD_BYTES, Flag, Head, Kind
+from spectrod.record.segment.frame import (
+    HEAD_BYTES,
+    NUMBER_MAX,
+    PAYLOADS_BYTES_MAX,
+    Flag,
+    Head,
+    Kind,
+)
 from spectrod.record.segment.header import Header, decode_header, row_bytes, value_dtype
 from spectrod.record.segment.index import StoredIndex, index_length
 from spectrod.record.segment.walk import Damage, Record, Walk
@@ -20,7 +27,7 @@ from spectrod.types import SpectrumBatch
 _log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 18
-_HEADERS_BYTES_MAX = 1 << 24
+_HEADERS_BYTES_MAX = PAYLOADS_BYTES_MAX[Kind.HEADER]
 """How far headers are looked for: a large file of another kind need not be read to its end."""
 _DAMAGE_LOGGED_MAX = 10
 _UNKNOWN_ENGINE = "unknown"
@@ -193,6 +200,11 @@ class Segment:
             )
         spec = self.header.description.spec
         sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
+        if sample_index.min() < 0 or sample_index.max() > NUMBER_MAX // 2:
+            raise StorageError(
+                f"{self.path}: record at {record.offset}: sample_index={sample_index.max()}, "
+                f"at least {sample_index.min()}: must be 0 to {NUMBER_MAX // 2}"
+            )
         values = np.frombuffer(payload, self._dtype, offset=24 * n)
         return SpectrumBatch(
             values.reshape(n, spec.n_signals, spec.n_values),

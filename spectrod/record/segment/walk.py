@@ -1,13 +1,22 @@
 """Walks the records of a segment, past whatever is damaged."""
 
+import errno
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from spectrod.record.segment.frame import HEAD_BYTES, MAGIC, Framed, Head, parse_head
+from spectrod.record.segment.frame import (
+    HEAD_BYTES,
+    MAGIC,
+    PAYLOADS_BYTES_MAX,
+    Framed,
+    Head,
+    parse_head,
+)
 
-_SCAN_BYTES = 1 << 20
+_SCAN_FIRST_BYTES, _SCAN_BYTES = 1 << 12, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +30,7 @@ class Record:
     head : Head
         What it says of itself.
     payload : bytes
-        What it holds; empty where only heads are walked.
+        What it holds; empty where only heads are walked, and of kinds that are not kept.
     n_bytes : int
         Its length, the head's included [bytes].
     """
@@ -60,7 +69,11 @@ class Walk:
 
     A record counts if its checksums are right, it is of the recording, and its number is above the
     one before. After a damaged head the next intact one is searched for byte by byte; of a damaged
-    payload the intact head says where the next record begins.
+    payload the intact head says where the next record begins. A payload that is longer than any of
+    its kind is damage. Records of unknown kinds are passed over: their payloads are not read.
+
+    Time grows in proportion to the length of the file but for its holes. Memory is that of one
+    payload that is kept, at most ``PAYLOADS_BYTES_MAX``, and otherwise 1 MiB.
 
     Parameters
     ----------
@@ -72,6 +85,8 @@ class Walk:
         The recording's number; by default that of the first record.
     heads_only : bool
         Whether payloads are passed over, and not checked.
+    kept : container of int
+        Kinds whose payloads records have; those of others are checked piece by piece.
     stop : int, optional
         The file counts as ended there [bytes].
 
@@ -90,10 +105,11 @@ class Walk:
         recording: int | None = None,
         *,
         heads_only: bool = False,
+        kept: Container[int] = PAYLOADS_BYTES_MAX,
         stop: int | None = None,
     ) -> None:
         self._file, self._offset = file, offset
-        self._recording = recording
+        self._recording, self._kept = recording, kept
         self._heads_only, self._stop = heads_only, stop
         self._seq = -1
         self.damage: list[Damage] = []
@@ -108,19 +124,22 @@ class Walk:
                 break
             self._offset = end
             self._recording, self._seq = framed.head.recording, framed.head.seq
-            payload = b"" if self._heads_only else self._read(offset + HEAD_BYTES, end)
-            if self._heads_only or framed.holds(payload):
-                yield Record(offset, framed.head, payload, framed.n_bytes)
-            else:
+            payload = self._payload(framed, offset + HEAD_BYTES, end)
+            if payload is None:
                 self._note(offset, end)
+            else:
+                yield Record(offset, framed.head, payload, framed.n_bytes)
         self._note(self._offset, self._size(), is_tail=True)
 
     def _find(self, offset: int) -> tuple[int, Framed] | None:
         """Find the next head that counts, from here on."""
         if framed := self._accepted(self._read(offset, offset + HEAD_BYTES)):
             return offset, framed
-        while offset < self._size():
-            chunk = self._read(offset, offset + _SCAN_BYTES)
+        n_bytes = min(_SCAN_FIRST_BYTES, _SCAN_BYTES)
+        while (offset := self._next_data(offset)) < self._size():
+            # Records may follow closely on damage: only far ones are worth a large piece.
+            chunk = self._read(offset, offset + n_bytes)
+            n_bytes = min(2 * n_bytes, _SCAN_BYTES)
             last = len(chunk) - HEAD_BYTES
             place = chunk.find(MAGIC)
             while 0 <= place <= last:
@@ -132,6 +151,33 @@ class Walk:
             # The next chunk begins at the first place from which this one has no whole head.
             offset += last + 1
         return None
+
+    def _next_data(self, offset: int) -> int:
+        """Find the first byte from an offset on that is not in a hole of the file."""
+        descriptor = self._file.fileno()
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)  # the buffer counts on it
+        try:
+            return os.lseek(descriptor, offset, os.SEEK_DATA)
+        except OSError as error:
+            # ENXIO: nothing but holes follow. Other systems tell no holes.
+            return self._size() if error.errno == errno.ENXIO else offset
+        finally:
+            os.lseek(descriptor, position, os.SEEK_SET)
+
+    def _payload(self, framed: Framed, begin: int, end: int) -> bytes | None:
+        """Read the payload of a record as far as it is wanted; None if it is damaged."""
+        kind = framed.head.kind
+        if self._heads_only or kind not in PAYLOADS_BYTES_MAX:
+            return b""
+        if framed.is_too_long:
+            return None
+        if kind in self._kept:
+            payload = self._read(begin, end)
+            return payload if framed.holds(payload) else None
+        crc = 0
+        for start in range(begin, end, _SCAN_BYTES):
+            crc = zlib.crc32(self._read(start, min(start + _SCAN_BYTES, end)), crc)
+        return b"" if crc == framed.payload_crc else None
 
     def _accepted(self, head: bytes) -> Framed | None:
         framed = parse_head(head)

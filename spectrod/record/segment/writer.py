@@ -13,7 +13,15 @@ from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
 from spectrod.record.segment.appending import AppendFile
-from spectrod.record.segment.frame import ENGINES_MAX, PAYLOAD_BYTES_MAX, Flag, Head, Kind, frame
+from spectrod.record.segment.frame import (
+    ENGINES_MAX,
+    PAYLOAD_BYTES_MAX,
+    PAYLOADS_BYTES_MAX,
+    Flag,
+    Head,
+    Kind,
+    frame,
+)
 from spectrod.record.segment.header import (
     Header,
     Place,
@@ -101,7 +109,13 @@ class SegmentWriter:
         self._index = SparseIndex()
         self._seq, self._row = 0, self.place.first_row
         header = Header(description, self.place, time.time_ns(), time.monotonic_ns())
-        self._file = self._make_file(encode_header(header))
+        encoded = padded(encode_header(header))
+        if len(encoded) > PAYLOADS_BYTES_MAX[Kind.HEADER]:
+            rule = f"must be at most {PAYLOADS_BYTES_MAX[Kind.HEADER]}"
+            raise ConfigError(
+                f"{self.path}: settings and attributes of {len(encoded)} bytes: {rule}"
+            )
+        self._file = self._make_file(encoded)
         self._synced_s = time.monotonic()
 
     def _make_file(self, header: bytes) -> AppendFile:
@@ -110,7 +124,7 @@ class SegmentWriter:
             # Twice: one damaged block would else take the meaning of all rows with it.
             for _ in range(2):
                 head = Head(Kind.HEADER, self.place.recording, self._seq, self._row)
-                file.append(frame(head, padded(header)))
+                file.append(frame(head, header))
                 self._seq += 1
             file.synchronise()
             self._part.synchronise()
@@ -277,15 +291,19 @@ class SegmentWriter:
         if number is None:
             number = len(self._engines)
             head = Head(Kind.ENGINE, self.place.recording, self._seq, self._row, engine=number)
-            self._append(head, name.encode(errors="replace"))
+            encoded = name.encode(errors="replace")[: PAYLOADS_BYTES_MAX[Kind.ENGINE]]
+            self._append(head, encoded)
             self._engines[name] = number
         return number
 
     def _append_index(self) -> None:
         head = Head(Kind.CLOSE, self.place.recording, self._seq, self._row)
-        before = self._file.size
+        before, index = self._file.size, self._index.encode(self._engines)
+        if len(index) > PAYLOADS_BYTES_MAX[Kind.CLOSE]:
+            _log.warning("%s: is slower to search: its index is too long", self.path)
+            return
         try:
-            self._append(head, self._index.encode(self._engines))
+            self._append(head, index)
         except OSError as error:
             _log.warning("%s: is slower to search: no index: %s", self.path, error.strerror)
             self._file.cut(before)

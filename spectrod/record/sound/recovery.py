@@ -2,7 +2,6 @@
 
 import os
 import re
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,12 @@ from spectrod.record.sound.fileio import storage_error, write_at
 from spectrod.record.sound.flac_stream import complete
 from spectrod.record.sound.notes import boot_id
 from spectrod.record.sound.options import SOUND_SUFFIXES
-from spectrod.record.sound.wav_header import HEADER_BYTES, read_form, with_length
+from spectrod.record.sound.wav_header import (
+    HEADER_BYTES,
+    named_samples,
+    read_form,
+    with_length,
+)
 from spectrod.record.sound.writer import publish
 
 _PART = ".part"
@@ -96,25 +100,25 @@ def _complete_wav_at(fd: int, part: Path) -> int:
     page = os.pread(fd, HEADER_BYTES, 0)
     try:
         form, _ = read_form(page)
-    except (ValueError, struct.error) as error:
-        raise InputError(f"{part}: not an unfinished WAV file of spectrod") from error
-    n_there = (os.fstat(fd).st_size - HEADER_BYTES) // form.frame_bytes
-    boot = _BOOT.search(page)
-    is_same_boot = boot is not None and boot[1].decode("ascii", "replace") == boot_id()
-    n_samples = n_there if is_same_boot else min(n_there, _named_samples(page, form.frame_bytes))
+        n_samples = (os.fstat(fd).st_size - HEADER_BYTES) // form.frame_bytes
+        if not _is_of_this_boot(page):
+            n_samples = min(n_samples, named_samples(page, form))
+        new_page = with_length(page, n_samples)
+    except InputError as error:
+        raise InputError(f"{part}: not an unfinished WAV file of spectrod: {error}") from error
     if n_samples < 1:
         raise InputError(f"{part}: holds no samples")
+    # Everything is checked: from here on the file is changed.
     end = HEADER_BYTES + n_samples * form.frame_bytes
     os.ftruncate(fd, end)
     os.ftruncate(fd, end + end % 2)
     os.fdatasync(fd)
-    write_at(fd, with_length(page, n_samples), 0)
+    write_at(fd, new_page, 0)
     os.fdatasync(fd)
     return n_samples
 
 
-def _named_samples(page: bytes, frame_bytes: int) -> int:
-    """Read how many samples a header names."""
-    if page.startswith(b"RF64"):
-        return int(struct.unpack_from("<Q", page, 36)[0])
-    return int(struct.unpack_from("<I", page, HEADER_BYTES - 4)[0]) // frame_bytes
+def _is_of_this_boot(page: bytes) -> bool:
+    """Whether the machine has been running ever since the file was begun."""
+    boot = _BOOT.search(page)
+    return boot is not None and boot[1].decode("ascii", "replace") == boot_id()

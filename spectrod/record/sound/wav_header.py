@@ -4,6 +4,7 @@ import datetime as dt
 import struct
 from dataclasses import dataclass
 
+from spectrod.errors import InputError
 from spectrod.record.sound.notes import Gaps, Notes, utc
 from spectrod.record.sound.options import Subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES
@@ -15,6 +16,9 @@ which a killed process does not leave half done."""
 RF64_FROM = (1 << 32) - (1 << 16)
 """Files of this size on are RF64. Less than 2^32, since many programs write sizes near to it where
 they do not know the length, and others take them so."""
+
+_FILE_BYTES_MAX = 1 << 62
+"""More than any file has, and so little that sums of sizes fit in 64 bits."""
 
 _TAG_PCM, _TAG_FLOAT, _TAG_EXTENSIBLE = 1, 3, 0xFFFE
 _SIZES_ELSEWHERE = 0xFFFFFFFF
@@ -155,8 +159,8 @@ def with_length(page: bytes, n_samples: int) -> bytes:
 
     Raises
     ------
-    ValueError
-        If it is no such header.
+    InputError
+        If it is no such header, or has no room for the number.
     """
     form, chunks_end = read_form(page)
     data_bytes = n_samples * form.frame_bytes
@@ -172,27 +176,69 @@ def with_length(page: bytes, n_samples: int) -> bytes:
 def read_form(page: bytes) -> tuple[WavForm, int]:
     """Read how samples lie in a file from its header, and where the ``fmt`` chunk ends.
 
+    The chunk must be, byte by byte, the one that ``WavForm.chunk`` makes of its numbers: one that
+    is damaged would give all samples another meaning.
+
     Raises
     ------
-    ValueError
+    InputError
         If ``header`` has not made it.
     """
     is_ours = page[8:12] == b"WAVE" and page[48:52] == b"fmt " and page[-8:-4] == b"data"
     if len(page) != HEADER_BYTES or page[:4] not in (b"RIFF", b"RF64") or not is_ours:
-        raise ValueError("not a header of ours")
-    size, tag, channels, fs, _, frame_bytes = struct.unpack_from("<IHHIIH", page, 52)
-    if tag == _TAG_EXTENSIBLE:
-        tag = struct.unpack_from("<H", page, 80)[0]
-    for subtype, n_bytes in SAMPLE_BYTES.items():
-        if (subtype == "f32") == (tag == _TAG_FLOAT) and n_bytes * channels == frame_bytes:
-            return WavForm(fs, channels, subtype), 56 + size
-    raise ValueError("not a header of ours")
+        raise InputError("not a header of spectrod")
+    channels, fs, byte_rate, frame_bytes, bits = struct.unpack_from("<HIIHH", page, 58)
+    # A byte rate has 32 bits, and so has the product of what can be packed again.
+    if channels and fs and byte_rate == fs * frame_bytes:
+        for subtype, n_bytes in SAMPLE_BYTES.items():
+            form = WavForm(fs, channels, subtype)
+            if (8 * n_bytes, form.frame_bytes) != (bits, frame_bytes):
+                continue
+            chunk = form.chunk()
+            end = 48 + len(chunk)
+            if page[48:end] == chunk:
+                _check_chunks(page, end, subtype)
+                return form, end
+    raise InputError(f"its fmt chunk is damaged: channels={channels}, fs={fs}, bits={bits}")
+
+
+def _check_chunks(page: bytes, begin: int, subtype: Subtype) -> None:
+    """Raise InputError where the sizes of the chunks behind ``fmt`` do not lead to the samples."""
+    for name in (b"fact", b"bext", b"guan") if subtype == "f32" else (b"bext", b"guan"):
+        size = struct.unpack_from("<I", page, begin + 4)[0] if begin < HEADER_BYTES - 16 else 0
+        if page[begin : begin + 4] != name:
+            raise InputError(f"its {name.decode()} chunk is damaged or not where it must be")
+        begin += 8 + size + size % 2
+    if begin != HEADER_BYTES - 8:
+        raise InputError(f"its samples begin at {begin + 8}: must be {HEADER_BYTES}")
+
+
+def named_samples(page: bytes, form: WavForm) -> int:
+    """Read how many samples a header names.
+
+    Raises
+    ------
+    InputError
+        If its sizes contradict each other: one of them is damaged, and nobody knows which.
+    """
+    if page.startswith(b"RF64"):
+        data_bytes = int(struct.unpack_from("<Q", page, 28)[0])
+    else:
+        data_bytes = int(struct.unpack_from("<I", page, HEADER_BYTES - 4)[0])
+    n_samples = data_bytes // form.frame_bytes
+    is_possible = data_bytes < _FILE_BYTES_MAX and data_bytes == n_samples * form.frame_bytes
+    if not (is_possible and page[:48] == _riff_and_sizes(n_samples, data_bytes)):
+        raise InputError(f"its sizes contradict each other: {data_bytes} bytes of samples")
+    return n_samples
 
 
 def _with_guano_length(page: bytes, length_s: float) -> bytes:
     """Change the line that says it; what it gets longer or shorter by, empty lines make up."""
-    at = page.index(b"\nLength: ") + 9
-    end = page.index(b"\n", at)
-    text = f"{length_s:.6f}".encode()
-    rest = page[end:-8].rstrip(b"\n") + b"\n"
-    return (page[:at] + text + rest).ljust(HEADER_BYTES - 8, b"\n") + page[-8:]
+    before, key, rest = page[:-8].partition(b"\nLength: ")
+    _, newline, rest = rest.partition(b"\n")
+    if not (key and newline):
+        raise InputError("its guan chunk is damaged: no line begins with Length")
+    text = before + key + f"{length_s:.6f}\n".encode() + rest.rstrip(b"\n") + b"\n"
+    if len(text) > HEADER_BYTES - 8:
+        raise InputError("its guan chunk is damaged: has no room for the length")
+    return text.ljust(HEADER_BYTES - 8, b"\n") + page[-8:]

@@ -1,0 +1,558 @@
+"""Files that somebody else has made or damaged: one-line errors, in bounded time and memory."""
+
+import os
+import struct
+import subprocess
+import sys
+import textwrap
+import zlib
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.events import EventLog
+from spectrod.record.recording import Description
+from spectrod.record.segment import frame as frames
+from spectrod.record.segment.frame import HEAD_BYTES, Head, Kind, frame
+from spectrod.record.segment.header import Header, Place, encode_header, padded
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.record.segment.recovery import recover as recover_segment
+from spectrod.record.segment.writer import SegmentWriter
+from spectrod.record.sound import SoundOptions, SoundWriter, flac_stream, recover
+from spectrod.record.sound.wav_header import HEADER_BYTES
+from spectrod.recorder.recording import Recorded, Recording
+from spectrod.settings import RecordingConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+FS = 8000
+BEGIN_UTC_NS = 1_777_609_800_123_456_000
+SPEC = SpectrumSpec(float(FS), win_length=16, hop=10, nfft=16)
+RECORDING = 0x0123456789ABCDEF
+MIB = 1 << 20
+
+
+def run_limited(extra_mib, code, *arguments):
+    """Run Python code with at most so much memory beyond what its imports have taken."""
+    head = """
+    import resource, sys
+    from spectrod.errors import SpectrodError
+    def limit(mib):
+        n_pages = int(open("/proc/self/statm").read().split()[0])
+        n_bytes = n_pages * resource.getpagesize() + (mib << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+    """
+    script = textwrap.dedent(head) + textwrap.dedent(code).replace("LIMIT", f"limit({extra_mib})")
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(os.fspath, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+# ---- unfinished sound files
+
+
+def write_part(folder, suffix, n_samples=9001, subtype="s16", channels=1):
+    """Leave what a killed program leaves; return its path."""
+    writer = SoundWriter(folder / f"x{suffix}", FS, channels, subtype, SoundOptions(source="pond"))
+    rng = np.random.default_rng(7)
+    samples = rng.integers(-(2**15), 2**15, (channels, n_samples)) / 2**15
+    writer.take(Block(samples.astype(np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+    writer.flush()
+    writer.abort()
+    return folder / f"x{suffix}.part"
+
+
+def damaged(content, offset, new):
+    return content[:offset] + new + content[offset + len(new) :]
+
+
+WAV_DAMAGE = {
+    "channels": (58, b"\0\0"),
+    "more channels": (58, b"\2\0"),
+    "fs": (60, bytes(4)),
+    "another fs": (60, struct.pack("<I", 8001)),
+    "frame size": (68, b"\0\0"),
+    "another frame size": (68, b"\4\0"),
+    "bits": (70, b"\x18\0"),
+    "size of fmt": (52, b"\xff\xff\xff\xff"),
+    "name of fmt": (48, b"fmT "),
+}
+
+
+@pytest.mark.parametrize("what", WAV_DAMAGE)
+def test_a_wav_part_with_a_damaged_format_stays_as_it_is(tmp_path, what):
+    """One wrong byte in the format would give all samples another meaning."""
+    part = write_part(tmp_path, ".wav")
+    content = damaged(part.read_bytes(), *WAV_DAMAGE[what])
+    part.write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.wav\.part: not an unfinished WAV file of spectrod"):
+        recover(part)
+    assert part.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [part]
+
+
+@pytest.mark.parametrize("new", [b"\nLengtH: ", b"\nLength:X"])
+def test_a_wav_part_without_a_length_in_its_notes_stays_as_it_is(tmp_path, new):
+    """The file is not cut before it is sure that its header can be completed."""
+    part = write_part(tmp_path, ".wav")
+    content = part.read_bytes()
+    content = damaged(content, content.index(b"\nLength: "), new) + b"\1"
+    part.write_bytes(content)
+    with pytest.raises(InputError, match="no line begins with Length"):
+        recover(part)
+    assert part.read_bytes() == content
+
+
+def test_a_wav_part_whose_notes_have_no_room_stays_as_it_is(tmp_path):
+    """A header of more than its page would be written over the first samples."""
+    part = write_part(tmp_path, ".wav", n_samples=1_234_567)
+    content = part.read_bytes()
+    begin = content.index(b"\nLength: ") + 9
+    end = content.index(b"\n", begin)
+    filled = b"0".ljust(1, b" ") + b"\n" + b"x" * (HEADER_BYTES - 8 - begin - 2)
+    content = damaged(content, begin, filled)
+    assert end - begin > 1
+    part.write_bytes(content)
+    with pytest.raises(InputError, match="no room for the length"):
+        recover(part)
+    assert part.read_bytes() == content
+
+
+@pytest.mark.parametrize(("offset", "new"), [(4, b"\1"), (HEADER_BYTES - 4, b"\1"), (0, b"RF64")])
+def test_sizes_that_contradict_each_other_cut_nothing(tmp_path, offset, new):
+    """After a power failure the header says what to keep, but only one that is undamaged."""
+    part = write_part(tmp_path, ".wav")
+    content = part.read_bytes()
+    content = content.replace(b"spectrod|Boot: ", b"spectrod|Bott: ")  # as of an earlier boot
+    part.write_bytes(damaged(content, offset, new))
+    with pytest.raises(InputError, match="sizes contradict each other"):
+        recover(part)
+    assert part.read_bytes() == damaged(content, offset, new)
+    part.write_bytes(content)
+    assert recover(part).n_samples == 9001
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_damage_of_a_sound_part_is_one_error_or_harmless(tmp_path, seed):
+    """No byte makes recovery fail otherwise, and what it refuses it does not change."""
+    rng = np.random.default_rng(seed)
+    for suffix in (".wav", ".flac"):
+        part = write_part(tmp_path, suffix, 4096 + seed)
+        whole = part.read_bytes()
+        for _ in range(40):
+            content = bytearray(whole)
+            for _ in range(rng.integers(1, 4)):
+                limit = len(content) if rng.integers(2) else min(len(content), 700)
+                content[rng.integers(limit)] = rng.integers(256)
+            del content[rng.integers(1, len(content) + 1) :]
+            part.write_bytes(content)
+            try:
+                path = recover(part).path
+            except (InputError, StorageError):
+                assert part.read_bytes() == content
+            else:
+                assert soundfile.info(path).frames >= 1
+                path.unlink()
+
+
+def flac_with(body, channels=1, fs=48000):
+    """A FLAC file of spectrod's form whose blocks are any bytes."""
+    sums = fs << 44 | (channels - 1) << 41 | 15 << 36
+    info = struct.pack(">HH6xQ16x", 4096, 4096, sums)
+    return b"fLaC" + struct.pack(">I", 0x80000000 | len(info)) + info + body
+
+
+def flac_head(number):
+    """A frame header with a right checksum: 4096 samples, 48 kHz, mono, 16 bits."""
+    head = bytes([0xFF, 0xF8, 0xCA, 0x08, number])
+    return head + bytes([flac_stream._crc8(head)])
+
+
+HOSTILE_FLAC = {
+    "syncs": b"\xff\xf8" * (MIB // 2),
+    "headers": flac_head(5) * (MIB // 6),
+    "headers and zeros": (flac_head(5) + bytes(3)) * (MIB // 9),
+    "almost headers": (flac_head(5)[:-1] + b"\0") * (MIB // 6),
+    "zeros": bytes(MIB),
+    "noise": np.random.default_rng(3).bytes(MIB),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", HOSTILE_FLAC)
+def test_flac_recovery_takes_linear_time(tmp_path, monkeypatch, kind):
+    """60 kB hung the recorder; now a megabyte of any content is a bounded search."""
+    checked = []
+    read_head = flac_stream._read_head
+    monkeypatch.setattr(
+        flac_stream, "_read_head", lambda *of: checked.append(None) or read_head(*of)
+    )
+    part = tmp_path / "x.flac.part"
+    for channels in (1, 8):
+        content = flac_with(HOSTILE_FLAC[kind], channels)
+        part.write_bytes(content)
+        try:
+            path = recover(part).path
+        except InputError:
+            assert part.read_bytes() == content
+        else:
+            path.unlink()
+        assert len(checked) <= flac_stream._HEADS_MAX
+        checked.clear()
+
+
+def test_a_flac_part_that_claims_more_than_it_holds_stays_as_it_is(tmp_path):
+    """A block's number is not believed where so many blocks have no room before it."""
+    number = 0x7F
+    head = flac_head(number)
+    body = head + bytes(4)
+    # The checksum of a block that is right in itself.
+    crc = 0
+    for byte in body:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x8005 if crc & 0x8000 else 0)) & 0xFFFF
+    content = flac_with(body + crc.to_bytes(2, "big"))
+    (tmp_path / "x.flac.part").write_bytes(content)
+    with pytest.raises(InputError, match="claims 524288 samples: more than have room"):
+        recover(tmp_path / "x.flac.part")
+    assert (tmp_path / "x.flac.part").read_bytes() == content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channels", [1, 2, 8])
+def test_torn_silence_is_recovered_to_the_last_block(tmp_path, channels):
+    """Blocks of silence have 15 bytes, so that thousands of them are where the last is sought."""
+    writer = SoundWriter(tmp_path / "x.flac", FS, channels, "s24")
+    writer.take(Block(np.zeros((channels, 4096 * 300 + 100), np.float32), 0, 0, BEGIN_UTC_NS))
+    writer.finish()
+    content = (tmp_path / "x.flac").read_bytes()
+    (tmp_path / "x.flac").unlink()
+    for n_cut, n_blocks_min in ((1, 300), (3, 300), (40, 297)):
+        (tmp_path / "x.flac.part").write_bytes(content[:-n_cut])
+        recovered = recover(tmp_path / "x.flac.part")
+        n_blocks, rest = divmod(recovered.n_samples, 4096)
+        assert n_blocks_min <= n_blocks <= 300
+        assert rest == 0
+        assert len(soundfile.read(recovered.path)[0]) == recovered.n_samples
+        recovered.path.unlink()
+
+
+# ---- segments
+
+
+def header_record(spec=SPEC, seq=0, **more):
+    signals = tuple(f"ch{n}" for n in range(spec.n_signals))
+    about = Description(spec, "pond", signals, "spectrod", **more)
+    payload = padded(encode_header(Header(about, Place(RECORDING), BEGIN_UTC_NS, 0)))
+    return frame(Head(Kind.HEADER, RECORDING, seq, 0), payload)
+
+
+def rows_record(seq, row=0, n_rows=1, index=0, spec=SPEC):
+    times = np.full((3, n_rows), index, "<i8")
+    values = np.zeros((n_rows, spec.n_signals, spec.n_values), "<f4")
+    return frame(
+        Head(Kind.ROWS, RECORDING, seq, row, n_rows, BEGIN_UTC_NS),
+        times.tobytes() + values.tobytes(),
+    )
+
+
+def lone_head(kind, seq, n_bytes, crc=0, rows=0):
+    """A head whose payload is elsewhere, or nowhere."""
+    packed = frames._HEAD.pack(
+        frames.MAGIC, n_bytes, kind, 0, 0, rows, RECORDING, seq, 0, 0, 0, 0, 0, crc
+    )
+    return packed + struct.pack("<I", zlib.crc32(packed))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+@pytest.mark.parametrize("which", ["seq", "row"])
+def test_numbers_that_nobody_counts_to_are_damage(tmp_path, number, which):
+    """The closing record could not be numbered after them."""
+    last = rows_record(number, 1) if which == "seq" else rows_record(3, number)
+    part = tmp_path / "x.spd.part"
+    part.write_bytes(header_record() + rows_record(2) + last)
+    recovered = recover_segment(part)
+    assert (recovered.rows, recovered.cut_bytes) == (1, len(last))
+    assert sum(batch.n_frames for batch in SegmentReader(recovered.path).batches()) == 1
+
+
+def test_rows_that_are_not_there_are_not_recovered(tmp_path):
+    """A record that claims other rows than it holds could not be read back."""
+    part = tmp_path / "x.spd.part"
+    content = header_record() + rows_record(2)
+    content += frame(Head(Kind.ROWS, RECORDING, 3, 1, 4_000_000_000), b"")
+    part.write_bytes(content)
+    with pytest.raises(StorageError, match="0 bytes: must be 4000000000 rows of 60"):
+        recover_segment(part)
+    assert part.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"not a segment", b"x" * 8192])
+def test_a_small_file_that_is_no_segment_is_not_deleted(tmp_path, content):
+    """Only what is the beginning of a segment may be what is left of one."""
+    part = tmp_path / "x.spd.part"
+    part.write_bytes(content)
+    assert recover_segment(part).path.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", bytes(4096), header_record()[:1000]])
+def test_a_segment_that_ended_in_its_header_is_removed(tmp_path, content):
+    """There never was a row in it."""
+    part = tmp_path / "x.spd.part"
+    part.write_bytes(content)
+    assert recover_segment(part).path is None
+    assert list(tmp_path.iterdir()) == []
+
+
+SPARSE = {"unknown": 77, "rows": Kind.ROWS, "engine": Kind.ENGINE, "close": Kind.CLOSE}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", SPARSE)
+def test_a_record_of_4_gb_takes_no_memory(tmp_path, which):
+    """A sparse file of 16 kB on disk made readers and the daemon's recovery take 636 MB."""
+    kind = SPARSE[which]
+    n_bytes = 2**32 - 1
+    begin = header_record() + rows_record(2)
+    path = tmp_path / "x.spd.part"
+    with path.open("wb") as file:
+        file.write(begin + lone_head(kind, 3, n_bytes))
+        file.seek(n_bytes, os.SEEK_CUR)
+        file.write(rows_record(4, 1, 2))
+    code = """
+    from pathlib import Path
+    from spectrod.record.segment.reader import SegmentReader
+    from spectrod.record.segment.recovery import recover
+    LIMIT
+    part = Path(sys.argv[1])
+    print(sum(one.n_frames for one in SegmentReader(part).batches()))
+    print(recover(part).rows)
+    """
+    done = run_limited(48, code, path)
+    assert done.stdout == "3\n3\n", done.stderr[-500:]
+
+
+@pytest.mark.slow
+def test_recovery_checks_large_records_piece_by_piece(tmp_path):
+    """A row of 64 MB is checked without being held."""
+    spec = SpectrumSpec(float(FS), 32, win_length=16, hop=10, nfft=1 << 20)
+    n_bytes = 24 + 4 * spec.n_signals * spec.n_values
+    zeros, crc = bytes(MIB), 0
+    for first in range(0, n_bytes, MIB):
+        crc = zlib.crc32(zeros[: n_bytes - first], crc)
+    path = tmp_path / "x.spd.part"
+    with path.open("wb") as file:
+        file.write(header_record(spec) + lone_head(Kind.ROWS, 2, n_bytes, crc, rows=1))
+        file.truncate(file.tell() + n_bytes)
+    code = """
+    from pathlib import Path
+    from spectrod.record.segment.recovery import recover
+    LIMIT
+    print(recover(Path(sys.argv[1])).rows)
+    """
+    done = run_limited(40, code, path)
+    assert done.stdout == "1\n", done.stderr[-500:]
+
+
+@pytest.mark.slow
+def test_holes_are_not_searched(tmp_path):
+    """A terabyte of nothing behind a damaged head is passed over at once."""
+    path = tmp_path / "x.spd.part"
+    with path.open("wb") as file:
+        file.write(header_record() + rows_record(2))
+        file.seek(1 << 40)
+        file.write(rows_record(3, 1, 2))
+    assert recover_segment(path).rows == 3
+
+
+def test_records_that_follow_closely_on_damage_cost_no_more_than_others(tmp_path, monkeypatch):
+    """Each one that a search had found took a read of a megabyte."""
+    read = []
+    path = tmp_path / "x.spd"
+    n = 300
+    records = (rows_record(2 + k, k) for k in range(n))
+    path.write_bytes(header_record() + b"".join(b"\0" + one for one in records))
+    reader = SegmentReader(path)
+    walk_read = frames_walk()._read
+    monkeypatch.setattr(
+        frames_walk(),
+        "_read",
+        lambda self, start, stop: read.append(data := walk_read(self, start, stop)) or data,
+    )
+    assert sum(batch.n_frames for batch in reader.batches()) == n
+    assert sum(map(len, read)) < 40 * path.stat().st_size
+
+
+def frames_walk():
+    from spectrod.record.segment.walk import Walk  # noqa: PLC0415
+
+    return Walk
+
+
+BAD_HEADERS = {
+    "fs": ('"fs": 8000.0', '"fs": 1e-300', "fs=1e-300: must be 0.001 to 1e\\+12 Hz"),
+    "fs far": ('"fs": 8000.0', '"fs": 1e300', "fs=1e\\+300: must be"),
+    "row": ('"hop": 10,', '"hop": 2147483647,', "a row of 2.14748e\\+09 s"),
+    "signals": ('["ch0"]', "[]", "0 signals have names: must be 1"),
+    "recording": ('"0123456789abcdef"', '"-123456789abcdef"', "recording"),
+    "first row": ('"first_row": 0', '"first_row": -1', "first_row"),
+    "time": (f'"created_utc_ns": {BEGIN_UTC_NS}', '"created_utc_ns": 1e300', "created_utc_ns"),
+    "window": ('"window": "hann"', '"window": ["kaiser", 8.6]', "window"),
+    "deep": ('"settings": {}', '"settings": {"a":' + "[" * 3000 + "]" * 3000 + "}", "recursion"),
+}
+
+
+@pytest.mark.parametrize("which", BAD_HEADERS)
+def test_a_header_with_impossible_numbers_is_one_error(tmp_path, which):
+    """Times and frequencies that are computed of it must fit."""
+    old, new, text = BAD_HEADERS[which]
+    spec = SpectrumSpec(1.0, win_length=16, hop=10, nfft=16) if which == "row" else SPEC
+    record = header_record(spec)
+    payload = record[HEAD_BYTES:].rstrip()
+    assert old.encode() in payload
+    payload = padded(payload.replace(old.encode(), new.encode()))
+    content = frame(Head(Kind.HEADER, RECORDING, 0, 0), payload) + rows_record(2)
+    for name in ("x.spd", "x.spd.part"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(StorageError, match=f"(?i){text}"):
+            SegmentReader(tmp_path / name)
+    (tmp_path / "x.spd").unlink()
+    with pytest.raises(StorageError):
+        recover_segment(tmp_path / "x.spd.part")
+    assert (tmp_path / "x.spd.part").read_bytes() == content
+
+
+def test_a_writer_makes_no_header_that_readers_refuse(tmp_path):
+    """Settings of more than 16 MiB are an error before there is a file."""
+    about = Description(SPEC, "pond", ("0",), "spectrod", settings={"a": "x" * (16 * MIB)})
+    with pytest.raises(ConfigError, match=r"x\.spd: settings and attributes of 16781236 bytes"):
+        SegmentWriter(tmp_path / "x.spd", about)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("index", [-1, 2**62, 2**63 - 1])
+def test_a_sample_index_that_nobody_counts_to_is_one_error(tmp_path, index):
+    """Sums of it would not fit into 64 bits."""
+    (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, index=index))
+    with pytest.raises(StorageError, match=f"sample_index={index}, at least {index}: must be"):
+        list(SegmentReader(tmp_path / "x.spd").batches())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_damage_of_a_segment_is_one_error_or_a_gap(tmp_path, seed):
+    """No byte makes reading or recovery fail otherwise, even where all checksums are right."""
+    rng = np.random.default_rng(seed)
+    words = [0, 1, 2, 2**16 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
+    for trial in range(60):
+        records = [header_record(), rows_record(2)]
+        for seq in range(3, 6):
+            fields = [int(words[rng.integers(len(words))]) for _ in range(9)]
+            kind = [1, 2, 2, 3, 4, 99][rng.integers(6)]
+            payload = [b"", rng.bytes(60), rng.bytes(8), rows_record(0)[HEAD_BYTES:]][
+                rng.integers(4)
+            ]
+            head = Head(
+                kind,
+                RECORDING,
+                seq if rng.integers(4) else fields[0],
+                fields[1],
+                1 if rng.integers(2) else fields[2] % 2**32,
+                fields[3] % 2**63,
+                fields[4],
+                fields[5],
+                fields[6] % 256,
+                fields[7] % 2**16,
+                fields[8] % 2**32,
+            )
+            records.append(frame(head, payload))
+        part = tmp_path / f"{trial}.spd.part"
+        content = b"".join(records)
+        part.write_bytes(content)
+        try:
+            for reader in (SegmentReader(part), SegmentReader(tmp_path)):
+                reader.span_utc_ns()
+                list(reader.batches(start_utc_ns=1, stop_utc_ns=2**63))
+                list(reader.batches())
+        except SpectrodError:
+            pass
+        try:
+            recover_segment(part)
+        except SpectrodError:
+            assert part.read_bytes() == content
+        for one in tmp_path.iterdir():
+            one.unlink()
+
+
+# ---- the recorder
+
+
+def recording_in(folder, events):
+    config = RecordingConfig("night", min_free_mb=0.0, rotate_s=0, samples="wav")
+    about = Recorded("pond", ("0",), float(FS), "spectrod test", dict)
+    return Recording(config, about, folder, events)
+
+
+def test_no_part_keeps_a_recording_from_starting(tmp_path):
+    """Damaged files of each kind are left as they are, told once, and recording goes on."""
+    left = {}
+    for damage, place in WAV_DAMAGE.items():
+        part = write_part(tmp_path, ".wav").rename(tmp_path / f"{damage}.wav.part")
+        left[part.name] = damaged(part.read_bytes(), *place)
+        part.write_bytes(left[part.name])
+    left["a.flac.part"] = flac_with(HOSTILE_FLAC["headers"][:60_000])
+    left["b.spd.part"] = header_record() + frame(
+        Head(Kind.ROWS, RECORDING, 3, 2**64 - 9, 99), bytes(60)
+    )
+    left["c.spd.part"] = header_record() + frame(Head(Kind.ROWS, RECORDING, 3, 9, 99), bytes(60))
+    for name, content in left.items():
+        (tmp_path / name).write_bytes(content)
+    events = EventLog()
+    recording = recording_in(tmp_path, events)
+    recording.start()
+    times = np.arange(3, dtype=np.int64)
+    values = np.zeros((3, 1, SPEC.n_values), np.float32)
+    recording.take_batch(
+        SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy")
+    )
+    recording.finish()
+    assert [one for one in events.since() if one.kind == "record.begun"]
+    unrecovered = [one.text for one in events.since() if one.kind == "record.unrecovered"]
+    assert len(unrecovered) >= 1
+    left["b.spd.part.damaged"] = left.pop("b.spd.part")
+    for name, content in left.items():
+        assert (tmp_path / name).read_bytes() == content, name
+    (made,) = tmp_path.glob("*.spd")
+    assert sum(batch.n_frames for batch in SegmentReader(made).batches()) == 3
+
+
+def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
+    tmp_path, monkeypatch, caplog
+):
+    """Whatever a parser raises, the file is left as it is, and the log says that it is a bug."""
+    writer = SegmentWriter(tmp_path / "x.spd", Description(SPEC, "pond", ("0",), "spectrod"))
+    times = np.arange(1, dtype=np.int64)
+    values = np.zeros((1, 1, SPEC.n_values), np.float32)
+    writer.submit(SpectrumBatch(values, times, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
+    writer.abort()
+    content = (tmp_path / "x.spd.part").read_bytes()
+
+    def fail(_part):
+        raise ZeroDivisionError("of a parser")
+
+    monkeypatch.setattr("spectrod.recorder.recording.recover_segment", fail)
+    events = EventLog()
+    recording = recording_in(tmp_path, events)
+    recording.start()
+    recording.finish()
+    (told,) = [one.text for one in events.since() if one.kind == "record.unrecovered"]
+    assert "x.spd.part: is left as it is: ZeroDivisionError('of a parser')" in told
+    assert "please report this" in told
+    assert "cannot recover" in caplog.text
+    assert (tmp_path / "x.spd.part").read_bytes() == content
