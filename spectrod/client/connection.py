@@ -15,6 +15,7 @@ from zmq.utils.monitor import recv_monitor_message
 from spectrod.client.greeting import read_mechanism
 from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.headers import PART_MAX_BYTES
 from spectrod.wire.keys import read_key, read_secret
 
 _RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
@@ -31,6 +32,8 @@ _SILENCE_S = 1.0  # after which the endpoint is asked for its mechanism
 _SILENCE_LATER_S = 3.0  # of a publisher, whose heartbeats come every second
 _SILENCE_AGAIN_S = 60.0
 _GREETING_S = 0.5
+_RENEWED_S = 60.0  # a connection is given up and made again no more often than this
+_OVERHEAD_BYTES = 64  # of a part in a message of CURVE
 
 KeyFile = str | os.PathLike[str]
 SyncContext = zmq.Context[zmq.SyncSocket]
@@ -78,6 +81,10 @@ def read_credentials(server_key: KeyFile | None, key_file: KeyFile | None) -> Cr
 class Connection:
     """A socket that is connected, and goes on trying to be for ever. To be used by one thread.
 
+    No part of a message takes more than ``PART_MAX_BYTES``, the largest of the protocol: ZeroMQ
+    ends the connection before it takes memory for a larger one. The number of parts of one message
+    is not bounded, as ZeroMQ collects all of them first.
+
     Parameters
     ----------
     endpoint : Endpoint
@@ -106,6 +113,7 @@ class Connection:
         self.socket: zmq.SyncSocket = self._context.socket(kind)
         # Linger comes before connect: without it, ending the context waits for a daemon.
         self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, PART_MAX_BYTES + _OVERHEAD_BYTES)
         # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
         self.socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         self.socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
@@ -122,6 +130,7 @@ class Connection:
         # A reply may take as long as it likes, so its silence is no reason to ask.
         self._silence_s = _SILENCE_LATER_S if kind == zmq.SUB else math.inf
         self._knock_at_s = self._ask_at_s = math.inf
+        self._was_connected, self._may_renew_s = False, 0.0
         self._is_mismatched = False
         self._connect()
 
@@ -230,6 +239,7 @@ class Connection:
         self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def _note_connected(self) -> None:
+        self._was_connected = True
         self._ask_at_s = time.monotonic() + self._silence_s
 
     def _check_monitor(self) -> None:
@@ -267,6 +277,21 @@ class Connection:
 
     def _compare(self, mechanism: str | None) -> None:
         self._is_mismatched = mechanism not in (None, self._mechanism)
+        if mechanism == self._mechanism:
+            self._renew()
+
+    def _renew(self) -> None:
+        """Connect again to a publisher that is there, but silent for longer than one ever is.
+
+        libzmq does not do that where a message was too large or broke the protocol.
+        """
+        now_s = time.monotonic()
+        is_publisher = self._silence_s != math.inf
+        if is_publisher and self._was_connected and now_s >= self._may_renew_s:
+            self._may_renew_s = now_s + _RENEWED_S
+            self._was_connected = False
+            self.socket.disconnect(self.endpoint.text)
+            self._connect()
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from spectrod.client.kept import Kept
 from spectrod.errors import WireError
 from spectrod.stats import State
 from spectrod.wire.schema import (
@@ -33,6 +34,14 @@ REPLAY_LIMIT = 64
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
 _KINDS = (b"spec/", b"bands/", b"last/", b"meta/", b"hb/", b"event/")
 _EVENTS_KEPT = 1000
+
+TOPICS_MAX = 1 << 16
+"""Topics whose last sequence number and description are remembered."""
+SOURCES_MAX = 1024
+"""Sources whose last heartbeat is remembered."""
+_META_MAX_BYTES = 256 << 20
+_HEARTBEATS_MAX_BYTES = 16 << 20
+_SEEN_BYTES = 300  # a topic, its numbers, and their places in two dictionaries
 
 
 class Ask(NamedTuple):
@@ -74,7 +83,12 @@ class Tracker:
     """Turns messages into frames, and tells what is missing between them.
 
     Call ``feed`` with each message, then ``step`` until it gives None. Where it gives ``Ask``,
-    call ``answer`` before the next step. Bounded: the frames of one answer wait here at most.
+    call ``answer`` before the next step.
+
+    Bounded, whatever a daemon sends: the frames of one answer wait here, and what is remembered are
+    the last 65 536 topics (their descriptions in 256 MiB), 1024 sources (their heartbeats in
+    16 MiB) and 1000 events. What was updated longest ago is forgotten first: the next message of a
+    topic that was forgotten counts as its first, and nothing before it as missed.
 
     Parameters
     ----------
@@ -100,13 +114,13 @@ class Tracker:
     def __init__(self, name: str, *, replays: bool = False) -> None:
         self._name = name
         self._replays = replays
-        self._last_seen: dict[str, _Seen] = {}
+        self._last_seen: Kept[_Seen] = Kept(TOPICS_MAX, TOPICS_MAX * _SEEN_BYTES)
         self._last_message_s = -math.inf
         self._ready: deque[AnyFrame] = deque()
         self._hole: _Hole | None = None
         self.missed = 0
-        self.meta: dict[str, Meta] = {}
-        self.heartbeats: dict[str, HeartbeatHeader] = {}
+        self.meta: Kept[Meta] = Kept(TOPICS_MAX, _META_MAX_BYTES)
+        self.heartbeats: Kept[HeartbeatHeader] = Kept(SOURCES_MAX, _HEARTBEATS_MAX_BYTES)
         self.heartbeat: HeartbeatHeader | None = None
         self.events: deque[EventMessage] = deque(maxlen=_EVENTS_KEPT)
 
@@ -136,12 +150,13 @@ class Tracker:
         match decode(parts):
             case Meta() as meta:
                 self._compare(meta)
-                self.meta[
-                    ("bands/" if meta.header.bands else "spec/") + meta.topic.removeprefix("meta/")
-                ] = meta
+                kind = "bands/" if meta.header.bands else "spec/"
+                name = kind + meta.topic.removeprefix("meta/")
+                self.meta.put(name, meta, sum(map(len, parts)))
             case Heartbeat() as beat:
                 self._compare(beat)
-                self.heartbeat = self.heartbeats[beat.source] = beat.header
+                self.heartbeat = beat.header
+                self.heartbeats.put(beat.source, beat.header, sum(map(len, parts)))
             case EventMessage() as event:
                 self._compare(event)
                 self.events.append(event)
@@ -219,7 +234,8 @@ class Tracker:
         """Return what was seen of the topic before; a number that goes back is an error."""
         header = message.header
         before = self._last_seen.get(message.topic)
-        self._last_seen[message.topic] = _Seen(header.epoch, header.seq, header.t_utc_ns)
+        seen = _Seen(header.epoch, header.seq, header.t_utc_ns)
+        self._last_seen.put(message.topic, seen, _SEEN_BYTES)
         if before is not None and before.epoch == header.epoch and header.seq <= before.seq:
             raise WireError(
                 f"{message.topic}: seq={header.seq}: must be above {before.seq}, the one before"

@@ -2,6 +2,7 @@ import asyncio
 import math
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -67,6 +68,16 @@ class Daemon:
         for message in messages:
             parts = message if isinstance(message, list) else encode(message)
             self._socket.send_multipart(parts)
+
+    def send_when_subscribed(self, *messages):
+        """Wait until the subscriptions of a connection end and those of another one arrive."""
+        while self._socket.recv()[:1] != b"\x00":
+            pass
+        while self._socket.recv()[:1] != b"\x01":
+            pass
+        while self._socket.poll(100):
+            self._socket.recv()
+        self.send(*messages)
 
     def close(self):
         self._socket.close()
@@ -339,3 +350,35 @@ def test_the_client_loads_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+def test_the_largest_part_of_the_protocol_is_received(daemon, subscription):
+    """The edges of 2^20 bands, over a connection without keys and with room for those of one."""
+    header = MetaHeader(
+        seq=0,
+        epoch=1,
+        t_utc_ns=0,
+        device="",
+        channels=1,
+        **COMMON | {"shape": (1 << 20,)},
+        bands="octave",
+    )
+    f = np.zeros(1 << 20)
+    daemon.send(Meta("meta/mic/0/x/", header, f, np.stack([f, f])), frame(0))
+    assert next(subscription).header.seq == 0
+    assert subscription.meta["bands/mic/0/x/"].edges.shape == (2, 1 << 20)
+
+
+@pytest.mark.slow
+def test_a_larger_part_takes_no_memory_and_does_not_end_the_subscription(daemon, monkeypatch):
+    """ZeroMQ gives up such a connection for good; the subscription makes another one."""
+    monkeypatch.setattr("spectrod.client.connection._SILENCE_LATER_S", 0.1)
+    with daemon.subscribe() as subscription:
+        daemon.send(frame(0))
+        assert next(subscription).header.seq == 0
+        daemon.send([b"spec/mic/0/dbfs/", bytes((16 << 20) + 65)], frame(1))
+        again = threading.Thread(target=daemon.send_when_subscribed, args=(frame(2),))
+        again.start()
+        received = subscription.receive(TIMEOUT_S)
+        again.join()
+    assert (received.header.seq, received.missed) == (2, 1)

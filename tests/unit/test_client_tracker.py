@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.client.tracker import REPLAY_LIMIT, Ask, Tracker
+from spectrod.client.tracker import REPLAY_LIMIT, SOURCES_MAX, TOPICS_MAX, Ask, Tracker
 from spectrod.errors import WireError
 from spectrod.wire.schema import (
     BandFrame,
@@ -11,6 +11,8 @@ from spectrod.wire.schema import (
     EventHeader,
     EventMessage,
     Frame,
+    Heartbeat,
+    HeartbeatHeader,
     Meta,
     MetaHeader,
     SpectrumHeader,
@@ -212,3 +214,30 @@ def test_events_wait_for_whoever_takes_them(tracker):
         tracker.feed(encode(EventMessage("event/mic/", header)))
     assert tracker.step() is None
     assert [event.header.seq for event in tracker.events] == list(range(3, 1003))
+
+
+@pytest.mark.slow
+def test_topics_and_sources_without_end_are_forgotten(tracker):
+    """A daemon that invents names makes a subscriber remember no more than so many."""
+    for k in range(SOURCES_MAX + 100):
+        header = HeartbeatHeader(seq=0, epoch=1, t_utc_ns=0, t_mono_ns=0, state="running", frames=0)
+        tracker.feed(encode(Heartbeat(f"hb/s{k}/", header)))
+    assert len(tracker.heartbeats) == SOURCES_MAX
+    assert "s0" not in tracker.heartbeats
+    last = f"s{SOURCES_MAX + 99}"
+    assert tracker.heartbeats[last] is tracker.heartbeat
+    parts = message(5)
+    for k in range(TOPICS_MAX + 100):
+        assert len(taken(tracker, [b"spec/mic/%d/dbfs/" % k, *parts[1:]])) == 1
+    assert len(tracker._last_seen) == TOPICS_MAX
+
+
+def test_descriptions_are_bounded_by_their_size(monkeypatch):
+    """The largest that the protocol allows would be 8 MiB each."""
+    monkeypatch.setattr("spectrod.client.tracker._META_MAX_BYTES", 5000)
+    tracker = Tracker("tcp://x:1")
+    header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="", channels=1, **COMMON)
+    for k in range(20):
+        tracker.feed(encode(Meta(f"meta/mic/{k}/dbfs/", header, np.arange(33.0))))
+    assert 1 < len(tracker.meta) < 10
+    assert list(tracker.meta)[-1] == "spec/mic/19/dbfs/"
