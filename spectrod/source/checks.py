@@ -17,6 +17,11 @@ _CLIP_REPORT_S = 60.0
 _DC_S = 10.0
 _DC_ON_DBFS = -40.0
 _DC_OFF_DBFS = -43.0
+_DC_PARTS = 10
+_DC_SPREADS = 8.0
+"""How far from zero the mean of an offset is, in standard deviations of the means of its parts.
+
+Of 1/f noise it is 0.2 to 5 of them at 192 to 8 kHz."""
 
 BoolArray = NDArray[np.bool_]
 
@@ -26,9 +31,9 @@ class ContentChecks:
 
     Of each channel: *silent* (exact zeros), *missing* (silent while another channel is not),
     *stuck* (the same value other than zero), each for more than 1 s and until it was not for 1 s;
-    *dc* (a mean of over -40 dBFS for 10 s, until below -43 dBFS); *clipping* (three or more samples
-    in a row at full scale, until a minute without). Stretches are counted in whole blocks, so a
-    block should be well below a second. One thread.
+    *dc* (a steady mean of over -40 dBFS for 10 s, until below -43 dBFS); *clipping* (three or more
+    samples in a row at full scale, until a minute without). Stretches are counted in whole blocks,
+    so a block should be well below a second. One thread.
 
     Parameters
     ----------
@@ -150,28 +155,49 @@ class _Held:
 
 
 class _Offset:
-    """Mean of each channel over successive 10 s; its level as of a sine of that mean square."""
+    """Mean of each channel over successive 10 s; its level as of a sine of that mean square.
+
+    Noise that is stronger at low frequencies, such as pink noise or wind, has a mean over any time.
+    It shows in the means of single seconds, too: they differ by about as much as they are off zero.
+    Those of an offset do not, so a mean counts only where it is a multiple of their spread.
+    """
 
     def __init__(self, channels: int, fs: float) -> None:
         self.on = np.zeros(channels, bool)
         self.level_dbfs: Float64Array = np.full(channels, -np.inf)
         self._sum = np.zeros(channels)
-        self._n = 0
-        self._window = round(_DC_S * fs)
+        self._step = max(1, round(_DC_S / _DC_PARTS * fs))
+        self._left = self._step
+        self._means: list[Float64Array] = []
 
     def update(self, samples: Float32Array, allowed: BoolArray) -> bool:
         """Take samples; True if ``on`` or the level of what is on changed."""
-        self._sum += samples.sum(axis=1, dtype=np.float64)  # float32's range is not enough
-        self._n += samples.shape[1]
-        if self._n < self._window:
+        changed, first, n = False, 0, samples.shape[1]
+        while first < n:
+            stop = min(n, first + self._left)
+            # float32's range is not enough
+            self._sum += samples[:, first:stop].sum(axis=1, dtype=np.float64)
+            self._left -= stop - first
+            first = stop
+            if self._left == 0:
+                changed |= self._end_part(allowed)
+        return changed
+
+    def _end_part(self, allowed: BoolArray) -> bool:
+        self._means.append(self._sum / self._step)
+        self._sum = np.zeros_like(self._sum)
+        self._left = self._step
+        if len(self._means) < _DC_PARTS:
             return False
-        power = np.maximum((self._sum / self._n) ** 2, 1e-20)
+        means = np.array(self._means)
+        self._means = []
+        mean, spread = means.mean(axis=0), means.std(axis=0, ddof=1)
+        power = np.maximum(mean**2, 1e-20)
         self.level_dbfs = 10.0 * np.log10(power / FULL_SCALE_SINE_FS2)
-        limit = np.where(self.on, _DC_OFF_DBFS, _DC_ON_DBFS)
+        is_steady = np.abs(mean) > _DC_SPREADS * spread
         was = self.on
-        self.on = (self.level_dbfs > limit) & allowed
-        self._sum[:] = 0.0
-        self._n = 0
+        begins = (self.level_dbfs > _DC_ON_DBFS) & is_steady
+        self.on = np.where(was, self.level_dbfs > _DC_OFF_DBFS, begins) & allowed
         return bool((was | self.on).any())
 
 

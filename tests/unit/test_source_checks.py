@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod.source.checks import FULL_SCALE, ContentChecks
+from spectrod.source.signal import SignalSource
 
 FS = 48_000.0
 N = 480
@@ -106,6 +107,27 @@ def test_offset_between_the_limits_changes_nothing():
     lines_of(checks, noise(10.0, 1) + np.float32(0.1))
     assert lines_of(checks, between) == []
     assert checks.active[0] in ("dc: 0 (-41.5 dBFS)", "dc: 0 (-41.6 dBFS)")  # noise has a mean
+
+
+@pytest.mark.parametrize("fs", [8000, 48_000])
+def test_low_frequencies_are_no_offset(fs):
+    """Pink noise has a mean over 10 s far above -40 dBFS, and yet no offset; with one, it has."""
+    samples = next(SignalSource("pink,-20", fs, 1, "full").blocks(30 * fs))
+    means = samples[0].astype(float).reshape(3, -1).mean(axis=1)
+    assert np.max(20 * np.log10(np.abs(means)) + 3.01) > -40.0
+    checks = ContentChecks(1, fs)
+    assert lines_of(checks, samples, fs // 100) == []
+    offset = samples - np.float32(means[0]) + np.float32(0.4)
+    assert lines_of(checks, offset, fs // 100) == ["channel 0: DC offset of over -40 dBFS"]
+
+
+@pytest.mark.parametrize("n", [479, 48_000, 1_000_000])
+def test_offset_is_found_in_blocks_of_any_size(n):
+    """Where blocks end makes no difference to the seconds whose means are compared."""
+    checks = ContentChecks(1, FS)
+    assert lines_of(checks, noise(25.0, 1) + np.float32(0.05), n) == [
+        "channel 0: DC offset of over -40 dBFS"
+    ]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 480])
