@@ -38,6 +38,7 @@ from spectrod.settings import (
     SourceTable,
     check_folder_names,
 )
+from spectrod.suggestions import did_you_mean
 from spectrod.wire.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.names import check_channel_names, check_name, name_channels
 
@@ -149,8 +150,13 @@ def load(
     return _merged(settings)
 
 
-def check_file(path: str) -> None:
+def check_file(path: str) -> Config:
     """Check a configuration file by itself, whatever environment and flags would override.
+
+    Returns
+    -------
+    config : Config
+        Of the file alone.
 
     Raises
     ------
@@ -168,6 +174,7 @@ def check_file(path: str) -> None:
             insecure=publish.insecure,
             has_keys=bool(config.security.server_key and config.security.client_keys),
         )
+    return config
 
 
 def _replace_sources(
@@ -511,7 +518,10 @@ def _checked(data: Mapping[str, Mapping[str, Any]], origin: str, *, strict: bool
     """Check each value of a layer by itself, so that an error can name the layer."""
     for section in data:
         if section not in _SECTIONS:
-            raise ConfigError(f"{origin}: [{section}]: unknown section; known: {_known_sections()}")
+            suggestion = did_you_mean(section, (*_SECTIONS, *_NAMED))
+            raise ConfigError(
+                f"{origin}: [{section}]: unknown section; known: {_known_sections()}{suggestion}"
+            )
     return {
         section: {
             key: _convert(section, _SECTIONS[section], key, value, origin, strict=strict)
@@ -527,6 +537,7 @@ def _convert(
     if key not in types:
         raise ConfigError(
             f"{origin}: {table}.{key}: unknown key; [{table}] knows {', '.join(types)}"
+            f"{did_you_mean(key, types)}"
         )
     type_ = types[key]
     if not strict and isinstance(value, str):
@@ -534,8 +545,10 @@ def _convert(
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
-        is_choice = get_origin(type_) is Literal
-        rule = f"must be one of {', '.join(get_args(type_))}" if is_choice else str(error)
+        rule = str(error)
+        if get_origin(type_) is Literal:
+            choices = get_args(type_)
+            rule = f"must be one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
         raise ConfigError(f"{origin}: {table}.{key}={value!r}: {rule}") from error
 
 

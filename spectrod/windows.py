@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from spectrod.errors import ConfigError
+from spectrod.suggestions import did_you_mean
 from spectrod.units import Float64Array
 
 # Coefficients a_k of w[n] = sum_k (-1)^k a_k cos(2 pi k n / N).
@@ -59,7 +60,8 @@ def _shape(name: str) -> Callable[[int], Float64Array]:
         return _bartlett
     if name.partition(":")[0] == "kaiser":
         return _parse_kaiser(name)
-    raise ConfigError(f"window={name!r}: must be one of {', '.join(WINDOW_NAMES)}")
+    suggestion = did_you_mean(name, WINDOW_NAMES)
+    raise ConfigError(f"window={name!r}: must be one of {', '.join(WINDOW_NAMES)}{suggestion}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import spectrod
 from spectrod.errors import ConfigError, SpectrodError, StorageError
+from spectrod.suggestions import did_you_mean
 
 # Only the module of the command that is given is imported: --help must need none of NumPy,
 # PortAudio and OpenCL.
@@ -54,7 +55,29 @@ class _Parser(argparse.ArgumentParser):
         # No option begins with a digit: "-100,-20", "-1:30" and "-90s" are values, as "-5" is.
         self._negative_number_matcher = _NEGATIVE_VALUE
 
+    def parse_known_args(  # type: ignore[override]  # of the overloads one is used
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; what is unknown is an error of the command that it was given to."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # A flag's value stands behind it.
+            flag = next((text for text in unknown if text.startswith("--")), None)
+            if flag is None:
+                self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            name = flag.partition("=")[0]
+            self.error(f"{name}: no such option{did_you_mean(name, self._option_string_actions)}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            raise
+
     def error(self, message: str) -> NoReturn:
+        """Raise ConfigError."""
         raise ConfigError(f"{message} ({self.prog} --help says more)")
 
 

@@ -1,8 +1,10 @@
 """``spectrod config``: what can be set, what is set, and whether a file is right."""
 
 import argparse
+import sys
 
 from spectrod import config
+from spectrod.errors import SpectrodError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
     check = commands.add_parser("check", help="say whether a configuration file is right")
     check.add_argument("file", metavar="FILE")
+    check.add_argument(
+        "--deep",
+        action="store_true",
+        help="open what it names as well (sources, engine, folders, keys) and report each problem",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,6 +29,22 @@ def run(args: argparse.Namespace) -> int:
     elif args.what == "show":
         print(config.to_toml(config.load(args.config)), end="")
     else:
-        config.check_file(args.file)
-        print(f"{args.file}: right")
+        return _check(args.file, is_deep=args.deep)
     return 0
+
+
+def _check(path: str, *, is_deep: bool) -> int:
+    from spectrod.cli.config_check import check_uris, checks  # noqa: PLC0415 - show needs none
+
+    settings = config.check_file(path)
+    check_uris(settings)
+    exit_code = 0
+    for check in checks(settings) if is_deep else ():
+        try:
+            print(check())
+        except SpectrodError as error:
+            print(f"spectrod: {path}: {error}", file=sys.stderr)
+            exit_code = exit_code or error.exit_code
+    if exit_code == 0:
+        print(f"{path}: right")
+    return exit_code

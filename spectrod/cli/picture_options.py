@@ -19,7 +19,7 @@ _ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "iq", "weighting"
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Flags of which a given one replaces what an old picture had of the others."""
 
-_PAIRS = {"levels": "dB, as in --levels=-100,-20", "percentiles": "percent, as in 5,99.9"}
+_PAIRS = {"levels": "dB, as in --levels -100,-20", "percentiles": "percent, as in 5,99.9"}
 _LISTS = ("strips", "signals")
 
 
@@ -71,7 +71,7 @@ def _add_levels(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--levels",
         metavar="LO,HI",
-        help="ends of the colour scale in dB, as in --levels=-100,-20 (automatic)",
+        help="ends of the colour scale in dB, as in --levels -100,-20 (automatic)",
     )
     group.add_argument(
         "--dynamic-range",

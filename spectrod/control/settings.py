@@ -13,6 +13,7 @@ from spectrod import config
 from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.errors import ConfigError, NotFoundError
+from spectrod.suggestions import did_you_mean
 from spectrod.wire.names import check_name
 
 _KEY_PART: Final = re.compile(r'"([^"]*)"|([^".]+)')
@@ -93,7 +94,9 @@ class LiveSettings:
         value: Any = _tree(self.current)
         for part in _parts(key):
             if not (isinstance(value, dict) and part in value):
-                raise NotFoundError(f"{key}: unknown key; there are {_names(_tree(self.current))}")
+                known = f"there are {_names(_tree(self.current))}"
+                suggestion = did_you_mean(part, value if isinstance(value, dict) else ())
+                raise NotFoundError(f"{key}: unknown key; {known}{suggestion}")
             value = value[part]
         return value
 

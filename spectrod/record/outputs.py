@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spectrod.errors import ConfigError
 from spectrod.record.recording import Description, RowWriter, SampleWriter
+from spectrod.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from spectrod.record.picture.options import PictureOptions
@@ -36,7 +37,8 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in KINDS:
-        raise ConfigError(f"{os.fspath(path)}: suffix must be one of {', '.join(KINDS)}")
+        rule = f"suffix must be one of {', '.join(KINDS)}{did_you_mean(suffix, KINDS)}"
+        raise ConfigError(f"{os.fspath(path)}: {rule}")
     return KINDS[suffix]
 
 

@@ -10,7 +10,7 @@ from spectrod.source.base import PulledSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.wire.names import check_name
 
-__all__ = ["Pace", "Source", "open_source"]
+__all__ = ["Pace", "Source", "check_uri", "open_source"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,14 +41,53 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     ConfigError, InputError, UnavailableError
         If the URI is malformed, the file unusable, the device not there.
     """
-    if "\0" in settings.uri:
-        raise ConfigError(f"source.uri={settings.uri!r}: must not hold a NUL character")
+    _check_text(settings.uri)
     source = _open(settings, pace or settings.pace)
     if isinstance(source, PulledSource):
         source.select(select_channels(settings, source.channels))
     if settings.name:
         source.name = check_name("source.name", settings.name)
     return source
+
+
+def check_uri(settings: SourceConfig) -> None:
+    """Check what a URI says by itself, without opening a file or a device.
+
+    Raises
+    ------
+    ConfigError
+        If it is malformed.
+    """
+    kind, _, rest = settings.uri.partition(":")
+    _check_text(settings.uri)
+    if kind == "signal":
+        _open_signal(settings, rest, "full")
+    elif kind == "soundcard":
+        from spectrod.source.devices import parse_wanted  # noqa: PLC0415 - as below
+
+        parse_wanted(rest)
+    elif kind == "pcm":
+        _check_pcm(rest)
+    else:
+        _check_scheme(settings.uri)
+
+
+def _check_text(uri: str) -> None:
+    if "\0" in uri:
+        raise ConfigError(f"source.uri={uri!r}: must not hold a NUL character")
+
+
+def _check_pcm(path: str) -> None:
+    if not path:
+        raise ConfigError("pcm:: must be pcm:PATH, a FIFO or a file of raw samples")
+
+
+def _check_scheme(uri: str) -> None:
+    if "://" in uri:
+        raise ConfigError(
+            f"{uri}: must be a sound file, a folder of them, -, pcm:PATH, "
+            "signal:KIND,..., soundcard[:NAME] or auto"
+        )
 
 
 def _open(settings: SourceConfig, pace: Pace) -> Source:
@@ -61,11 +100,7 @@ def _open(settings: SourceConfig, pace: Pace) -> Source:
         return _open_signal(settings, rest, pace)
     if kind == "pcm" or settings.uri == "-":
         return _open_pcm(settings, rest, pace)
-    if "://" in settings.uri:
-        raise ConfigError(
-            f"{settings.uri}: must be a sound file, a folder of them, -, pcm:PATH, "
-            "signal:KIND,..., soundcard[:NAME] or auto"
-        )
+    _check_scheme(settings.uri)
     return _open_file(settings, pace)
 
 
@@ -101,8 +136,7 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
     fs, channels, format_ = _raw_format(settings)
     if settings.uri == "-":
         return PcmSource(fs, channels, format_)
-    if not path:
-        raise ConfigError("pcm:: must be pcm:PATH, a FIFO or a file of raw samples")
+    _check_pcm(path)
     if stat.S_ISREG(_mode(path)):
         return RawFileSource(path, fs, channels, format_, pace, loop=settings.loop)
     return FifoSource(path, fs, channels, format_)

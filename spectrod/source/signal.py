@@ -8,6 +8,7 @@ import numpy as np
 from spectrod.config import Pace
 from spectrod.errors import ConfigError
 from spectrod.source.base import PulledSource
+from spectrod.suggestions import did_you_mean
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, dbfs_to_amplitude
 
 Generator = Callable[[int, int], Float64Array]
@@ -79,7 +80,8 @@ class SignalSource(PulledSource):
 def _parse(text: str, fs: float) -> Generator:
     kind, *arguments = text.split(",")
     if kind not in USAGE:
-        raise ConfigError(f"signal:{text}: must be one of {', '.join(USAGE.values())}")
+        forms = ", ".join(USAGE.values())
+        raise ConfigError(f"signal:{text}: must be one of {forms}{did_you_mean(kind, USAGE)}")
     try:
         numbers = [float(argument) for argument in arguments]
         return _MAKERS[kind](fs, *numbers)

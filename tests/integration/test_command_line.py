@@ -86,7 +86,7 @@ BAD_SETTINGS = [
     (["--engine", "fpga"], 2, "command line: engine.engine='fpga': must be one of auto,"),
     (["--device", "Voodoo"], 69, "Voodoo"),
     (["--duration", "0"], 2, "--duration 0: must be above 0 and below 1e+09 s"),
-    (["--levels", "1"], 2, "--levels=1: must be two numbers of dB, as in --levels=-100,-20"),
+    (["--levels", "1"], 2, "--levels=1: must be two numbers of dB, as in --levels -100,-20"),
     (["--levels=-20,-40"], 2, "levels=-20,-40: must be two numbers of dB, lower first"),
     (["--f-min", "30000"], 2, "f_min=30000: must be at least 0 and 0.024 Hz below f_max"),
     (["--time-axis", "utc"], 2, "t.wav does not say when it begins; give --start-time"),

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
+from spectrod.suggestions import did_you_mean
 
 Uint8Array = NDArray[np.uint8]
 
@@ -62,8 +63,9 @@ def colormap(name: str, n_entries: int) -> Uint8Array:
     """
     table = _tables().get(name.removesuffix(_REVERSED))
     if table is None:
-        names = ", ".join(colormap_names())
-        raise ConfigError(f"colormap={name!r}: must be one of {names}, or one followed by _r")
+        rule = f"must be one of {', '.join(colormap_names())}, or one followed by _r"
+        suggestion = did_you_mean(name, colormap_names())
+        raise ConfigError(f"colormap={name!r}: {rule}{suggestion}")
     if name.endswith(_REVERSED):
         table = table[::-1]
     where = np.linspace(0.0, len(table) - 1.0, n_entries)

@@ -1,0 +1,127 @@
+"""What a configuration names, opened to see whether it is there: ``config check --deep``."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from spectrod.analysis.engine import open_engine
+from spectrod.config import Config, SourceTable
+from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.recorder.folders import state_folder
+from spectrod.source import check_uri, open_source
+from spectrod.wire.access import Access
+
+_RECORDINGS_FOLDER = "recordings"
+
+Check = Callable[[], str]
+"""Opens one thing and says what it found; raises the SpectrodError of what is wrong with it."""
+
+
+def check_uris(config: Config) -> None:
+    """Check the URI of each source by itself; raises ConfigError of the first that is malformed."""
+    for table in config.all_sources:
+        try:
+            check_uri(table)
+        except ConfigError as error:
+            raise ConfigError(f"{_named(config, table)}{error}") from error
+
+
+def checks(config: Config) -> Iterator[Check]:
+    """Yield what opens each thing that a configuration names: sources, engine, folders, keys."""
+    for table in config.all_sources:
+        yield partial(_source, table, _named(config, table))
+    yield partial(_engine, config)
+    for folder, name in _folders(config):
+        yield partial(_folder, folder, name)
+    yield partial(_keys, config)
+
+
+def _named(config: Config, table: SourceTable) -> str:
+    return f"sources.{table.name}: " if config.sources else "source: "
+
+
+def _source(table: SourceTable, name: str) -> str:
+    """Open a source, but for what cannot be had again, and check its analyses by its rate."""
+    kind, _, rest = table.uri.partition(":")
+    try:
+        if table.uri in ("auto", "-"):
+            return f"{name}{table.uri}: is not opened"
+        if kind == "soundcard":
+            return name + _sound_card(rest)
+        if kind == "pcm" and not Path(rest).is_file():
+            return name + _fifo(rest)
+        source = open_source(table, "full")
+        specs = table.specs(source.fs, source.channels)
+    except SpectrodError as error:
+        raise type(error)(f"{name}{error}") from error
+    products = ", ".join(spec.product for spec in specs)
+    return (
+        f"{name}{source.description}: {source.fs:g} Hz, channels: {source.channels}, "
+        f"products: {products}"
+    )
+
+
+def _sound_card(text: str) -> str:
+    from spectrod.source.devices import choose_input, list_inputs, parse_wanted  # noqa: PLC0415
+
+    device = choose_input(parse_wanted(text), [found.device for found in list_inputs()])
+    return f"soundcard {device.name}: there, {device.samplerate:g} Hz, channels: {device.channels}"
+
+
+def _fifo(path: str) -> str:
+    """Look at a FIFO without opening it, which would take samples from its reader."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise InputError(f"pcm:{path}: {error.strerror}") from error
+    if not stat.S_ISFIFO(mode):
+        raise InputError(f"pcm:{path}: must be a FIFO or a file of raw samples")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"pcm:{path}: Permission denied")
+    return f"pcm:{path}: a FIFO"
+
+
+def _engine(config: Config) -> str:
+    wanted = config.engine
+    try:
+        engine = open_engine(wanted.engine, wanted.device)
+    except SpectrodError as error:
+        raise type(error)(f"engine: {error}") from error
+    try:
+        return f"engine: {engine.name}"
+    finally:
+        engine.close()
+
+
+def _folders(config: Config) -> Iterator[tuple[Path, str]]:
+    state = state_folder(config.control.state_folder)
+    if config.control.endpoints:
+        yield state, "control.state_folder"
+    for recording in config.recordings:
+        name = f"recordings.{recording.name}.folder"
+        yield Path(recording.folder) if recording.folder else state / _RECORDINGS_FOLDER, name
+
+
+def _folder(folder: Path, name: str) -> str:
+    """Say whether this user can write to a folder, or make it."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise StorageError(f"{name}={str(folder)!r}: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise StorageError(f"{name}={str(folder)!r}: this user cannot write to {place}")
+    return f"{name}: {folder}" + ("" if place == folder else " (will be made)")
+
+
+def _keys(config: Config) -> str:
+    try:
+        access = Access(config.security)
+    except SpectrodError as error:
+        raise type(error)(f"security: {error}") from error
+    try:
+        return "security: " + ("keys can be read" if access.has_keys else "no keys")
+    finally:
+        access.close()

@@ -1,0 +1,172 @@
+"""What the command line says to arguments that it does not know, and to values with a sign."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from spectrod import config
+from spectrod.cli import main, whole_parser
+from spectrod.control.journal import Journal
+from spectrod.control.settings import LiveSettings
+from spectrod.errors import ConfigError, NotFoundError
+from spectrod.events import EventLog
+
+FILE = ["record", "a.wav", "-o", "a.png"]
+SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            [*FILE, "--fmin", "100"],
+            "--fmin: no such option; did you mean --f-min? (spectrod record --help says more)",
+        ),
+        ([*FILE, "--colourmap=jet"], "--colourmap: no such option; did you mean --colormap? ("),
+        (
+            ["ctl", "record", "start", "--durration", "5"],
+            "--durration: no such option; did you mean --duration? (spectrod ctl record start",
+        ),
+        ([*FILE, "--xyzzy"], "--xyzzy: no such option (spectrod record --help says more)"),
+        ([*FILE, "b.wav"], "unrecognized arguments: b.wav (spectrod record"),
+        (["recordd", "a.wav"], "did you mean record?"),
+        ([*FILE, "--theme", "drak"], "did you mean dark?"),
+        ([*FILE, "--view", "lsta"], "did you mean ltsa?"),
+        (["record", "a.wav", "-o", "a.flaac"], "did you mean .flac?"),
+        (["record", "signal:pnik,-20", "-o", "a.png"], "did you mean pink?"),
+        ([*SIGNAL, "--scaling", "densty"], "did you mean density?"),
+        ([*SIGNAL, "--window", "hanning"], "did you mean hann?"),
+        ([*SIGNAL, "--colormap", "virids"], "did you mean viridis?"),
+    ],
+)
+def test_what_was_meant(arguments, message, capsys, monkeypatch, tmp_path):
+    """An unknown command, option, choice or name is one line with the nearest one that there is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("[analysis]\nhopp = 1", "did you mean hop?"),
+        ("[analysis]\nscaling = 'densty'", "did you mean density?"),
+        ("[analisys]\nhop = 1", "did you mean analysis?"),
+        ("[sources.a]\nuri = 'x'\nsample_rate = 1", "did you mean samplerate?"),
+        ("[recordings.a]\nrotate = 1", "did you mean rotate_s?"),
+    ],
+)
+def test_keys_that_were_meant(toml, message, tmp_path):
+    """Unknown keys, sections and choices of a file are answered in the same way."""
+    (tmp_path / "c.toml").write_text(toml)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        config.check_file(str(tmp_path / "c.toml"))
+
+
+@pytest.mark.parametrize(
+    "value", [["--levels", "-100,-20"], ["--levels=-100,-20"], ["--levels", "-.5,0"]]
+)
+def test_values_with_a_sign(value):
+    """What begins with a minus sign and a digit is a value, with a space before it as well."""
+    args = whole_parser().parse_args(["record", "a.wav", "-o", "a.png", *value])
+    assert args.levels == value[-1].removeprefix("--levels=")
+
+
+# ---- config check
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("signal:sine,1000", "source: signal:sine,1000: must be signal:sine,FREQ_HZ,LEVEL_DBFS"),
+        ("signal:snie,1000,-20", "did you mean sine?"),
+        ("signal:sine,30000,-20", "30000 Hz: must lie between 0 and fs/2 = 24000"),
+        ("soundcard:colour=red", "soundcard:colour=red: colour: must be one of api,"),
+        ("pcm:", "pcm:: must be pcm:PATH"),
+        ("http://x", "http://x: must be a sound file, a folder of them"),
+    ],
+)
+def test_uris_are_checked_without_being_opened(uri, message, tmp_path, capsys):
+    """A URI that can never be opened is found by the plain check."""
+    (tmp_path / "c.toml").write_text(f"[source]\nuri = '{uri}'\n")
+    assert main(["config", "check", str(tmp_path / "c.toml")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("uri", ["none.wav", "pcm:/none", "soundcard:none", "auto", "-"])
+def test_what_only_opening_can_tell_is_right_in_the_plain_check(uri, tmp_path, capsys):
+    """Files and devices may come later."""
+    (tmp_path / "c.toml").write_text(f"[source]\nuri = '{uri}'\n")
+    assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
+    assert capsys.readouterr().out.endswith(": right\n")
+
+
+def write_wav(path, fs=8000):
+    soundfile.write(path, np.zeros((fs, 2)), fs)
+
+
+def test_deep_check_of_what_is_there(tmp_path, capsys, monkeypatch):
+    """All that the file names is opened, and said in a line each."""
+    monkeypatch.chdir(tmp_path)
+    write_wav("a.wav")
+    os.mkfifo("fifo")
+    Path("c.toml").write_text(
+        "[sources.file]\nuri = 'a.wav'\n[sources.pipe]\nuri = 'pcm:fifo'\n"
+        "[engine]\nengine = 'numpy'\n[control]\nstate_folder = 'state'\n[recordings.night]\n"
+    )
+    assert main(["config", "check", "--deep", "c.toml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "sources.file: a.wav (WAV, PCM_16): 8000 Hz, channels: 2, products: dbfs",
+        "sources.pipe: pcm:fifo: a FIFO",
+        "engine: numpy",
+        "control.state_folder: state (will be made)",
+        "recordings.night.folder: state/recordings (will be made)",
+        "security: no keys",
+        "c.toml: right",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.wav", "c.toml", "fifo"]
+
+
+def test_deep_check_reports_every_problem(tmp_path, capsys, monkeypatch):
+    """Each thing that cannot be opened is a line; none hides another, and no traceback comes."""
+    monkeypatch.chdir(tmp_path)
+    write_wav("a.wav")
+    Path("plain").write_text("")
+    Path("c.toml").write_text(
+        "[sources.gone]\nuri = 'gone.wav'\n[sources.pipe]\nuri = 'pcm:gone'\n"
+        "[sources.slow]\nuri = 'a.wav'\nselect = [2]\n"
+        "[sources.names]\nuri = 'a.wav'\nchannel_names = ['one']\n"
+        "[engine]\nengine = 'opencl'\ndevice = 'no such device'\n"
+        "[recordings.night]\nfolder = 'plain/x'\n"
+        "[security]\nserver_key = 'none.key'\nclient_keys = 'none'\n"
+    )
+    assert main(["config", "check", "--deep", "c.toml"]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 7, errors
+    for message in (
+        "sources.gone: gone.wav: No such file or directory",
+        "sources.pipe: pcm:gone: No such file or directory",
+        "sources.slow: source.select=2: ",
+        "sources.names: channel_names=",
+        "engine: ",
+        "recordings.night.folder='plain/x': plain is not a folder",
+        "security: none",
+    ):
+        assert any(message in line for line in errors), message
+    assert all(line.startswith("spectrod: c.toml: ") for line in errors)
+
+
+def test_unknown_keys_of_a_running_daemon():
+    """The daemon suggests a key, too."""
+    settings = LiveSettings(None, config.Config(), config.Config, Journal(EventLog()))
+    with pytest.raises(NotFoundError, match=r"analysis.hopp: unknown key; .*did you mean hop\?"):
+        settings.get("analysis.hopp")
