@@ -3,10 +3,12 @@
 Knows no daemon: a handler answers. What a request is, ``spectrod.wire.requests`` says.
 """
 
+import ctypes
 import errno
 import logging
 import math
 import queue
+import secrets
 import threading
 import time
 from collections import Counter, deque
@@ -30,7 +32,6 @@ from spectrod.wire.answers import (
     succeeded,
 )
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
-from spectrod.wire.large import LARGE_BYTES, LargeReplies
 from spectrod.wire.limits import PeerLimits, TokenBucket
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.requests import (
@@ -42,16 +43,20 @@ from spectrod.wire.requests import (
     failed,
     read_request,
 )
+from spectrod.wire.unread import LARGE_BYTES, PART_BYTES, REPLIES_A_PEER, UnreadReplies
 
 _log = logging.getLogger(__name__)
 
 _LINGER_MS = 200
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
-_REPLIES_A_PEER = 256  # that wait in ZeroMQ for a peer that does not read
-_REQUESTS_A_PEER = 64  # that wait in ZeroMQ for us
+_REQUESTS_A_PEER = 2  # that wait in ZeroMQ for us; more wait at the peer
+_RECEIVE_BUFFER_BYTES = 64 * 1024  # of the operating system, for each connection
+_SEND_BUFFER_BYTES = 256 * 1024
 _REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
 _PEERS_AT_FULL_RATE = 10
 _PEERS_MAX = 1024
+_ID_MAX_BYTES = 255
+_OWN_ID_BYTES = 5  # of the routing ids that libzmq makes, which begin with a zero
 _CHANGES_MAX = 32
 _WAITING_A_PEER = 8
 _WAITING_MAX = 256
@@ -90,12 +95,16 @@ class ControlServer:
 
     Everything that waits is bounded. A peer may ask requests_per_s times a second, a second's worth
     at once, and is told ``too_many`` above that. Of all peers together ten times as many are read a
-    second; the rest stays in ZeroMQ, 64 of each peer, and then at the peer: nobody's flood takes
+    second; the rest stays in ZeroMQ, 2 of each peer, and then at the peer: nobody's flood takes
     the processor from the analysis. 32 changes may wait, then peers are told ``busy``; ``latest``
-    may wait 8 times for one peer and 256 times for all, then they are told ``too_many``. For a
-    peer that does not read, 256 replies of up to 64 KB wait, and 2 larger ones (16 of all peers);
-    a request for one more waits 1 s for room, among those 8, and becomes ``too_many``. More of all
-    are dropped, which ``counts`` tells.
+    may wait 8 times for one peer and 256 times for all, then they are told ``too_many``. Replies
+    that peers do not read are bounded by ``UnreadReplies``: 256 and 10 MiB of one peer, 64 MiB of
+    all, and 64 KiB for each of 256 peers whatever the others do. A read method whose reply is
+    larger than 64 KiB waits 1 s for room, among those 8, and becomes ``too_many``; any other reply
+    without room is dropped, which ``counts`` tells.
+
+    Messages of more than one part are the exception: ZeroMQ collects all parts before it hands
+    them on, each of up to 64 KiB, and any number of them.
 
     Parameters
     ----------
@@ -148,7 +157,7 @@ class ControlServer:
         self._n_changing = 0
         self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
-        self._large = LargeReplies()
+        self._unread = UnreadReplies()
         self._wakeup: Wakeup | None = None
         self._waking = threading.Lock()
         self._is_closing = threading.Event()
@@ -215,13 +224,17 @@ class ControlServer:
                 self._wakeup.set()
 
     def _open_socket(self) -> zmq.SyncSocket:
+        _scatter_routing_ids()
         socket = self._access.context.socket(zmq.ROUTER)
         # Linger comes before bind: without it, the context's end waits for who does not read.
         socket.setsockopt(zmq.LINGER, _LINGER_MS)
-        socket.setsockopt(zmq.SNDHWM, _REPLIES_A_PEER)
+        socket.setsockopt(zmq.SNDHWM, REPLIES_A_PEER)
         socket.setsockopt(zmq.RCVHWM, _REQUESTS_A_PEER)
+        socket.setsockopt(zmq.RCVBUF, _RECEIVE_BUFFER_BYTES)
+        socket.setsockopt(zmq.SNDBUF, _SEND_BUFFER_BYTES)
         socket.setsockopt(zmq.MAXMSGSIZE, REQUEST_MAX_BYTES)
-        socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # to a client of a fixed identity that comes back
+        # A routing id stays with the connection that has it: whoever claims it gets no reply of it.
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # a reply that cannot be sent is told, not lost
         socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
@@ -297,6 +310,11 @@ class ControlServer:
         n_envelope = 2 if len(frames) == 3 and len(frames[1]) == 0 else 1
         envelope = tuple(frame.bytes for frame in frames[:n_envelope])
         body = frames[n_envelope:]
+        if not _is_proper(envelope[0]):
+            text = f"routing id of {len(envelope[0])} bytes: must have at most {_ID_MAX_BYTES}, the"
+            text += " first of them not zero"
+            self._send(socket, envelope, failed(None, "bad_request", text))
+            return
         if len(body) != 1:
             text = f"message of {len(body)} parts: must be one part, of JSON"
             self._send(socket, envelope, failed(None, "bad_request", text))
@@ -345,20 +363,19 @@ class ControlServer:
             self._answer(socket, asked, outcome)
 
     def _answer(self, socket: zmq.SyncSocket, asked: _Asked, answer: Answer) -> None:
-        """Send what was asked for; a large one waits while too many of its peer's do."""
+        """Send what was asked for; a large one waits while too much of its peer's does."""
         peer, request = asked.envelope[0], asked.request
-        *first, last = encode_reply(succeeded(request, answer)), *answer.parts
-        if len(last) + sum(map(len, first)) <= LARGE_BYTES:
-            self._send_or_count(socket, [*asked.envelope, *first], last)
-        elif self._large.has_room(peer):
-            self._send_or_count(socket, [*asked.envelope, *first], self._large.hold(peer, last))
+        parts = (encode_reply(succeeded(request, answer)), *answer.parts)
+        n_bytes = _size_bytes(parts)
+        if n_bytes <= LARGE_BYTES or self._unread.has_room(peer, n_bytes):
+            self._send_or_count(socket, asked.envelope, parts)
         else:
             text = f"{request.method}: large replies wait that were not read; read them first"
             late = failed(request.id, "too_many", text)
             if METHODS[request.method].right == "read":
                 # Asked again then, instead of kept: what waits takes no memory.
                 act = partial(self._handler.read, request.method, asked.params, asked.peer)
-                self._defer(socket, asked, self._large.once_read(peer, act, late))
+                self._defer(socket, asked, self._unread.once_read(peer, n_bytes, act, late))
             else:
                 self._send(socket, asked.envelope, late)
 
@@ -409,17 +426,46 @@ class ControlServer:
         """Send a refusal, and count it."""
         if reply.error is not None:
             self.counts[reply.error.code] += 1
-        self._send_or_count(socket, envelope, encode_reply(reply))
+        self._send_or_count(socket, envelope, (encode_reply(reply),))
 
     def _send_or_count(
-        self, socket: zmq.SyncSocket, first: Sequence[bytes], last: bytes | memoryview
+        self, socket: zmq.SyncSocket, envelope: Sequence[bytes], parts: Sequence[bytes]
     ) -> None:
-        if not _send_or_drop(socket, first, last):
+        """Send a reply if there is room for it until its peer reads; else count it as dropped."""
+        peer, n_bytes = envelope[0], _size_bytes(parts)
+        is_sent = False
+        if self._unread.has_room(peer, n_bytes):
+            last = self._unread.hold(peer, parts[-1], n_bytes)
+            is_sent = _send_or_drop(socket, [*envelope, *parts[:-1]], last)
+        if not is_sent:
             self.counts["dropped"] += 1
 
 
-def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: bytes | memoryview) -> bool:
-    """Send to a peer, a view without a copy; say whether it could be sent."""
+def _scatter_routing_ids() -> None:
+    """Have the next ROUTER socket number its connections from where nobody can work out.
+
+    libzmq takes that number from ``rand``, seeded by the time of the start and the process's
+    number, and an assertion ends the process where a peer has claimed the id that is next.
+    """
+    ctypes.CDLL(None).srand(secrets.randbits(32))
+
+
+def _is_proper(routing_id: bytes) -> bool:
+    """Say whether a routing id is libzmq's own, or one that a peer may choose.
+
+    One that a peer has made up to look like libzmq's cannot be told from those.
+    """
+    if routing_id[:1] == b"\0":
+        return len(routing_id) == _OWN_ID_BYTES
+    return len(routing_id) <= _ID_MAX_BYTES
+
+
+def _size_bytes(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts)) + PART_BYTES * len(parts)
+
+
+def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: memoryview) -> bool:
+    """Send to a peer, the last part without a copy; say whether it could be sent."""
     for _ in range(2):
         try:
             socket.send_multipart(first, zmq.NOBLOCK | zmq.SNDMORE)
@@ -431,7 +477,7 @@ def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: bytes | 
             # As many wait as may; but a look makes ZeroMQ take notice of what was read meanwhile.
             socket.getsockopt(zmq.EVENTS)
         else:
-            socket.send(last, 0, copy=isinstance(last, bytes), track=False)
+            socket.send(last, 0, copy=False, track=False)
             return True
     return False
 

@@ -1,11 +1,13 @@
 """The control socket over real sockets, with a handler that only plays a part."""
 
 import contextlib
+import ctypes
 import json
 import os
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import zmq
@@ -26,8 +28,10 @@ from spectrod.wire.answers import Answer, Later
 from spectrod.wire.control import ControlServer
 from spectrod.wire.keys import make_keys
 from spectrod.wire.requests import REQUEST_MAX_BYTES, GetParams
+from spectrod.wire.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES
 
 TIMEOUT_MS = 20_000
+GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
 STATUS = b'{"v":1,"id":1,"method":"status"}'
 
 
@@ -284,21 +288,93 @@ def test_all_peers_together_are_read_no_faster_than_the_bound(folder):
 
 
 @pytest.mark.slow
-def test_a_peer_that_never_reads_keeps_nobody_waiting(folder):
-    """As many replies as may wait for it; more are dropped and counted."""
-    handler = Part(lambda method, _: Answer("x" * 60_000 if method == "get" else None))
+@pytest.mark.parametrize(("n_chars", "n_held"), [(100, 256), (60_000, 174)])
+def test_a_peer_that_never_reads_keeps_nobody_waiting(n_chars, n_held, folder):
+    """As many replies as may wait for it, in number and in bytes; more are dropped and counted."""
+    handler = Part(lambda method, _: Answer("x" * n_chars if method == "get" else None))
     with (
-        served(handler, folder, requests_per_s=10_000) as server,
-        dealer(server, RCVHWM=1) as deaf,
+        served(handler, folder, requests_per_s=100_000) as server,
+        dealer(server, RCVHWM=1, RCVBUF=4096) as deaf,
         dealer(server) as other,
     ):
-        n = 600
+        n = 3000
         for _ in range(n):
             deaf.send(b'{"id":1,"method":"get"}')
         while [asked[0] for asked in handler.asked].count("get") < n:
             assert reply_to(other, STATUS)["ok"]
-        # 256 wait, and what the kernel's buffers and its own queue hold.
-        assert n - 256 - 50 < server.counts["dropped"] <= n - 256
+        # So many wait, and what the kernel's buffers and its own queue hold.
+        n_kernel = 1_000_000 // n_chars
+        assert n - n_held - n_kernel < server.counts["dropped"] <= n - n_held
+
+
+@pytest.mark.slow
+def test_peers_that_never_read_take_a_bounded_amount_of_memory(folder):
+    """Forty of them ask for 4 MB ten times each: 64 MiB are held, the others get their replies."""
+    with served(Part(lambda *_: Answer("x", LARGE)), folder, requests_per_s=1000) as server:
+        with ExitStack() as peers, dealer(server) as other:
+            for _ in range(40):
+                deaf = peers.enter_context(dealer(server, RCVHWM=1))
+                for _ in range(10):
+                    deaf.send(b'{"id":1,"method":"get"}')
+            while server.counts["requests"] < 400:
+                assert reply_to(other, b'{"id":2,"method":"none"}')["error"]["code"]
+            assert server._unread.n_bytes <= TOTAL_MAX_BYTES + RESERVED_PEERS * RESERVED_BYTES
+        deadline_s = time.monotonic() + TIMEOUT_MS / 1e3
+        while server._unread.n_bytes and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert server._unread.n_bytes == 0
+
+
+def read_until(peer, wanted):
+    received = b""
+    while wanted not in received:
+        received += (some := peer.recv(4096))
+        assert some, received
+
+
+@pytest.mark.parametrize("routing_id", [b"\0", b"\0abcde", b"a" * 256])
+def test_a_routing_id_that_no_peer_may_choose_is_refused(routing_id, folder):
+    """Those that begin with zero are ZeroMQ's own, and a longer one is none of its protocol."""
+    with served(Part(), folder) as server, socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(TIMEOUT_MS / 1e3)
+        peer.connect(server.endpoints[0].removeprefix("ipc://"))
+        peer.sendall(GREETING)
+        read_until(peer, b"READY")
+        ready = b"\5READY\x0bSocket-Type\0\0\0\6DEALER\x08Identity"
+        ready += len(routing_id).to_bytes(4, "big") + routing_id
+        peer.sendall(b"\x06" + len(ready).to_bytes(8, "big") + ready)
+        peer.sendall(b"\0" + bytes([len(STATUS)]) + STATUS)
+        read_until(peer, b"routing id of %d bytes: must have at most 255" % len(routing_id))
+
+
+def test_nobody_can_work_out_the_routing_ids_of_others(folder):
+    """ZeroMQ would number them from ``rand``; a peer that claims the next one would end us."""
+    seen = set()
+    for _ in range(2):
+        ctypes.CDLL(None).srand(5)
+        with served(Part(), folder) as server, dealer(server) as peer:
+            assert reply_to(peer, STATUS)["ok"]
+            seen.update(server._of_each._buckets)
+    assert len(seen) == 2
+
+
+def test_a_routing_id_stays_with_the_connection_that_has_it(folder):
+    """Whoever claims it neither ends that connection nor gets its replies, nor any."""
+    release = threading.Event()
+    handler = Part(lambda *_: Answer(release.wait(TIMEOUT_MS / 1e3) and "secret"))
+    with served(handler, folder) as server, dealer(server, IDENTITY=b"alice") as alice:
+        alice.send(b'{"id":1,"method":"pause"}')
+        deadline_s = time.monotonic() + TIMEOUT_MS / 1e3
+        while not handler.asked and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        with dealer(server, IDENTITY=b"alice") as thief, dealer(server) as other:
+            for _ in range(3):
+                thief.send(STATUS)
+            assert reply_to(other, b"{}")["error"]["code"] == "bad_request"
+            release.set()
+            assert json.loads(alice.recv())["result"] == "secret"
+            assert reply_to(alice, STATUS)["ok"]
+            assert not thief.poll(100)
 
 
 LARGE = [bytes(1 << 20)] * 4
