@@ -182,6 +182,21 @@ Trigger = Literal["level", "clipping", "silent", "missing", "stuck", "dc", "cont
 _Amount = Annotated[float, Meta(ge=0, le=1e9)]
 _Roll = Annotated[float, Meta(ge=0, le=3600)]
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", re.ASCII)
+_TIME_CODE = re.compile(r"%([A-Za-z])", re.ASCII)
+_LONGEST = {
+    **dict.fromkeys("CHIMSUVWdgmy", "00"),
+    **dict.fromkeys("YG", "2026"),
+    **dict.fromkeys("abh", "Wed"),
+    **dict.fromkeys("AB", "Wednesday"),
+    **dict.fromkeys("uw", "0"),
+    "F": "2026-11-22",
+    "Z": "UTC",
+    "j": "001",
+    "p": "PM",
+    "z": "+0000",
+}
+"""Codes of strftime whose text, at any time, is of characters that file names may have, each with
+an example of the longest. Others write spaces (``%e``), slashes (``%D``) or colons (``%T``)."""
 
 
 class RecordingConfig(Struct, frozen=True):
@@ -240,14 +255,13 @@ class RecordingConfig(Struct, frozen=True):
                 raise ConfigError(f"{key}={roll_s:g}: must be 0 without triggers")
 
     def _check_file_name(self) -> None:
-        try:
-            stem = self.file_stem(0)
-        except ValueError:  # characters that no name can have
-            stem = self.file_name
-        if not _FILE_NAME.fullmatch(stem):
+        # Flags and widths (%_I, %9Y) stay as they are, and are refused: they write spaces.
+        longest = _TIME_CODE.sub(lambda code: _LONGEST.get(code[1], code[0]), self.file_name)
+        if not _FILE_NAME.fullmatch(longest):
+            codes = " ".join(f"%{code}" for code in sorted(_LONGEST))
             raise ConfigError(
-                f"file_name={self.file_name!r}: makes {stem!r}; must make 1 to 100 of "
-                "A-Z a-z 0-9 . _ + -, the first a letter or digit"
+                f"file_name={self.file_name!r}: makes {longest!r}; must make 1 to 100 of "
+                f"A-Z a-z 0-9 . _ + -, the first a letter or digit, with no codes but {codes}"
             )
 
 

@@ -1,5 +1,6 @@
 """Parts of the recorder: hand-over, events, cuts, names in the configuration."""
 
+import contextlib
 import math
 import re
 import threading
@@ -524,6 +525,8 @@ def load_value(line):
         ("file_name = '.x'", "file_name='.x'"),
         ("file_name = ''", "file_name=''"),
         ('file_name = "a\\u0000b"', "file_name='a\\x00b': makes 'a\\x00b'; must make 1 to 100 of"),
+        ("file_name = '%_I%y'", "file_name='%_I%y': makes '%_I00'; must make 1 to 100 of A-Z a-z "),
+        ("file_name = '%e'", "the first a letter or digit, with no codes but %A %B %C %F %G %H "),
         ("spectra = false", "recordings.a: spectra=false: must be true where neither samples nor"),
         ("pre_roll_s = 1", "recordings.a: pre_roll_s=1: must be 0 without triggers"),
         ("post_roll_s = 1.5", "recordings.a: post_roll_s=1.5: must be 0 without triggers"),
@@ -537,6 +540,43 @@ def test_bad_recordings_are_one_clear_error(tmp_path, keys, message):
         load(tmp_path, TOML + f"\n[recordings.a]\n{keys}\n")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+_STRFTIME = "".join(chr(code) for code in range(33, 127))
+_FLAGS = ("", "_", "-", "0", "^", "#", "E", "O", "5", "_9")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", _FLAGS)
+def test_a_pattern_that_is_taken_makes_a_safe_name_at_any_time(flag):
+    """Whatever code of strftime is accepted never writes a space, slash, colon or leading dot."""
+    safe = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+    accepted = []
+    for code in _STRFTIME:
+        recording = RecordingConfig("a", file_name=f"x%{flag}{code}")
+        with contextlib.suppress(ConfigError):
+            recording.check()
+            accepted.append(code)
+    # All hours and days of a year, and all years that 64 bits of nanoseconds hold.
+    times_s = [*range(0, 366 * 86400, 3599), *range(-9 * 10**9, 9 * 10**9, 10**7 + 7)]
+    for code in accepted:
+        recording = RecordingConfig("a", file_name=f"x%{flag}{code}")
+        assert all(safe.fullmatch(recording.file_stem(time_s * 10**9)) for time_s in times_s), code
+    assert len(accepted) == (0 if flag else 26)
+
+
+@pytest.mark.parametrize(
+    ("file_name", "is_taken"),
+    [("%A" * 11, True), ("%A" * 11 + "x", True), ("%A" * 11 + "xx", False), ("%z", False)],
+)
+def test_the_longest_name_counts(file_name, is_taken):
+    """A pattern may make 100 characters on a Wednesday; %z begins with a sign."""
+    recording = RecordingConfig("a", file_name=file_name)
+    if is_taken:
+        recording.check()
+    else:
+        with pytest.raises(ConfigError, match="must make 1 to 100 of A-Z a-z 0-9"):
+            recording.check()
 
 
 @pytest.mark.parametrize(
