@@ -275,7 +275,38 @@ def _load() -> ModuleType:
         import sounddevice  # noqa: PLC0415 - starts PortAudio, which may hang: not before a request
     except OSError as error:
         raise _MissingLibraryError(str(error)) from error
+    _take_any_name(sounddevice)
     return sounddevice  # type: ignore[no-any-return]
+
+
+def _take_any_name(sounddevice: Any) -> None:
+    """Have ``query_devices`` take names that are not UTF-8.
+
+    As of sounddevice 0.5.6 one such name is a UnicodeDecodeError for the list of all devices, and
+    for each stream of that device. A byte that is not UTF-8 becomes a lone surrogate (PEP 383).
+    """
+    query = sounddevice.query_devices
+
+    def query_devices(device: int | None = None, kind: str | None = None) -> Any:
+        try:
+            return query(device, kind)
+        except UnicodeDecodeError:
+            info = sounddevice._lib.Pa_GetDeviceInfo(device)  # noqa: SLF001 - no public way
+            name = sounddevice._ffi.string(info.name)  # noqa: SLF001
+            return {
+                "name": name.decode("utf-8", "surrogateescape"),
+                "index": device,
+                "hostapi": info.hostApi,
+                "max_input_channels": info.maxInputChannels,
+                "max_output_channels": info.maxOutputChannels,
+                "default_low_input_latency": info.defaultLowInputLatency,
+                "default_low_output_latency": info.defaultLowOutputLatency,
+                "default_high_input_latency": info.defaultHighInputLatency,
+                "default_high_output_latency": info.defaultHighOutputLatency,
+                "default_samplerate": info.defaultSampleRate,
+            }
+
+    sounddevice.query_devices = query_devices
 
 
 def _extra_settings(sounddevice: Any, host_api: str, exclusive: bool) -> Any:  # noqa: FBT001
