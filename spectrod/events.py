@@ -6,7 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spectrod.text import printable
+
 _KEPT = 1000
+_WHO_MAX_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class EventLog:
         self._lock = threading.Lock()
 
     def add(self, kind: str, text: str, *, source: str = "", who: str = "") -> Event:
-        """Note that something has happened, now."""
+        """Note that something has happened, now; the texts are made ``printable``."""
+        text, who = printable(text), printable(who, _WHO_MAX_CHARS)
         with self._lock:
             event = Event(self._next_number, time.time_ns(), kind, text, source, who)
             self._next_number += 1

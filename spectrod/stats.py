@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from spectrod.text import printable
+
 State = Literal["starting", "running", "paused", "waiting", "finished", "failed", "stopped"]
 """``waiting``: the source delivers nothing at the moment and is being sought again. ``paused``: it
 was asked that nothing be computed."""
@@ -13,7 +15,7 @@ class CaptureStats:
     """What a source says of how its samples arrive, all since its start."""
 
     waiting_for: str = ""
-    """Why no samples come, for a person; empty while they do."""
+    """Why no samples come, for a person, made ``printable``; empty while they do."""
     restarts: int = 0
     """Times that the capture broke off and was begun again."""
     attempts: int = 0
@@ -31,6 +33,9 @@ class CaptureStats:
     jitter_s: float | None = None
     """How far deliveries lie behind the soonest ones, at the median [s]."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "waiting_for", printable(self.waiting_for))
+
 
 @dataclass(frozen=True, slots=True)
 class Stats:
@@ -39,6 +44,9 @@ class Stats:
     Four kinds of loss have four names: *overflow* (the sound system's flag), *overrun* (our ring
     was overwritten before the analysis read it), *drop* (a sink's queue was full), and *gap*
     (samples missing between two frames, whatever the cause; no frame spans one).
+
+    ``source``, ``engine`` and ``checks`` are texts for a person, made ``printable``: devices, files
+    and drivers have a say in them, and they go into logs, messages and replies.
     """
 
     state: State
@@ -89,3 +97,8 @@ class Stats:
     """Samples within which a row must come of what is computed; 0 if nothing is."""
     subscribers: int = 0
     """Subscriptions to spectra of the daemon that live now."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", printable(self.source))
+        object.__setattr__(self, "engine", printable(self.engine))
+        object.__setattr__(self, "checks", tuple(map(printable, self.checks)))

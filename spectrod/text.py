@@ -1,12 +1,16 @@
 """Text from files, devices, peers and paths, made fit to be printed, logged and sent."""
 
+import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 TEXT_MAX_CHARS = 2000
 """Length of what ``printable`` returns unless the caller gives another bound [characters]."""
 
 _ELLIPSIS = "..."
 _CHAR_MAX_BYTES = 4
+_DEPTH_MAX = 32
 _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Surrogates that stand for the bytes 0x80 to 0xff of what is not UTF-8 (PEP 383)."""
 _LATIN_1 = range(0x80, 0x100)
@@ -60,6 +64,43 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
     head = _take(_decode(text[:limit]), kept - kept // 2)
     tail = _take(_decode(text[-limit:])[::-1], kept // 2)
     return "".join([*head, _ELLIPSIS, *reversed(tail)])
+
+
+def printable_all(value: Any) -> Any:
+    """Return a value of built-in types, as JSON has them, with every text in it ``printable``.
+
+    Mappings become ``dict``, other containers ``list``. What is nested deeper than 32 levels is
+    left out, with ``...`` in its place.
+    """
+    return _printable_all(value, _DEPTH_MAX)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Write JSON in ASCII, which any terminal, log and file takes.
+
+    Texts are kept as they are, since JSON escapes what is in them. Only lone surrogates are nothing
+    that every reader of JSON takes: where there are any, all texts are made ``printable``.
+    """
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        value = printable_all(value)
+    return json.dumps(value, indent=indent)
+
+
+def _printable_all(value: Any, depth_left: int) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping | list | tuple):
+        if not depth_left:
+            return _ELLIPSIS
+        if isinstance(value, Mapping):
+            return {
+                _printable_all(key, 0): _printable_all(item, depth_left - 1)
+                for key, item in value.items()
+            }
+        return [_printable_all(item, depth_left - 1) for item in value]
+    return value
 
 
 def _decode(text: str | bytes) -> str:

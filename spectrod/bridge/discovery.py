@@ -19,6 +19,7 @@ import numpy as np
 import spectrod
 from spectrod.bridge.levels import Levels
 from spectrod.bridge.topics import Publication, Topics
+from spectrod.text import printable_all
 from spectrod.units import Float64Array
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
@@ -124,7 +125,7 @@ class Discovery:
             "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
         }
         topic = f"{self._prefix}/sensor/{identity}/config"
-        return Publication(topic, json.dumps(config).encode(), retain=True)
+        return Publication(topic, json.dumps(printable_all(config)).encode(), retain=True)
 
 
 def band_name(centre_hz: float) -> str:

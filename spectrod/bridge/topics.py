@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spectrod.bridge.levels import Levels
+from spectrod.text import printable_all
 from spectrod.units import Float64Array
 from spectrod.wire.headers import HeartbeatHeader
 from spectrod.wire.schema import EventMessage
@@ -131,7 +132,8 @@ class Topics:
         return Publication(f"{self.prefix}/{self.node}/bridge", self._json(**counts), retain=True)
 
     def _json(self, **fields: Any) -> bytes:
-        return json.dumps({"node": self.node, **fields}, allow_nan=False).encode()
+        # In ASCII, and with texts from the daemon bounded and on one line.
+        return json.dumps(printable_all({"node": self.node, **fields}), allow_nan=False).encode()
 
 
 _NOT_AVAILABLE = ("starting", "paused", "waiting", "finished", "failed", "stopped", UNREACHABLE)

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import spectrod
 from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.suggestions import did_you_mean
+from spectrod.text import printable
 
 # Only the module of the command that is given is imported: --help must need none of NumPy,
 # PortAudio and OpenCL.
@@ -175,5 +176,5 @@ def _fail(text: str, exit_code: int) -> int:
     # Standard error may be closed (None), full or a pipe that nobody reads: the exit code tells.
     with contextlib.suppress(OSError):
         if sys.stderr is not None:
-            print(f"spectrod: {text}", file=sys.stderr)
+            print(f"spectrod: {printable(text)}", file=sys.stderr)
     return exit_code

@@ -5,6 +5,7 @@ import sys
 
 from spectrod import config
 from spectrod.errors import SpectrodError
+from spectrod.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +42,10 @@ def _check(path: str, *, is_deep: bool) -> int:
     exit_code = 0
     for check in checks(settings) if is_deep else ():
         try:
-            print(check())
+            print(printable(check()))
         except SpectrodError as error:
-            print(f"spectrod: {path}: {error}", file=sys.stderr)
+            print(f"spectrod: {printable(f'{path}: {error}')}", file=sys.stderr)
             exit_code = exit_code or error.exit_code
     if exit_code == 0:
-        print(f"{path}: right")
+        print(f"{printable(path)}: right")
     return exit_code

@@ -5,7 +5,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from spectrod.cli import ctl_text
@@ -20,7 +19,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
-from spectrod.text import printable
+from spectrod.text import json_text, printable, printable_all
 from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
 from spectrod.wire.schema import BandFrame, Frame, decode
@@ -199,27 +198,27 @@ def find(wanted: str | None) -> str:
     raise UnavailableError("no daemon of this machine takes requests; is one running?")
 
 
-def _print(args: argparse.Namespace, result: Any, text: Callable[[], str]) -> None:
-    """Print a reply as JSON if that was asked for, else as text."""
-    print(json.dumps(result) if args.json else text())
+def _print(args: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
+    """Print a reply as JSON if that was asked for, else as text, of which texts are printable."""
+    print(json_text(result) if args.json else text(printable_all(result)))
 
 
 def _status(control: Control, args: argparse.Namespace) -> int:
     status = control.call("status")
-    _print(args, status, lambda: ctl_text.status_text(status))
+    _print(args, status, ctl_text.status_text)
     is_bad = any(source["state"] in _BAD_STATES for source in status["sources"])
     return _UNAVAILABLE if is_bad else 0
 
 
 def _metrics(control: Control, args: argparse.Namespace) -> int:
     metrics = control.call("metrics")
-    _print(args, metrics, lambda: ctl_text.metrics_text(metrics))
+    _print(args, metrics, ctl_text.metrics_text)
     return 0
 
 
 def _get(control: Control, args: argparse.Namespace) -> int:
     value = control.call("get", key=args.key)
-    _print(args, value, lambda: ctl_text.value_text(value, args.key))
+    _print(args, value, lambda value: ctl_text.value_text(value, args.key))
     return 0
 
 
@@ -240,7 +239,7 @@ def _reset(control: Control, args: argparse.Namespace) -> int:
 
 
 def _print_lines(args: argparse.Namespace, lines: list[str]) -> int:
-    _print(args, lines, lambda: "\n".join(lines) or "nothing has changed")
+    _print(args, lines, lambda lines: "\n".join(lines) or "nothing has changed")
     return 0
 
 
@@ -266,7 +265,7 @@ def _start_recording(control: Control, args: argparse.Namespace) -> int:
         name=args.name,
         duration_s=args.duration,
     )
-    _print(args, recording, lambda: str(recording["path"]))
+    _print(args, recording, lambda recording: str(recording["path"]))
     return 0
 
 
@@ -277,14 +276,14 @@ def _trigger_recording(control: Control, args: argparse.Namespace) -> int:
 def _list_recordings(control: Control, args: argparse.Namespace) -> int:
     status = control.call("status")
     found = {key: status.get(key, []) for key in ("recordings", "recorders")}
-    _print(args, found, lambda: ctl_text.recordings_text(status))
+    _print(args, found, ctl_text.recordings_text)
     is_bad = any(one["state"] in _UNWRITABLE_STATES for one in found["recorders"])
     return StorageError.exit_code if is_bad else 0
 
 
 def _stop_recording(control: Control, args: argparse.Namespace) -> int:
     stopped = control.call("record.stop", name=args.name)
-    _print(args, stopped, lambda: "\n".join(_what_became(one) for one in stopped))
+    _print(args, stopped, lambda stopped: "\n".join(map(_what_became, stopped)))
     return 0 if all(one["state"] == "finished" for one in stopped) else StorageError.exit_code
 
 
@@ -303,7 +302,7 @@ def _events(control: Control, args: argparse.Namespace) -> int:
             since, last = 0, None
             continue
         for event in events:
-            _print(args, event, partial(ctl_text.event_text, event))
+            _print(args, event, ctl_text.event_text)
             since, last = event["number"], event
         sys.stdout.flush()
         if not args.follow:
@@ -339,7 +338,8 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
             frame = decode(message)
             if not isinstance(frame, (Frame, BandFrame)):
                 raise WireError(f"{frame.topic}: must be a message with values")
-            _print(args, json.loads(message[1]), partial(ctl_text.frame_text, frame))
+            text = printable(ctl_text.frame_text(frame))
+            print(json_text(json.loads(message[1])) if args.json else text)
             first_seq = frame.header.seq + 1
         n_left -= len(messages)
     return 0

@@ -1,4 +1,4 @@
-"""What ``spectrod ctl`` prints for people: replies as text. Pure."""
+"""What ``spectrod ctl`` prints for people: replies, made printable before, as text. Pure."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +56,8 @@ def _daemon_lines(daemon: Json) -> Iterator[str]:
     if refused:
         kinds = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in refused.items())
         yield f"refused connections: {kinds}"
+    if daemon.get("unsendable"):  # which older daemons do not have
+        yield f"dropped, as they cannot be encoded: {count_text(daemon['unsendable'])} messages"
     if daemon["set"]:
         yield f"set, and not in the file: {', '.join(daemon['set'])}"
 

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import json
 from typing import Any
 
 from spectrod import config
@@ -11,6 +10,7 @@ from spectrod.cli import options
 from spectrod.errors import SpectrodError
 from spectrod.opencl.devices import DeviceInfo, list_devices
 from spectrod.source.devices import ListedInput, choose_input, list_inputs, parse_wanted
+from spectrod.text import json_text, printable_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
     settings = config.load(args.config, options.flags(args))
     found = {"audio_inputs": _audio_inputs(settings), "opencl_devices": _opencl_devices(settings)}
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json_text(found, indent=2))
     else:
-        _print_text(found)
+        _print_text(printable_all(found))
     return 0
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from spectrod.errors import ConfigError
+from spectrod.text import printable
 from spectrod.wire.keys import (
     PUBLIC_SUFFIX,
     SECRET_SUFFIX,
@@ -49,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
         _make(args)
     elif args.what == "list":
         for key in read_folder(args.folder):
-            print(f"{key.name}\t{key.right}\t{key.key.decode()}\t{_one_line(key.comment)}")
+            print(f"{key.name}\t{key.right}\t{key.key.decode()}\t{printable(key.comment)}")
     else:
         for path in args.paths:
             _check(path)
-            print(f"{path}: right")
+            print(f"{printable(path)}: right")
     return 0
 
 
@@ -65,11 +66,6 @@ def _make(args: argparse.Namespace) -> None:
     public, secret = make_keys(args.folder, name, args.right, comment)
     print(f"{secret}: the secret key, for its owner alone")
     print(f"{public}: the public key, for the other side ({read_public(public).key.decode()})")
-
-
-def _one_line(text: str) -> str:
-    """Write what somebody else may have written so that it is one field of one line."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _check(path: Path) -> None:

@@ -17,6 +17,7 @@ from spectrod.errors import (
     UnavailableError,
     WireError,
 )
+from spectrod.text import printable
 from spectrod.wire.requests import VERSION, Messages
 
 _EXCERPT_CHARS = 60
@@ -95,7 +96,8 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
     if reply.id is not None and reply.id != number:
         return None
     if reply.error is not None:
-        raise _ERRORS.get(reply.error.code, SpectrodError)(reply.error.message)
+        kind = _ERRORS.get(reply.error.code, SpectrodError)
+        raise kind(printable(reply.error.message))
     if not reply.ok:
         raise WireError("reply: ok=false: must say what the error is")
     return reply.result, parts[1:]

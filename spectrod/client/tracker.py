@@ -10,6 +10,7 @@ from typing import NamedTuple
 from spectrod.client.kept import Kept
 from spectrod.errors import WireError
 from spectrod.stats import State
+from spectrod.text import printable
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
     BandFrame,
@@ -203,8 +204,8 @@ class Tracker:
         """Say why no frame came in time."""
         wait = f"within {timeout_s:g} s"
         if self.alive and self.heartbeat is not None:
-            why = self.heartbeat.waiting_for
-            state = f"{self.heartbeat.state} ({why})" if why else self.heartbeat.state
+            why, state = printable(self.heartbeat.waiting_for), printable(self.heartbeat.state)
+            state = f"{state} ({why})" if why else state
             return f"{self._name}: the daemon is {state} but sent no spectrum {wait}"
         return f"{self._name}: nothing came {wait}; is the daemon running there?"
 

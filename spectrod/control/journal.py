@@ -3,6 +3,7 @@
 import logging
 
 from spectrod.events import EventLog
+from spectrod.text import printable
 
 _log = logging.getLogger(__name__)
 
@@ -39,17 +40,10 @@ class Journal:
         log : bool
             False if the caller logs it.
         """
-        text = _one_line(text)
+        text = printable(text, _TEXT_MAX_CHARS)
         self.events.add(kind, text, source=source, who=who)
         if not log:
             return
         of_source = f"{source}: " if source else ""
         by = f" (by {who})" if who else ""
         _log.info("%s", f"{kind}: {of_source}{text}{by}")
-
-
-def _one_line(text: str) -> str:
-    """Shorten what peers have a say in, and leave it no way to look like a line of its own."""
-    if len(text) > _TEXT_MAX_CHARS:
-        text = f"{text[:_TEXT_MAX_CHARS]}..."
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -121,6 +121,7 @@ class Methods:
             "control": control.endpoints,
             "engines": engines(stats),
             "subscribers": publisher.subscribers,
+            "unsendable": publisher.unsendable,
             "security": dict(self._daemon.access.refusals.counts),
             "requests": control.counts,
             "set": self._settings.set_keys,
@@ -139,6 +140,7 @@ class Methods:
         found = [
             metric("uptime", time.monotonic() - self._begun_s, "s"),
             metric("subscribers", publisher.subscribers),
+            metric("unsendable", publisher.unsendable, "messages"),
             metric("history", publisher.history.size_bytes, "bytes"),
             metric("recordings", sum(r["state"] == "recording" for r in self._recordings.facts())),
             *counter_metrics("refused_connections", dict(refused), "kind"),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pyopencl as cl
 
 from spectrod.errors import DeviceError
+from spectrod.text import printable
 
 DeviceKind = Literal["gpu", "accelerator", "cpu", "other"]
 _PREFERENCE: tuple[DeviceKind, ...] = ("gpu", "accelerator", "cpu", "other")
@@ -198,11 +199,11 @@ def _devices(platform: Any) -> list[Any]:
 
 def _describe(device: Any, platform: Any, index: tuple[int, int]) -> DeviceInfo:
     return DeviceInfo(
-        platform=platform.name.strip(),
-        name=device.name.strip(),
+        platform=printable(platform.name.strip()),
+        name=printable(device.name.strip()),
         index=index,
         kind=_kind(device.type),
-        driver=device.driver_version.strip(),
+        driver=printable(device.driver_version.strip()),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,

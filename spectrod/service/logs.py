@@ -1,6 +1,6 @@
 """Log records to standard error: for the journal, a person or a machine."""
 
-import json
+import copy
 import logging
 import os
 import sys
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from spectrod.errors import ConfigError
+from spectrod.text import json_text, printable
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogStyle = Literal["auto", "journal", "human", "json"]
@@ -16,7 +17,21 @@ LogStyle = Literal["auto", "journal", "human", "json"]
 _STDERR_FD = 2
 
 
-class _JournalFormatter(logging.Formatter):
+class _LineFormatter(logging.Formatter):
+    """One line a message, whatever is in it; the lines of a traceback follow, indented.
+
+    Messages hold names of files and devices and texts from peers; none of these can look like a
+    message of its own.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        clean = copy.copy(record)
+        clean.msg, clean.args = printable(record.getMessage().rstrip()), None
+        first, *traceback = super().format(clean).split("\n")
+        return "\n".join([first, *(f"    {printable(line)}" for line in traceback)])
+
+
+class _JournalFormatter(_LineFormatter):
     """Lines with the priority prefix of sd-daemon(3); the journal has its own clock."""
 
     _PRIORITIES = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
@@ -27,7 +42,7 @@ class _JournalFormatter(logging.Formatter):
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
-class _UtcFormatter(logging.Formatter):
+class _UtcFormatter(_LineFormatter):
     """Times in UTC with milliseconds, as RFC 3339 writes them."""
 
     converter = staticmethod(time.gmtime)
@@ -47,7 +62,7 @@ class _JsonFormatter(_UtcFormatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        return json_text(line)
 
 
 def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> None:

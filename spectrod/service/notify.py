@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 
 from spectrod.errors import ConfigError
+from spectrod.text import printable
 
 _SEND_LIMIT_S = 0.2
 
@@ -58,7 +59,7 @@ class Notifier:
 
     def status(self, text: str) -> None:
         """Set the line that ``systemctl status`` shows."""
-        self._send("STATUS=" + " ".join(text.split()))
+        self._send(f"STATUS={printable(text)}")
 
     def watchdog(self) -> None:
         """Say that the daemon made progress."""

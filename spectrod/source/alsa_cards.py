@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from spectrod.text import printable
+
 SYS = Path("/sys")
 PROC = Path("/proc")
 
@@ -65,10 +67,10 @@ def read_card(number: int, sys_root: Path = SYS) -> Card:
     folder = sys_root / "class/sound" / f"card{number}"
     usb = _usb_device((folder / "device").resolve())
     if usb is None:
-        return Card(_text(folder / "id"))
-    serial = _text(usb / "serial")
+        return Card(printable(_text(folder / "id")))
+    serial = printable(_text(usb / "serial"))
     # Some makers give all their devices the same; of zeros it is seen at once.
-    return Card(_text(folder / "id"), usb.name, serial if serial.strip("0") else "")
+    return Card(printable(_text(folder / "id")), usb.name, serial if serial.strip("0") else "")
 
 
 def open_captures(proc_root: Path = PROC) -> list[OpenCapture]:
@@ -89,10 +91,10 @@ def open_captures(proc_root: Path = PROC) -> list[OpenCapture]:
                     OpenCapture(
                         card,
                         device,
-                        f"{name} (hw:{card},{device})",
+                        printable(f"{name} (hw:{card},{device})"),
                         _number(hardware.get("channels", "")),
                         _number(hardware.get("rate", "")),
-                        hardware.get("format", ""),
+                        printable(hardware.get("format", "")),
                         _number(status.get("owner_pid", "")),
                     )
                 )

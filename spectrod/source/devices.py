@@ -11,6 +11,7 @@ from spectrod.errors import ConfigError, UnavailableError
 from spectrod.source.alsa_cards import SYS, OpenCapture, open_captures, read_card
 from spectrod.source.capture_process import CaptureProcess
 from spectrod.source.naming import topic_name
+from spectrod.text import printable_all
 
 _KEYS = ("api", "name", "card", "device", "usb", "serial")
 _HARDWARE = re.compile(r" *\(hw:(\d+),(\d+)\)$")
@@ -188,7 +189,8 @@ def describe_inputs(
     inputs : list of InputDevice
         In the scan's order, then those in use.
     """
-    listed = [InputDevice(**device) for device in scanned]
+    # What is shown of a name is what it is sought by, so both are made printable here.
+    listed = [InputDevice(**printable_all(device)) for device in scanned]
     names = {device.name for device in listed}
     listed += [_unlisted(capture) for capture in in_use if capture.name not in names]
     inputs = [_with_card(device, sys_root) for device in listed]

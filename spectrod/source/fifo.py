@@ -10,8 +10,9 @@ from pathlib import Path
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import Seam
-from spectrod.source.naming import readable, topic_name
+from spectrod.source.naming import topic_name
 from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource
+from spectrod.text import printable
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class FifoSource(StreamSource):
         super().__init__(fs, channels, format_)
         _check_fifo(path)
         self.name = topic_name(Path(path).stem)
-        self.description = f"{readable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.description = f"{printable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
         self.dropped_bytes = 0
         self._path = path
         self._fd = -1

@@ -10,9 +10,10 @@ import numpy as np
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource, Seam
-from spectrod.source.naming import readable, topic_name
+from spectrod.source.naming import topic_name
 from spectrod.source.recorded_at import RecordedAt, recorded_at
 from spectrod.source.soundfile import SoundFile
+from spectrod.text import printable
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class FolderSource(PulledSource):
         self.name = topic_name(Path(path).absolute().name)
         self.fs, self.channels = first.fs, first.channels
         self._n_channels = first.channels
-        self.description = f"{readable(path)} ({len(self._members)} files)"
+        self.description = f"{printable(path)} ({len(self._members)} files)"
         if not loop:
             self.n_samples = last.end
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
@@ -169,9 +170,7 @@ def _in_order(path: str, members: list[_Member]) -> list[_Member]:
         raise InputError(
             f"{timeless[0].path}: does not say when it begins, but other files of its folder do"
         )
-    _log.warning(
-        "%s: no file says when it begins: joined by name, without gaps between them", readable(path)
-    )
+    _log.warning("%s: no file says when it begins: joined by name, without gaps between them", path)
     return members
 
 

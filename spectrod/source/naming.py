@@ -1,6 +1,5 @@
-"""Names that are safe in topics, and names that messages can carry."""
+"""Names that are safe in topics."""
 
-import os
 import re
 
 _LENGTH_MAX = 64
@@ -10,8 +9,3 @@ def topic_name(text: str) -> str:
     """Make a topic part of any text: letters, digits, ``. _ -``; never empty, 64 at most."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
     return name[:_LENGTH_MAX].rstrip("-") or "source"
-
-
-def readable(path: str) -> str:
-    """Make UTF-8 of a path, whose bytes need not be; for messages and logs."""
-    return os.fsencode(path).decode("utf-8", "replace")

@@ -7,9 +7,10 @@ from typing import BinaryIO
 from spectrod.config import Pace, PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
-from spectrod.source.naming import readable, topic_name
+from spectrod.source.naming import topic_name
 from spectrod.source.pcm import PcmDecoder
 from spectrod.source.recorded_at import find_start
+from spectrod.text import printable
 from spectrod.units import Float32Array
 
 
@@ -49,7 +50,7 @@ class RawFileSource(PulledSource):
     ) -> None:
         super().__init__(pace)
         self.name = topic_name(Path(path).stem)
-        self.description = f"{readable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.description = f"{printable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
         self.fs, self.channels = fs, channels
         self._path, self._loop = path, loop
         self._decoder = PcmDecoder(format_, channels)

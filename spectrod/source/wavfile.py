@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
-from spectrod.source.naming import readable, topic_name
+from spectrod.source.naming import topic_name
 from spectrod.source.pcm import decode_pcm
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import PcmLayout, find_samples, read_chunks
+from spectrod.text import printable
 from spectrod.types import Block, SampleFormat
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
@@ -58,7 +59,7 @@ class WavFileSource(PulledSource):
         self.fs, self.channels = layout.fs, layout.channels
         self.n_samples = layout.n_samples
         kind = "FLOAT" if layout.is_float else f"PCM_{layout.bits}"
-        self.description = f"{readable(path)} (WAV, {kind})"
+        self.description = f"{printable(path)} (WAV, {kind})"
         self.start_utc_ns = find_start(path, self.fs, _comment(path))
 
     def begin_at(self, sample_index: int) -> None:
@@ -243,7 +244,7 @@ def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
 
 def _comment(path: str) -> str:
     """Return the comment among a WAV file's texts, as libsndfile reads it."""
-    texts = read_chunks(path, (b"LISTINFO",)).get(b"LISTINFO", b"")
+    texts = read_chunks(path, (b"LIST",)).get(b"LISTINFO", b"")
     place = 4
     while place + 8 <= len(texts):
         name, size = struct.unpack_from("<4sI", texts, place)

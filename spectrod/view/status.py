@@ -7,13 +7,14 @@ import stat
 from typing import TextIO
 
 from spectrod.errors import StorageError
+from spectrod.text import printable
 from spectrod.view.peak import Peak, find_peak, level_unit, levels_db
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 
 def plain(text: str) -> str:
-    """Make text from a peer harmless: a terminal would obey the escape sequences in it."""
-    return "".join(c if " " <= c <= "~" else "?" for c in text)
+    """Make text from a peer ``printable``, and ASCII: one column of the terminal a character."""
+    return printable(text).encode("ascii", "replace").decode()
 
 
 def peak_text(peak: Peak | None, header: SpectrumHeader) -> str:

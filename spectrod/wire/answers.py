@@ -1,6 +1,5 @@
 """What stands behind a control socket: who asks, what answers, and how that becomes a reply."""
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
+from spectrod.text import printable, printable_all
 from spectrod.wire.requests import VERSION, ErrorCode, Params, Reply, Request, Right, failed
 
 _log = logging.getLogger(__name__)
 
-_MESSAGE_MAX_CHARS = 2000
 # Of all others, the text names value and rule: "refused".
 _CODES: Final[tuple[tuple[type[SpectrodError], ErrorCode], ...]] = (
     (NotFoundError, "not_found"),
@@ -88,11 +87,11 @@ def guarded(request: Request, act: Callable[[], _T]) -> _T | Reply:
     try:
         return act()
     except SpectrodError as error:
-        return failed(request.id, _code(error), _shortened(str(error)))
+        return failed(request.id, _code(error), printable(str(error)))
     except Exception as error:  # noqa: BLE001
         # A bug in one method must end neither the thread nor the daemon with it.
         _log.exception("control: %s failed", request.method)
-        return failed(request.id, "internal", f"{_shortened(repr(error))}: please report this")
+        return failed(request.id, "internal", f"{printable(repr(error))}: please report this")
 
 
 def succeeded(request: Request, answer: Answer) -> Reply:
@@ -101,19 +100,12 @@ def succeeded(request: Request, answer: Answer) -> Reply:
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Write a reply as JSON in UTF-8; file names of other bytes have question marks in it."""
+    """Write a reply as JSON in UTF-8; if it has file names of other bytes, all of it printable."""
     try:
         return msgspec.json.encode(reply)
     except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(reply), ensure_ascii=False)
-        return text.encode("utf-8", "replace")
+        return msgspec.json.encode(printable_all(msgspec.to_builtins(reply)))
 
 
 def _code(error: SpectrodError) -> ErrorCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), "refused")
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _MESSAGE_MAX_CHARS:
-        return text
-    return f"{text[:_MESSAGE_MAX_CHARS]}... ({len(text)} characters)"

@@ -124,6 +124,11 @@ class Publisher:
         """Subscriptions to values that live now, see ``DemandBook.subscribers``."""
         return self._sender.subscribers if self._sender else 0
 
+    @property
+    def unsendable(self) -> int:
+        """Messages dropped because they cannot be encoded, see ``Sender``."""
+        return self._sender.unsendable if self._sender else 0
+
     def feed(
         self, name: str, stats: Callable[[], Stats], channel_names: Sequence[str] = ()
     ) -> Feed:

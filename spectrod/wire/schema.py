@@ -234,12 +234,21 @@ def event_topic(source: str) -> str:
 
 
 def encode_header(header: Header) -> bytes:
-    """Write a header as UTF-8 JSON, its fields in the order of the schema."""
-    return _encoder.encode(header)
+    """Write a header as UTF-8 JSON, its fields in the order of the schema.
+
+    Raises
+    ------
+    WireError
+        If a text has lone surrogates, or a number more than 64 bits.
+    """
+    try:
+        return _encoder.encode(header)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise WireError(f"{header.schema}: cannot be encoded: {error}") from error
 
 
 def encode(message: Message) -> list[bytes]:
-    """Write a message as the parts that ZeroMQ sends."""
+    """Write a message as the parts that ZeroMQ sends; raises as ``encode_header``."""
     parts = [message.topic.encode("ascii"), encode_header(message.header)]
     if isinstance(message, Frame | BandFrame):
         parts.append(message.values.astype(message.header.dtype, copy=False).tobytes())

@@ -1,14 +1,17 @@
 """The publisher's thread: reads subscriptions, sends what waits. Owns the sockets."""
 
+import logging
 import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import zmq
 
+from spectrod.errors import WireError
 from spectrod.events import EventLog
 from spectrod.wakeup import Wakeup
 from spectrod.wire.demand import DemandBook
@@ -34,6 +37,10 @@ _ANSWER_PERIOD_S = 0.05
 _HOLD_S = 2.0
 """After all connections with keys were cut, what was wanted is computed on for so long [s]: whose
 key is left comes back, and asks for what it has missed."""
+_UNSENDABLE_LOG_PERIOD_S = 60.0
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -80,6 +87,12 @@ class Sender:
         Receives all messages with values.
     events : EventLog or None
         What else to send.
+
+    Attributes
+    ----------
+    unsendable : int
+        Messages dropped because they cannot be encoded. Texts are made ``printable`` before they
+        get here, so this counts defects of spectrod; none of them ends the thread.
     """
 
     def __init__(
@@ -106,6 +119,8 @@ class Sender:
         self._may_answer_s = 0.0
         self._held_until_s = math.inf
         self._next_beat_s = self._next_meta_s = 0.0
+        self._may_log_unsendable_s = 0.0
+        self.unsendable = 0
         self.events_waiting = threading.Event()
         """To be set when there are events."""
 
@@ -138,7 +153,7 @@ class Sender:
             self._take_turn([socket for socket, _ in ready], on_first)
         self._take_turn([], on_first)
         for feed in self._feeds:
-            self._socket.send_multipart(feed.heartbeat(is_last=True))
+            self._send_heartbeat(feed, is_last=True)
 
     def close(self) -> None:
         """Close the sockets."""
@@ -212,7 +227,7 @@ class Sender:
 
     def _send_queued(self, feed: Feed, on_first: Callable[[], None]) -> None:
         is_first = feed.messages == 0
-        for message in feed.queued():
+        for message in self._encoded(feed.queued()):
             if isinstance(message, Outgoing):
                 self._send_values(feed, message)
             else:
@@ -234,7 +249,7 @@ class Sender:
 
     def _say_goodbye(self, feed: Feed, on_first: Callable[[], None]) -> None:
         self._send_queued(feed, on_first)
-        self._send(feed.heartbeat(is_last=True))
+        self._send_heartbeat(feed, is_last=True)
         self._forget(feed.name, lambda _topic: False)
 
     def _forget(self, source: str, is_kept: Callable[[str], bool]) -> None:
@@ -249,14 +264,20 @@ class Sender:
             self._next_beat_s = now_s + HEARTBEAT_PERIOD_S
         for feed in self._feeds:
             if feed.take_change() or is_due:
-                self._send(feed.heartbeat())
+                self._send_heartbeat(feed)
+
+    def _send_heartbeat(self, feed: Feed, *, is_last: bool = False) -> None:
+        try:
+            self._send(feed.heartbeat(is_last=is_last))
+        except WireError as error:
+            self._drop(error)
 
     def _send_meta(self, now_s: float) -> None:
         if now_s < self._next_meta_s:
             return
         self._next_meta_s = now_s + META_PERIOD_S
         for feed in self._feeds:
-            for parts in feed.described():
+            for parts in self._encoded(feed.described()):
                 self._send(parts)
 
     def _send_events(self) -> None:
@@ -277,7 +298,25 @@ class Sender:
                 who=event.who,
             )
             self._event_seq[name] += 1
-            self._send(encode(EventMessage(name, header)))
+            try:
+                self._send(encode(EventMessage(name, header)))
+            except WireError as error:
+                self._drop(error)
+
+    def _encoded(self, messages: Iterator[_T]) -> Iterator[_T]:
+        """Yield messages; drop one that cannot be encoded; those after it come next time."""
+        try:
+            yield from messages
+        except WireError as error:
+            self._drop(error)
+
+    def _drop(self, error: WireError) -> None:
+        """Count a message that cannot be encoded, and log one a minute."""
+        self.unsendable += 1
+        now_s = time.monotonic()
+        if now_s >= self._may_log_unsendable_s:
+            self._may_log_unsendable_s = now_s + _UNSENDABLE_LOG_PERIOD_S
+            _log.error("message dropped, %d so far: %s", self.unsendable, error)
 
     def _send_last(self) -> None:
         prefixes, self._last_prefixes = tuple(self._last_prefixes), set()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.text import printable
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader
 from spectrod.wire.names import name_channels
@@ -70,7 +71,7 @@ class Stream:
             "shape": (spec.n_values,),
             "unit": spec.unit,
             "ref": spec.reference,
-            "engine": engine,
+            "engine": printable(engine),
             "weighting": spec.weighting,
             "averaging": spec.averaging,
             "averaging_frames": spec.averaging_frames,

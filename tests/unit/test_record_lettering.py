@@ -71,9 +71,9 @@ def test_text_stands_where_it_is_anchored(align):
 
 
 def test_characters_without_a_glyph_are_replaced(monkeypatch):
-    """Where no typeface has a character, and for control characters, a question mark stands."""
+    """Where no typeface has a character a question mark stands; control characters are escaped."""
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
-    assert lettering.typeset("Grün\n", 13)[0] == "Gr?n?"
+    assert lettering.typeset("Grün\n", 13)[0] == r"Gr?n\n"
 
 
 def test_bitmap_letters_serve_without_freetype(without_freetype):

@@ -35,8 +35,8 @@ def _logged(capsys, style, level="info"):
 
 
 def test_journal_style_prefixes_every_line_with_its_priority(capsys):
-    """Each line carries the sd-daemon prefix of its level, the second of a message too."""
-    assert _logged(capsys, "journal") == ["<6>ready", "<4>late", "<3>gone", "<3>for good"]
+    """Each message is one line with the sd-daemon prefix of its level, also with a line break."""
+    assert _logged(capsys, "journal") == ["<6>ready", "<4>late", r"<3>gone\nfor good"]
 
 
 def test_debug_records_have_the_lowest_priority(capsys):
@@ -48,6 +48,40 @@ def test_human_style_has_time_and_level(capsys):
     """A line for a person begins with UTC in RFC 3339 and the level."""
     line = _logged(capsys, "human")[0]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    ready", line)
+
+
+_FORGED = "a.wav\n2026-01-01T00:00:00.000Z ERROR   forged \x1b]0;title\x07 \u202e caf\udce9"
+
+
+@pytest.mark.parametrize("style", ["human", "journal"])
+def test_a_message_cannot_forge_another(capsys, style):
+    """A file name with a line break, escape sequences and raw bytes stays in its own line."""
+    configure_logging("info", style)
+    logging.getLogger("spectrod.test").warning("%s: is left as it is", _FORGED)
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.endswith(r" forged \x1b]0;title\x07 \u202e caf\xe9: is left as it is" "\n")
+
+
+@pytest.mark.parametrize(("style", "begin"), [("human", "    "), ("journal", "<3>    ")])
+def test_the_lines_of_a_traceback_are_indented(capsys, style, begin):
+    """What an exception says in several lines cannot look like messages of the log."""
+    configure_logging("info", style)
+    try:
+        raise OSError(_FORGED)  # noqa: TRY301 - the log line is what is tested
+    except OSError:
+        logging.getLogger("spectrod.test").exception("failed")
+    first, *traceback = capsys.readouterr().err.splitlines()
+    assert first.endswith("failed")
+    assert traceback[0] == f"{begin}Traceback (most recent call last):"
+    assert all(line.startswith(begin) and line.isprintable() for line in traceback)
+
+
+def test_json_style_has_no_lone_surrogates(capsys):
+    """Readers of JSON that check it take a line with a file name that is not UTF-8."""
+    configure_logging("info", "json")
+    logging.getLogger("spectrod.test").warning("caf\udce9")
+    assert json.loads(capsys.readouterr().err)["event"] == r"caf\xe9"
 
 
 def test_json_style_is_one_object_a_line(capsys):

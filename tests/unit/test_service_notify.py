@@ -39,11 +39,11 @@ def test_reloading_carries_the_monotonic_time(manager):
 
 
 def test_status_is_one_line(manager):
-    """A line break in the status cannot smuggle in another assignment."""
+    """The status cannot carry another assignment, nor bytes that are not UTF-8."""
     receiver, name = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
-    notifier.status("mic\nREADY=1  48000 Hz")
-    assert receiver.recv(4096) == b"STATUS=mic READY=1 48000 Hz"
+    notifier.status("mic\nREADY=1 caf\udce9")
+    assert receiver.recv(4096) == rb"STATUS=mic\nREADY=1 caf\xe9"
 
 
 def test_without_a_manager_nothing_happens():

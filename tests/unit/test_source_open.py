@@ -1,13 +1,11 @@
 """What all sources share: names, failures, and what to call them by."""
 
-import os
-
 import pytest
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, InternalError
 from spectrod.source import open_source
-from spectrod.source.naming import readable, topic_name
+from spectrod.source.naming import topic_name
 from spectrod.source.signal import SignalSource
 
 
@@ -58,9 +56,3 @@ def test_a_path_that_is_no_path():
     """A NUL character, which TOML can write, is refused."""
     with pytest.raises(ConfigError, match=r"source.uri='a\\x00b': must not hold a NUL character"):
         open_source(SourceConfig(uri="a\0b"), "full")
-
-
-def test_paths_of_any_bytes_are_readable():
-    """Messages get UTF-8 whatever a path's bytes."""
-    assert readable("a/ü") == "a/ü"
-    assert readable(os.fsdecode(b"a/\xff")) == "a/\N{REPLACEMENT CHARACTER}"

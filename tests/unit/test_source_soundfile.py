@@ -100,9 +100,7 @@ def test_a_file_name_need_not_be_utf8(tmp_path):
     (tmp_path / "z.wav").rename(path)
     source = open_source(SourceConfig(uri=path), "full")
     assert (source.name, source.n_samples) == ("x-y", 20000)
-    assert source.description.encode().endswith(
-        "/x\N{REPLACEMENT CHARACTER}y.wav (WAV, PCM_16)".encode()
-    )
+    assert source.description.endswith(r"/x\xffy.wav (WAV, PCM_16)")
 
 
 @pytest.mark.parametrize("loop", [False, True])

@@ -15,6 +15,7 @@ from spectrod.record.picture.sheet import Sheet
 from spectrod.record.picture.theme import N_LEVELS, THEMES, palette
 from spectrod.record.picture.vector import VectorSheet
 from spectrod.record.recording import Description
+from spectrod.text import printable
 
 METADATA_KEY = "spectrod-levels"
 """Name of the PNG text entry that says what the pixels mean."""
@@ -96,8 +97,7 @@ def _encoded(image: Image.Image, suffix: str, title: str, meaning: str) -> bytes
     if suffix == ".png":
         info = PngImagePlugin.PngInfo()
         if title:
-            # A file name that is not UTF-8 comes with lone surrogates, which no encoding takes.
-            info.add_text("Title", title.encode("utf-8", "replace").decode())
+            info.add_text("Title", printable(title))
         info.add_text(METADATA_KEY, meaning)
         image.save(out, format="PNG", pnginfo=info)
         return out.getvalue()

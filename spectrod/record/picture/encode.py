@@ -16,6 +16,7 @@ from spectrod.record.picture.layout import page_limits
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.page import Page
 from spectrod.record.picture.theme import THEMES, palette
+from spectrod.text import printable
 from spectrod.types import SpectrumSpec
 
 _JPEG_QUALITY = 92
@@ -54,15 +55,10 @@ def _image(page: Page) -> Image.Image:
     return image
 
 
-def _title(page: Page) -> str:
-    # A file name that is not UTF-8 comes with lone surrogates, which no encoding takes.
-    return page.title.encode("utf-8", "replace").decode()
-
-
 def _png(page: Page) -> bytes:
     info = PngImagePlugin.PngInfo()
     if page.title:
-        info.add_text("Title", _title(page))
+        info.add_text("Title", printable(page.title))
     info.add_text("Software", page.pixels.software)
     info.add_text(METADATA_KEY, page.pixels.to_json())
     return _saved(_image(page), format="PNG", pnginfo=info, compress_level=_PNG_LEVEL)

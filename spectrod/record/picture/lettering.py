@@ -4,6 +4,8 @@ from functools import cache
 
 from PIL import ImageFont, features
 
+from spectrod.text import printable
+
 _BUILT_IN_EXTRAS = "·…°"
 """What Pillow's built-in typeface has beyond ASCII, of what is used here."""
 
@@ -36,7 +38,7 @@ def _wide(size: int) -> Font | None:
 
 def typeset(text: str, size: int) -> tuple[str, Font]:
     """Choose a typeface that has the text's characters; where there is none, replace them."""
-    text = "".join(c if c.isprintable() else "?" for c in text)
+    text = printable(text)
     if all(map(_is_built_in, text)):
         return text, _built_in(size)
     font = _wide(size)

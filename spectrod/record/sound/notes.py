@@ -26,12 +26,6 @@ def utc(t_utc_ns: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(microseconds=t_utc_ns // 1000)
 
 
-def one_line(text: str, length: int) -> str:
-    """Make a line of at most so many characters that UTF-8 can hold."""
-    # A name may hold bytes that are no UTF-8, as lone surrogates.
-    return " ".join(text.encode("utf-8", "replace").decode().split())[:length]
-
-
 @dataclass(slots=True)
 class Gaps:
     """Where samples are missing, as text of a bounded length.

@@ -10,8 +10,9 @@ from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.record.directory import Directory
 from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import check_new, storage_error
-from spectrod.record.sound.notes import Gaps, Notes, boot_id, one_line
+from spectrod.record.sound.notes import Gaps, Notes, boot_id
 from spectrod.record.sound.options import SoundOptions, checked_subtype
+from spectrod.text import printable
 from spectrod.types import Block
 from spectrod.units import Float32Array
 
@@ -245,9 +246,9 @@ class SoundWriter:
             fs=self._fs,
             channels=self._channels,
             begin_utc_ns=block.t_utc_ns,
-            source=one_line(self._options.source, 200),
-            software=one_line(self._options.software, 64),
-            name=one_line(self.path.name, 200),
+            source=printable(self._options.source, 200),
+            software=printable(self._options.software, 64),
+            name=printable(self.path.name, 200),
             boot=boot_id(),
         )
         self._check_channels(block)
