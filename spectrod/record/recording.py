@@ -29,6 +29,9 @@ class Description:
     attributes : dict of str
         What the operator says of the recording: title, creator_name, platform, license, ...; named
         as the Attribute Convention for Data Discovery (ACDD 1.3) does.
+    recording : str
+        Name of the daemon's recording that writes the rows, ``[recordings.NAME]``; empty for all
+        other writers, and where rows are read.
     """
 
     spec: SpectrumSpec
@@ -38,6 +41,7 @@ class Description:
     cal_id: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
+    recording: str = ""
 
 
 class RowWriter(Protocol):

@@ -28,11 +28,18 @@ _PATIENCE_S = 2.0
 class Outputs(Protocol[T_contra]):
     """What makes the files of a lane."""
 
-    def place(self, shelf: Shelf, stem: str) -> Path:
-        """Choose where the next one goes, by the name it would have; raises StorageError."""
+    def open(self, shelf: Shelf, stem: str, piece: T_contra) -> Output[T_contra]:
+        """Begin a file whose first piece this is; raises a SpectrodError.
 
-    def open(self, path: Path, piece: T_contra) -> Output[T_contra]:
-        """Begin a file whose first piece this is; raises a SpectrodError."""
+        Parameters
+        ----------
+        shelf : Shelf
+            The folder.
+        stem : str
+            The name that the file should have, without a suffix.
+        piece : T
+            The first.
+        """
 
 
 class Lane(Generic[T]):
@@ -217,8 +224,7 @@ class Lane(Generic[T]):
 
     def _begin_file(self, piece: T) -> None:
         stem = self._config.file_stem(self._cutter.begin_ns(piece))
-        path = self._outputs.place(self._shelf, stem)
-        self._output = self._outputs.open(path, piece)
+        self._output = self._outputs.open(self._shelf, stem, piece)
         self._in_file, self._flushed_s = 0, self._clock.monotonic_s()
 
     def _note_written(self, piece: T) -> None:
@@ -243,7 +249,7 @@ class Lane(Generic[T]):
         try:
             output.finish()
             if self._in_file:
-                n_bytes = self._shelf.stamp(output.path)
+                n_bytes = self._shelf.stamp(output.path.name)
         except SpectrodError:
             output.abort()
             raise

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, StorageError
+from spectrod.record.directory import Directory
 from spectrod.record.pyramid import PyramidOptions, PyramidWriter
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
@@ -23,7 +24,7 @@ class Output(Protocol[T_contra]):
 
     @property
     def path(self) -> Path:
-        """Its final name."""
+        """Its final name, which ``finish`` may change if it is taken."""
 
     @property
     def size_bytes(self) -> int:
@@ -64,17 +65,14 @@ class SegmentOutputs:
         self._describe, self._fsync_s = describe, fsync_s
         self._last: SegmentWriter | None = None
 
-    def place(self, shelf: Shelf, stem: str) -> Path:
-        """Choose where the next file goes; raises StorageError."""
-        return shelf.new_path(stem, ".spd")
-
-    def open(self, path: Path, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+    def open(self, shelf: Shelf, stem: str, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
         """Begin a file whose first piece this is."""
         last, description = self._last, self._describe(piece)
         # Another analysis is another recording: its rows are not counted on.
         is_next = last is not None and last.description.spec == piece.spec
         place = last.next_place if last is not None and is_next else None
-        self._last = SegmentWriter(path, description, self._fsync_s, place)
+        part = shelf.new_file(stem, ".spd")
+        self._last = SegmentWriter(part, description, self._fsync_s, place)
         return _Segment(self._last)
 
 
@@ -83,7 +81,10 @@ class _Segment:
 
     def __init__(self, writer: SegmentWriter) -> None:
         self._writer = writer
-        self.path = writer.path
+
+    @property
+    def path(self) -> Path:
+        return self._writer.path
 
     @property
     def size_bytes(self) -> int:
@@ -128,13 +129,10 @@ class SoundOutputs:
     def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
         self._fs, self._suffix, self._options = fs, suffix, options
 
-    def place(self, shelf: Shelf, stem: str) -> Path:
-        """Choose where the next file goes; raises StorageError."""
-        return shelf.new_path(stem, self._suffix)
-
-    def open(self, path: Path, piece: Block) -> "Output[Block]":
+    def open(self, shelf: Shelf, stem: str, piece: Block) -> "Output[Block]":
         """Begin a file whose first piece this is."""
-        writer = SoundWriter(path, self._fs, piece.samples.shape[0], options=self._options)
+        part = shelf.new_file(stem, self._suffix)
+        writer = SoundWriter(part, self._fs, piece.samples.shape[0], options=self._options)
         return _Sound(writer)
 
 
@@ -143,7 +141,10 @@ class _Sound:
 
     def __init__(self, writer: SoundWriter) -> None:
         self._writer = writer
-        self.path = writer.path
+
+    @property
+    def path(self) -> Path:
+        return self._writer.path
 
     @property
     def size_bytes(self) -> int:
@@ -151,7 +152,7 @@ class _Sound:
 
     @property
     def is_gone(self) -> bool:
-        return bool(self._writer.n_samples) and not self._writer.part.exists()
+        return self._writer.is_gone
 
     def fits(self, piece: Block) -> bool:
         return not self._writer.needs_new_file(piece)
@@ -189,21 +190,17 @@ class PyramidOutputs:
         self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)
         self._writer: PyramidWriter | None = None
 
-    def place(self, shelf: Shelf, _stem: str) -> Path:
-        """Say where the pyramid is; raises StorageError."""
-        return shelf.made() / "pyramid"
-
-    def open(self, path: Path, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+    def open(self, shelf: Shelf, _stem: str, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
         """Begin, or go on with, what this piece belongs to."""
-        description = self._describe(piece)
-        for k in range(2, _PYRAMIDS_MAX + 1):
+        description, folder = self._describe(piece), shelf.made()
+        for k in range(1, _PYRAMIDS_MAX + 1):
+            directory = _made(folder, "pyramid" if k == 1 else f"pyramid-{k}")
             try:
-                self._writer = PyramidWriter(path, description, self._options)
+                self._writer = PyramidWriter(directory, description, self._options)
                 break
-            except ConfigError:  # of other rows
+            except ConfigError:  # of other rows, or of another recording
                 if k == _PYRAMIDS_MAX:
                     raise
-                path = path.with_name(f"pyramid-{k}")
         assert self._writer is not None
         return _Pyramid(self._writer, piece.spec)
 
@@ -214,6 +211,13 @@ class PyramidOutputs:
         for level, cell_ns in enumerate(self._writer.about.cells_ns):
             if cell_ns < _MINUTE_NS:
                 self._writer.expire(before_utc_ns, level)
+
+
+def _made(folder: Directory, name: str) -> Directory:
+    try:
+        return folder.make_child(name)
+    except OSError as error:
+        raise StorageError(f"{folder.path / name}: {error.strerror or error}") from error
 
 
 class _Pyramid:
@@ -228,7 +232,7 @@ class _Pyramid:
 
     @property
     def is_gone(self) -> bool:
-        return not self.path.exists()
+        return self._writer.is_gone
 
     def fits(self, piece: SpectrumBatch) -> bool:
         return piece.spec == self._spec

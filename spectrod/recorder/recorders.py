@@ -145,7 +145,7 @@ class Recorders:
         # The configuration has checked all names but that of a single source without one.
         check_folder_names("sources", [member.name])
         folder = base / config.name / member.name
-        make = partial(Recording, config, recorded, folder, self._events)
+        make = partial(Recording, config, recorded, folder, self._events, base=base)
         recorder = Recorder(make, spec.fs, member.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
         running.attach(_tell_failure(config.name, member.name))

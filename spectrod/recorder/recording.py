@@ -10,6 +10,8 @@ import msgspec
 
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
+from spectrod.record.directory import Directory
+from spectrod.record.part import PART_SUFFIX
 from spectrod.record.recording import Description
 from spectrod.record.segment.recovery import recover as recover_segment
 from spectrod.record.sound import SoundOptions
@@ -19,7 +21,8 @@ from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.lane import Lane
 from spectrod.recorder.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
-from spectrod.recorder.shelf import PART, Shelf
+from spectrod.recorder.ownership import Owner
+from spectrod.recorder.shelf import Shelf
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
 from spectrod.settings import RecordingConfig
@@ -31,6 +34,7 @@ HELD_MAX_BYTES: Final = 64 << 20
 """That a pre-roll may take, of spectra and of samples each."""
 
 _TIDY_S = 10.0
+_LOOK_S = 1.0
 _DAY_S = 86400
 _NS = 1_000_000_000
 
@@ -59,8 +63,10 @@ class Recorded:
     software: str
     settings: Callable[[], dict[str, Any]]
 
-    def describe(self, spec: SpectrumSpec, attributes: dict[str, str]) -> Description:
-        """Describe rows of a spec."""
+    def describe(
+        self, spec: SpectrumSpec, attributes: dict[str, str], recording: str
+    ) -> Description:
+        """Describe rows of a spec in a recording of this name."""
         return Description(
             spec,
             self.source,
@@ -68,6 +74,7 @@ class Recorded:
             self.software,
             settings=self.settings(),
             attributes=attributes,
+            recording=recording,
         )
 
 
@@ -88,6 +95,8 @@ class Recording:
         Is told what happens.
     clock : Clock, optional
         The system's, or a simulation's.
+    base : Path, optional
+        The operator's folder that ``folder`` is in, see ``Shelf``.
 
     Attributes
     ----------
@@ -102,12 +111,14 @@ class Recording:
         folder: Path,
         events: EventLog,
         clock: Clock | None = None,
+        base: Path | None = None,
     ) -> None:
         self.config, self._recorded = config, recorded
         self._clock = clock or Clock()
         self._teller = Teller(config.name, recorded.source, events, self._clock)
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s)
-        self._shelf = Shelf(folder, config, self._clock)
+        owner = Owner(config.name, recorded.source, config.file_stem)
+        self._shelf = Shelf(folder, config, owner, self._clock, base)
         self._rows = self._row_lane() if config.spectra else None
         self._samples = self._sample_lane() if config.samples else None
         self._pyramids: PyramidOutputs | None = None
@@ -117,7 +128,9 @@ class Recording:
         self._free_bytes: int | None = None
         self._has_failed = self._is_short = False
         self._tidy_error = ""
-        self._tidied_s = -1.0
+        self._tidied_s = self._looked_s = -1.0
+        self._others: set[str] = set()
+        self._has_told_foreign = False
 
     def _row_lane(self) -> Lane[SpectrumBatch]:
         outputs = SegmentOutputs(self._describe, self.config.fsync_s)
@@ -128,7 +141,7 @@ class Recording:
         return lane
 
     def _describe(self, batch: SpectrumBatch) -> Description:
-        return self._recorded.describe(batch.spec, self.config.attributes)
+        return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
 
     def _pyramid_lane(self) -> Lane[SpectrumBatch]:
         """Make the lane of the pyramid, which is one for all time and all events."""
@@ -139,7 +152,12 @@ class Recording:
 
     def _sample_lane(self) -> Lane[Block]:
         about = self._recorded
-        options = SoundOptions(self.config.fsync_s, source=about.source, software=about.software)
+        options = SoundOptions(
+            self.config.fsync_s,
+            source=about.source,
+            software=about.software,
+            recording=self.config.name,
+        )
         outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
         cutter = SampleCutter(about.fs)
         lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
@@ -159,18 +177,29 @@ class Recording:
         except SpectrodError:  # told by what cannot be written
             self._has_failed = True
             return
-        writing = {f"{lane.path}{PART}" for lane in self._lanes}
+        writing = {f"{lane.path}{PART_SUFFIX}" for lane in self._lanes}
         try:
-            parts = [part for part in self._shelf.unfinished() if str(part) not in writing]
+            parts, others = self._shelf.unfinished()
         except SpectrodError as error:
             self._teller.warn("record.failed", str(error))
             return
         for part in parts:
-            self._recover(part)
+            if str(part) not in writing:
+                self._recover(part)
+        names = {Path(path).name for path in writing}
+        self._report_others([name for name in others if name not in names])
+
+    def _report_others(self, names: list[str]) -> None:
+        """Report once what looks unfinished, and was not written by this recording."""
+        new = [name for name in names if name not in self._others]
+        self._others = set(names)
+        if new:
+            rule = "is left as it is: this recording did not write it"
+            self._teller.warn("record.unrecovered", f"{_first_of(new)}: {rule}")
 
     def _recover(self, part: Path) -> None:
         try:
-            text = _recover(part)
+            text = _recover(part, self._shelf.claimed)
         except SpectrodError as error:
             self._teller.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
         except Exception as error:  # noqa: BLE001
@@ -199,6 +228,7 @@ class Recording:
 
     def tick(self) -> None:
         """Do what is due; to be called once a second or so, with or without spectra."""
+        self._look_at_folder()
         self._look_for_room()
         for lane in self._lanes:
             lane.tick()
@@ -210,6 +240,21 @@ class Recording:
         if now_s - self._tidied_s >= _TIDY_S or self._tidied_s < 0:
             self._tidied_s = now_s
             self._tidy()
+
+    def _look_at_folder(self) -> None:
+        """Finish what was begun in a folder that was moved away, and go on in the one there is."""
+        now_s = self._clock.monotonic_s()
+        if 0 <= now_s - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = now_s
+        if self._shelf.is_in_place():
+            return
+        for lane in self._lanes:
+            lane.close()
+        self._shelf.release()
+        rule = "was moved or replaced: files that were begun in it end there"
+        self._teller.warn("record.moved", f"{self._shelf.folder}: {rule}")
+        self._recover_all()
 
     def finish(self) -> None:
         """End all files."""
@@ -281,10 +326,21 @@ class Recording:
             self._tidy_error = str(error)
             return
         self._tidy_error = ""
+        self._report_foreign()
         if deleted:
             first, n = deleted[0], len(deleted)
             which = first if n == 1 else f"{n} files, {first} to {deleted[-1]}"
             self._teller.tell("record.deleted", f"{which}: not kept any longer")
+
+    def _report_foreign(self) -> None:
+        """Report once that a rule to delete does not hold for some files."""
+        config, shelf = self.config, self._shelf
+        deletes = config.keep_days or config.keep_mb or config.when_full == "delete"
+        if self._has_told_foreign or not (deletes and shelf.foreign) or shelf.n_unread:
+            return
+        self._has_told_foreign = True
+        rule = "neither counted nor deleted: this recording did not write it"
+        self._teller.warn("record.foreign", f"{_first_of(shelf.foreign)}: {rule}")
 
     # ---- how it fares
 
@@ -327,11 +383,16 @@ class Recording:
         return "waiting" if self.config.hours.covers(now_ns) else "off"
 
 
-def _recover(part: Path) -> str:
+def _first_of(names: list[str]) -> str:
+    """Name the first of several, and say how many more there are."""
+    return min(names) if len(names) == 1 else f"{min(names)} and {len(names) - 1} more"
+
+
+def _recover(part: Path, folder: Directory | None) -> str:
     """Make an unfinished file whole; say what of it there is."""
     if part.name.endswith(".spd.part"):
-        of_rows = recover_segment(part)
+        of_rows = recover_segment(part, folder)
         damaged = f", {of_rows.damaged_bytes} damaged" if of_rows.damaged_bytes else ""
         return f"{of_rows.rows} rows kept, {of_rows.cut_bytes} bytes cut{damaged}"
-    of_samples = recover_sound(part)
+    of_samples = recover_sound(part, folder)
     return f"{of_samples.n_samples} samples kept, {of_samples.cut_bytes} bytes cut"

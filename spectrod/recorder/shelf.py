@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from spectrod.errors import BusyError, StorageError
+from spectrod.record.directory import Directory
+from spectrod.record.part import PART_SUFFIX, PartFile
 from spectrod.record.segment.appending import lock
 from spectrod.recorder.clock import Clock
+from spectrod.recorder.ownership import Owner
 from spectrod.settings import RecordingConfig
 
 SUFFIXES: Final = (".spd", ".wav", ".flac")
-PART: Final = ".part"
+
+CHECKED_AT_ONCE: Final = 200
+"""Files of which one ``tidy`` reads the origin, so that the recorder's thread is not kept long."""
 
 _FOLDER_MODE = 0o750
 _MB = 1_000_000
@@ -31,13 +36,16 @@ class _File:
     finished_ns: int
     name: str
     n_bytes: int
+    inode: int
 
 
 class Shelf:
-    """Files of one recording of one source, and nothing else, in a folder of their own.
+    """Files of one recording of one source, in a folder that it claims for itself.
 
-    Whatever is finished there under a suffix of ours is the recording's, and may be deleted by its
-    rules; others and unfinished files are left alone. One thread.
+    The folders between the base folder and this one are opened without following links, and all
+    that is done in the folder is done by its descriptor, so that links and renames lead nothing
+    elsewhere. Only files that the recording has written are counted and deleted, see ``Owner``.
+    One thread.
 
     Parameters
     ----------
@@ -45,44 +53,70 @@ class Shelf:
         Made when the first file is.
     config : RecordingConfig
         Its rules.
+    owner : Owner
+        Knows the recording's files.
     clock : Clock
         Whose time files have.
+    base : Path, optional
+        The operator's folder, which ``folder`` is in: it may be a link, or lie behind one. By
+        default the parent.
 
     Attributes
     ----------
     n_files, n_bytes : int
-        Finished files at the last ``tidy``, and their length [bytes].
+        Finished files of the recording at the last ``tidy``, and their length [bytes].
+    claimed : Directory or None
+        The folder, while this recording has it.
+    foreign : list of str
+        Names of finished files of such suffixes that the recording did not write.
+    n_unread : int
+        Finished files of which it is not known yet, or which cannot be read.
     """
 
-    def __init__(self, folder: Path, config: RecordingConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: RecordingConfig,
+        owner: Owner,
+        clock: Clock,
+        base: Path | None = None,
+    ) -> None:
         self.folder = folder
-        self._config, self._clock = config, clock
-        self._lock = -1
+        self._base = folder.parent if base is None else base
+        self._names = folder.relative_to(self._base).parts
+        self._config, self._owner, self._clock = config, owner, clock
+        self.claimed: Directory | None = None
+        # What was found of each file that is there: a changed one is looked at again.
+        self._known: dict[str, tuple[_File, bool]] = {}
         self.n_files = self.n_bytes = 0
+        self.foreign: list[str] = []
+        self.n_unread = 0
 
-    def new_path(self, stem: str, suffix: str) -> Path:
-        """Make a name that no file has, and the folder if it is missing.
+    # ---- the folder
+
+    def new_file(self, stem: str, suffix: str) -> PartFile:
+        """Name a file that is to be written, and make the folder if it is missing.
 
         Raises
         ------
-        StorageError
-            If the folder cannot be made.
+        BusyError, StorageError
+            If the folder cannot be made or claimed.
         """
-        folder = self.made()
-        k, path = 0, folder / f"{stem}{suffix}"
-        while _is_taken(path):
-            k += 1
-            path = folder / f"{stem}_{k}{suffix}"  # sorts behind the one without
-        return path
-
-    def made(self) -> Path:
-        """Make the folder if it is missing, and return it; raises StorageError."""
+        directory = self.made()
         try:
-            self.folder.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+            name = directory.free_name(f"{stem}{suffix}", PART_SUFFIX)
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error.strerror}") from error
-        self.claim()
-        return self.folder
+            raise self._error(error) from error
+        return PartFile(self.folder / name, directory)
+
+    def made(self) -> Directory:
+        """Return the folder, claimed, and made if it is missing; raises as ``new_file``."""
+        try:
+            self._base.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+            found = self._open(make=True)
+        except OSError as error:
+            raise self._error(error) from error
+        return self._take(found)
 
     def claim(self) -> None:
         """Take the folder, if it is there, for this recording alone until ``release``.
@@ -92,61 +126,142 @@ class Shelf:
         BusyError
             If another program records into it: each would take the other's files for left over.
         StorageError
-            If it cannot be looked at.
+            If it cannot be opened, or is behind a link.
         """
         try:
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
+            found = self._open()
+        except FileNotFoundError:  # reported when a file cannot be made
             return
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error.strerror}") from error
-        if self._lock >= 0 and os.path.samestat(os.fstat(self._lock), os.fstat(descriptor)):
-            os.close(descriptor)
-            return
-        if not lock(descriptor):
-            os.close(descriptor)
-            raise BusyError(f"{self.folder}: another program records into it")
-        self.release()
-        self._lock = descriptor
+            raise self._error(error) from error
+        self._take(found)
 
     def release(self) -> None:
         """Let others take the folder. Idempotent."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        if self.claimed is not None:
+            self.claimed.close()
+            self.claimed = None
+            self._known.clear()
 
-    def stamp(self, path: Path) -> int:
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to the folder that was claimed; True if none was."""
+        if self.claimed is None:
+            return True
+        try:
+            with self._open() as found:
+                return _is_same(found, self.claimed)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # nobody can say: what is written next will
+            return True
+
+    def _open(self, *, make: bool = False) -> Directory:
+        """Open the folder by way of all folders below the base, none of which may be a link."""
+        directory = Directory.open(self._base)
+        for name in self._names:
+            try:
+                below = directory.make_child(name, _FOLDER_MODE) if make else directory.child(name)
+            finally:
+                directory.close()
+            directory = below
+        return directory
+
+    def _take(self, found: Directory) -> Directory:
+        if self.claimed is not None and _is_same(found, self.claimed):
+            found.close()
+            return self.claimed
+        try:
+            is_free = lock(found.fileno())
+        except OSError as error:
+            found.close()
+            raise self._error(error) from error
+        if not is_free:
+            found.close()
+            raise BusyError(f"{self.folder}: another program records into it")
+        self.release()
+        self.claimed = found
+        return found
+
+    def _error(self, error: OSError) -> StorageError:
+        return StorageError(f"{self.folder}: {self._link() or error.strerror or error}")
+
+    def _link(self) -> str:
+        """Say that a folder on the way is a link, if one is."""
+        path = self._base
+        for name in self._names:
+            path /= name
+            try:
+                if path.is_symlink():
+                    return f"{path.name} is a link: links below {self._base} are not followed"
+            except OSError:
+                break
+        return ""
+
+    # ---- files
+
+    def stamp(self, name: str) -> int:
         """Give a finished file the time of the recorder's clock, by which it is kept.
 
         Returns its length [bytes].
         """
-        now_ns = self._clock.utc_ns()
+        assert self.claimed is not None
         try:
-            os.utime(path, ns=(now_ns, now_ns))
-            return path.stat().st_size
+            self.claimed.set_times(name, self._clock.utc_ns())
+            found = self.claimed.find(name)
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise StorageError(f"{self.folder / name}: {error.strerror}") from error
+        if found is None:
+            raise StorageError(f"{self.folder / name}: was removed when it was finished")
+        file = _File(found.st_mtime_ns, name, found.st_size, found.st_ino)
+        self._known[name] = file, True
+        return file.n_bytes
 
-    def unfinished(self) -> list[Path]:
-        """Find the files that were being written when a daemon ended."""
-        endings = tuple(suffix + PART for suffix in SUFFIXES)
+    def unfinished(self) -> tuple[list[Path], list[str]]:
+        """Find the files that were being written when a daemon ended, in a claimed folder.
+
+        Returns
+        -------
+        own : list of Path
+            Those that this recording was writing.
+        others : list of str
+            Names of those that it was not.
+
+        Raises
+        ------
+        StorageError
+            If the folder cannot be read.
+        """
+        own: list[Path] = []
+        others: list[str] = []
+        if self.claimed is None:
+            return own, others
+        endings = tuple(suffix + PART_SUFFIX for suffix in SUFFIXES)
         try:
-            return sorted(self.folder / one.name for one in self._scan(endings))
-        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
-            return []
+            for file in sorted(self._scan(endings), key=lambda one: one.name):
+                if self._owner.wrote(self.claimed, file.name):
+                    own.append(self.folder / file.name)
+                else:
+                    others.append(file.name)
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error.strerror}") from error
+            raise self._error(error) from error
+        return own, others
+
+    # ---- room on the disk
 
     def free_bytes(self) -> int | None:
         """Say how much is free on the disk; None if nobody can tell, as of a folder to be made."""
+        if self.claimed is not None:
+            try:
+                return _free_bytes(self.claimed.statvfs())
+            except OSError:
+                return None
         for folder in (self.folder, *self.folder.parents):
             try:
-                found = os.statvfs(folder)
+                return _free_bytes(os.statvfs(folder))
             except FileNotFoundError:
                 continue
             except OSError:
                 return None
-            return found.f_bavail * found.f_frsize
         return None
 
     def has_room(self, *, had_room: bool) -> bool:
@@ -154,6 +269,8 @@ class Shelf:
         free_bytes = self.free_bytes()
         wanted = self._config.min_free_mb * _MB * (1.0 if had_room else _RETURN)
         return free_bytes is None or free_bytes >= wanted
+
+    # ---- what is kept
 
     def tidy(self, open_bytes: int) -> list[str]:
         """Delete what is not to be kept, of a folder that was claimed; return the names.
@@ -169,15 +286,15 @@ class Shelf:
             If a file cannot be deleted.
         """
         deleted: list[str] = []
-        if self._lock < 0:
+        if self.claimed is None:
             return deleted
         while True:
-            files = self._survey()
+            files = self._survey(self.claimed)
             n_bytes, n_before = self.n_bytes + open_bytes, len(deleted)
             for file in files:
                 if not self._is_to_go(file, n_bytes):
                     return deleted
-                self._delete(file)
+                self._delete(self.claimed, file)
                 deleted.append(file.name)
                 n_bytes -= file.n_bytes
                 self.n_bytes -= file.n_bytes
@@ -185,29 +302,38 @@ class Shelf:
             if len(deleted) == n_before:
                 return deleted
 
-    def _survey(self) -> list[_File]:
-        """Count the finished files; return the oldest of them, in their order."""
-        self.n_files = self.n_bytes = 0
+    def _survey(self, directory: Directory) -> list[_File]:
+        """Count the recording's finished files; return the oldest of them, in their order."""
         try:
-            return heapq.nsmallest(_BATCH, self._files())
-        except (FileNotFoundError, NotADirectoryError):  # told by what cannot be written
-            return []
+            found = {file.name: file for file in self._scan(SUFFIXES)}
+            self._known = {
+                name: known for name, known in self._known.items() if found.get(name) == known[0]
+            }
+            # The oldest first: what may be deleted next is known next.
+            new = (file for name, file in found.items() if name not in self._known)
+            for file in heapq.nsmallest(CHECKED_AT_ONCE, new):
+                is_own = self._owner.wrote(directory, file.name)
+                if is_own is not None:
+                    self._known[file.name] = file, is_own
         except OSError as error:
-            raise StorageError(f"{self.folder}: {error.strerror}") from error
+            raise self._error(error) from error
+        own = [file for file, is_own in self._known.values() if is_own]
+        self.foreign = [file.name for file, is_own in self._known.values() if not is_own]
+        self.n_unread = len(found) - len(self._known)
+        self.n_files, self.n_bytes = len(own), sum(file.n_bytes for file in own)
+        return heapq.nsmallest(_BATCH, own)
 
-    def _files(self) -> Iterator[_File]:
-        for entry in self._scan(SUFFIXES):
-            found = entry.stat(follow_symlinks=False)
-            self.n_files += 1
-            self.n_bytes += found.st_size
-            yield _File(found.st_mtime_ns, entry.name, found.st_size)
-
-    def _scan(self, endings: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    def _scan(self, endings: tuple[str, ...]) -> Iterator[_File]:
         """Yield the regular files of such names: links lead elsewhere, and pipes never answer."""
-        with os.scandir(self.folder) as entries:
+        assert self.claimed is not None
+        with self.claimed.scan() as entries:
             for entry in entries:
                 if entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
-                    yield entry
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # somebody else has deleted it
+                        continue
+                    yield _File(found.st_mtime_ns, entry.name, found.st_size, found.st_ino)
 
     def _is_to_go(self, file: _File, n_bytes: int) -> bool:
         config = self._config
@@ -217,13 +343,19 @@ class Shelf:
         is_full = config.when_full == "delete" and not self.has_room(had_room=True)
         return is_old or is_much or is_full
 
-    def _delete(self, file: _File) -> None:
-        path = self.folder / file.name
+    def _delete(self, directory: Directory, file: _File) -> None:
         try:
-            path.unlink(missing_ok=True)
+            found = directory.find(file.name)
+            # Not what somebody has put in its place since it was looked at.
+            if found is not None and found.st_ino == file.inode:
+                directory.remove(file.name)
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise StorageError(f"{self.folder / file.name}: {error.strerror}") from error
 
 
-def _is_taken(path: Path) -> bool:
-    return os.path.lexists(path) or os.path.lexists(f"{path}{PART}")
+def _is_same(one: Directory, other: Directory) -> bool:
+    return os.path.samestat(os.fstat(one.fileno()), os.fstat(other.fileno()))
+
+
+def _free_bytes(found: os.statvfs_result) -> int:
+    return found.f_bavail * found.f_frsize

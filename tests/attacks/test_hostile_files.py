@@ -56,15 +56,17 @@ def run_limited(extra_mib, code, *arguments):
 # ---- unfinished sound files
 
 
-def write_part(folder, suffix, n_samples=9001, subtype="s16", channels=1):
+def write_part(folder, name, n_samples=9001, subtype="s16", channels=1):
     """Leave what a killed program leaves; return its path."""
-    writer = SoundWriter(folder / f"x{suffix}", FS, channels, subtype, SoundOptions(source="pond"))
+    name = f"x{name}" if name.startswith(".") else name
+    options = SoundOptions(source="pond", recording="night")
+    writer = SoundWriter(folder / name, FS, channels, subtype, options)
     rng = np.random.default_rng(7)
     samples = rng.integers(-(2**15), 2**15, (channels, n_samples)) / 2**15
     writer.take(Block(samples.astype(np.float32), 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
     writer.flush()
     writer.abort()
-    return folder / f"x{suffix}.part"
+    return folder / f"{name}.part"
 
 
 def damaged(content, offset, new):
@@ -247,10 +249,11 @@ def test_torn_silence_is_recovered_to_the_last_block(tmp_path, channels):
 # ---- segments
 
 
-def header_record(spec=SPEC, seq=0, **more):
+def header_record(spec=SPEC, seq=0, file_name="", **more):
     signals = tuple(f"ch{n}" for n in range(spec.n_signals))
-    about = Description(spec, "pond", signals, "spectrod", **more)
-    payload = padded(encode_header(Header(about, Place(RECORDING), BEGIN_UTC_NS, 0)))
+    about = Description(spec, "pond", signals, "spectrod", recording="night", **more)
+    header = Header(about, Place(RECORDING), BEGIN_UTC_NS, 0, file_name)
+    payload = padded(encode_header(header))
     return frame(Head(Kind.HEADER, RECORDING, seq, 0), payload)
 
 
@@ -503,14 +506,19 @@ def test_no_part_keeps_a_recording_from_starting(tmp_path):
     """Damaged files of each kind are left as they are, told once, and recording goes on."""
     left = {}
     for damage, place in WAV_DAMAGE.items():
-        part = write_part(tmp_path, ".wav").rename(tmp_path / f"{damage}.wav.part")
+        part = write_part(tmp_path, f"{damage}.wav")
         left[part.name] = damaged(part.read_bytes(), *place)
         part.write_bytes(left[part.name])
-    left["a.flac.part"] = flac_with(HOSTILE_FLAC["headers"][:60_000])
-    left["b.spd.part"] = header_record() + frame(
+    comment = (
+        b"Recorded at 04:30:00.1 01/05/2026 (UTC) by x from pond. Recording night, file a.flac. "
+    )
+    left["a.flac.part"] = flac_with(comment + HOSTILE_FLAC["headers"][:60_000])
+    left["b.spd.part"] = header_record(file_name="b.spd") + frame(
         Head(Kind.ROWS, RECORDING, 3, 2**64 - 9, 99), bytes(60)
     )
-    left["c.spd.part"] = header_record() + frame(Head(Kind.ROWS, RECORDING, 3, 9, 99), bytes(60))
+    left["c.spd.part"] = header_record(file_name="c.spd") + frame(
+        Head(Kind.ROWS, RECORDING, 3, 9, 99), bytes(60)
+    )
     for name, content in left.items():
         (tmp_path / name).write_bytes(content)
     events = EventLog()
@@ -524,7 +532,9 @@ def test_no_part_keeps_a_recording_from_starting(tmp_path):
     recording.finish()
     assert [one for one in events.since() if one.kind == "record.begun"]
     unrecovered = [one.text for one in events.since() if one.kind == "record.unrecovered"]
-    assert len(unrecovered) >= 1
+    # Each claims to be of this recording, or it would not be looked at.
+    assert not any("this recording did not write it" in text for text in unrecovered)
+    assert len(unrecovered) == len(left) - 1
     left["b.spd.part.damaged"] = left.pop("b.spd.part")
     for name, content in left.items():
         assert (tmp_path / name).read_bytes() == content, name
@@ -536,14 +546,15 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     tmp_path, monkeypatch, caplog
 ):
     """Whatever a parser raises, the file is left as it is, and the log says that it is a bug."""
-    writer = SegmentWriter(tmp_path / "x.spd", Description(SPEC, "pond", ("0",), "spectrod"))
+    about = Description(SPEC, "pond", ("0",), "spectrod", recording="night")
+    writer = SegmentWriter(tmp_path / "x.spd", about)
     times = np.arange(1, dtype=np.int64)
     values = np.zeros((1, 1, SPEC.n_values), np.float32)
     writer.submit(SpectrumBatch(values, times, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
     writer.abort()
     content = (tmp_path / "x.spd.part").read_bytes()
 
-    def fail(_part):
+    def fail(*_):
         raise ZeroDivisionError("of a parser")
 
     monkeypatch.setattr("spectrod.recorder.recording.recover_segment", fail)

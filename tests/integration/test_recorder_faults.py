@@ -159,9 +159,10 @@ def test_a_folder_that_is_removed_is_made_again(tmp_path):
     """And what was in it is gone, which is told."""
     folder = tmp_path / "disk"
     with Site(tmp_path, folder) as site:
-        # Elsewhere it can be removed file by file while the daemon makes it anew.
-        folder.rename(tmp_path / "removed")
-        shutil.rmtree(tmp_path / "removed")
+        # While the daemon stands still: it would else make it anew while it is being removed.
+        site.daemon.process.send_signal(signal.SIGSTOP)
+        shutil.rmtree(folder)
+        site.daemon.process.send_signal(signal.SIGCONT)
         assert "was removed while it was being written" in site.await_event("record.failed")
         site.await_event("record.resumed")
         site.assert_streams()

@@ -195,7 +195,9 @@ def test_root_asks_and_changes_it(service, machine):
 def test_what_the_configuration_records_is_written_under_the_confinement(machine, config, service):
     """Into the state folder, and with the drop-in into another one; a reload begins it."""
     elsewhere = machine.path("/srv/recordings")
-    machine.run("install", "-d", "-g", "audio", "-m", "770", "/srv/recordings")
+    group = "spectrod-recordings"
+    machine.run("groupadd", "--system", "--force", group)
+    machine.run("install", "-d", "-o", "root", "-g", group, "-m", "1770", "/srv/recordings")
     drop_in = machine.path(f"/etc/systemd/system/{UNIT}.d/40-recordings.conf")
     drop_in.parent.mkdir(exist_ok=True)
     drop_in.write_text(machine.path("/opt/spectrod/share/spectrod/40-recordings.conf").read_text())

@@ -460,7 +460,7 @@ def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
     site.recording.finish()
     assert site.recording.facts()["rows"] >= 200
     (failed,) = site.told("record.failed")
-    assert "site: File exists" in failed
+    assert "site: Not a directory" in failed
 
 
 def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
@@ -507,7 +507,7 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
     """The recording goes on."""
     site = machine(rotate_s=10, keep_days=0.0005)
 
-    def fail(_file):
+    def fail(*_):
         raise StorageError("x.spd: Operation not permitted")
 
     monkeypatch.setattr(site.recording._shelf, "_delete", fail)

@@ -1,14 +1,14 @@
 """What a pyramid holds: levels, values and what they mean, as ``pyramid.json``."""
 
 import dataclasses
-from pathlib import Path
+import os
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.record.files import write_whole
+from spectrod.record.directory import Directory
 from spectrod.record.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.record.pyramid.ladder import levels
 from spectrod.record.recording import Description
@@ -17,6 +17,7 @@ from spectrod.units import Float64Array
 
 NAME = "pyramid.json"
 _VERSION = 1
+_ABOUT_BYTES_MAX = 1 << 24
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal["spectrod.pyramid"] = "spectrod.pyramid"
     v: int = _VERSION
     source: str
+    recording: str | None = None
+    """Name of the daemon's recording that writes it; empty for another writer; None of earlier
+    versions, which did not say."""
     signals: tuple[str, ...]
     software: str
     cal_id: str
@@ -82,6 +86,7 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
     group = -(-spec.n_values // values_max) if values_max else 1
     return About(
         source=description.source,
+        recording=description.recording,
         signals=description.signals,
         software=description.software,
         cal_id=description.cal_id,
@@ -95,17 +100,21 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
     )
 
 
-def load(folder: Path) -> About | None:
+def load(folder: Directory) -> About | None:
     """Read what a folder's pyramid holds; None if there is none.
 
     Raises
     ------
     StorageError
-        If it cannot be read.
+        If it cannot be read, or has more than 16 MiB.
     """
-    path = folder / NAME
+    path = folder.path / NAME
     try:
-        about = msgspec.json.decode(path.read_bytes(), type=About)
+        with os.fdopen(folder.open_file(NAME), "rb") as file:
+            content = file.read(_ABOUT_BYTES_MAX + 1)
+        if len(content) > _ABOUT_BYTES_MAX:
+            raise StorageError(f"{path}: must have at most {_ABOUT_BYTES_MAX} bytes")
+        about = msgspec.json.decode(content, type=About)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -117,12 +126,23 @@ def load(folder: Path) -> About | None:
     return about
 
 
-def save(folder: Path, about: About) -> None:
-    """Write it; raises StorageError."""
-    write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+def save(folder: Directory, about: About) -> None:
+    """Write it into a folder that has none; raises StorageError."""
+    content = msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n"
+    try:
+        folder.write_new(NAME, content)
+    except OSError as error:
+        raise StorageError(f"{folder.path / NAME}: {error.strerror or error}") from error
 
 
 def is_same(one: About, other: About) -> bool:
-    """Say whether cells of one can stand beside those of the other: not only by another version."""
-    differing = {"software": "", "settings": {}, "attributes": {}}
+    """Whether cells of one can stand beside those of the other, written by whatever version."""
+    if None not in (one.recording, other.recording) and one.recording != other.recording:
+        return False
+    differing: dict[str, Any] = {
+        "software": "",
+        "settings": {},
+        "attributes": {},
+        "recording": None,
+    }
     return msgspec.structs.replace(one, **differing) == msgspec.structs.replace(other, **differing)

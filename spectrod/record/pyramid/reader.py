@@ -1,5 +1,6 @@
 """Columns of a picture from a pyramid, of any span, reading only what they need."""
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, InputError
+from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import load
 from spectrod.record.pyramid.cell import MAX, MEAN, MIN, to_levels, to_power
 from spectrod.record.pyramid.ladder import name_of
@@ -102,11 +104,21 @@ class PyramidReader:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        about = load(Path(folder))
-        if about is None:
-            raise InputError(f"{os.fspath(folder)}: holds no pyramid")
+        path = Path(folder)
+        try:
+            directory = Directory.open(path)
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: holds no pyramid") from error
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror or error}") from error
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(directory.close)
+            about = load(directory)
+            if about is None:
+                raise InputError(f"{path}: holds no pyramid")
+            on_error.pop_all()
         self.about = about
-        self._store = Store(Path(folder), about, is_writer=False)
+        self._store = Store(directory, about, is_writer=False)
 
     @property
     def level_names(self) -> tuple[str, ...]:

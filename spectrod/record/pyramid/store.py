@@ -7,7 +7,9 @@ Where there are no rows, there are holes, which take no room on file systems tha
 
 import contextlib
 import datetime as dt
+import errno
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import StorageError
-from spectrod.record.files import sync
+from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import About
 from spectrod.record.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
 from spectrod.record.pyramid.ladder import file_cells, name_of
@@ -26,6 +28,7 @@ from spectrod.record.pyramid.ladder import file_cells, name_of
 SUFFIX = ".cells"
 _HEAD = struct.Struct("<8sqqIHI")
 _HEAD_BYTES = 64
+_FILE = re.compile(r"[0-9]{8}" + re.escape(SUFFIX))
 _MAGIC = b"SPDCELL\x01"
 _CELLS_AT_ONCE = 512
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -36,15 +39,15 @@ class Store:
 
     Parameters
     ----------
-    folder : Path
-        That there is.
+    folder : Directory
+        Of the pyramid; closed with the store.
     about : About
         What the cells hold.
     is_writer : bool
         Whether files are made where there are none.
     """
 
-    def __init__(self, folder: Path, about: About, *, is_writer: bool) -> None:
+    def __init__(self, folder: Directory, about: About, *, is_writer: bool) -> None:
         self.folder, self.about = folder, about
         self.dtype = slot_dtype(len(about.signals), about.n_values)
         self._is_writer = is_writer
@@ -97,10 +100,10 @@ class Store:
     def last(self, level: int) -> int | None:
         """Find the last cell that was written; None if there is none."""
         n_file = file_cells(self.about.cells_ns[level])
-        for path in reversed(self.files(level)):
-            number = self._number(level, path)
+        for name in reversed(self._files(level)):
+            number = self._number(level, name)
             with self._naming(level, number):
-                n_there = (path.stat().st_size - _HEAD_BYTES) // self.dtype.itemsize
+                n_there = (self._stat(level, name).st_size - _HEAD_BYTES) // self.dtype.itemsize
             for end in range(min(n_there, n_file), 0, -_CELLS_AT_ONCE):
                 first = number * n_file + max(0, end - _CELLS_AT_ONCE)
                 for start, slots in self.read(level, first, number * n_file + end):
@@ -109,37 +112,67 @@ class Store:
                         return start + int(found[-1])
         return None
 
-    def files(self, level: int) -> list[Path]:
-        """Find the files of a level, oldest first."""
-        folder = self.folder / name_of(self.about.cells_ns[level])
-        return sorted(path for path in folder.glob(f"*{SUFFIX}") if len(path.stem) == 8)
+    def _files(self, level: int) -> list[str]:
+        """Find the names of the files of a level, oldest first."""
+        try:
+            with self._level(level) as folder, folder.scan() as entries:
+                return sorted(one.name for one in entries if _FILE.fullmatch(one.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            name = name_of(self.about.cells_ns[level])
+            raise StorageError(f"{self.folder.path / name}: {error.strerror or error}") from error
+
+    def _level(self, level: int) -> Directory:
+        return self.folder.child(name_of(self.about.cells_ns[level]))
+
+    def _stat(self, level: int, name: str) -> os.stat_result:
+        with self._level(level) as folder:
+            found = folder.find(name)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return found
 
     def oldest_utc_ns(self, level: int) -> int | None:
         """Begin of the oldest file's stretch of a level; None if there is no file."""
-        for path in self.files(level):
-            return self._number(level, path) * self._span_ns(level)
+        for name in self._files(level):
+            return self._number(level, name) * self._span_ns(level)
         return None
 
     def size_bytes(self) -> int:
         """Room that all files take on the disk, holes not counted."""
         levels = range(len(self.about.cells_ns))
         with contextlib.suppress(FileNotFoundError):
-            return sum(path.stat().st_blocks for n in levels for path in self.files(n)) * 512
+            blocks = (self._stat(n, name).st_blocks for n in levels for name in self._files(n))
+            return sum(blocks) * 512
         return 0  # somebody is removing them
 
     def expire(self, level: int, before_utc_ns: int) -> int:
-        """Remove the files of a level all of whose cells end before; return the bytes freed."""
+        """Remove the files of a level all of whose cells end before; return the bytes freed.
+
+        Only files that begin with the head of this pyramid are removed.
+        """
         freed, span_ns = 0, self._span_ns(level)
-        for path in self.files(level):
-            number = self._number(level, path)
+        for name in self._files(level):
+            number = self._number(level, name)
             if (number + 1) * span_ns > before_utc_ns:
                 break
             if level in self._open and self._open[level][0] == number:
                 self._close(level)
-            with self._naming(level, number):
-                freed += path.stat().st_blocks * 512
-                path.unlink()
+            with self._naming(level, number), self._level(level) as folder:
+                freed += self._remove(folder, name, self._head(level, number))
         return freed
+
+    def _remove(self, folder: Directory, name: str, head: bytes) -> int:
+        fd = folder.open_file(name)
+        try:
+            is_own, n_bytes = os.pread(fd, _HEAD_BYTES, 0) == head, os.fstat(fd).st_blocks * 512
+        finally:
+            os.close(fd)
+        if not is_own:
+            return 0
+        folder.remove(name)
+        return n_bytes
 
     def sync(self) -> None:
         """Have the disk keep what was written."""
@@ -148,9 +181,10 @@ class Store:
                 os.fdatasync(fd)
 
     def close(self) -> None:
-        """Let go of all files. Idempotent."""
+        """Close all files and the folder. Idempotent."""
         for level in list(self._open):
             self._close(level)
+        self.folder.close()
 
     # ---- files
 
@@ -186,14 +220,18 @@ class Store:
         return cell_ns * file_cells(cell_ns)
 
     def _path(self, level: int, number: int) -> Path:
-        day = _EPOCH + dt.timedelta(seconds=number * self._span_ns(level) // 10**9)
         name = name_of(self.about.cells_ns[level])
-        return self.folder / name / f"{day:%Y%m%d}{SUFFIX}"
+        return self.folder.path / name / self._name(level, number)
 
-    def _number(self, level: int, path: Path) -> int:
+    def _name(self, level: int, number: int) -> str:
+        day = _EPOCH + dt.timedelta(seconds=number * self._span_ns(level) // 10**9)
+        return f"{day:%Y%m%d}{SUFFIX}"
+
+    def _number(self, level: int, name: str) -> int:
         try:
-            day = dt.datetime.strptime(path.stem, "%Y%m%d").replace(tzinfo=dt.UTC)
+            day = dt.datetime.strptime(name, f"%Y%m%d{SUFFIX}").replace(tzinfo=dt.UTC)
         except ValueError:
+            path = self.folder.path / name_of(self.about.cells_ns[level]) / name
             raise StorageError(f"{path}: not a file of a pyramid") from None
         return (day - _EPOCH) // dt.timedelta(seconds=1) * 10**9 // self._span_ns(level)
 
@@ -203,17 +241,36 @@ class Store:
             if self._open[level][0] == number:
                 return self._open[level][1]
             self._close(level)
-        path, head = self._path(level, number), self._head(level, number)
+        name, head = self._name(level, number), self._head(level, number)
         try:
-            fd = os.open(path, (os.O_RDWR if self._is_writer else os.O_RDONLY) | os.O_CLOEXEC)
+            with self._level(level) as folder:
+                fd = folder.open_file(name, os.O_RDWR if self._is_writer else os.O_RDONLY)
         except FileNotFoundError:
             if not self._is_writer:
                 return None
-            fd = _make(path, head)
+            fd = self._make(level, name, head)
         self._open[level] = number, fd
         if os.pread(fd, _HEAD_BYTES, 0) != head:
             self._close(level)
+            path = self._path(level, number)
             raise StorageError(f"{path}: damaged, or not of this pyramid")
+        return fd
+
+    def _make(self, level: int, name: str, head: bytes) -> int:
+        """Make a file; it appears with its head or not at all."""
+        part = name.removesuffix(SUFFIX) + ".new"
+        with self.folder.make_child(name_of(self.about.cells_ns[level])) as folder:
+            with contextlib.suppress(FileNotFoundError):  # of a program that was killed here
+                folder.remove(part)
+            fd = folder.create(part)
+            try:
+                os.pwrite(fd, head, 0)
+                os.fsync(fd)
+                folder.rename_noreplace(part, name)
+                folder.synchronise()
+            except BaseException:
+                os.close(fd)
+                raise
         return fd
 
     def _head(self, level: int, number: int) -> bytes:
@@ -235,19 +292,3 @@ class Store:
             with contextlib.suppress(OSError):
                 os.fdatasync(fd)
         os.close(fd)
-
-
-def _make(path: Path, head: bytes) -> int:
-    """Make a file; it appears with its head or not at all."""
-    path.parent.mkdir(exist_ok=True)
-    part = path.with_suffix(".new")
-    fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        os.pwrite(fd, head, 0)
-        os.fsync(fd)
-        part.replace(path)
-        sync(path.parent)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd

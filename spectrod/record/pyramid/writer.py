@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from spectrod.errors import BusyError, ConfigError, StorageError
+from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import About, about_of, is_same, load, row_ns, save
 from spectrod.record.pyramid.cell import Cell, merge
 from spectrod.record.pyramid.store import Store
@@ -65,8 +66,9 @@ class PyramidWriter:
 
     Parameters
     ----------
-    folder : path-like
-        Made if it is not there; its parent must be.
+    folder : path-like or Directory
+        Made if it is not there; its parent must be. A ``Directory`` is closed with the writer, also
+        where making that fails.
     description : Description
         Of the rows.
     options : PyramidOptions
@@ -86,22 +88,24 @@ class PyramidWriter:
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: str | os.PathLike[str] | Directory,
         description: Description,
         options: PyramidOptions = _DEFAULTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder = Path(folder)
+        directory = folder if isinstance(folder, Directory) else _made(Path(folder))
+        self.folder = directory.path
         self._spec = description.spec
         self._options, self._clock = options, clock
-        about = about_of(description, options.finest_s, options.values_max)
-        self._lock = _locked(self.folder)
+        self._directory = directory
         try:
-            _claim(self.folder, about)
-            self._store = Store(self.folder, about, is_writer=True)
+            about = about_of(description, options.finest_s, options.values_max)
+            _lock(directory)
+            _claim(directory, about)
+            self._store = Store(directory, about, is_writer=True)
             self._make_up()
         except BaseException:
-            os.close(self._lock)
+            directory.close()
             raise
         self.about = about
         self._row_ns = row_ns(self._spec)
@@ -121,6 +125,11 @@ class PyramidWriter:
     def size_bytes(self) -> int:
         """Room that the pyramid takes on the disk; reckoned anew each time, of all its files."""
         return self._store.size_bytes()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody has removed the folder."""
+        return self._is_open and os.fstat(self._directory.fileno()).st_nlink == 0
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Add a batch.
@@ -171,6 +180,8 @@ class PyramidWriter:
     def expire(self, before_utc_ns: int, level: int) -> int:
         """Remove what has become too old of a level, file by file; return the bytes freed.
 
+        Does nothing after the end.
+
         Parameters
         ----------
         before_utc_ns : int
@@ -178,7 +189,7 @@ class PyramidWriter:
         level : int
             0 is the finest; ``about.cells_ns`` has their lengths. Coarser ones stay.
         """
-        return self._store.expire(level, before_utc_ns)
+        return self._store.expire(level, before_utc_ns) if self._is_open else 0
 
     # ---- rows to cells
 
@@ -283,26 +294,31 @@ class PyramidWriter:
     def _close(self) -> None:
         self._is_open = False
         self._store.close()
-        os.close(self._lock)
 
 
-def _locked(folder: Path) -> int:
-    """Make the folder and take it for this program."""
+def _made(path: Path) -> Directory:
+    """Make the folder if it is missing, and open it."""
     try:
-        folder.mkdir(exist_ok=True)
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        if not lock(fd):
-            os.close(fd)
-            raise BusyError(f"{folder}: another program is writing it")
+        path.mkdir(exist_ok=True)
+        return Directory.open(path)
     except OSError as error:
-        raise StorageError(f"{folder}: {error.strerror or error}") from error
-    return fd
+        raise StorageError(f"{path}: {error.strerror or error}") from error
 
 
-def _claim(folder: Path, about: About) -> None:
+def _lock(folder: Directory) -> None:
+    """Take the folder for this program, until it is closed."""
+    try:
+        is_free = lock(folder.fileno())
+    except OSError as error:
+        raise StorageError(f"{folder.path}: {error.strerror or error}") from error
+    if not is_free:
+        raise BusyError(f"{folder.path}: another program is writing it")
+
+
+def _claim(folder: Directory, about: About) -> None:
     """Make sure that the folder's pyramid is of these rows; a new one is begun where none is."""
     there = load(folder)
     if there is None:
         save(folder, about)
     elif not is_same(there, about):
-        raise ConfigError(f"{folder}: holds a pyramid of other rows; take another folder")
+        raise ConfigError(f"{folder.path}: holds a pyramid of other rows; take another folder")

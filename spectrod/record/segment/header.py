@@ -57,12 +57,15 @@ class Header:
         Of this segment in it.
     created_utc_ns, created_mono_ns : int
         UTC and the monotonic clock when the segment was begun, read together [ns].
+    file_name : str
+        For which it was begun.
     """
 
     description: Description
     place: Place
     created_utc_ns: int
     created_mono_ns: int
+    file_name: str = ""
 
 
 def encode_header(header: Header) -> bytes:
@@ -81,6 +84,8 @@ def encode_header(header: Header) -> bytes:
         "segment": place.number,
         "previous": place.previous,
         "first_row": place.first_row,
+        "recording_name": about.recording,
+        "file_name": header.file_name,
         "created_utc_ns": header.created_utc_ns,
         "created_mono_ns": header.created_mono_ns,
         "software": about.software,

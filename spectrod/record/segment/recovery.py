@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.errors import BusyError, InputError, StorageError
-from spectrod.record.files import sync
+from spectrod.record.directory import Directory
 from spectrod.record.segment.appending import PART_SUFFIX, lock
 from spectrod.record.segment.frame import (
     HEAD_BYTES,
@@ -49,7 +49,7 @@ class Recovered:
     damaged_bytes: int
 
 
-def recover(path: str | os.PathLike[str]) -> Recovered:
+def recover(path: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
     """Cut a torn tail off an ``.spd.part``, close it and give it its final name.
 
     Every record is checked, and no intact one is lost, wherever damage is. What was done is logged.
@@ -57,7 +57,9 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     Parameters
     ----------
     path : path-like
-        Of the ``.spd.part``.
+        Of the ``.spd.part``, which must not be a link.
+    directory : Directory, optional
+        Where the last part of the path is looked up; by default the path's own.
 
     Returns
     -------
@@ -73,39 +75,44 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
         If it cannot be read or changed, or there is a file of the final name.
     """
     part = Path(path)
-    final = part.with_suffix("")
     if part.suffix != PART_SUFFIX:
         raise InputError(f"{part}: must end in {PART_SUFFIX}")
-    if final.exists():
-        raise StorageError(f"{part}: there is a {final.name}, which is not replaced")
     try:
-        descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if not lock(descriptor):
-                raise BusyError(f"{part}: another program is writing it")
-            return _recover(part, final, descriptor)
-        finally:
-            os.close(descriptor)
+        with directory.duplicate() if directory else Directory.open(part.parent) as folder:
+            return _recover_in(folder, part)
     except OSError as error:
         raise StorageError(f"{part}: {error.strerror or error}") from error
 
 
-def _recover(part: Path, final: Path, descriptor: int) -> Recovered:
-    size = os.fstat(descriptor).st_size
+def _recover_in(folder: Directory, part: Path) -> Recovered:
+    final = part.with_suffix("")
+    if folder.find(final.name) is not None:
+        raise StorageError(f"{part}: there is a {final.name}, which is not replaced")
+    descriptor = folder.open_file(part.name, os.O_RDWR)
     try:
-        found = _Found(part, Segment(part).header)
+        if not lock(descriptor):
+            raise BusyError(f"{part}: another program is writing it")
+        return _recover(folder, part, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _recover(folder: Directory, part: Path, descriptor: int) -> Recovered:
+    size, final = os.fstat(descriptor).st_size, part.with_suffix("")
+    try:
+        found = _Found(part, descriptor, Segment(part, descriptor).header)
     except InputError:
         found = None
     if found is None or found.index.rows == 0:
         is_empty = _is_begun(descriptor, size) if found is None else size == found.end
-        return _remove(part, size) if is_empty else _set_aside(part, size)
+        return _remove(folder, part, size) if is_empty else _set_aside(folder, part, size)
     closing = b"" if found.is_closed else found.closing_record()
     # Everything is checked: from here on the file is changed.
     os.ftruncate(descriptor, found.end)
     _append(descriptor, closing, found.end)
     os.fdatasync(descriptor)
-    part.replace(final)
-    sync(final.parent)
+    folder.rename_noreplace(part.name, final.name)
+    folder.synchronise()
     recovered = Recovered(final, found.index.rows, size - found.end, found.damaged_bytes)
     text = "%s: %d rows are whole; %d bytes of a torn end cut off, %d damaged ones left between"
     _log.info(text, final, recovered.rows, recovered.cut_bytes, recovered.damaged_bytes)
@@ -120,15 +127,14 @@ def _is_begun(descriptor: int, size: int) -> bool:
     return content.startswith(MAGIC) or not content.strip(b"\0")
 
 
-def _remove(part: Path, size: int) -> Recovered:
-    part.unlink()
+def _remove(folder: Directory, part: Path, size: int) -> Recovered:
+    folder.remove(part.name)
     _log.warning("%s: had no rows in its %d bytes, and was removed", part, size)
     return Recovered(None, 0, size, 0)
 
 
-def _set_aside(part: Path, size: int) -> Recovered:
-    aside = part.with_name(part.name + DAMAGED_SUFFIX)
-    part.replace(aside)
+def _set_aside(folder: Directory, part: Path, size: int) -> Recovered:
+    aside = part.with_name(folder.publish(part.name, part.name + DAMAGED_SUFFIX))
     _log.warning("%s: nothing intact in its %d bytes; now %s", part, size, aside.name)
     return Recovered(aside, 0, 0, size)
 
@@ -136,13 +142,13 @@ def _set_aside(part: Path, size: int) -> Recovered:
 class _Found:
     """What an unfinished segment holds."""
 
-    def __init__(self, part: Path, header: Header) -> None:
+    def __init__(self, part: Path, descriptor: int, header: Header) -> None:
         self._part, self._row_bytes = part, row_bytes(header.description.spec)
         self.index = SparseIndex()
         self._engines: dict[int, str] = {}
         self.end, self.is_closed = 0, False
         self._head = Head(Kind.HEADER, header.place.recording, 0, header.place.first_row)
-        with part.open("rb") as file:
+        with os.fdopen(os.dup(descriptor), "rb") as file:
             walk = Walk(file, recording=header.place.recording, kept=(Kind.ENGINE,))
             for record in walk:
                 self._head, self.end = record.head, record.end

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,8 @@ class Segment:
     ----------
     path : Path
         Of an ``.spd``, or of an ``.spd.part``, which may be growing, or be finished meanwhile.
+    descriptor : int, optional
+        Of the file, which is read in place of opening the path, and stays open.
 
     Attributes
     ----------
@@ -76,8 +79,8 @@ class Segment:
         If it cannot be read, or is of a later version.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        self.path, self._descriptor = path, descriptor
         self.damage: list[Damage] = []
         with self._open() as file:
             self.header, self._begin = self._read_header(file)
@@ -90,10 +93,14 @@ class Segment:
     def _open(self) -> Iterator[BinaryIO]:
         """Open the file; one that was finished since has lost its suffix."""
         path = self.path
-        if self.is_part and not path.exists():
+        if self.is_part and self._descriptor is None and not path.exists():
             path = path.with_suffix("")
         try:
-            with path.open("rb", buffering=_BUFFER_BYTES) as file:
+            if self._descriptor is None:
+                opened = path.open("rb", buffering=_BUFFER_BYTES)
+            else:
+                opened = os.fdopen(os.dup(self._descriptor), "rb", _BUFFER_BYTES)
+            with opened as file:
                 yield file
         except OSError as error:
             raise StorageError(f"{self.path}: {error.strerror or error}") from error

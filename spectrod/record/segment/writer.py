@@ -108,7 +108,9 @@ class SegmentWriter:
         self._engines: dict[str, int] = {}
         self._index = SparseIndex()
         self._seq, self._row = 0, self.place.first_row
-        header = Header(description, self.place, time.time_ns(), time.monotonic_ns())
+        header = Header(
+            description, self.place, time.time_ns(), time.monotonic_ns(), self.path.name
+        )
         encoded = padded(encode_header(header))
         if len(encoded) > PAYLOADS_BYTES_MAX[Kind.HEADER]:
             rule = f"must be at most {PAYLOADS_BYTES_MAX[Kind.HEADER]}"

@@ -9,7 +9,7 @@ import soundfile
 from spectrod.errors import ConfigError, StorageError
 from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
-from spectrod.record.sound.flac_stream import TOTAL_MAX, complete_open, stated_samples
+from spectrod.record.sound.flac_stream import TOTAL_MAX, complete, stated_samples
 from spectrod.record.sound.notes import Gaps, Notes
 from spectrod.record.sound.options import Subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES, to_integers
@@ -138,7 +138,7 @@ class FlacFile:
     def _cut(self) -> None:
         """Cut what could not be written in full."""
         try:
-            complete_open(self._fd, self._path)
+            complete(self._fd, self._path)
         except OSError as error:
             raise storage_error(self._path, error) from error
 

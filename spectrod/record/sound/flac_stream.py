@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import InputError
-from spectrod.record.sound.fileio import storage_error, write_at
+from spectrod.record.sound.fileio import write_at
 
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26
 _BEGIN_BYTES = _MD5_AT + 16
@@ -37,13 +37,15 @@ _RATE_CODES = (88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44100, 4
 """Sample rates of the codes 1 to 11 [Hz]."""
 
 
-def complete(path: Path) -> int:
+def complete(fd: int, path: Path) -> int:
     """Cut what follows the last whole block, and write the length into the header.
 
     Parameters
     ----------
+    fd : int
+        Of a FLAC file as libsndfile writes it, open for reading and writing.
     path : Path
-        A FLAC file as libsndfile writes it.
+        Of the file, for errors.
 
     Returns
     -------
@@ -54,17 +56,35 @@ def complete(path: Path) -> int:
     ------
     InputError
         If it is no such file, or holds no whole block.
-    StorageError
+    OSError
         If it cannot be read or changed.
     """
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            return complete_open(fd, path)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise storage_error(path, error) from error
+    start = os.pread(fd, _BEGIN_BYTES, 0)
+    if len(start) < _BEGIN_BYTES or start[:4] != b"fLaC" or start[4] & 0x7F:
+        raise InputError(f"{path}: not a FLAC file")
+    sums = int.from_bytes(start[_SUMS_AT:_MD5_AT], "big")
+    stream = _Stream(
+        block_samples=int.from_bytes(start[_STREAMINFO_AT : _STREAMINFO_AT + 2], "big"),
+        fs=sums >> 44,
+        channels=(sums >> 41 & 7) + 1,
+        bits=(sums >> 36 & 31) + 1,
+    )
+    if not (stream.fs and stream.block_samples):
+        raise InputError(f"{path}: not a FLAC file of sound: its STREAMINFO is damaged")
+    size = os.fstat(fd).st_size
+    tail_bytes = min(_BLOCKS_BACK * stream.block_bytes_max, _TAIL_BYTES_MAX)
+    tail_at = max(_BEGIN_BYTES, size - tail_bytes)
+    tail = os.pread(fd, size - tail_at, tail_at)
+    end, n_samples = _last_whole(tail, stream)
+    if not n_samples:
+        raise InputError(f"{path}: holds no samples")
+    if n_samples // stream.block_samples > (tail_at + end) // _BLOCK_BYTES_MIN:
+        raise InputError(f"{path}: its last block claims {n_samples} samples: more than have room")
+    os.ftruncate(fd, tail_at + end)
+    sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
+    write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
+    os.fsync(fd)
+    return n_samples
 
 
 def stated_samples(fd: int) -> int:
@@ -110,36 +130,6 @@ class _Stream:
         if code <= len(_RATE_CODES):
             return self.fs == _RATE_CODES[code - 1]
         return self.fs == stated * {12: 1000, 13: 1, 14: 10}[code]
-
-
-def complete_open(fd: int, path: Path) -> int:
-    """Do the same to an open file; raises OSError in place of StorageError."""
-    start = os.pread(fd, _BEGIN_BYTES, 0)
-    if len(start) < _BEGIN_BYTES or start[:4] != b"fLaC" or start[4] & 0x7F:
-        raise InputError(f"{path}: not a FLAC file")
-    sums = int.from_bytes(start[_SUMS_AT:_MD5_AT], "big")
-    stream = _Stream(
-        block_samples=int.from_bytes(start[_STREAMINFO_AT : _STREAMINFO_AT + 2], "big"),
-        fs=sums >> 44,
-        channels=(sums >> 41 & 7) + 1,
-        bits=(sums >> 36 & 31) + 1,
-    )
-    if not (stream.fs and stream.block_samples):
-        raise InputError(f"{path}: not a FLAC file of sound: its STREAMINFO is damaged")
-    size = os.fstat(fd).st_size
-    tail_bytes = min(_BLOCKS_BACK * stream.block_bytes_max, _TAIL_BYTES_MAX)
-    tail_at = max(_BEGIN_BYTES, size - tail_bytes)
-    tail = os.pread(fd, size - tail_at, tail_at)
-    end, n_samples = _last_whole(tail, stream)
-    if not n_samples:
-        raise InputError(f"{path}: holds no samples")
-    if n_samples // stream.block_samples > (tail_at + end) // _BLOCK_BYTES_MIN:
-        raise InputError(f"{path}: its last block claims {n_samples} samples: more than have room")
-    os.ftruncate(fd, tail_at + end)
-    sums = sums & ~TOTAL_MAX | n_samples & TOTAL_MAX
-    write_at(fd, sums.to_bytes(8, "big") + bytes(16), _SUMS_AT)
-    os.fsync(fd)
-    return n_samples
 
 
 def _last_whole(tail: bytes, stream: _Stream) -> tuple[int, int]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+NO_RECORDING = "(none)"
+"""In place of the name of a recording, which has no brackets."""
 _UNLISTED_MAX = 56
 """Room for what counts the gaps that the list has no room for, and for one gap to grow [bytes]."""
 
@@ -97,6 +99,7 @@ class Notes:
     software: str
     name: str
     boot: str
+    recording: str = ""
 
     def guano(self, gaps: Gaps, n_samples: int) -> str:
         """Describe the file, one "key: value" a line.
@@ -115,6 +118,8 @@ class Notes:
             "spectrod|Source": self.source,
             "spectrod|Software": self.software,
             "spectrod|Boot": self.boot,
+            # Said also of other writers' files: earlier versions said it of none.
+            "spectrod|Recording": self.recording or NO_RECORDING,
             "spectrod|Missing Samples": str(gaps.samples),
             "spectrod|Gap Count": str(gaps.count),
             "spectrod|Gaps": gaps.text(),
@@ -129,6 +134,8 @@ class Notes:
         time = utc(self.begin_utc_ns)
         text = f"Recorded at {time:%H:%M:%S.%f %d/%m/%Y} (UTC) by {self.software}"
         text += f" from {self.source}." if self.source else "."
+        text += f" Recording {self.recording}, file" if self.recording else " File"
+        text += f" {self.name}."
         if gaps.count:
             text += (
                 f" Gaps: {gaps.count}, {gaps.samples} samples missing (first+count): {gaps.text()}"

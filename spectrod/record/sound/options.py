@@ -31,6 +31,8 @@ class SoundOptions:
         Name of where the samples come from.
     software : str
         Name and version of what writes the file.
+    recording : str
+        Name of the daemon's recording that writes the file; empty for all other writers.
     is_copy : bool
         Whether the samples are elsewhere too, so that a file that is given up need not stay.
 
@@ -44,6 +46,7 @@ class SoundOptions:
     gap_max_s: float = 60.0
     source: str = ""
     software: str = "spectrod"
+    recording: str = ""
     is_copy: bool = False
 
     def __post_init__(self) -> None:

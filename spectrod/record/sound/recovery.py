@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.errors import InputError, StorageError
+from spectrod.record.directory import Directory
 from spectrod.record.sound.fileio import storage_error, write_at
 from spectrod.record.sound.flac_stream import complete
 from spectrod.record.sound.notes import boot_id
@@ -16,7 +17,6 @@ from spectrod.record.sound.wav_header import (
     read_form,
     with_length,
 )
-from spectrod.record.sound.writer import publish
 
 _PART = ".part"
 _BOOT = re.compile(rb"^spectrod\|Boot: (\S+)$", re.MULTILINE)
@@ -47,7 +47,7 @@ def is_unfinished(path: Path) -> bool:
     return path.suffix == _PART and path.with_suffix("").suffix.lower() in SOUND_SUFFIXES
 
 
-def recover(part: str | os.PathLike[str]) -> Recovered:
+def recover(part: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
     """Make a whole file of an unfinished one, and give it its final name.
 
     Samples behind those that a WAV header names are kept if the machine has not been started anew
@@ -58,7 +58,9 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
     Parameters
     ----------
     part : path-like
-        ``NAME.wav.part`` or ``NAME.flac.part``, which nobody is writing.
+        ``NAME.wav.part`` or ``NAME.flac.part``, which nobody is writing, and which is no link.
+    directory : Directory, optional
+        Where the last part of the path is looked up; by default the path's own.
 
     Returns
     -------
@@ -73,30 +75,33 @@ def recover(part: str | os.PathLike[str]) -> Recovered:
         If it cannot be read or changed, or a file of its final name is there.
     """
     part = Path(part)
-    path = part.with_suffix("")
     if not is_unfinished(part):
         raise InputError(f"{part}: must be a sound file's {_PART}")
     try:
-        size = part.stat().st_size
-        if path.exists():
-            raise StorageError(f"{path}: is there already; {part.name} is left as it is")
-        n_samples = complete(part) if path.suffix.lower() == ".flac" else _complete_wav(part)
-        kept = part.stat().st_size
+        with directory.duplicate() if directory else Directory.open(part.parent) as folder:
+            return _recover_in(folder, part)
     except OSError as error:
         raise storage_error(part, error) from error
-    publish(part, path)
+
+
+def _recover_in(folder: Directory, part: Path) -> Recovered:
+    path = part.with_suffix("")
+    fd = folder.open_file(part.name, os.O_RDWR)
+    try:
+        if folder.find(path.name) is not None:
+            raise StorageError(f"{path}: is there already; {part.name} is left as it is")
+        size = os.fstat(fd).st_size
+        is_flac = path.suffix.lower() == ".flac"
+        n_samples = complete(fd, part) if is_flac else _complete_wav(fd, part)
+        kept = os.fstat(fd).st_size
+    finally:
+        os.close(fd)
+    folder.rename_noreplace(part.name, path.name)
+    folder.synchronise()
     return Recovered(path, n_samples, max(0, size - kept))
 
 
-def _complete_wav(part: Path) -> int:
-    fd = os.open(part, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        return _complete_wav_at(fd, part)
-    finally:
-        os.close(fd)
-
-
-def _complete_wav_at(fd: int, part: Path) -> int:
+def _complete_wav(fd: int, part: Path) -> int:
     page = os.pread(fd, HEADER_BYTES, 0)
     try:
         form, _ = read_form(page)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from spectrod.errors import ConfigError, InputError, SpectrodError
-from spectrod.record.directory import Directory
 from spectrod.record.part import PartFile
 from spectrod.record.sound.fileio import check_new, storage_error
 from spectrod.record.sound.notes import Gaps, Notes, boot_id
@@ -250,6 +249,7 @@ class SoundWriter:
             software=printable(self._options.software, 64),
             name=printable(self.path.name, 200),
             boot=boot_id(),
+            recording=self._options.recording,
         )
         self._check_channels(block)
         self._first_index = block.sample_index
@@ -305,22 +305,6 @@ class SoundWriter:
                 "a sound file is not filled with more than a day of silence"
             )
         return missing
-
-
-def publish(part: Path, path: Path) -> None:
-    """Give a whole file its name, which survives a power failure.
-
-    Raises
-    ------
-    StorageError
-        With the final name; also if there is a file of this name.
-    """
-    try:
-        with Directory.open(part.parent) as directory:
-            directory.rename_noreplace(part.name, path.name)
-            directory.synchronise()
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _whole_rate(fs: float) -> int:

@@ -1,0 +1,257 @@
+"""Which files a recording takes for its own, and what a shelf does with the others."""
+
+import os
+import re
+import time
+
+import numpy as np
+import pytest
+
+from spectrod.errors import StorageError
+from spectrod.record.directory import Directory
+from spectrod.record.origin import read_origin
+from spectrod.record.recording import Description
+from spectrod.record.segment.reader import SegmentReader
+from spectrod.record.segment.writer import SegmentWriter
+from spectrod.record.sound import SoundOptions, SoundWriter
+from spectrod.recorder import shelf as shelf_module
+from spectrod.recorder.clock import Clock
+from spectrod.recorder.ownership import Owner
+from spectrod.recorder.shelf import Shelf
+from spectrod.settings import RecordingConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+SPEC = SpectrumSpec(1000.0, win_length=64, hop=10, nfft=64, scaling="spectrum")
+BEGIN_UTC_NS = 1_777_609_800_123_456_000
+STEM = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(BEGIN_UTC_NS // 10**9))
+CONFIG = RecordingConfig("night", min_free_mb=0.0, keep_days=1.0)
+OWNER = Owner("night", "pond", CONFIG.file_stem)
+KINDS = pytest.mark.parametrize("suffix", [".spd", ".wav", ".flac"])
+
+
+def write(path, recording="night", source="pond", n=5):
+    """Make a finished file as recordings do, and other writers without a recording's name."""
+    if path.suffix == ".spd":
+        writer = SegmentWriter(path, Description(SPEC, source, ("0",), "x", recording=recording))
+        times = np.arange(n, dtype=np.int64)
+        values = np.zeros((n, 1, SPEC.n_values), np.float32)
+        writer.submit(SpectrumBatch(values, times * 10, times, times + BEGIN_UTC_NS, SPEC, "numpy"))
+    else:
+        options = SoundOptions(source=source, recording=recording)
+        writer = SoundWriter(path, 8000, 1, "s16", options)
+        samples = np.zeros((1, 1000 * n), np.float32)
+        writer.take(Block(samples, 0, BEGIN_UTC_NS, BEGIN_UTC_NS))
+    writer.finish()
+    return path
+
+
+def as_earlier(path):
+    """Take from a file what versions did not write that knew no names of recordings."""
+    content = path.read_bytes()
+    if path.suffix == ".wav":
+        content = re.sub(rb"spectrod\|Recording: [^\n]*\n", lambda m: b"\n" * len(m[0]), content)
+    else:
+        content = re.sub(rb" Recording \S+, file \S+\. ", lambda m: b" " * len(m[0]), content)
+    path.write_bytes(content)
+
+
+def earlier_segment(path, monkeypatch):
+    """Make a segment whose header has no name of a recording."""
+    from spectrod.record.segment import writer  # noqa: PLC0415
+
+    encode = writer.encode_header
+    names = rb'"recording_name": "[^"]*", "file_name": "[^"]*", '
+    monkeypatch.setattr(writer, "encode_header", lambda header: re.sub(names, b"", encode(header)))
+    return write(path)
+
+
+def is_own(path, owner=OWNER):
+    with Directory.open(path.parent) as folder:
+        return owner.wrote(folder, path.name)
+
+
+@KINDS
+def test_a_file_says_who_wrote_it(tmp_path, suffix):
+    """The recording, the source, the name and the begin come back."""
+    descriptor = os.open(write(tmp_path / f"a{suffix}"), os.O_RDONLY)
+    origin = read_origin(descriptor, suffix)
+    os.close(descriptor)
+    assert (origin.recording, origin.source) == ("night", "pond")
+    assert origin.file_name == f"a{suffix}"
+    if suffix != ".spd":  # which has no need to look for its first row
+        assert origin.begin_utc_ns // 10**9 == BEGIN_UTC_NS // 10**9
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("name", "recording", "source", "expected"),
+    [
+        ("a", "night", "pond", True),
+        ("a", "", "pond", False),
+        ("a", "Night", "pond", False),
+        ("a", "night2", "pond", False),
+        ("a", "night", "roof", False),
+        ("a.b", "night", "pond", True),
+    ],
+)
+def test_only_files_of_the_recording_and_source_are_its_own(
+    tmp_path, suffix, name, recording, source, expected
+):
+    """Whatever other recordings and other commands have written."""
+    assert is_own(write(tmp_path / f"{name}{suffix}", recording, source)) is expected
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("new", "expected"), [("a_1", True), ("a_12", True), ("kept", False), ("a_x", False)]
+)
+def test_a_file_under_another_name_is_the_users(tmp_path, suffix, new, expected):
+    """A number is what a recording puts behind a name that is taken."""
+    path = write(tmp_path / f"a{suffix}")
+    assert is_own(path.rename(tmp_path / f"{new}{suffix}")) is expected
+
+
+@KINDS
+def test_an_unfinished_file_with_a_second_name_is_left_alone(tmp_path, suffix):
+    """To cut its end would change the other; to delete a finished one leaves the other."""
+    path = write(tmp_path / f"a{suffix}")
+    os.link(path, tmp_path / f"a{suffix}.part")
+    os.link(path, tmp_path / "elsewhere")
+    assert is_own(path) is True
+    assert is_own(tmp_path / f"a{suffix}.part") is False
+
+
+@KINDS
+def test_files_of_earlier_versions_are_recognised_by_all_else(tmp_path, suffix, monkeypatch):
+    """The source, the owner, and the name that the recording gives to a file of their begin."""
+
+    def make(stem):
+        path = tmp_path / f"{stem}{suffix}"
+        if suffix == ".spd":
+            with monkeypatch.context() as patched:
+                return earlier_segment(path, patched)
+        write(path)
+        as_earlier(path)
+        return path
+
+    own, renamed = make(STEM), make("song")
+    assert is_own(own) is True
+    assert is_own(renamed) is False
+    assert is_own(own, Owner("night", "roof", CONFIG.file_stem)) is False
+    monkeypatch.setattr(os, "geteuid", lambda: own.stat().st_uid + 1)
+    assert is_own(own) is False
+
+
+@pytest.mark.parametrize("suffix", [".spd", ".wav", ".flac"])
+@pytest.mark.parametrize("content", [b"", b"song", bytes(70_000), b"fLaC" + bytes(70_000)])
+def test_other_files_are_not_its_own(tmp_path, suffix, content):
+    """Whatever they hold."""
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(content)
+    assert is_own(path) is False
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    """A pipe would block, and a link leads elsewhere."""
+    write(tmp_path / "a.spd")
+    os.mkfifo(tmp_path / "pipe.spd")
+    (tmp_path / "link.spd").symlink_to("a.spd")
+    assert is_own(tmp_path / "pipe.spd") is None
+    assert is_own(tmp_path / "link.spd") is None
+
+
+# ---- the shelf
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    made = Shelf(tmp_path / "night" / "pond", CONFIG, OWNER, Clock())
+    made.made()
+    yield made
+    made.release()
+
+
+def age(path, days=2.0):
+    then_s = time.time() - days * 86400
+    os.utime(path, (then_s, then_s))
+    return path
+
+
+def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(shelf, monkeypatch):
+    """What has to go goes, in order, and the thread is not kept for long."""
+    monkeypatch.setattr(shelf_module, "CHECKED_AT_ONCE", 4)
+    for k in range(10):
+        age(write(shelf.folder / f"f{k}.spd"), days=0.55 + 0.1 * k)
+    (shelf.folder / "song.wav").write_bytes(b"a user's")
+    age(shelf.folder / "song.wav", days=9.0)
+    deleted = []
+    for _ in range(5):
+        deleted += shelf.tidy(0)
+    assert deleted == ["f9.spd", "f8.spd", "f7.spd", "f6.spd", "f5.spd"]
+    assert (shelf.n_files, shelf.n_unread, shelf.foreign) == (5, 0, ["song.wav"])
+    assert (shelf.folder / "song.wav").exists()
+
+
+def test_each_file_is_read_once(shelf, monkeypatch):
+    """Until it changes: what is known of thousands need not be read every ten seconds."""
+    for k in range(3):
+        write(shelf.folder / f"f{k}.spd")
+    asked = []
+    monkeypatch.setattr(OWNER, "wrote", lambda _folder, name: asked.append(name) or True)
+    for _ in range(3):
+        shelf.tidy(0)
+    assert sorted(asked) == ["f0.spd", "f1.spd", "f2.spd"]
+    (shelf.folder / "f1.spd").write_bytes(b"another")
+    shelf.tidy(0)
+    assert sorted(asked) == ["f0.spd", "f1.spd", "f1.spd", "f2.spd"]
+
+
+def test_what_is_put_in_the_place_of_a_file_is_not_deleted(shelf):
+    """Between the look at the file and the deletion of its name."""
+    age(write(shelf.folder / "a.spd"))
+    (file,) = shelf._survey(shelf.claimed)
+    (shelf.folder / "a.spd").unlink()
+    (shelf.folder / "b").write_text("a user's")
+    (shelf.folder / "b").rename(shelf.folder / "a.spd")
+    shelf._delete(shelf.claimed, file)
+    assert (shelf.folder / "a.spd").read_text() == "a user's"
+
+
+def test_a_recordings_folder_in_the_place_of_another_keeps_its_files(shelf, tmp_path):
+    """A member of the group may rename folders, but not have one recording delete another's."""
+    age(write(shelf.folder / "a.spd", recording="other"))
+    assert shelf.tidy(0) == []
+    assert shelf.foreign == ["a.spd"]
+
+
+@pytest.mark.parametrize("name", ["night", "pond"])
+def test_a_folder_behind_a_link_is_not_claimed(tmp_path, name):
+    """Neither to record into nor to delete in."""
+    target = tmp_path / "target"
+    (target / "pond").mkdir(parents=True)
+    base = tmp_path / "base"
+    link = base / "night" / "pond" if name == "pond" else base / "night"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    shelf = Shelf(base / "night" / "pond", CONFIG, OWNER, Clock(), base)
+    for claim in (shelf.claim, shelf.made):
+        with pytest.raises(StorageError, match=f"{name} is a link: links below {base} are not"):
+            claim()
+    assert shelf.claimed is None
+
+
+def test_a_moved_folder_is_not_in_place(shelf, tmp_path):
+    """Nor is one that was removed; one without a claim has no place to lose."""
+    assert shelf.is_in_place()
+    shelf.folder.rename(tmp_path / "moved")
+    assert not shelf.is_in_place()
+    shelf.folder.symlink_to(tmp_path / "moved")
+    assert not shelf.is_in_place()
+    shelf.release()
+    assert shelf.is_in_place()
+
+
+def test_files_survive_a_conversion_but_their_mark_does_not(tmp_path):
+    """A copy by spectrod convert is the user's, though it holds the same rows."""
+    first = SegmentReader(write(tmp_path / "a.spd"))
+    assert first.description.recording == ""
