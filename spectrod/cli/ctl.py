@@ -32,7 +32,14 @@ _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
 _UNWRITABLE_STATES = ("full", "failed")
-_NOT_AS_DESCRIBED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_NOT_AS_DESCRIBED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 """What a reply raises that has not the fields and types which docs/control.md describes."""
 
 

@@ -5,12 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spectrod.errors import WireError
+from spectrod.text import printable
 from spectrod.wire.schema import BandFrame, Frame
 
 Json = Mapping[str, Any]
 
 _HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
 _RECORDER_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
+_CELL_MAX_CHARS = 200
+"""One long cell pads those of all other rows, of which a reply may have many thousands."""
+
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -39,6 +43,7 @@ def recordings_text(status: Json) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    rows = [[printable(cell, _CELL_MAX_CHARS) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

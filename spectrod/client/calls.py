@@ -90,7 +90,7 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
         reply = _decoder.decode(parts[0])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = parts[0][:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
-        raise WireError(f"reply={excerpt!r}: {error}") from error
+        raise WireError(printable(f"reply={excerpt!r}: {error}")) from error
     if reply.v != VERSION:
         raise WireError(f"reply: v={reply.v}: must be {VERSION}")
     if reply.id is not None and reply.id != number:
@@ -121,7 +121,7 @@ def messages_of(result: Any, parts: Sequence[bytes]) -> tuple[list[Sequence[byte
     try:
         described = msgspec.convert(result, Messages)
     except msgspec.ValidationError as error:
-        raise WireError(f"reply: result: {error}") from error
+        raise WireError(printable(f"reply: result: {error}")) from error
     if sum(described.parts) != len(parts) or min(described.parts, default=1) < 1:
         raise WireError(f"reply: parts={list(described.parts)}: must be those of {len(parts)}")
     ends = list(accumulate(described.parts))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import WireError
+from spectrod.text import printable
 from spectrod.units import Float64Array
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
@@ -352,7 +353,7 @@ def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) ->
     # RecursionError: a peer may nest what it likes in a field that we do not know.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = part[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
-        raise WireError(f"{name}: header={excerpt!r}: {error}") from error
+        raise WireError(printable(f"{name}: header={excerpt!r}: {error}")) from error
 
 
 def _decode_values(

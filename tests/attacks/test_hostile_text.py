@@ -335,7 +335,7 @@ def hostile():
                 peer, request = socket_.recv_multipart()
                 number = msgspec.json.decode(request)["id"]
                 answer = {"v": 1, "id": number, "ok": "error" not in reply} | reply
-                socket_.send_multipart([peer, json.dumps(answer).encode()])
+                socket_.send_multipart([peer, msgspec.json.encode(answer)])
             socket_.close()
             end.close()
 
@@ -386,6 +386,27 @@ def test_an_error_of_a_daemon_is_one_line(hostile, capsys, code):
     assert text.startswith(f"spectrod: {HARMLESS}")
     assert text[:-1].isprintable()
     assert len(text) < 3000
+
+
+@pytest.mark.slow
+def test_one_long_name_does_not_widen_a_whole_table(hostile, capsys):
+    """Two thousand sources, of which one has a name of 100 kB, are printed in a few 100 kB."""
+    endpoint, reply = hostile
+    source = STATUS["sources"][0] | {"name": "a", "state": "b", "products": []}
+    long = source | {"name": 100_000 * "x", "state": 100_000 * "y"}
+    reply["result"] = STATUS | {"sources": [long, *[source] * 2000]}
+    main(["ctl", "--endpoint", endpoint, "status"])
+    assert 0 < len(capsys.readouterr().out) < 2_000_000
+
+
+@pytest.mark.parametrize("depth", [900, 990, 2000])
+def test_a_reply_that_is_nested_without_end_is_no_bug(hostile, capsys, depth):
+    """It is refused, or printed, with and without --json."""
+    endpoint, reply = hostile
+    reply["result"] = msgspec.Raw(b"[" * depth + b"]" * depth)
+    for flags in ([], ["--json"]):
+        assert main(["ctl", "--endpoint", endpoint, *flags, "get"]) in (0, 2)
+        assert "a bug" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,12 +1,15 @@
 """Text from outside becomes one harmless line."""
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from spectrod.text import TEXT_MAX_CHARS, printable
+from spectrod.events import EventLog
+from spectrod.stats import CaptureStats, Stats
+from spectrod.text import TEXT_MAX_CHARS, json_text, printable, printable_all
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,37 @@ def test_a_bound_without_room_for_the_dots_is_refused():
     """Fewer than three characters cannot say that something is missing."""
     with pytest.raises(ValueError, match="max_chars=2: must be at least 3"):
         printable("abc", 2)
+
+
+def test_all_texts_of_a_value_are_made_printable():
+    """Keys too; numbers, truth values and null stay; tuples become lists, as JSON has them."""
+    value = {"a\x1b": ["b\n", 1, None, ("c\udce9", True)], 2: 0.5}
+    assert printable_all(value) == {r"a\x1b": [r"b\n", 1, None, [r"c\xe9", True]], 2: 0.5}
+
+
+def test_a_value_that_is_nested_without_end_is_cut_off():
+    """A peer's reply of any depth needs no deeper stack."""
+    value = "x"
+    for _ in range(100_000):
+        value = [value]
+    shown = printable_all(value)
+    assert str(shown) == 32 * "[" + "'...'" + 32 * "]"
+    while value != "x":  # or the interpreter would free them one inside the other
+        (value,) = value
+
+
+def test_json_keeps_texts_unless_they_are_not_unicode():
+    """It is ASCII; strict readers refuse lone surrogates, so there are none in it."""
+    assert json.loads(json_text({"a": "é\x1b\u202e"})) == {"a": "é\x1b\u202e"}
+    assert json_text(["é\x9b", 1.5]) == r'["\u00e9\u009b", 1.5]'
+    assert json.loads(json_text({"a\udce9": "é\n\ud800"})) == {r"a\xe9": r"é\n\ud800"}
+    assert json_text({"a": 1}, indent=2) == '{\n  "a": 1\n}'
+
+
+def test_what_is_told_to_people_is_printable():
+    """Events and statistics, which go into logs, messages and replies."""
+    event = EventLog().add("record.deleted", "caf\udce9.wav\n", who="\x1b")
+    assert (event.text, event.who) == (r"caf\xe9.wav\n", r"\x1b")
+    assert CaptureStats(waiting_for="f\udcff").waiting_for == r"f\xff"
+    stats = Stats("running", "a\n", "b\x1b", 1.0, 1, *[0] * 8, 0.0, checks=("c\x07",))
+    assert (stats.source, stats.engine, stats.checks) == (r"a\n", r"b\x1b", (r"c\x07",))
