@@ -331,6 +331,7 @@ class SecurityConfig(Struct, frozen=True):
     server_key: str = ""
     client_keys: str = ""
     require: Literal["remote", "always"] = "remote"
+    max_connections: Annotated[int, Meta(ge=1, le=1_000_000)] = 4096
 
 
 class LogConfig(Struct, frozen=True):

@@ -61,10 +61,21 @@ def _daemon_lines(daemon: Json) -> Iterator[str]:
     if refused:
         kinds = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in refused.items())
         yield f"refused connections: {kinds}"
+    yield from _connections(daemon.get("connections", {}))  # which older daemons do not have
     if daemon.get("unsendable"):  # which older daemons do not have
         yield f"dropped, as they cannot be encoded: {count_text(daemon['unsendable'])} messages"
     if daemon["set"]:
         yield f"set, and not in the file: {', '.join(daemon['set'])}"
+
+
+def _connections(by_transport: Json) -> Iterator[str]:
+    for transport, of in by_transport.items():
+        if of["closings"]:
+            now = "closed to newcomers now" if of["is_closed"] else "open"
+            yield (
+                f"{transport}: {of['count']} connections of at most {of['max']}, {now}; "
+                f"closed {of['closings']} times"
+            )
 
 
 def _row(source: Json) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from spectrod import config
 from spectrod.cli import options
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import Daemon, build_daemon
+from spectrod.descriptors import raise_limit
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.member import Member
 from spectrod.service import (
@@ -80,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, signals: Signals) -> int:
+    raise_limit()
     flags = options.flags(args)
     notes: list[str] = []
     settings = config.load(args.config, flags, notes.append)

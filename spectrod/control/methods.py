@@ -13,6 +13,7 @@ from spectrod.control.recordings import Recordings
 from spectrod.control.replay import latest, replay
 from spectrod.control.settings import LiveSettings
 from spectrod.control.status import (
+    connection_metrics,
     counter_metrics,
     engines,
     metric,
@@ -123,6 +124,7 @@ class Methods:
             "subscribers": publisher.subscribers,
             "unsendable": publisher.unsendable,
             "security": dict(self._daemon.access.refusals.counts),
+            "connections": self._daemon.access.connections.facts(),
             "requests": control.counts,
             "set": self._settings.set_keys,
         }
@@ -144,6 +146,7 @@ class Methods:
             metric("history", publisher.history.size_bytes, "bytes"),
             metric("recordings", sum(r["state"] == "recording" for r in self._recordings.facts())),
             *counter_metrics("refused_connections", dict(refused), "kind"),
+            *connection_metrics(self._daemon.access.connections.facts()),
             *counter_metrics("control", self._about_control().counts, "kind"),
             *source_metrics(self._daemon.stats()),
             *recorder_metrics(self._daemon.recorders.facts()),

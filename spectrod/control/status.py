@@ -77,6 +77,16 @@ def recorder_metrics(recorders: Iterable[Mapping[str, Any]]) -> list[dict[str, A
     return found
 
 
+def connection_metrics(facts: Mapping[Any, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """List how many connections there are and may be, by transport."""
+    names = {"count": "connections", "max": "connections_max", "closings": "listen_closings"}
+    return [
+        metric(name, of[key], transport=transport)
+        for transport, of in facts.items()
+        for key, name in names.items()
+    ]
+
+
 def counter_metrics(name: str, counts: Mapping[Any, int], label: str) -> list[dict[str, Any]]:
     """List counts by kind, the kind as a label."""
     return [metric(name, n, **{label: kind}) for kind, n in sorted(counts.items())]

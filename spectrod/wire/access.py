@@ -1,6 +1,6 @@
 """Who may connect, and what for: CURVE keys, ZeroMQ's authentication (ZAP), refusals.
 
-One thread answers libzmq's question whose key may come in, and hears of handshakes that failed.
+One thread answers libzmq's question whose key may come in, and reads what it tells of connections.
 """
 
 import ipaddress
@@ -9,7 +9,6 @@ import math
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -17,14 +16,16 @@ from pathlib import Path
 
 import zmq
 from zmq.utils import z85
-from zmq.utils.monitor import recv_monitor_message
 
+from spectrod.descriptors import current_limit
 from spectrod.errors import ConfigError, InternalError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
+from spectrod.wire.connections import Connections
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
+from spectrod.wire.monitors import Monitors
 from spectrod.wire.refusals import Kind, Refusals
 from spectrod.wire.requests import Right
 
@@ -36,18 +37,9 @@ _CURVE_DOMAIN = b"spectrod.curve"
 _PLAIN_DOMAIN = b"spectrod.plain"
 _PLAIN_USER = "(plain)"  # others are known by their keys
 _JOIN_S = 5.0
-_CLOSE_LIMIT_S = 1.0
-_HANDSHAKE_MS = 5000  # whoever connects and says nothing is not waited for any longer
+_HANDSHAKE_MS = 5000  # after which whoever connects and says nothing is cut off
 _KEPT_REVOKED = 1000  # keys that are told as revoked, not as unknown
 
-_EVENTS = (
-    zmq.Event.CLOSED
-    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
-    | zmq.Event.MONITOR_STOPPED
-)
-# Codes of zmq.h that pyzmq has no names for: ..._CRYPTOGRAPHIC and ..._MECHANISM_MISMATCH.
-_FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_key"}
 # "localhost:UID:GID:PID", by SO_PEERCRED.
 _IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:(\d+)")
 
@@ -75,17 +67,16 @@ class _Keys:
 class Access:
     """ZeroMQ's context, and who may connect to its sockets.
 
-    Without keys in the configuration everybody may who reaches an endpoint, and no thread runs.
-    With them, a TCP endpoint that other machines can reach, or each (``require = "always"``), takes
-    connections of known keys only; the others learn nothing. Should the thread fail, nobody new
-    is let in.
+    Without keys in the configuration everybody may who reaches an endpoint. With them, a TCP
+    endpoint that other machines can reach, or each (``require = "always"``), takes connections of
+    known keys only; the others learn nothing. Should the thread fail, nobody new is let in.
 
     Parameters
     ----------
     security : SecurityConfig
         Which keys.
     events : EventLog or None
-        Is told of refusals, and of keys that came and went.
+        Is told of refusals, of keys that came and went, and of endpoints that close.
 
     Attributes
     ----------
@@ -95,6 +86,10 @@ class Access:
         As given.
     refusals : Refusals
         Connections that were refused, by kind.
+    connections : Connections
+        How many there are, and may be.
+    monitors : Monitors
+        What libzmq tells of them.
     generation : int
         Rises when connections that live must be proven anew; see ``Listeners``.
     failure : Exception or None
@@ -115,11 +110,8 @@ class Access:
         self._security = SecurityConfig() if security is None else security
         self.events = events
         self._keys = _read_keys(self._security)
-        self._watched: list[zmq.SyncSocket] = []
-        self._unread_monitors: list[zmq.SyncSocket] = []
         self._on_change: list[Callable[[], None]] = []
-        self._closed: Counter[str] = Counter()
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self._reloading = threading.Lock()
         self._wakeup: Wakeup | None = None
         self._stopping = threading.Event()
@@ -127,6 +119,8 @@ class Access:
         self.context: zmq.Context[zmq.SyncSocket] = zmq.Context(io_threads=2)
         self.at_end = ExitStack()
         self.refusals = Refusals(events)
+        self.connections = Connections(self._security.max_connections, current_limit(), events)
+        self.monitors = Monitors(self.refusals if self._keys else None, self.connections)
         self.generation = 0
         self.failure: Exception | None = None
 
@@ -141,9 +135,17 @@ class Access:
         return self.has_keys and endpoint.transport == "tcp" and is_strict
 
     def start(self) -> None:
-        """Start the thread that lets connections in; needed, and done, only if there are keys."""
-        if self._keys is None or self._thread is not None:
+        """Start the thread, before any socket; once."""
+        if self._thread is not None:
             return
+        facts = self.connections.facts()
+        if facts["tcp"]["max"] < self._security.max_connections:
+            _log.warning(
+                "at most %d connections over TCP and %d over IPC: half of %d descriptors",
+                facts["tcp"]["max"],
+                facts["ipc"]["max"],
+                current_limit(),
+            )
         self._wakeup = Wakeup()
         # Bound by the caller, so that no endpoint can be bound before it is there.
         zap = self.context.socket(zmq.REP)
@@ -173,10 +175,10 @@ class Access:
         libzmq copies a socket's options when it binds, so that one socket may have both kinds of
         endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
         """
+        sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
         if self._keys is None:
             return
         is_curve = self.is_curve(endpoint)
-        sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
         sock.setsockopt(zmq.CURVE_SERVER, is_curve)
         sock.setsockopt(zmq.ZAP_DOMAIN, _CURVE_DOMAIN if is_curve else _PLAIN_DOMAIN)
         # Without it, libzmq lets everybody in while nobody answers for the domain.
@@ -200,7 +202,7 @@ class Access:
         return Peer(user, None) if known is None else Peer(known.name, known.right)
 
     def watch(self, sock: zmq.SyncSocket, on_change: Callable[[], None]) -> None:
-        """Hear of a socket's handshakes that fail, before it binds; to be called by its owner.
+        """Count a socket's connections and refusals, before it binds; to be called by its owner.
 
         Parameters
         ----------
@@ -210,27 +212,10 @@ class Access:
         """
         if self._wakeup is None:
             return
-        # libzmq's own threads wait while a monitor has no reader: it is connected at once.
-        monitor = sock.get_monitor_socket(_EVENTS)
+        self.monitors.watch(sock)
         with self._lock:
-            self._watched.append(sock)
-            self._unread_monitors.append(monitor)
             self._on_change.append(on_change)
         self._wakeup.set()
-
-    def times_closed(self, endpoint: str) -> int:
-        """How often an endpoint of a watched socket, as it was bound, has been closed."""
-        with self._lock:
-            return self._closed[endpoint]
-
-    def wait_closed(self, endpoint: str, times: int) -> None:
-        """Wait until an endpoint was closed so often: libzmq does it in a thread of its own.
-
-        Where that takes more than a second, which is logged, it goes on without.
-        """
-        with self._lock:
-            if not self._lock.wait_for(lambda: self._closed[endpoint] >= times, _CLOSE_LIMIT_S):
-                _log.warning("%s: not closed within %g s", endpoint, _CLOSE_LIMIT_S)
 
     def reload(self) -> list[str]:
         """Read the keys again, and cut off whoever may not come in any more; any thread.
@@ -282,7 +267,7 @@ class Access:
                 self._serve(zap, wakeup, cleanup)
             except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
                 self.failure = error
-                self._unwatch()
+                self.monitors.unwatch()
 
     def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
         poller = zmq.Poller()
@@ -291,32 +276,19 @@ class Access:
         while not self._stopping.is_set():
             ready = dict(poller.poll(self._wait_ms()))
             wakeup.clear()
-            self._take_monitors(poller, cleanup)
+            self.monitors.take_new(poller, cleanup)
             if ready.pop(zap, 0):
                 self._answer(zap)
             for monitor in ready:
                 if isinstance(monitor, zmq.Socket):
-                    self._hear(monitor, poller)
+                    self.monitors.read(monitor, poller)
+            self.connections.regulate()
             self.refusals.tell()
 
-    def _unwatch(self) -> None:
-        """Have nothing more told, while it is still read: libzmq's threads would wait for ever."""
-        with self._lock:
-            watched, self._watched = self._watched, []
-        for sock in watched:
-            if not sock.closed:
-                sock.disable_monitor()
-
     def _wait_ms(self) -> int | None:
-        due_s = self.refusals.due_s
-        return None if due_s is None else max(0, math.ceil((due_s - time.monotonic()) * 1e3))
-
-    def _take_monitors(self, poller: zmq.Poller, cleanup: ExitStack) -> None:
-        with self._lock:
-            monitors, self._unread_monitors = self._unread_monitors, []
-        for monitor in monitors:
-            cleanup.callback(monitor.close)
-            poller.register(monitor, zmq.POLLIN)
+        told_s = self.refusals.due_s
+        due_s = min(self.connections.due_s, math.inf if told_s is None else told_s)
+        return None if due_s == math.inf else max(0, math.ceil((due_s - time.monotonic()) * 1e3))
 
     def _answer(self, zap: zmq.SyncSocket) -> None:
         """Answer one question of libzmq's, RFC 27: may this key come in, and as whom."""
@@ -342,21 +314,6 @@ class Access:
             self.refusals.add(kind, f"{key.decode()} from {address}")
             return None
         return key.decode()
-
-    def _hear(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> None:
-        """Read what a monitor says: of handshakes that failed before ZAP, of endpoints closed."""
-        message = recv_monitor_message(monitor)
-        event, value = message["event"], message["value"]
-        if event == zmq.Event.MONITOR_STOPPED:
-            poller.unregister(monitor)
-        elif event == zmq.Event.CLOSED:
-            with self._lock:
-                self._closed[message["endpoint"].decode("utf-8", "surrogateescape")] += 1
-                self._lock.notify_all()
-        elif event == zmq.Event.HANDSHAKE_FAILED_PROTOCOL:
-            self.refusals.add(_FAULTS.get(value, "other"))
-        else:
-            self.refusals.add("other")
 
 
 def _metadata(frame: zmq.Frame, name: str) -> str:

@@ -8,15 +8,17 @@ import socket
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from spectrod.descriptors import current_limit
 from spectrod.errors import BusyError, ConfigError, SpectrodError, StorageError, UnavailableError
-from spectrod.wire.endpoint import Endpoint
-from spectrod.wire.listening import ListeningSocket
+from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint
+from spectrod.wire.listening import IPC_MODE, ListeningSocket
 
-_BACKLOG = 128
-_IPC_UMASK = 0o117  # the socket becomes 0660
+_BACKLOG_MAX = 128
+_BACKLOG_SHARE = 1 / 16  # of the limit of descriptors: who is in it comes in after the bound, too
+_IPC_UMASK = 0o777 & ~IPC_MODE
 _FOLDER_MODE = 0o750
 _SIOCGIFADDR = 0x8915  # netdevice(7)
 
@@ -88,7 +90,7 @@ def _listen_tcp(endpoint: Endpoint) -> socket.socket:
 def _begin(sock: socket.socket) -> None:
     # After a revocation, two threads of ZeroMQ may accept from it for a moment: neither may wait.
     sock.setblocking(False)  # noqa: FBT003 - its only parameter
-    sock.listen(_BACKLOG)
+    sock.listen(min(_BACKLOG_MAX, int(current_limit() * _BACKLOG_SHARE)))
 
 
 def _resolved(endpoint: Endpoint, sock: socket.socket) -> tuple[str, int]:
@@ -142,6 +144,7 @@ def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
     with ExitStack() as undo:
         undo.callback(os.close, lock_fd)
         undo.callback(lock.unlink, missing_ok=True)  # while it is locked: see _lock_file
+        _delete_closed(path)
         _delete_stale(path, endpoint)
         undo.callback(path.unlink, missing_ok=True)
         yield
@@ -184,6 +187,14 @@ def _is_same_file(fd: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False
+
+
+def _delete_closed(path: Path) -> None:
+    """Delete the socket of a daemon that was killed while it was closed to newcomers."""
+    closed = path.with_name(path.name + CLOSED_SUFFIX)
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(closed.lstat().st_mode):
+            closed.unlink()
 
 
 def _delete_stale(path: Path, endpoint: Endpoint) -> None:

@@ -11,6 +11,9 @@ from spectrod.wire.names import NAME_PATTERN
 IPC_PATH_MAX_BYTES = 107
 """Linux's sockaddr_un.sun_path without its final NUL."""
 
+CLOSED_SUFFIX = ".closed"
+"""What the name of an IPC socket has behind it while there are too many connections."""
+
 _PORT_MAX = 65535
 _RAW32_TOPIC = re.compile(rf"(spec|bands)(/{NAME_PATTERN}){{3}}/")
 _NAME = re.compile(r"[A-Za-z0-9._-]+|\*")

@@ -28,6 +28,11 @@ class TokenBucket:
         self._tokens -= 1.0
         return True
 
+    def spend(self, now_s: float) -> None:
+        """Take one that cannot be refused: what is not there is owed, at most a second's worth."""
+        self._fill(now_s)
+        self._tokens = max(self._tokens - 1.0, -self._rate_per_s)
+
     def wait_s(self, now_s: float) -> float:
         """Say how long it takes until there is one [s]; 0 if there is."""
         self._fill(now_s)

@@ -64,6 +64,7 @@ class Listeners:
             self._lend(listening)
         except OSError as error:
             raise UnavailableError(f"endpoint={endpoint.text!r}: {error.strerror}") from error
+        self._access.connections.add(endpoint.transport, listening)
         if self._access.is_curve(endpoint):
             self._with_keys.append(listening)
         return listening.text
@@ -92,10 +93,10 @@ class Listeners:
         return is_cut
 
     def _cut(self, listening: ListeningSocket) -> None:
-        closed = self._access.times_closed(listening.text)
+        closed = self._access.monitors.times_closed(listening.text)
         listening.take_back(self._sock)
         # Before connections of the next are counted.
-        self._access.wait_closed(listening.text, closed + 1)
+        self._access.monitors.wait_closed(listening.text, closed + 1)
 
     def _lend(self, listening: ListeningSocket) -> None:
         self._access.prepare(self._sock, listening.endpoint)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from spectrod.errors import DeniedError, StorageError, UnavailableError
-from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
 
 SYSTEM_FOLDER = Path("/run/spectrod")
 
@@ -90,6 +90,10 @@ def check_answers(endpoint: Endpoint) -> None:
     code = _probe(Path(endpoint.path))
     if code in (errno.EACCES, errno.EPERM):
         raise DeniedError(f"{endpoint.text}: not for this user; it is for its user and group")
+    if code == errno.ENOENT and Path(endpoint.path + CLOSED_SUFFIX).exists():
+        raise UnavailableError(
+            f"{endpoint.text}: too many connections over IPC, closed to newcomers; try again later"
+        )
     if code not in (0, errno.EAGAIN):
         raise UnavailableError(f"{endpoint.text}: no daemon: {os.strerror(code)}")
 

@@ -15,6 +15,7 @@ from zmq.utils.monitor import recv_monitor_message
 from spectrod.errors import ConfigError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
+from spectrod.wire import access
 from spectrod.wire.access import Access, Peer
 from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.keys import make_keys, read_secret
@@ -320,13 +321,32 @@ def test_loopback_asks_for_keys_only_if_told_to(keys, serve, connect):
         assert server.access.is_curve(parse_endpoint(text)) is needed
 
 
-def test_without_keys_nobody_runs(serve, connect):
-    """No thread, no questions; whoever reaches the endpoint is let in."""
+def test_without_keys_everybody_comes_in(serve, connect):
+    """No questions; whoever reaches the endpoint is let in, and counted."""
     server = serve(SecurityConfig())
-    assert server.access._thread is None
     assert server.access.reload() == []
     connect(server.endpoints[0])
     assert server.receive()[0].right == "control"
+    assert server.access.connections.facts()["tcp"]["count"] == 1
+
+
+@pytest.mark.parametrize("sent", [b"", b"\xff\x00"], ids=["silent", "slow"])
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
+def test_who_does_not_finish_the_handshake_is_cut_off(
+    serve, monkeypatch, tmp_path, transport, sent
+):
+    """Also without keys: it costs a descriptor for 5 s and no longer, here for 50 ms."""
+    monkeypatch.setattr(access, "_HANDSHAKE_MS", 50)
+    path = tmp_path / "s.ipc"
+    server = serve(SecurityConfig(), ANY_PORT if transport == "tcp" else f"ipc://{path}")
+    family = socket.AF_INET if transport == "tcp" else socket.AF_UNIX
+    with socket.socket(family) as stranger:
+        stranger.settimeout(TIMEOUT_MS / 2e3)  # libzmq itself has 30 s
+        port = server.endpoints[0].rpartition(":")[2]
+        stranger.connect(("127.0.0.1", int(port)) if transport == "tcp" else str(path))
+        stranger.sendall(sent)
+        read_all(stranger)
+    assert set(server.access.refusals.counts.values()) == {0}  # nobody is refused without keys
 
 
 def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_path):

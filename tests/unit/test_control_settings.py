@@ -83,6 +83,7 @@ OTHER_VALUES = {
     "security.server_key": "/k",
     "security.client_keys": "/c",
     "security.require": "always",
+    "security.max_connections": 77,
     "log.level": "debug",
     "log.style": "json",
 }

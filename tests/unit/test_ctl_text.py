@@ -19,6 +19,10 @@ DAEMON = {
     "engines": ["opencl:PoCL"],
     "subscribers": 1,
     "security": {"no_key": 0, "unknown_key": 3},
+    "connections": {
+        "tcp": {"count": 90, "max": 96, "is_closed": True, "closings": 2},
+        "ipc": {"count": 1, "max": 32, "is_closed": False, "closings": 0},
+    },
     "set": ["analysis.hop"],
 }
 STATS = Stats(
@@ -69,6 +73,7 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "publishes at tcp://127.0.0.1:5556",
         "computes with opencl:PoCL",
         "refused connections: 3 unknown key",
+        "tcp: 90 connections of at most 96, closed to newcomers now; closed 2 times",
         "set, and not in the file: analysis.hop",
         "",
         "SOURCE  STATE    RATE      CH  PRODUCTS       MESSAGES  LOST",

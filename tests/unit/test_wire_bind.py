@@ -5,10 +5,14 @@ import socket
 from contextlib import ExitStack
 
 import pytest
+import zmq
 
 from spectrod.errors import ConfigError, StorageError, UnavailableError
 from spectrod.wire.bind import listen
 from spectrod.wire.endpoint import parse_endpoint
+
+TIMEOUT_MS = 10_000
+SIGNATURE = b"\xff" + bytes(7) + b"\x01\x7f"
 
 
 @pytest.fixture
@@ -66,3 +70,95 @@ def test_a_lock_file_that_others_have_placed_is_not_followed(cleanup, tmp_path, 
     with pytest.raises(StorageError, match=r"s\.ipc\.lock: .*must be a regular file"):
         listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.fixture
+def publish(cleanup):
+    """Publish at an endpoint with a subscriber in a context of its own."""
+
+    def start(text):
+        server, client = zmq.Context(), zmq.Context()
+        cleanup.callback(server.term)
+        cleanup.callback(client.term)
+        undo = cleanup.enter_context(ExitStack())
+        listening = listen(parse_endpoint(text), undo)
+        sockets = server.socket(zmq.XPUB), client.socket(zmq.SUB)
+        for sock in sockets:
+            cleanup.callback(sock.close)
+            sock.setsockopt(zmq.LINGER, 0)
+            sock.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
+        listening.lend(sockets[0])
+        sockets[1].subscribe(b"")
+        sockets[1].connect(listening.text)
+        sockets[0].recv()
+        return listening, *sockets
+
+    return start
+
+
+def connect(text):
+    """Connect, and return what the peer says first; raises OSError."""
+    family = socket.AF_UNIX if text.startswith("ipc") else socket.AF_INET
+    with socket.socket(family) as newcomer:
+        newcomer.settimeout(0.2)
+        host, _, port = text.removeprefix("tcp://").rpartition(":")
+        newcomer.connect(
+            text.removeprefix("ipc://") if family == socket.AF_UNIX else (host, int(port))
+        )
+        newcomer.settimeout(TIMEOUT_MS / 1e3)
+        return newcomer.recv(10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
+def test_what_is_closed_to_newcomers_keeps_those_it_has(publish, tmp_path, transport):
+    """Not one message is lost to them, and others come in as soon as it is open again."""
+    text = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{tmp_path}/s.ipc"
+    listening, publisher, subscriber = publish(text)
+    for _ in range(3):
+        listening.close_to_newcomers()
+        listening.close_to_newcomers()
+        with pytest.raises(OSError, match=r"timed out|No such file"):
+            connect(listening.text)
+        publisher.send(b"closed")
+        assert subscriber.recv() == b"closed"
+        listening.open_to_newcomers()
+        listening.open_to_newcomers()
+        assert connect(listening.text) == SIGNATURE
+        publisher.send(b"open")
+        assert subscriber.recv() == b"open"
+
+
+def test_a_closed_ipc_socket_is_for_nobody_under_its_other_name(cleanup, tmp_path):
+    """Its mode lets only root in there; it is as it was once it is open."""
+    listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
+    listening.close_to_newcomers()
+    assert not (tmp_path / "s.ipc").exists()
+    assert (tmp_path / "s.ipc.closed").stat().st_mode & 0o777 == 0
+    listening.open_to_newcomers()
+    assert (tmp_path / "s.ipc").stat().st_mode & 0o777 == 0o660
+    assert not (tmp_path / "s.ipc.closed").exists()
+
+
+def test_opening_an_ipc_socket_replaces_nothing(cleanup, tmp_path):
+    """What somebody has put in its place stays, and is told of."""
+    listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
+    listening.close_to_newcomers()
+    (tmp_path / "s.ipc").write_text("mine")
+    with pytest.raises(FileExistsError):
+        listening.open_to_newcomers()
+    assert (tmp_path / "s.ipc").read_text() == "mine"
+
+
+def test_nothing_is_left_of_a_closed_ipc_socket(cleanup, tmp_path):
+    """Neither by its own end, nor by the next start after it was killed."""
+    endpoint = parse_endpoint(f"ipc://{tmp_path}/s.ipc")
+    with ExitStack() as first:
+        listen(endpoint, first).close_to_newcomers()
+    assert list(tmp_path.iterdir()) == []
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(f"{tmp_path}/s.ipc.closed")
+    (tmp_path / "s.ipc.closed").chmod(0)
+    with ExitStack() as second:
+        listen(endpoint, second)
+        assert not (tmp_path / "s.ipc.closed").exists()

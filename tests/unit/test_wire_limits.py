@@ -39,3 +39,14 @@ def test_the_peer_that_was_silent_longest_is_forgotten_first():
         assert not limits.take(b"busy", 0.0)
         assert len(limits) <= 3
     assert limits.take(b"0", 0.0)
+
+
+def test_what_cannot_be_refused_is_owed_for_a_second_at_most():
+    """More than the rate is made up for by waiting, but not for ever."""
+    bucket = TokenBucket(10.0, 2.0, 0.0)
+    for _ in range(5):
+        bucket.spend(0.0)
+    assert bucket.wait_s(0.0) == pytest.approx(0.4)
+    for _ in range(1000):
+        bucket.spend(0.0)
+    assert bucket.wait_s(0.0) == pytest.approx(1.1)

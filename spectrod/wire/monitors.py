@@ -1,0 +1,116 @@
+"""What libzmq tells of the connections of sockets: made, ended, refused, an endpoint closed."""
+
+import logging
+import struct
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import zmq
+
+from spectrod.wire.connections import Connections
+from spectrod.wire.refusals import Kind, Refusals
+
+_log = logging.getLogger("spectrod")
+
+_CLOSE_LIMIT_S = 1.0
+_EVENTS_A_TURN = 256  # whoever asks for a key's rights must not wait for a flood of connections
+_EVENTS = (
+    zmq.Event.ACCEPTED
+    | zmq.Event.DISCONNECTED
+    | zmq.Event.CLOSED
+    | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+    | zmq.Event.MONITOR_STOPPED
+)
+_EVENT = struct.Struct("=HI")  # which, and a number; zmq_socket_monitor(3)
+# Codes of zmq.h that pyzmq has no names for: ..._CRYPTOGRAPHIC and ..._MECHANISM_MISMATCH.
+_FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_key"}
+
+
+class Monitors:
+    """Reads the monitors of sockets; ``watch`` and the waits are any thread's, the rest one's.
+
+    libzmq's own threads wait while a monitor has 1000 events that were not read: the thread that
+    reads them must not end before the sockets, or call ``unwatch`` and read on.
+
+    Parameters
+    ----------
+    refusals : Refusals or None
+        Is told of handshakes that failed over TCP; those of IPC are our own programs that look
+        whether somebody is there. None where nobody is refused.
+    connections : Connections
+        Is told of connections.
+    """
+
+    def __init__(self, refusals: Refusals | None, connections: Connections) -> None:
+        self._refusals, self._connections = refusals, connections
+        self._watched: list[zmq.SyncSocket] = []
+        self._unread: list[zmq.SyncSocket] = []
+        self._closed: Counter[str] = Counter()
+        self._lock = threading.Condition()
+
+    def watch(self, sock: zmq.SyncSocket) -> None:
+        """Have a socket's connections told of, before it binds; to be called by its owner."""
+        monitor = sock.get_monitor_socket(_EVENTS)
+        with self._lock:
+            self._watched.append(sock)
+            self._unread.append(monitor)
+
+    def unwatch(self) -> None:
+        """Have nothing more told, while it is still read: libzmq's threads would wait for ever."""
+        with self._lock:
+            watched, self._watched = self._watched, []
+        for sock in watched:
+            if not sock.closed:
+                sock.disable_monitor()
+
+    def times_closed(self, endpoint: str) -> int:
+        """How often an endpoint of a watched socket, as it was bound, has been closed."""
+        with self._lock:
+            return self._closed[endpoint]
+
+    def wait_closed(self, endpoint: str, times: int) -> None:
+        """Wait until an endpoint was closed so often: libzmq does it in a thread of its own.
+
+        Where that takes more than a second, which is logged, it goes on without.
+        """
+        with self._lock:
+            if not self._lock.wait_for(lambda: self._closed[endpoint] >= times, _CLOSE_LIMIT_S):
+                _log.warning("%s: not closed within %g s", endpoint, _CLOSE_LIMIT_S)
+
+    def take_new(self, poller: zmq.Poller, cleanup: ExitStack) -> None:
+        """Read from now on what ``watch`` has added."""
+        with self._lock:
+            monitors, self._unread = self._unread, []
+        for monitor in monitors:
+            cleanup.callback(monitor.close)
+            poller.register(monitor, zmq.POLLIN)
+
+    def read(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> None:
+        """Read what waits in a monitor, at most some of it."""
+        for _ in range(_EVENTS_A_TURN):
+            try:
+                message, address = monitor.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            event, value = _EVENT.unpack(message)
+            if event == zmq.Event.MONITOR_STOPPED:
+                poller.unregister(monitor)
+                return
+            self._take(monitor, event, value, address.decode("utf-8", "surrogateescape"))
+
+    def _take(self, monitor: zmq.SyncSocket, event: int, value: int, endpoint: str) -> None:
+        if event == zmq.Event.ACCEPTED:
+            self._connections.accepted(monitor, endpoint, value)
+        elif event == zmq.Event.DISCONNECTED:
+            self._connections.ended(monitor, value)
+        elif event == zmq.Event.CLOSED:
+            self._connections.unbound(monitor, endpoint)
+            with self._lock:
+                self._closed[endpoint] += 1
+                self._lock.notify_all()
+        elif self._refusals is not None and not endpoint.startswith("ipc:"):
+            is_known = event == zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+            self._refusals.add(_FAULTS.get(value, "other") if is_known else "other")
