@@ -5,8 +5,8 @@ import stat
 from pathlib import Path
 
 from spectrod.config import Pace, PcmFormat, SourceConfig
-from spectrod.errors import ConfigError, UnavailableError
-from spectrod.source.base import PulledSource, Source
+from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.wire.names import check_name
 
@@ -163,6 +163,11 @@ def _open_file(settings: SourceConfig, pace: Pace) -> Source:
     source = _open_recorded(settings, pace)
     _require_own("samplerate", settings.samplerate, round(source.fs), settings.uri)
     _require_own("channels", settings.channels, source.channels, settings.uri)
+    if source.n_samples is not None and source.n_samples > SPAN_MAX_S * source.fs:
+        years = source.n_samples / source.fs / YEAR_S
+        raise InputError(
+            f"{settings.uri}: lasts {years:.3g} years: must be at most {SPAN_MAX_S / YEAR_S:g}"
+        )
     return source
 
 

@@ -19,6 +19,10 @@ from spectrod.wakeup import Wakeup
 
 _log = logging.getLogger(__name__)
 
+YEAR_S = 365.25 * 86400.0
+SPAN_MAX_S = 60 * YEAR_S
+"""Of a file or a folder: times [ns] from 2199 on, the last that is read, must fit 64 bits."""
+
 _BLOCK_SECONDS = 0.01
 _FULL_SPEED_BLOCK = 1 << 15
 

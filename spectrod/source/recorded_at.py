@@ -10,7 +10,8 @@ What recorders write, in the order in which it is believed:
 
 What states its time zone is believed before what does not; the latter is taken as UTC. Nothing is
 guessed: dates of six digits may begin with the year or the day, so they count only where SoundTrap
-writes them; two different times in a name, or a month 13, are none.
+writes them; two different times in a name, or a month 13, are none. Neither is a time before 1900
+or after 2199 [UTC]; of such a one in a header a warning says that it is ignored.
 """
 
 import datetime as dt
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.source.riff import read_chunks
+from spectrod.text import printable
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ _SECOND = dt.timedelta(seconds=1)
 _DAY_S = 86400
 _YEAR_FIRST, _YEAR_LAST = 1900, 2199
 _TIMECODE_TOLERANCE_S = 2.0
+_GUANO_TIME_MAX_CHARS = 64
 
 _DATE_AND_TIME = re.compile(
     r"""(?<!\d)
@@ -47,7 +50,8 @@ _AUDIOMOTH_COMMENT = re.compile(
     r"Recorded at (\d\d):(\d\d):(\d\d)(\.\d{1,6})? (\d\d)/(\d\d)/(\d{4})"
     r"(?: \(UTC(?:([+-])(\d{1,2})(?::(\d\d))?)?\))?"
 )
-_GUANO_TIMESTAMP = re.compile(r"^Timestamp:\s*(\S+[T ]\d\d:\S+)\s*$", re.MULTILINE)
+_GUANO_TIMESTAMP = re.compile(rb"^Timestamp:([^\r\n]*)", re.MULTILINE)
+_DAY_AND_TIME = re.compile(r"\S+[T ]\d\d:\S+")
 _BEXT_DATE = re.compile(rb"(\d{4})\D(\d\d)\D(\d\d)(\d\d)\D(\d\d)\D(\d\d)")
 _BEXT_DATE_AT = 320
 
@@ -97,7 +101,7 @@ def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | N
     Returns
     -------
     found : RecordedAt or None
-        None if nothing says it, or only something that makes no sense.
+        None if nothing says it, or only something that makes no sense; of headers, that is logged.
 
     Raises
     ------
@@ -105,12 +109,16 @@ def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | N
         If the file cannot be read.
     """
     chunks = read_chunks(path, (b"bext", b"guan"))
-    candidates = [
+    stated = (
         _from_comment(comment),
-        _from_guano(chunks.get(b"guan", b"").decode("utf-8", "replace")),
+        _from_guano(chunks.get(b"guan", b"")),
         _from_bext(chunks.get(b"bext", b""), fs),
-        recorded_at_name(Path(path).name),
-    ]
+    )
+    for text, time in stated:
+        if text and time is None:
+            rule = "must be a time from %d to %d: it is ignored"
+            _log.warning(f"%s: %s: {rule}", printable(path), text, _YEAR_FIRST, _YEAR_LAST)
+    candidates = [time for _, time in stated] + [recorded_at_name(Path(path).name)]
     found = [candidate for candidate in candidates if candidate is not None]
     return next((candidate for candidate in found if candidate.has_zone), next(iter(found), None))
 
@@ -148,32 +156,43 @@ def _from_soundtrap(match: re.Match[str]) -> RecordedAt | None:
     return _instant([2000 + year, *rest], None, 0, "its name", has_zone=False)
 
 
-def _from_comment(comment: str) -> RecordedAt | None:
+# Each of these returns what a header states, for a person, empty where it states nothing, and the
+# time that it is; None if it is none.
+
+
+def _from_comment(comment: str) -> tuple[str, RecordedAt | None]:
     match = _AUDIOMOTH_COMMENT.search(comment)
     if match is None:
-        return None
+        return "", None
     hour, minute, second, fraction, day, month, year, sign, hours, minutes = match.groups()
     date = [int(part) for part in (year, month, day, hour, minute, second)]
     offset_s = int(hours or 0) * 3600 + int(minutes or 0) * 60
     offset_s = -offset_s if sign == "-" else offset_s
     # Its first firmware wrote no zone, and knew none but UTC.
-    return _instant(date, fraction, offset_s, "AudioMoth's comment", has_zone=True)
+    time = _instant(date, fraction, offset_s, "AudioMoth's comment", has_zone=True)
+    return printable(match[0]), time
 
 
-def _from_guano(text: str) -> RecordedAt | None:
-    match = _GUANO_TIMESTAMP.search(text)
+def _from_guano(chunk: bytes) -> tuple[str, RecordedAt | None]:
+    match = _GUANO_TIMESTAMP.search(chunk)
+    if match is None:
+        return "", None
+    stated = match[1].strip()
+    shown = printable(b"Timestamp: " + stated, _GUANO_TIME_MAX_CHARS)
+    text = stated.decode("utf-8", "replace") if len(stated) <= _GUANO_TIME_MAX_CHARS else ""
+    if not _DAY_AND_TIME.fullmatch(text):
+        return shown, None
     try:
-        time = dt.datetime.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
-    if time is None:
-        return None
-    offset = time.utcoffset()
-    utc = (time - (offset or dt.timedelta(0))).replace(tzinfo=dt.UTC)
-    return _found(utc, time.microsecond * 1000, "its GUANO header", has_zone=offset is not None)
+        time = dt.datetime.fromisoformat(text)
+        offset = time.utcoffset()
+        utc = (time - (offset or dt.timedelta(0))).replace(tzinfo=dt.UTC)
+    except (ValueError, OverflowError):
+        return shown, None
+    fraction_ns = time.microsecond * 1000
+    return shown, _found(utc, fraction_ns, "its GUANO header", has_zone=offset is not None)
 
 
-def _from_bext(chunk: bytes, fs: float) -> RecordedAt | None:
+def _from_bext(chunk: bytes, fs: float) -> tuple[str, RecordedAt | None]:
     """Read date and time, and the first sample's place in the day if it is the same time of day.
 
     References
@@ -182,17 +201,19 @@ def _from_bext(chunk: bytes, fs: float) -> RecordedAt | None:
        TimeReference (64 bits, samples since midnight), which may also be of a time code of its own.
     """
     match = _BEXT_DATE.match(chunk, _BEXT_DATE_AT)
-    if match is None or len(chunk) < _BEXT_DATE_AT + 26:
-        return None
+    if match is None or len(chunk) < _BEXT_DATE_AT + 26 or int(match[1]) == 0:
+        return "", None
+    shown = printable(b"bext: " + match[0])
     found = _instant([int(part) for part in match.groups()], None, 0, "its BWF header")
     samples = struct.unpack_from("<Q", chunk, _BEXT_DATE_AT + 18)[0]
     if found is None or fs <= 0.0:
-        return found
+        return shown, found
     time_of_day_s = found.utc_ns // 10**9 % _DAY_S
     difference_s = samples / fs - time_of_day_s
     if abs(difference_s) >= _TIMECODE_TOLERANCE_S:
-        return found
-    return RecordedAt(found.utc_ns + round(difference_s * 1e9), found.says, found.has_zone)
+        return shown, found
+    exact = RecordedAt(found.utc_ns + round(difference_s * 1e9), found.says, found.has_zone)
+    return shown, exact
 
 
 def _instant(

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-_CHUNK_MAX = 1 << 20
+_CHUNK_BYTES_MAX = 1 << 20
+_HEAD_BYTES = {b"ds64": 16, b"fmt ": 40}
+"""What is read of these chunks, however long they are."""
+
 _CHUNKS_MAX = 256
 _SIZE_IN_DS64 = 0xFFFFFFFF
 _INTEGER, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
@@ -89,13 +92,13 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
     path : str
         Any file; one that is no WAV, or ends early, just has fewer chunks.
     wanted : container of bytes
-        Names of four bytes.
+        Names of four bytes. A LIST's name has its kind behind it, as in ``LISTINFO``.
 
     Returns
     -------
     chunks : dict of name to content
-        The first of each name, if it has at most 1 MiB; the samples' chunk is passed over. A LIST's
-        name has its kind behind it, as in ``LISTINFO``; of these it is the last.
+        The first of each name among the first 256 chunks, if it has at most 1 MiB and is whole. The
+        samples' chunk is passed over.
 
     Raises
     ------
@@ -110,6 +113,25 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
         return _walk(file, wanted)[0] if _is_wave(file.read(12)) else {}
 
 
+def samples_bytes(path: str) -> tuple[int, int]:
+    """Read how many bytes of samples a WAV or RF64 file announces, and how many there are.
+
+    Returns
+    -------
+    announced, found : int
+        Both 0 if it is no such file, or its sizes contradict each other.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        samples = _walk(file, ())[1] if _is_wave(file.read(12)) else None
+        begin, size = samples or (0, 0)
+        return size, min(size, os.fstat(file.fileno()).st_size - begin)
+
+
 def _is_wave(form: bytes) -> bool:
     return form[:4] in (b"RIFF", b"RF64", b"BW64") and form[8:] == b"WAVE"
 
@@ -121,23 +143,37 @@ def _walk(
     found: dict[bytes, bytes] = {}
     samples = None
     data_size = 0
+    n_bytes = os.fstat(file.fileno()).st_size
     for _ in range(_CHUNKS_MAX):
         header = file.read(8)
         if len(header) < 8:
             break
         name, size = struct.unpack("<4sI", header)
+        begin = file.tell()
         if name == b"data" and size == _SIZE_IN_DS64:
             size = data_size
         if name == b"data" and samples is None:
             # Two sizes that differ: neither is believed.
-            samples = file.tell(), size if data_size in (0, size) else 0
-        n_next = file.tell() + size + size % 2
-        if (name in wanted and name not in found and size <= _CHUNK_MAX) or name == b"ds64":
-            content = file.read(size)
-            if name == b"ds64" and size >= 16:
-                data_size = struct.unpack_from("<Q", content, 8)[0]
-            elif len(content) == size:
-                # Lists of other kinds may stand before the one that is wanted.
-                found[name + content[:4] if name == b"LIST" else name] = content
-        file.seek(n_next, os.SEEK_SET)
+            samples = begin, size if data_size in (0, size) else 0
+        if name == b"ds64":
+            sizes = _read_chunk(file, name, size) or b""
+            data_size = int.from_bytes(sizes[8:], "little") if len(sizes) == 16 else 0
+        else:
+            full_name = name + file.read(4) if name == b"LIST" else name
+            file.seek(begin)
+            if full_name in wanted and full_name not in found:
+                content = _read_chunk(file, name, size)
+                if content is not None:
+                    found[full_name] = content
+        # A size may be any number of 64 bits; nothing follows on the end of the file.
+        if begin + size >= n_bytes:
+            break
+        file.seek(begin + size + size % 2)
     return found, samples
+
+
+def _read_chunk(file: BinaryIO, name: bytes, size: int) -> bytes | None:
+    """Read a chunk, or as much of it as is of use; None if that is not there, or is too much."""
+    size = min(size, _HEAD_BYTES.get(name, size))
+    content = file.read(size) if size <= _CHUNK_BYTES_MAX else b""
+    return content if len(content) == size else None

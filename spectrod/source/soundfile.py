@@ -14,6 +14,7 @@ from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
 from spectrod.source.naming import topic_name
 from spectrod.source.recorded_at import find_start
+from spectrod.source.riff import samples_bytes
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
@@ -29,8 +30,9 @@ _MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
 _MP3_FRAME_MAX = 2881
 _TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
 
-# The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 and RF64 have
-# only the whole file's size to compare. Not the RIFF size of a WAV: many programs get it wrong.
+# The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 has only the
+# whole file's size to compare; of RF64 see ``samples_bytes``. Not the RIFF size of a WAV: many
+# programs get it wrong.
 _SHORT_CHUNK = re.compile(
     r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
@@ -82,6 +84,8 @@ class SoundFile:
                 "decode it to a WAV file first"
             )
         _refuse_truncated(path, self._file.extra_info)
+        if self._file.format == "RF64":
+            _refuse_truncated_rf64(path)
 
     def read(self, out: Float32Array) -> int:
         """Read the next samples into (n, channels) float32 [FS]; return how many, fewer at the end.
@@ -239,6 +243,16 @@ def _unread_bytes(stream: BinaryIO) -> int:
     rest = stream.read()
     stream.seek(position)
     return len(_TAG_AT_END.sub(b"", rest))
+
+
+def _refuse_truncated_rf64(path: str) -> None:
+    """Compare the 64-bit size of the samples with the file: libsndfile's log does not."""
+    try:
+        announced, found = samples_bytes(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if found < announced:
+        raise InputError(f"{path}: truncated: {announced} bytes announced, {found} found")
 
 
 def _refuse_truncated(path: str, log: str) -> None:

@@ -244,7 +244,7 @@ def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
 
 def _comment(path: str) -> str:
     """Return the comment among a WAV file's texts, as libsndfile reads it."""
-    texts = read_chunks(path, (b"LIST",)).get(b"LISTINFO", b"")
+    texts = read_chunks(path, (b"LISTINFO",)).get(b"LISTINFO", b"")
     place = 4
     while place + 8 <= len(texts):
         name, size = struct.unpack_from("<4sI", texts, place)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
 from spectrod.events import EventLog
 from spectrod.record.recording import Description
@@ -24,6 +25,10 @@ from spectrod.record.sound import SoundOptions, SoundWriter, flac_stream, recove
 from spectrod.record.sound.wav_header import HEADER_BYTES
 from spectrod.recorder.recording import Recorded, Recording
 from spectrod.settings import RecordingConfig
+from spectrod.source import open_source
+from spectrod.source.recorded_at import recorded_at
+from spectrod.source.riff import read_chunks
+from spectrod.source.wavfile import plain_layout
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS = 8000
@@ -400,7 +405,7 @@ def frames_walk():
 
 
 BAD_HEADERS = {
-    "fs": ('"fs": 8000.0', '"fs": 1e-300', "fs=1e-300: must be 0.001 to 1e\\+12 Hz"),
+    "fs": ('"fs": 8000.0', '"fs": 1e-300', "fs=1e-300: must be 0.001 to 1e\\+10 Hz"),
     "fs far": ('"fs": 8000.0', '"fs": 1e300', "fs=1e\\+300: must be"),
     "row": ('"hop": 10,', '"hop": 2147483647,', "a row of 2.14748e\\+09 s"),
     "signals": ('["ch0"]', "[]", "0 signals have names: must be 1"),
@@ -491,6 +496,187 @@ def test_random_damage_of_a_segment_is_one_error_or_a_gap(tmp_path, seed):
             assert part.read_bytes() == content
         for one in tmp_path.iterdir():
             one.unlink()
+
+
+# ---- sound files as sources
+
+
+def chunk(name, content, size=None):
+    size = len(content) if size is None else size
+    return struct.pack("<4sI", name, size) + content + bytes(len(content) % 2)
+
+
+def wav_file(path, *chunks, form=b"RIFF", fs=FS, n_samples=5000, data_size=None):
+    """Write 16-bit mono silence behind any chunks."""
+    format_ = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, fs, 2 * fs, 2, 16))
+    body = b"".join((*chunks, format_, chunk(b"data", bytes(2 * n_samples), data_size)))
+    size = 0xFFFFFFFF if form == b"RF64" else 4 + len(body)
+    path.write_bytes(form + struct.pack("<I", size) + b"WAVE" + body)
+    return path
+
+
+def ds64(data_size, n_samples=5000, riff_size=10_060):
+    return chunk(b"ds64", struct.pack("<QQQI", riff_size, data_size, n_samples, 0))
+
+
+def opened(path, pace="full"):
+    return open_source(SourceConfig(uri=os.fspath(path)), pace)
+
+
+@pytest.mark.parametrize("size", [20_000, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1])
+@pytest.mark.parametrize("pace", ["full", "realtime"])
+def test_an_rf64_size_beyond_any_file_is_one_error(tmp_path, size, pace):
+    """Seeking to its end failed as a bug; a smaller one was not found to be truncated."""
+    path = wav_file(tmp_path / "x.wav", ds64(size, size // 2), form=b"RF64", data_size=2**32 - 1)
+    assert plain_layout(os.fspath(path)) is None
+    assert recorded_at(os.fspath(path)) is None
+    with pytest.raises(InputError, match=r"x\.wav: "):
+        list(opened(path, pace).blocks(100_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [b"ds64", b"fmt ", b"bext", b"guan", b"LIST"])
+def test_a_chunk_is_read_by_what_it_may_have(tmp_path, name):
+    """A ds64 of 4 GB in a sparse file of 8 kB took that much memory."""
+    path = tmp_path / "x.wav"
+    n_bytes = 2**32 - 3
+    with path.open("wb") as file:
+        file.write(b"RF64" + struct.pack("<I", 2**32 - 1) + b"WAVE")
+        file.write(struct.pack("<4sI", name, n_bytes) + struct.pack("<QQQ", 9, 10_000, 5000))
+        file.truncate(8 + 12 + n_bytes)
+    code = """
+    import os
+    from spectrod.source import open_source
+    from spectrod.config import SourceConfig
+    from spectrod.source.recorded_at import recorded_at
+    from spectrod.source.wavfile import plain_layout, _comment
+    from spectrod.source.soundfile import SoundFile
+    LIMIT
+    print(recorded_at(sys.argv[1]), plain_layout(sys.argv[1]), repr(_comment(sys.argv[1])))
+    try:
+        SoundFile(sys.argv[1])
+    except SpectrodError:
+        print("refused")
+    """
+    done = run_limited(32, code, path)
+    assert done.stdout == "None None ''\nrefused\n", done.stderr[-500:]
+
+
+def test_lists_of_all_kinds_are_not_collected(tmp_path):
+    """Only the list of texts is read, and the first of them counts."""
+    lists = [chunk(b"LIST", b"%04d" % k + bytes(1 << 19)) for k in range(20)]
+    texts = [chunk(b"LIST", b"INFO" + chunk(b"ICMT", text)) for text in (b"first", b"second")]
+    path = wav_file(tmp_path / "x.wav", *lists, *texts)
+    found = read_chunks(os.fspath(path), (b"LISTINFO",))
+    assert list(found) == [b"LISTINFO"]
+    assert b"first" in found[b"LISTINFO"]
+
+
+IMPOSSIBLE_TIMES = [
+    chunk(b"guan", b"Timestamp: 0001-01-01T00:00:00+23:59\n"),
+    chunk(b"guan", b"Timestamp: 9999-12-31T23:59:59-23:59\n"),
+    chunk(b"guan", b"Timestamp: 9999-12-31T23:59:59.999999-00:01\n"),
+    chunk(b"guan", b"Timestamp: 1899-12-31T23:59:59Z\n"),
+    chunk(b"guan", b"Timestamp: 2200-01-01T00:00:00Z\n"),
+    chunk(b"guan", b"Timestamp: 2026-01-01T00:00:00+99:99\n"),
+    chunk(b"guan", b"Timestamp: 2026-13-01T00:00:00\n"),
+    chunk(b"guan", b"Timestamp: " + b"T00:" * 100 + b" \n"),
+    chunk(b"bext", bytes(320) + b"9999-99-99" + b"99:99:99" + bytes(264)),
+    chunk(b"bext", bytes(320) + b"2200-01-01" + b"00:00:00" + b"\xff" * 8 + bytes(256)),
+    chunk(b"LIST", b"INFO" + chunk(b"ICMT", b"Recorded at 00:00:00 01/01/0001 (UTC+14) ")),
+    chunk(b"LIST", b"INFO" + chunk(b"ICMT", b"Recorded at 23:59:59 31/12/9999 (UTC-99:99)")),
+    chunk(b"LIST", b"INFO" + chunk(b"ICMT", b"Recorded at 99:99:99 99/99/9999 (UTC)   ")),
+]
+
+
+@pytest.mark.parametrize("header", IMPOSSIBLE_TIMES, ids=range(len(IMPOSSIBLE_TIMES)))
+@pytest.mark.parametrize("pace", ["full", "realtime"])
+def test_a_time_that_cannot_be_is_none(tmp_path, caplog, header, pace):
+    """A warning says what is ignored; the file is analysed, with the time of its name if any."""
+    source = opened(wav_file(tmp_path / "x.wav", header), pace)
+    assert source.start_utc_ns is None
+    assert "x.wav: " in caplog.text
+    assert "must be a time from 1900 to 2199: it is ignored" in caplog.text
+    source = opened(wav_file(tmp_path / "x_20260501_043000Z.wav", header), pace)
+    assert source.start_utc_ns == 1_777_609_800 * 10**9
+    assert sum(block.shape[1] for block in source.blocks(1000)) == 5000
+
+
+@pytest.mark.parametrize("header", IMPOSSIBLE_TIMES, ids=range(len(IMPOSSIBLE_TIMES)))
+def test_a_time_that_cannot_be_does_not_spoil_a_folder(tmp_path, header):
+    """The name says it instead; where it does not, the error names the file."""
+    wav_file(tmp_path / "20260501_043000.wav")
+    wav_file(tmp_path / "20260501_043003.wav", header)
+    source = opened(tmp_path)
+    assert (source.start_utc_ns, source.n_samples) == (1_777_609_800 * 10**9, 3 * FS + 5000)
+    wav_file(tmp_path / "other.wav", header)
+    with pytest.raises(InputError, match=r"other\.wav: does not say when it begins"):
+        opened(tmp_path)
+
+
+def test_a_folder_of_three_centuries_is_one_error(tmp_path):
+    """Its times would not fit into 64 bits of nanoseconds."""
+    for year in (1900, 2199):
+        wav_file(tmp_path / f"{year}0101_000000.wav")
+    with pytest.raises(InputError, match="lasts 299 years: must be at most 60"):
+        opened(tmp_path)
+
+
+def test_a_file_of_a_century_is_one_error(tmp_path):
+    """One sample a second, in a sparse file."""
+    path = wav_file(tmp_path / "x.wav", fs=1, n_samples=0, data_size=2**32 - 2**16)
+    with path.open("r+b") as file:
+        file.truncate(44 + 2**32)
+    with pytest.raises(InputError, match="lasts 68 years: must be at most 60"):
+        opened(path)
+
+
+HOSTILE_TEXTS = {
+    "times": b"Timestamp: " + b"T00:" * (MIB // 4 - 9) + b" x\n",
+    "keys": b"Timestamp:\n" * (MIB // 11),
+    "blanks": b"Timestamp: " + b" " * (MIB - 20),
+    "lines": b"Timestamp:" + b"\n" * (MIB - 20),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("which", HOSTILE_TEXTS)
+def test_notes_are_read_in_linear_time(tmp_path, which):
+    """The time to read a megabyte of GUANO grew with its square."""
+    path = wav_file(tmp_path / "x.wav", chunk(b"guan", HOSTILE_TEXTS[which]))
+    assert recorded_at(os.fspath(path)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_random_damage_of_a_wav_source_is_one_error_or_harmless(tmp_path, seed):
+    """No byte makes opening or reading fail otherwise."""
+    rng = np.random.default_rng(seed)
+    chunks = (
+        ds64(10_000),
+        IMPOSSIBLE_TIMES[seed],
+        chunk(b"bext", bytes(320) + b"2026-05-01" + b"04:30:00" + bytes(264)),
+        chunk(b"LIST", b"INFO" + chunk(b"ICMT", b"Recorded at 04:30:00 01/05/2026 (UTC)")),
+    )
+    path = wav_file(tmp_path / "x.wav", *chunks, form=b"RF64", data_size=2**32 - 1)
+    whole, found = path.read_bytes(), set()
+    for _ in range(150):
+        content = bytearray(whole)
+        for _ in range(rng.integers(1, 5)):
+            at = rng.integers(len(whole) - 10_000)
+            size = rng.choice([1, 2, 4, 8])
+            word = int(rng.choice([0, 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1]))
+            content[at : at + size] = word.to_bytes(8, "little")[:size]
+        path.write_bytes(content)
+        for pace in ("full", "realtime"):
+            try:
+                source = opened(path, pace)
+                for block in source.blocks(4096):
+                    assert block.shape[0] == source.channels
+            except SpectrodError as error:
+                found.add("\n" in str(error))
+    assert found == {False}
 
 
 # ---- the recorder
