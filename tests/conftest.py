@@ -1,5 +1,6 @@
 """The OpenCL devices that tests run on: every one that is there and compiles."""
 
+import math
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import list_devices
+from spectrod.opencl.notice import NOTICE
 
 # The same examples every time, however slow the machine is. To look for new ones:
 # pytest --hypothesis-profile search tests/property
@@ -55,6 +57,12 @@ def pytest_generate_tests(metafunc):
                 for device in _devices()[0]
             ]
             metafunc.parametrize(name, [*others, *working], scope="module", indirect=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_notice_of_compiling():
+    """Let no test depend on whether kernels are in a cache: what is told then has its own tests."""
+    NOTICE.after_s = math.inf
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,8 +3,10 @@
 import argparse
 import json
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from spectrod.cli import ctl_text
@@ -28,6 +30,8 @@ _READS = ("status", "metrics", "get", "events", "replay")
 _READ_TIMEOUT_S = 10.0
 _CHANGE_TIMEOUT_S = 60.0  # kernels are compiled for some, and pictures drawn, up to 30 s each
 _FOLLOW_S = 0.5
+_PATIENCE_S = 1.0
+_COMPILES = ("set", "reload", "source")
 _REPLAY_MAX = 1000
 _UNAVAILABLE = UnavailableError.exit_code
 _BAD_STATES = ("waiting", "failed")
@@ -171,7 +175,8 @@ def run(args: argparse.Namespace) -> int:
         endpoint, timeout_s=timeout_s, server_key=args.server_key, key_file=args.key_file
     ) as control:
         try:
-            return _METHODS[args.what](control, args)
+            with _told_to_wait() if args.what in _COMPILES else nullcontext():
+                return _METHODS[args.what](control, args)
         except SpectrodError:
             raise
         except _NOT_AS_DESCRIBED as error:
@@ -179,6 +184,19 @@ def run(args: argparse.Namespace) -> int:
             raise WireError(
                 f"{endpoint}: reply to {args.what}: {printable(repr(error))}"
             ) from error
+
+
+@contextmanager
+def _told_to_wait() -> Iterator[None]:
+    """Say on standard error why nothing is to be seen, if the daemon takes long to reply."""
+    text = "waiting for the daemon: new kernels take seconds to compile, once for each analysis"
+    timer = threading.Timer(_PATIENCE_S, print, (text,), {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def find(wanted: str | None) -> str:

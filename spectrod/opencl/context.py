@@ -169,7 +169,7 @@ class Context:
 
     def settle(self, buffer: Any) -> None:
         """Wait for all that was queued; a wrapped array then holds what was written to it."""
-        with self._translated(self.device, "failed"):
+        with self._translated(self.device, "failed"), self._programs.first_use():
             view, _ = cl.enqueue_map_buffer(
                 self.queue, buffer, cl.map_flags.READ, 0, buffer.size, np.dtype(np.uint8)
             )
@@ -207,12 +207,13 @@ class Context:
         self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
     ) -> Any:
         """Queue a kernel whose arguments are set; return its event, for ``event_seconds``."""
-        with self._translated(self.device, f"cannot run {kernel.function_name}"):
+        what = f"cannot run {kernel.function_name}"
+        with self._translated(self.device, what), self._programs.first_use(is_last=False):
             return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size, offset)
 
     def download(self, out: NDArray[Any], buffer: Any) -> None:
         """Fill a C-contiguous array from a buffer's start; all that was queued before is done."""
-        with self._translated(self.device, "failed"):
+        with self._translated(self.device, "failed"), self._programs.first_use():
             cl.enqueue_copy(self.queue, out, buffer)
 
     def copy(self, destination: Any, source: Any) -> Any:
@@ -232,12 +233,12 @@ class Context:
 
     def wait(self, event: Any) -> None:
         """Wait until a command is done."""
-        with self._translated(self.device, "failed"):
+        with self._translated(self.device, "failed"), self._programs.first_use():
             event.wait()
 
     def finish(self) -> None:
         """Wait until all that was queued is done."""
-        with self._translated(self.device, "failed"):
+        with self._translated(self.device, "failed"), self._programs.first_use():
             self.queue.finish()
 
     def keep_programs(self) -> None:

@@ -8,6 +8,7 @@ import os
 import time
 import warnings
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import Any
 
@@ -16,11 +17,16 @@ import pyopencl as cl
 from spectrod.errors import DeviceError, KernelBuildError
 from spectrod.opencl.cache import BinaryCache
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.opencl.notice import NOTICE
 from spectrod.opencl.source import Defines, program_source
 
 # No -cl-fast-relaxed-math and nothing like it: the figures must be those of the float32 arithmetic
 # that is written in the kernels.
 BUILD_OPTIONS = ("-cl-std=CL1.2",)
+
+# PoCL's compiler counts its warnings on standard error.
+_NO_WARNINGS = "-w"
+_NOTHING = nullcontext()
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
 _STORE_SECONDS_MAX = 2.0
@@ -56,6 +62,7 @@ class Programs:
         self._programs: dict[tuple[str, Defines], Any] = {}
         self._compiled: dict[str, Any] = {}
         self._lock = Lock()
+        self._is_fresh = False
         weakref.finalize(self, _store, cache, self._compiled, os.getpid())
 
     def get(self, file: str, defines: Defines) -> Any:
@@ -105,6 +112,19 @@ class Programs:
                 f"program: {_first_complaint(str(error))}"
             ) from error
 
+    def first_use(self, *, is_last: bool = True) -> AbstractContextManager[None]:
+        """Wrap what waits for a device: the first time after a build, drivers go on compiling.
+
+        Parameters
+        ----------
+        is_last : bool
+            Whether what was compiled has run when this is left.
+        """
+        if not self._is_fresh:
+            return _NOTHING
+        self._is_fresh = not is_last
+        return NOTICE.during()
+
     def store(self) -> None:
         """Hand what was compiled to the cache, the oldest first, however long that takes."""
         _store(self._cache, self._compiled, os.getpid(), math.inf)
@@ -132,7 +152,9 @@ class Programs:
                 return _load(self._context, self._device, binary)
             except cl.Error as error:
                 _log.debug("%s refuses a binary that it made: %s", self._device.label, error)
-        program = _build(self._context, source)
+        with NOTICE.during():
+            program = _build(self._context, source)
+        self._is_fresh = True
         with self._lock:
             _keep(self._compiled, key, program)
         return program
@@ -211,7 +233,7 @@ def _silently(program: Any, **keywords: Any) -> Any:
     with warnings.catch_warnings():
         # pyopencl warns of any compiler output, also of a blank line.
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        return program.build(list(BUILD_OPTIONS), **keywords)
+        return program.build([*BUILD_OPTIONS, _NO_WARNINGS], **keywords)
 
 
 def _first_complaint(log: str) -> str:

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -151,7 +152,7 @@ def test_json_is_the_reply_as_it_came(daemon, ctl):
         (["status", "--endpoint", "ipc:///nope"], 69, "ipc:///nope: no daemon: No such file"),
         (["status", "--endpoint", "nope"], 2, "endpoint='nope': must be tcp://HOST:PORT or"),
         (["status", "--endpoint", "tcp://127.0.0.1:1", "--timeout", "0.05"], 69, "tcp://127.0"),
-        (["status", "--timeout", "0"], 2, "argument --timeout: '0': must be a positive number"),
+        (["status", "--timeout", "0"], 2, "argument --timeout: '0': must be above 0 and below"),
         ([], 2, "the following arguments are required: WHAT"),
         (["explode"], 2, "argument WHAT: invalid choice: 'explode'"),
     ],
@@ -328,6 +329,39 @@ def test_following_misses_nothing_unsaid(replies, numbers, told, monkeypatch, ca
     output = capsys.readouterr()
     assert [json.loads(line)["number"] for line in output.out.splitlines()] == numbers
     assert output.err == f"{told}spectrod: interrupted\n"
+
+
+@pytest.mark.parametrize(("what", "is_told"), [("reload", True), ("status", False)])
+def test_a_change_that_takes_long_says_why(monkeypatch, capsys, what, is_told):
+    """Standard error says that kernels may be compiled; questions are answered at once."""
+    waiting = (
+        "waiting for the daemon: new kernels take seconds to compile, once for each analysis\n"
+    )
+    said = []
+
+    class Slow:
+        def __init__(self, *_args, **_keywords):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def call(self, *_args, **_keywords):
+            deadline_s = time.monotonic() + 30.0
+            while is_told and waiting not in "".join(said) and time.monotonic() < deadline_s:
+                said.append(capsys.readouterr().err)
+            return ["done"] if what == "reload" else {"sources": []}
+
+    monkeypatch.setattr("spectrod.cli.ctl._PATIENCE_S", 0.0)
+    monkeypatch.setattr("spectrod.cli.ctl.Control", Slow)
+    monkeypatch.setattr("spectrod.cli.ctl.find", lambda _: "")
+    monkeypatch.setattr("spectrod.cli.ctl.ctl_text.status_text", lambda _: "fine")
+    assert main(["ctl", what]) == 0
+    said.append(capsys.readouterr().err)
+    assert "".join(said) == (waiting if is_told else "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""Says that a driver compiles kernels, where that takes so long that somebody wonders."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_AFTER_S: Final = 1.0
+TEXT: Final = (
+    "compiling OpenCL kernels for this machine (once for each analysis; it can take 20 s) ..."
+)
+
+_log = logging.getLogger(__name__)
+
+
+class CompileNotice:
+    """Tells once, as soon as all compiling together has taken a second.
+
+    Thread-safe.
+
+    Parameters
+    ----------
+    tell : callable
+        Called with the text; by default it is logged as a warning, which commands show on standard
+        error.
+    after_s : float
+        From when on it is told [s]; infinity for never.
+    """
+
+    def __init__(
+        self, tell: Callable[[str], None] = _log.warning, after_s: float = _AFTER_S
+    ) -> None:
+        self.after_s = after_s
+        self._tell = tell
+        self._spent_s = 0.0
+        self._is_told = False
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Count the time of what is done within as compiling."""
+        if self._is_told or math.isinf(self.after_s):
+            yield
+            return
+        timer = threading.Timer(max(0.0, self.after_s - self._spent_s), self._tell_once)
+        timer.daemon = True
+        began_s = time.monotonic()
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._spent_s += time.monotonic() - began_s
+
+    def _tell_once(self) -> None:
+        with self._lock:
+            is_first, self._is_told = not self._is_told, True
+        if is_first:
+            self._tell(TEXT)
+
+
+NOTICE: Final = CompileNotice()
+"""Of this process."""

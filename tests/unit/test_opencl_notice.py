@@ -1,0 +1,135 @@
+"""That kernels are compiled is told once, if it takes long, and never of what is cached."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from spectrod.opencl import notice, program
+from spectrod.opencl.cache import BinaryCache
+from spectrod.opencl.notice import TEXT, CompileNotice
+from spectrod.opencl.program import Programs
+
+DEVICE = SimpleNamespace(
+    platform="Portable", name="EPYC", label="Portable/EPYC", driver="3.0", handle=None
+)
+DEADLINE_S = 30.0
+
+
+class Told:
+    """What was told, and an event for it."""
+
+    def __init__(self):
+        self.texts, self.event = [], threading.Event()
+
+    def __call__(self, text):
+        self.texts.append(text)
+        self.event.set()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Tell at once, and note it; programs are built by nothing."""
+    told = Told()
+    monkeypatch.setattr(program, "NOTICE", CompileNotice(told, after_s=0.0))
+    return told
+
+
+def test_it_is_told_while_it_lasts_and_once():
+    """The text comes before the compiler is done, and no second time."""
+    told = Told()
+    compiling = CompileNotice(told, after_s=0.0)
+    for _ in range(2):
+        with compiling.during():
+            assert told.event.wait(DEADLINE_S)
+    assert told.texts == [TEXT]
+
+
+def test_what_is_quick_is_not_told():
+    """Below the limit nothing is told, and no timer is left behind."""
+    told = Told()
+    compiling = CompileNotice(told, after_s=3600.0)
+    before = threading.active_count()
+    with compiling.during():
+        pass
+    assert told.texts == []
+    timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    for timer in timers:
+        timer.join(DEADLINE_S)
+    assert threading.active_count() <= before
+
+
+def test_many_short_ones_add_up(monkeypatch):
+    """Three kernels of half a second each are as long as one of a second and a half."""
+    told = Told()
+    compiling = CompileNotice(told, after_s=1.0)
+    now_s = 0.0
+    monkeypatch.setattr(notice, "time", SimpleNamespace(monotonic=lambda: now_s))
+    for _ in range(2):
+        with compiling.during():
+            now_s += 0.6
+        assert told.texts == []
+    with compiling.during():
+        assert told.event.wait(DEADLINE_S)
+    assert told.texts == [TEXT]
+
+
+def test_a_build_and_its_first_use_are_told(told, tmp_path, monkeypatch):
+    """Drivers compile in the build and at the first launch; waiting later is no compiling."""
+    monkeypatch.setattr(program, "_build", lambda *_: told.event.wait(DEADLINE_S) and object())
+    programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0))
+    assert programs.first_use() is program._NOTHING
+    programs.get("transpose.cl", (("TILE", 16),))
+    assert told.texts == [TEXT]
+    for is_last in (False, True):
+        assert programs.first_use(is_last=is_last) is not program._NOTHING
+    assert programs.first_use() is program._NOTHING
+
+
+def test_what_is_cached_is_not_told(told, tmp_path, monkeypatch):
+    """A program from the cache is loaded without a word."""
+    monkeypatch.setattr(program, "_load", lambda *_: object())
+    cache = BinaryCache(tmp_path)
+    monkeypatch.setattr(cache, "load", lambda _: b"binary")
+    programs = Programs(None, DEVICE, cache)
+    programs.get("transpose.cl", (("TILE", 16),))
+    assert programs.first_use() is program._NOTHING
+    assert told.texts == []
+
+
+def test_it_is_a_warning(caplog):
+    """Commands show warnings on standard error, terminal or not."""
+    compiling = CompileNotice(after_s=0.0)
+    with caplog.at_level(logging.WARNING, "spectrod.opencl.notice"), compiling.during():
+        # The timer's own thread logs.
+        for timer in [one for one in threading.enumerate() if isinstance(one, threading.Timer)]:
+            timer.join(DEADLINE_S)
+    assert TEXT in caplog.messages
+
+
+@pytest.mark.slow
+def test_the_command_line_tells_it_on_standard_error(opencl_device, tmp_path):
+    """With empty caches it is the one line there is, and standard output is left alone."""
+    code = (
+        "import sys; from spectrod.opencl.notice import NOTICE; NOTICE.after_s = 0.0\n"
+        "from spectrod.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    small = ["--win-length", "64", "--hop", "64", "--scaling", "density"]
+    arguments = ["signal:sine,1000,-20", "--duration", "0.1", "-o", "a.csv", *small, "--device"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, "record", *arguments, opencl_device.label],
+        cwd=tmp_path,
+        env=os.environ
+        | {"XDG_CACHE_HOME": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(TEXT)
