@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -125,8 +125,6 @@ class Pipeline:
         Looks at all samples, for what is odd about them; what it finds is logged.
     on_end : callable
         Called by the analysis thread when the pipeline has finished or failed, not when stopped.
-    keep_cut : collection of str
-        Products of which averages cut off by a gap or the end are kept; see ``FrameStream``.
     note : callable
         Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
         a gap, once a second at most, a failure of the engine, what checks have found.
@@ -145,7 +143,6 @@ class Pipeline:
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
         on_end: Callable[[], None] = lambda: None,
-        keep_cut: Collection[str] = (),
         note: Callable[[str, str], None] = lambda _kind, _text: None,
     ) -> None:
         self.source, self.engine = source, engine
@@ -159,7 +156,6 @@ class Pipeline:
         self._checks = checks
         self._on_end = on_end
         self._note = note
-        self._keep_cut = keep_cut
         self._noted = (0, 0, 0)
         self._note_due_s = -math.inf
         self._frames = 0
@@ -324,7 +320,6 @@ class Pipeline:
                 sample_format=source.sample_format if isinstance(source, Feeding) else "float32",
                 interleaved=isinstance(source, Feeding) and source.interleaved,
                 max_latency_s=float("inf"),
-                keep_cut=self._keep_cut,
             )
         except MemoryError as error:
             raise _no_memory(specs, error) from error
@@ -359,6 +354,15 @@ class Pipeline:
         """Raise what ended the pipeline, if it failed."""
         if self.failure is not None:
             raise self.failure
+
+    def left_out_samples(self) -> dict[str, int]:
+        """Count the samples that fill no frame, of each product; see ``FrameStream``.
+
+        To be called when it has finished.
+        """
+        stream = self._stream
+        products = (spec.product for spec in stream.specs)
+        return dict(zip(products, stream.left_out_samples(), strict=True))
 
     def stats(self) -> Stats:
         """Take a snapshot of the counters; any thread may call it."""

@@ -39,7 +39,7 @@ class Spectrogram:
     f : (values,) float64
         Frequency of each value, of bins or bands the centre [Hz].
     t : (rows,) float64
-        Centre of each frame, or of all frames of an average [s].
+        Centre of each frame, or of all frames of an average [s]; the last may be of fewer frames.
     values : (values, rows) or (signals, values, rows) float32 or complex64
         As the input was (n,) or (channels, n), in ``unit``.
     unit : str
@@ -79,9 +79,10 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 ) -> Spectrogram:
     """Compute the spectrogram of a signal.
 
-    Frames lie wholly within the signal: the first starts at its first sample, and samples behind
-    the last whole frame are left out, as are frames behind the last whole average. The device stays
-    open for the next call; threads take turns at it.
+    Frames lie wholly within the signal: the first starts at its first sample, and samples after
+    the last whole frame are left out. If the frames at the end are fewer than a whole average, the
+    last row is the average of those. The device stays open for the next call; threads take turns
+    at it.
 
     Parameters
     ----------
@@ -146,12 +147,10 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         )
     with ENGINES.borrow(engine, device) as computing:
         values, name = _compute(computing, spec, rows)
-    starts = np.arange(len(values), dtype=np.float64) * (spec.hop * spec.averaging_frames)
-    span = (spec.averaging_frames - 1) * spec.hop + spec.win_length
     by_signal = values.transpose(1, 2, 0)
     return Spectrogram(
         spec.frequencies,
-        (starts + span / 2) / spec.fs,
+        _centres(spec, n_samples, len(values)),
         by_signal[0] if np.ndim(x) == 1 else by_signal,
         spec.unit,
         spec,
@@ -159,16 +158,26 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     )
 
 
+def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
+    """Centre of the frames of each row, shape (n_rows,) [s]."""
+    frames = np.full(n_rows, spec.averaging_frames, np.float64)
+    frames[-1:] = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
+    starts = np.arange(n_rows, dtype=np.float64) * (spec.hop * spec.averaging_frames)
+    spans = (frames - 1.0) * spec.hop + spec.win_length
+    centres: Float64Array = (starts + spans / 2.0) / spec.fs
+    return centres
+
+
 def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[NDArray[Any], str]:
     """All rows, (rows, signals, values), and the name of what computed them last."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
-    n_rows = spec.n_frames(rows.shape[1]) // spec.averaging_frames
+    n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
     values = np.empty((n_rows, spec.n_signals, spec.n_values), dtype)
     try:
         window = _window_over(engine, rows)
         if window is None:
             return values, _streamed(engine, spec, rows, values)
-        _in_place(engine, spec, window, values)
+        _in_place(engine, spec, window, values, spec.n_frames(rows.shape[1]))
     except DeviceError as error:
         # A stream would have gone on by itself, so this was in place, or nothing goes on.
         other = stand_in(engine, error)
@@ -188,7 +197,7 @@ def _window_over(engine: Engine, rows: NDArray[Any]) -> SampleWindow | None:
 
 
 def _in_place(
-    engine: Engine, spec: SpectrumSpec, window: SampleWindow, values: NDArray[Any]
+    engine: Engine, spec: SpectrumSpec, window: SampleWindow, values: NDArray[Any], n_frames: int
 ) -> None:
     # Whole rows of 16 values begin at a multiple of what a device needs.
     step_rows = max(1, _PIECE_BYTES // max(1, values[:1].nbytes) // 16) * 16
@@ -196,10 +205,15 @@ def _in_place(
     if step == 0:
         return
     plan = engine.plan(spec, window, step)
-    for first in range(0, len(values), step_rows):
-        out = values[first : first + step_rows]
+    n_whole = n_frames // spec.averaging_frames
+    for first in range(0, n_whole, step_rows):
+        out = values[first : min(first + step_rows, n_whole)]
         frames_before = first * spec.averaging_frames
         plan.submit(frames_before * spec.hop, len(out) * spec.averaging_frames, out).collect()
+    frames_before = n_whole * spec.averaging_frames
+    if frames_before < n_frames:
+        plan.count.cut(n_frames - frames_before)
+        plan.submit(frames_before * spec.hop, n_frames - frames_before, values[n_whole:]).collect()
 
 
 def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: NDArray[Any]) -> str:
@@ -211,7 +225,7 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
     done = 0
     for block in _blocks(rows, format_):
         last = block.sample_index + block.n_samples == rows.shape[1]
-        for batch in [*stream.push(block), *(stream.flush() if last else [])]:
+        for batch in [*stream.push(block), *(stream.finish() if last else [])]:
             copy(values[done : done + batch.n_frames], batch.values, axis=0)
             done += batch.n_frames
     if stream.engine is not engine:

@@ -171,9 +171,25 @@ class Stft:
         return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns))
 
     def flush(self) -> list[SpectrumBatch]:
-        """Return all complete frames that are held back; more may be pushed afterwards."""
+        """Return all complete frames that are held back; more may be pushed afterwards.
+
+        Averages go on; ``finish`` ends them.
+        """
         self._require_open()
         return self._stream.flush()
+
+    def finish(self) -> list[SpectrumBatch]:
+        """Return what is left at the end of a signal: complete frames, and unfinished averages.
+
+        An unfinished average makes a shorter row; ``cut_frames`` of its batch is the number of
+        frames in it. More may be pushed afterwards; averages start again with that.
+        """
+        self._require_open()
+        return self._stream.finish()
+
+    def left_out_samples(self) -> list[int]:
+        """Count the samples that fill no frame; see ``FrameStream.left_out_samples``."""
+        return self._stream.left_out_samples()
 
     def remainder(self) -> list[tuple[int, int]]:
         """Say what no row has yet; see ``FrameStream.remainder``."""

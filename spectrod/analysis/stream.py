@@ -1,6 +1,6 @@
 """Blocks of any size in, every frame exactly once out: framing, batching, gaps, failures."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,9 @@ class FrameStream:
     A frame starts every ``spec.hop`` samples. One that would span a gap is not computed: behind a
     gap frames and averages start anew, and the next batch of each spec carries the gap's size.
     Samples are copied once, to the end of a window in which all frames are read in place.
+
+    An average that a gap or ``finish`` cuts off makes a shorter row, in a batch of its own whose
+    ``cut_frames`` is the number of frames in it.
 
     Specs that nobody wants can be left out for a while, see ``want``: then only the samples that
     the next frame needs are kept.
@@ -49,10 +52,6 @@ class FrameStream:
         for as long as that takes.
     batch_frames : int, optional
         Frames of a full batch; by default what suits the engine.
-    keep_cut : collection of str
-        Products whose averages make rows also where a gap or ``finish`` cuts them off, each in a
-        batch of its own whose ``cut_frames`` says of how many frames. Not those that an engine's
-        failure, a reset or ``want`` cuts off.
 
     Attributes
     ----------
@@ -65,8 +64,7 @@ class FrameStream:
     gaps, gap_samples : int
         Interruptions, and the samples missing in them.
     cut_frames : int
-        Frames of averages that were cut off before they made a row: by a gap, a failure, a reset,
-        or because nobody wanted the row any more.
+        Frames of averages that made no row: a failure, a reset, or the end of demand cut them off.
     engine_failures : int
         How often an engine failed and another went on.
 
@@ -93,13 +91,11 @@ class FrameStream:
         interleaved: bool = False,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
-        keep_cut: Collection[str] = (),
     ) -> None:
         self.specs = _checked_specs(specs)
         _check_batching(max_latency_s, batch_frames)
         self.engine = engine
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
-        self._keep_cut = keep_cut
         self._raises = on_nonfinite == "raise"
         self._layout = Layout(sample_format, self.spec.channels, interleaved)
         self._wait_samples = max_latency_s * self.spec.fs
@@ -119,13 +115,10 @@ class FrameStream:
         layout, engine = self._layout, self.engine
         sized = [(s, batch_frames or _batch_frames(s, layout, engine)) for s in self.specs]
         reach = max(_reach(spec, count, layout) for spec, count in sized)
-        if self._keep_cut:  # a frame waits for the next one
+        if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next one
             reach += max(spec.hop for spec in self.specs)
         self._window = engine.window(layout, 2 * reach)
-        self.tracks = [
-            Track(spec, engine, self._window, count, keeps_cut=spec.product in self._keep_cut)
-            for spec, count in sized
-        ]
+        self.tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
 
     @property
     def layout(self) -> Layout:
@@ -152,6 +145,14 @@ class FrameStream:
         """Samples of gaps that no batch of the first spec has reported yet; None without a gap."""
         return self.tracks[0].gap_pending
 
+    def left_out_samples(self) -> list[int]:
+        """Count the samples that are in no row because they do not fill a frame, of each spec.
+
+        They are those before each gap and, by now, at the end. Samples that a hop longer than the
+        window passes over do not count.
+        """
+        return [track.left_out_samples for track in self.tracks]
+
     def remainder(self) -> list[tuple[int, int]]:
         """Say what no row has yet, of each spec.
 
@@ -160,8 +161,7 @@ class FrameStream:
         remainder : list of (int, int)
             Samples from the first of the next frame on, and frames of an unfinished average.
         """
-        end = self._window.end
-        return [(max(0, end - track.next), track.done) for track in self.tracks]
+        return [track.remainder() for track in self.tracks]
 
     def take_over(self, earlier: "FrameStream") -> None:
         """Carry on the counters of the stream before, and what it has not reported yet.
@@ -230,9 +230,9 @@ class FrameStream:
         return out
 
     def finish(self) -> list[SpectrumBatch]:
-        """Return what ``flush`` does, and the averages that are unfinished if those are kept.
+        """Return what ``flush`` does, and unfinished averages as shorter rows.
 
-        What is pushed afterwards begins anew.
+        Averages start again with what is pushed afterwards.
         """
         out: list[SpectrumBatch] = []
         for track in self.tracks:

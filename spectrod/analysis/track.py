@@ -78,9 +78,6 @@ class Track:
         Where the samples are.
     batch_frames : int
         Frames of a full batch.
-    keeps_cut : bool
-        Whether averages that a gap or the end cuts off make rows too, see ``rest``. Then the newest
-        complete frame waits for the next one: a launch without frames could not finish a row.
 
     Attributes
     ----------
@@ -104,11 +101,8 @@ class Track:
         engine: Engine,
         window: SampleWindow,
         batch_frames: int,
-        *,
-        keeps_cut: bool = False,
     ) -> None:
         self.spec = spec
-        self._keeps_cut = keeps_cut and spec.averaging_frames > 1
         self.batch_frames = batch_frames
         self.next = 0
         self.gap: int | None = None
@@ -118,6 +112,7 @@ class Track:
         self.in_flight: deque[Submitted] = deque()
         self.unreported_skipped_rows = 0
         self._passed = 0  # frames of a row that is not computed
+        self._left_out = self._covered = 0
         self._window = window
         self._restart = False
         self._use(engine)
@@ -126,11 +121,6 @@ class Track:
     def needs(self) -> int:
         """Position of the oldest sample that is still needed, also where the engine fails."""
         return self.in_flight[0].first if self.in_flight else self.next
-
-    @property
-    def done(self) -> int:
-        """Frames of the unfinished average."""
-        return self._plan.count.done
 
     @property
     def gap_pending(self) -> int | None:
@@ -175,10 +165,12 @@ class Track:
 
         The next batch says that it does not follow on, if an average was under way.
         """
-        if self._plan.count.primed or self._passed:
+        n_waiting = self.n_complete()  # began before the reset
+        if self._plan.count.primed or self._passed or n_waiting:
             self.gap = self.gap or 0
         self._passed = 0
-        return self._cut()
+        self.next += n_waiting * self.spec.hop
+        return self._cut() + n_waiting
 
     def take_over(self, earlier: "Track") -> None:
         """Carry on what another track has not reported: a gap, rows that were passed over."""
@@ -190,8 +182,22 @@ class Track:
         return max(0, (self._window.end - self.next - self.spec.win_length) // self.spec.hop + 1)
 
     def n_due(self) -> int:
-        """Complete frames that may be submitted before it is known what follows."""
-        return self.n_complete() - self._keeps_cut
+        """Count the complete frames that may be submitted before it is known what follows.
+
+        The newest frame waits for the next one unless it finishes a row: if the signal ends here,
+        that frame finishes the shorter row, which a launch without frames could not do.
+        """
+        n_frames, count = self.n_complete(), self._plan.count
+        return n_frames - ((count.done + n_frames) % count.frames > 0)
+
+    def remainder(self) -> tuple[int, int]:
+        """Count the samples from the next frame on, and the frames of the unfinished average.
+
+        The frame that waits to finish a shorter row counts as one of the average.
+        """
+        n_waiting = self.n_complete() - self.n_due()
+        n_samples = self._window.end - self.next - n_waiting * self.spec.hop
+        return max(0, n_samples), self._plan.count.done + n_waiting
 
     def rest(self) -> list[tuple[int, bool]]:
         """Divide all complete frames, as nothing follows on them.
@@ -202,7 +208,7 @@ class Track:
             Frames of each submission, and whether they finish a row that is cut off.
         """
         n_frames, count = self.n_complete(), self._plan.count
-        n_cut = min(n_frames, (count.done + n_frames) % count.frames) if self._keeps_cut else 0
+        n_cut = min(n_frames, (count.done + n_frames) % count.frames)
         return [(n, is_cut) for n, is_cut in ((n_frames - n_cut, False), (n_cut, True)) if n]
 
     def waited(self, first: int) -> int:
@@ -212,10 +218,22 @@ class Track:
     def interrupt(self, lost_samples: int) -> int:
         """Go on with what follows a gap; return how many frames of an average it cuts off."""
         cut_frames = self._cut()
+        self._left_out += self._tail()
         self._passed = 0
-        self.next = self._window.end
+        self.next = self._covered = self._window.end
         self.gap = (self.gap or 0) + lost_samples
         return cut_frames
+
+    @property
+    def left_out_samples(self) -> int:
+        """Samples before gaps and, by now, at the end that did not fill a frame."""
+        return self._left_out + self._tail()
+
+    def _tail(self) -> int:
+        """Count the samples from the begin of the next frame on that the last one does not have."""
+        if not self.is_wanted or self._passed:
+            return 0
+        return max(0, self._window.end - max(self.next, self._covered))
 
     def _cut(self) -> int:
         """Drop an unfinished average; return how many frames it has."""
@@ -243,6 +261,7 @@ class Track:
             _NO_ROWS,
         )
         self.next += n_frames * self.spec.hop
+        self._covered = self.next - self.spec.hop + self.spec.win_length
         self.gap, self.skipped_rows, self._restart = None, 0, False
         self.in_flight.append(batch)
         self._launch(batch)

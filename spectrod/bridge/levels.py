@@ -51,8 +51,9 @@ class Meter:
     """
 
     def __init__(self, first: Frame | BandFrame) -> None:
-        power = _power(first)
-        self._sum, self._highest = power, power
+        power, share = _power(first), _share(first)
+        self._sum, self._highest = power * share, power
+        self._shares = share
         self._last = first
         self._frames = 1
         self._missed = first.missed
@@ -65,8 +66,9 @@ class Meter:
 
     def add(self, frame: Frame | BandFrame) -> None:
         """Count one more frame in; it must fit."""
-        power = _power(frame)
-        self._sum = self._sum + power
+        power, share = _power(frame), _share(frame)
+        self._sum = self._sum + power * share
+        self._shares += share
         self._highest = np.maximum(self._highest, power)
         self._last = frame
         self._frames += 1
@@ -81,7 +83,7 @@ class Meter:
         return Levels(
             self._last.header,
             name,
-            _level(self._sum / self._frames, unit),
+            _level(self._sum / self._shares, unit),
             _level(self._highest, unit),
             self._frames,
             self._missed,
@@ -94,6 +96,12 @@ def _meaning(frame: Frame | BandFrame) -> tuple[object, ...]:
     h = frame.header
     time_s = (h.fs, h.nfft, h.hop)  # of frames that stand for other times, a mean is none
     return h.unit, time_s, h.enbw_hz, h.weighting, h.averaging, len(frame.values)
+
+
+def _share(frame: Frame | BandFrame) -> float:
+    """Return how much of a whole row's frames a row has: less than 1 if it was cut off."""
+    h = frame.header
+    return h.cut_frames / h.averaging_frames if h.cut_frames else 1.0
 
 
 def _power_unit(frame: Frame | BandFrame) -> str:

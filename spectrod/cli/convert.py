@@ -15,9 +15,9 @@ from spectrod.cli.picture_options import add_picture, picture_options, repeat, w
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.inputs import batches_between, open_recording
+from spectrod.record.inputs import batches_between, left_out_samples, open_recording
 from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
-from spectrod.record.recording import Description, RowWriter
+from spectrod.record.recording import Description, RowWriter, note_left_out
 from spectrod.record.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
 from spectrod.types import SpectrumBatch
@@ -69,6 +69,9 @@ def run(args: argparse.Namespace) -> int:
         batches = batches_between(reader, start_utc_ns, stop_utc_ns)
         if not _copy(batches, writers, reader.description.spec.fs, duration_ns):
             raise InputError(f"{source}: has no rows{_between(args)}")
+        if start_utc_ns is None and stop_utc_ns is None and duration_ns is None:
+            for writer in writers:
+                note_left_out(writer, left_out_samples(reader))
         for writer in writers:
             with interrupts_held():
                 writer.finish()

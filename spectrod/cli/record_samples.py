@@ -99,7 +99,6 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
             engine,
             first_sample=span.first,
             max_samples=span.max_samples,
-            keep_cut=(PRODUCT,),
         )
     except BaseException:
         engine.close()
@@ -117,6 +116,7 @@ def _record(
         if args.start is not None and pipeline.source.is_live:
             wait_for_start(args.start, args.source)
         exit_code = _run_to_the_end(pipeline, lanes, span)
+        _report_left_out(pipeline, lanes, plan)
         failure = finish_all(lanes.all, interrupts_held)
     finally:
         with interrupts_held():
@@ -168,6 +168,26 @@ def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
         finish_all(lanes.all, interrupts_held)
     pipeline.raise_failure()
     return exit_code
+
+
+def _report_left_out(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
+    """Say how many samples are in no row of the data files, in the log and in the files."""
+    spec = plan.data.spec
+    if not lanes.rows:
+        return
+    n_samples = pipeline.left_out_samples()[spec.product]
+    for lane in lanes.rows:
+        lane.note_left_out(n_samples)
+    if n_samples:
+        _log.warning(
+            "%s: %d samples (%.4g s) at the end%s are in no spectrum: they do not fill a window "
+            "of %d (--win-length)",
+            pipeline.source.name,
+            n_samples,
+            n_samples / spec.fs,
+            " and before gaps" if pipeline.stats().gaps else "",
+            spec.win_length,
+        )
 
 
 class _Watch:

@@ -62,6 +62,11 @@ def scan_span_utc_ns(reader: RowReader) -> tuple[int, int]:
     return begin_ns or 0, end_ns or 0
 
 
+def left_out_samples(reader: RowReader) -> int | None:
+    """Find how many samples of the signal are in no row; None if the recording does not say."""
+    return reader.left_out_samples if isinstance(reader, SegmentReader) else None
+
+
 def batches_between(
     reader: RowReader, start_utc_ns: int | None = None, stop_utc_ns: int | None = None
 ) -> Iterator[SpectrumBatch]:

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.recording import RowWriter, SampleWriter, rows_between
+from spectrod.record.recording import RowWriter, SampleWriter, note_left_out, rows_between
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
@@ -155,6 +155,11 @@ class RowLane(_Lane[RowWriter, SpectrumBatch]):
         take = getattr(self._writer, "take", None)
         if take is not None:
             take(block)
+
+    def note_left_out(self, n_samples: int) -> None:
+        """Tell the file how many samples of the signal are in no row, if it can store that."""
+        if self._writer is not None:
+            note_left_out(self._writer, n_samples)
 
     def _cut(self, piece: SpectrumBatch) -> Iterator[tuple[int, SpectrumBatch]]:
         numbers = piece.t_utc_ns // self._period_ns

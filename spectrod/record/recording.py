@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -63,6 +63,25 @@ class RowWriter(Protocol):
 
     def abort(self) -> None:
         """Give up: nothing is left that looks whole. Idempotent; nothing after ``finish``."""
+
+
+@runtime_checkable
+class _SaysLeftOut(Protocol):
+    left_out_samples: int | None
+
+
+def note_left_out(writer: RowWriter, n_samples: int | None) -> None:
+    """Tell a file how many samples are in no row, see ``FrameStream``, if its format has a place.
+
+    Parameters
+    ----------
+    writer : RowWriter
+        Before its ``finish``.
+    n_samples : int or None
+        None if nobody knows.
+    """
+    if n_samples is not None and isinstance(writer, _SaysLeftOut):
+        writer.left_out_samples = n_samples
 
 
 class SampleWriter(Protocol):

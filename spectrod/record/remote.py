@@ -155,7 +155,8 @@ class DaemonReader:
                 f"t_utc_ns={header.t_utc_ns}: index {index} of the recording is above {_INDEX_MAX}"
             )
         gap = 0 if self._expected is None else max(0, index - self._expected)
-        self._expected, self._last_utc_ns = index + self._step, header.t_utc_ns
+        n_samples = header.cut_frames * spec.hop or self._step
+        self._expected, self._last_utc_ns = index + n_samples, header.t_utc_ns
         values = np.stack([row.values[channel] for channel in self._channels])[np.newaxis]
         return SpectrumBatch(
             values,
@@ -166,6 +167,7 @@ class DaemonReader:
             header.engine,
             gap_samples=gap,
             discontinuity=gap > 0 or row.restarted,
+            cut_frames=header.cut_frames,
         )
 
     def close(self) -> None:

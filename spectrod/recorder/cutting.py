@@ -75,7 +75,10 @@ class RowCutter:
     def span_samples(self, piece: SpectrumBatch) -> int:
         """See ``Cutter``."""
         step = piece.spec.hop * piece.spec.averaging_frames
-        return piece.gap_samples + step * (piece.n_frames + piece.skipped_rows)
+        n_rows = piece.n_frames + piece.skipped_rows
+        if piece.cut_frames:  # of its only row
+            return piece.gap_samples + step * (n_rows - 1) + piece.spec.hop * piece.cut_frames
+        return piece.gap_samples + step * n_rows
 
     def cut(
         self, piece: SpectrumBatch, t_utc_ns: int

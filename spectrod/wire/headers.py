@@ -113,6 +113,8 @@ class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Time constant of an exponential average [s]; else null."""
     frame_hop: _Count = 0
     """Samples from one frame to the next within an average; 0: as hop."""
+    cut_frames: _Count = 0
+    """Frames of this message's average if a gap or the end cut it off; 0: as averaging_frames."""
 
 
 class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
@@ -133,6 +135,8 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Time constant of an exponential average [s]; else null."""
     frame_hop: _Count = 0
     """Samples from one frame to the next within an average; 0: as hop."""
+    cut_frames: _Count = 0
+    """Frames of this message's average if a gap or the end cut it off; 0: as averaging_frames."""
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):

@@ -298,6 +298,7 @@ def _decode_spectrum(name: str, parts: Sequence[bytes]) -> Frame:
         raise WireError(f"{name}: shape={list(header.shape)}: must be [{rule}], nfft={header.nfft}")
     if header.first_bin != first_bin:
         raise WireError(f"{name}: first_bin={header.first_bin}: must be 0 or {first_bin}")
+    _check_cut(name, header)
     return Frame(name, header, _decode_values(name, parts, header))
 
 
@@ -307,7 +308,16 @@ def _decode_bands(name: str, parts: Sequence[bytes]) -> BandFrame:
         raise WireError(
             f"{name}: shape={list(header.shape)}: must be [n_bands], n_bands={header.n_bands}"
         )
+    _check_cut(name, header)
     return BandFrame(name, header, _decode_values(name, parts, header))
+
+
+def _check_cut(name: str, header: ValuesHeader) -> None:
+    if header.cut_frames and header.cut_frames >= header.averaging_frames:
+        raise WireError(
+            f"{name}: cut_frames={header.cut_frames}: must be less than "
+            f"averaging_frames={header.averaging_frames}"
+        )
 
 
 def _decode_meta(name: str, parts: Sequence[bytes]) -> Meta:

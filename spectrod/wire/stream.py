@@ -116,6 +116,7 @@ class Stream:
             "overflows": frame.overflows,
             "dropped": frame.dropped,
             "suspected": frame.suspected,
+            "cut_frames": batch.cut_frames,
         }
         if self._spec.bands:
             return BandsHeader(bands=self._spec.bands, n_bands=self._spec.n_values, **fields)

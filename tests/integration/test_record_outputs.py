@@ -1,13 +1,17 @@
 """``spectrod record`` into every kind of file, of every kind of source, whole runs."""
 
 import itertools
+import json
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import soundfile
+import zarr
 from publishing import SPEC, TIMEOUT_S, make_batch
 
 from spectrod.analysis.numpy_engine import NumpyEngine
@@ -19,6 +23,7 @@ from spectrod.record.inputs import open_recording
 from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.record.picture.sink import PictureSink
 from spectrod.record.remote import DaemonReader
+from spectrod.record.segment.reader import SegmentReader
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.source.signal import SignalSource
 from spectrod.types import SpectrumSpec
@@ -27,6 +32,7 @@ FS = 8000
 SMALL = ["--engine", "numpy", "--levels=-100,0", "--width", "300", "--height", "64"]
 DATA = ["--win-length", "256", "--hop", "128"]
 START = ["--start-time", "2026-05-01T04:30:00Z"]
+NAME = "left_out_samples"
 START_NS = 1_777_609_800 * 10**9
 
 
@@ -259,6 +265,90 @@ def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
     gaps = [batch.gap_samples // SPEC.hop for batch in batches]
     assert gaps == [0, 1, 10, 0]
     assert reader.lost_rows == 1
+    reader.close()
+
+
+DATA_SUFFIXES = (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv")
+
+
+def left_out_samples(path):
+    """Samples that a data file says are in no row."""
+    if path.suffix == ".spd":
+        return SegmentReader(path).left_out_samples
+    if path.suffix == ".csv":
+        return json.loads(path.read_text().splitlines()[-1].removeprefix("# end: "))[NAME]
+    if path.suffix == ".npy":
+        return json.loads((path.parent / f"{path.name}.json").read_text())[NAME]
+    if path.suffix == ".npz":
+        return json.loads(str(np.load(path)["attributes"]))[NAME]
+    if path.suffix == ".zarr":
+        return int(zarr.open_group(path).attrs[NAME])
+    with h5py.File(path) as file:
+        return int(np.ravel(file.attrs[NAME])[0])
+
+
+@pytest.mark.slow
+def test_the_last_part_of_a_sound_is_in_every_data_file(tmp_path, capsys):
+    """10 s with a tone from 9.3 s on: the tenth second is a shorter row; nothing is left out."""
+    n = np.arange(10 * FS)
+    tone = np.where(n >= 9.3 * FS, 0.5 * np.sin(2 * np.pi * 1000 * n / FS), 0.0)
+    soundfile.write("end.wav", tone, FS, "PCM_16")
+    (tmp_path / "c.toml").write_text(
+        '[analysis]\nbands="third-octave"\naveraging="mean"\nrate_hz=1\n'
+        f"win_length={FS // 2}\nhop={FS // 4}\n"
+    )
+    outputs = [tmp_path / f"end{suffix}" for suffix in DATA_SUFFIXES]
+    flags = [flag for path in outputs for flag in ("-o", str(path))]
+    assert main(["record", "end.wav", *flags, "--engine", "numpy", "--config", "c.toml"]) == 0
+    assert "WARNING" not in capsys.readouterr().err
+    for path in outputs:
+        assert left_out_samples(path) == 0
+        if path.suffix == ".npy":
+            assert json.loads(Path(f"{path}.json").read_text())["runs"][-1]["cut_frames"] == 3
+            assert np.load(path).max(axis=(1, 2)).argmax() == 9
+            continue
+        about, batches = rows_of(path)
+        last = batches[-1]
+        assert sum(batch.n_frames for batch in batches) == 10
+        assert (last.sample_index.tolist(), last.cut_frames) == ([9 * FS], 3)
+        band = int(np.argmin(np.abs(about.spec.frequencies - 1000)))
+        assert -12.0 < last.values[0, 0, band] < -6.0
+        assert batches[0].values.max() == -200.0
+
+
+def test_samples_that_fill_no_window_are_reported(tmp_path, capsys):
+    """One line says how many there are at the end of data; a picture alone says nothing."""
+    soundfile.write("x.wav", np.zeros(4096 + 100), FS, "PCM_16")
+    arguments = ["--engine", "numpy", "--win-length", "256", "--hop", "128"]
+    assert main(["record", "x.wav", "-o", "a.spd", *arguments]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "WARNING" in line]
+    assert len(said) == 1
+    assert said[0].endswith(
+        "x: 100 samples (0.0125 s) at the end are in no spectrum: they do not fill a window of 256 "
+        "(--win-length)"
+    )
+    assert main(["convert", "a.spd", "a.csv"]) == 0
+    assert left_out_samples(tmp_path / "a.csv") == 100
+    assert main(["record", "x.wav", "-o", "a.png", *arguments, *SMALL]) == 0
+    assert "WARNING" not in capsys.readouterr().err
+
+
+def test_a_shorter_row_of_a_daemon_is_one_in_the_recording(publish, wait_for_subscribers):
+    """An average that a gap cut off keeps its number of frames, and the gap its length."""
+    spec = replace(SPEC, averaging="mean", averaging_frames=4)
+    publisher = publish()
+    subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
+    wait_for_subscribers(publisher)
+    whole = make_batch(4, spec=spec)
+    whole = replace(whole, sample_index=whole.sample_index * 4)
+    cut = replace(make_batch(first=16, spec=spec), cut_frames=2)
+    after = make_batch(first=24, spec=spec, gap_samples=768)
+    for batch in (whole, cut, after):
+        publisher.feeds[0].submit(batch)
+    reader = DaemonReader(subscription, "spec/")
+    batches = list(itertools.islice(reader.batches(time.monotonic() + TIMEOUT_S), 3))
+    found = [(b.sample_index.tolist(), b.cut_frames, b.gap_samples) for b in batches]
+    assert found == [([12 * 128], 0, 0), ([16 * 128], 2, 0), ([24 * 128], 0, 768)]
     reader.close()
 
 

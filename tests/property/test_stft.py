@@ -78,7 +78,7 @@ def collected(batches, spec):
 
 
 def pushed(frames, blocks):
-    return [*(batch for b in blocks for batch in frames.push(b)), *frames.flush()]
+    return [*(batch for b in blocks for batch in frames.push(b)), *frames.finish()]
 
 
 @ANYHOW

@@ -111,6 +111,17 @@ def test_silence_has_the_floors_level_and_nan_stays():
     assert np.isnan(levels.highest[1])
 
 
+def test_a_shorter_row_counts_by_its_frames():
+    """A mean of 1 of 4 frames has a quarter of the weight of a whole one."""
+    first = frames_of(np.tile([0.4, -0.4], 256), "hann", 64, "spectrum")[0]
+    header = msgspec.structs.replace(first.header, averaging="mean", averaging_frames=4)
+    cut = msgspec.structs.replace(header, cut_frames=1)
+    whole, short = replace(first, header=header), replace(first, header=cut)
+    (mean,) = meter_of([whole, replace(short, values=first.values * 6)]).levels().mean
+    (alone,) = meter_of([whole]).levels().mean
+    assert mean - alone == pytest.approx(10 * np.log10((4 + 6) / 5), abs=1e-5)
+
+
 def test_losses_add_up():
     """Missed messages, gaps and restarts of all frames."""
     first, second = bands_of([[0.0], [0.0]])

@@ -1,8 +1,9 @@
-"""Averages that a gap or the end cuts off: their frames are kept where that is asked for."""
+"""Averages that a gap or the end cuts off: their frames make a shorter row."""
 
 import numpy as np
 import pytest
 
+import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.types import Block, SpectrumSpec
@@ -41,9 +42,7 @@ def rows_of(engine, averaging, frames, block_size, **settings):
 @pytest.mark.parametrize("block_size", [37, 4000])
 def test_every_frame_is_in_one_row(engine, averaging, frames, batch_frames, block_size):
     """Each stretch's rows are whole but for its last, which has the frames that are left."""
-    batches = rows_of(
-        engine, averaging, frames, block_size, keep_cut={"density"}, batch_frames=batch_frames
-    )
+    batches = rows_of(engine, averaging, frames, block_size, batch_frames=batch_frames)
     singles = rows_of(engine, "none", 1, 4000)
     frame_values = np.concatenate([batch.values for batch in singles])
     frame_index = np.concatenate([batch.sample_index for batch in singles])
@@ -62,8 +61,63 @@ def test_every_frame_is_in_one_row(engine, averaging, frames, batch_frames, bloc
     assert sum(batch.gap_samples for batch in batches) == sum(b.gap_samples for b in singles)
 
 
-def test_they_are_dropped_otherwise(engine):
-    """Unless asked for, an average that is cut off makes no row, and is counted."""
-    batches = rows_of(engine, "mean", 7, 4000)
-    assert not any(batch.cut_frames for batch in batches)
-    assert sum(batch.n_frames for batch in batches) == 30 // 7 + 2 // 7 + 92 // 7
+def test_an_exponential_average_ends_with_its_last_frame(engine):
+    """Its last row is the state after the last frame of each stretch, of fewer frames."""
+    frames = 7
+    batches = rows_of(engine, "exponential", frames, 4000)
+    every = rows_of(engine, "exponential", 1, 4000)
+    last = {int(batch.sample_index[-1]): batch.values[-1] for batch in every}
+    cut = [batch for batch in batches if batch.cut_frames]
+    assert [batch.cut_frames for batch in cut] == [30 % 7, 2, 92 % 7]
+    for batch in cut:
+        index = int(batch.sample_index[0]) + (batch.cut_frames - 1) * HOP
+        np.testing.assert_array_equal(batch.values[0], last[index])
+
+
+def test_a_whole_row_waits_for_nothing(engine):
+    """A row comes with the last sample of its last frame, and only then may the signal end."""
+    spec = SpectrumSpec(FS, 2, win_length=WIN, hop=HOP, averaging="mean", averaging_frames=7)
+    stream = FrameStream(spec, engine)
+    x, n_row = samples(), WIN + 6 * HOP
+    assert stream.push(Block(x[:, : n_row - 1], 0, 0, 0)) == []
+    (batch,) = stream.push(Block(x[:, n_row - 1 : n_row], n_row - 1, 0, 0))
+    assert (batch.n_frames, batch.cut_frames) == (1, 0)
+    assert stream.finish() == []
+
+
+def test_samples_that_fill_no_frame_are_counted(engine):
+    """Before each gap and at the end; of a hop beyond the window those between frames are not."""
+    spec = SpectrumSpec(FS, 2, win_length=WIN, hop=HOP)
+    wide = SpectrumSpec(FS, 2, win_length=WIN, hop=100)
+    stream = FrameStream([spec, wide], engine)
+    x = samples()
+    for begin, end in PIECES:
+        stream.push(Block(x[:, begin:end], begin, 0, 0, discontinuity=True))
+    stream.finish()
+    lengths = [end - begin for begin, end in PIECES]
+    expected = sum(n if n < WIN else (n - WIN) % HOP for n in lengths)
+    between = sum(n if n < WIN else max(0, (n - WIN) % 100 - (100 - WIN)) for n in lengths)
+    assert stream.left_out_samples() == [expected, between]
+
+
+@pytest.mark.parametrize("kind", ["numpy", "auto"])
+@pytest.mark.parametrize("n_samples", [WIN, WIN + 6 * HOP, WIN + 40 * HOP + 5])
+def test_a_spectrogram_ends_with_a_shorter_row(kind, n_samples):
+    """Of a whole signal the last row is the mean of the frames that are left, at their centre."""
+    x = samples()[0, :n_samples]
+    settings = {"win_length": WIN, "hop": HOP, "engine": kind}
+    found = spectrod.spectrogram(x, FS, averaging="mean", averaging_frames=7, **settings)
+    single = spectrod.spectrogram(x, FS, **settings)
+    n_frames = single.values.shape[1]
+    groups = [slice(first, first + 7) for first in range(0, n_frames, 7)]
+    expected = np.stack([single.values[:, group].mean(axis=1) for group in groups], axis=1)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-5)
+    np.testing.assert_allclose(found.t, [single.t[group].mean() for group in groups])
+    with spectrod.Stft(
+        FS, win_length=WIN, hop=HOP, averaging="mean", averaging_frames=7, engine=kind
+    ) as stft:
+        batches = [*stft.push(x), *stft.flush(), *stft.finish()]
+        assert stft.left_out_samples() == [(n_samples - WIN) % HOP]
+    rows = np.concatenate([batch.values[:, 0] for batch in batches])
+    np.testing.assert_allclose(rows.T, expected, rtol=1e-5)
+    assert batches[-1].cut_frames == n_frames % 7

@@ -323,15 +323,16 @@ def test_frames_held_back_come_with_a_flush():
 
 
 def test_averages_leave_frames_over():
-    """Frames of an unfinished average remain, and are counted where a gap cuts them off."""
+    """Frames of an unfinished average remain, and make a shorter row where a gap cuts them off."""
     spec = SpectrumSpec(1e6, 2, win_length=128, hop=100, averaging="max", averaging_frames=4)
     frames = FrameStream(spec, NumpyEngine())
     batches = frames.push(block(0, 1000))
     assert [int(batch.sample_index[0]) for batch in batches] == [0]
     assert frames.remainder() == [(100, 1)]
-    batches = frames.push(block(1500, 2500))
-    assert (batches[0].sample_index[0], batches[0].gap_samples) == (1500, 500)
-    assert frames.cut_frames == 1
+    cut, after = frames.push(block(1500, 2500))
+    assert (cut.sample_index.tolist(), cut.cut_frames) == ([800], 1)
+    assert (after.sample_index[0], after.gap_samples) == (1500, 500)
+    assert frames.cut_frames == 0
 
 
 @pytest.mark.parametrize(

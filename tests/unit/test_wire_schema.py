@@ -135,6 +135,8 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"first_bin": -32}, r"shape=\[33\]: must be \[nfft\], nfft=64"),
         ({"first_bin": -31, "shape": [64]}, r"first_bin=-31: must be 0 or -32"),
         ({"first_bin": 1}, r"Expected `int` <= 0"),
+        ({"cut_frames": 1}, r"cut_frames=1: must be less than averaging_frames=1"),
+        ({"cut_frames": 9, "averaging_frames": 9}, r"cut_frames=9: must be less than averaging_"),
         ({"shape": [33, 1]}, r"Expected `array` of length 1"),
         ({"shape": [10**30]}, r"Expected `int` <= 1048576 - at `\$\.shape"),
         ({"shape": [2**20]}, r"must be \[nfft // 2 \+ 1\]"),

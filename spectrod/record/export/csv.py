@@ -76,7 +76,7 @@ class CsvWriter(ExportWriter):
             self._file.write(f"{head},{','.join(map(str, values))}\n")
 
     def _close(self) -> None:
-        rest = {"rows": self.n_frames, **self._coverage.attributes()}
+        rest = {"rows": self.n_frames, **self._coverage.attributes(), **self._end_attributes()}
         self._file.write(f"{_END}{json.dumps(rest)}\n")
         self._file.flush()
 

@@ -80,7 +80,7 @@ class GridWriter(ExportWriter):
         self._coverage.add(rows)
 
     def _close(self) -> None:
-        self._store.annotate(self._coverage.attributes())
+        self._store.annotate(self._coverage.attributes() | self._end_attributes())
         self._store.annotate({ENGINES: encode_engines(self.engines)})
         self._store.close()
 

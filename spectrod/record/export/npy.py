@@ -53,7 +53,8 @@ class NpyWriter(ExportWriter):
 
     def _close(self) -> None:
         spec = self.description.spec
-        rest = {"rows": self._written, **self._coverage.attributes()}
+        rest: dict[str, Any] = {"rows": self._written, **self._coverage.attributes()}
+        rest |= self._end_attributes()
         self._notes.write("\n],\n" + json.dumps(rest)[1:] + "\n")
         self._notes.flush()
         self._file.seek(0)

@@ -37,6 +37,12 @@ class ExportWriter(ABC):
     options : ExportOptions
         See there.
 
+    Attributes
+    ----------
+    left_out_samples : int or None
+        Samples that are in no row because they do not fill a frame; None if nobody knows. Goes into
+        the file, so it must be set before ``finish``.
+
     Raises
     ------
     ConfigError
@@ -56,6 +62,7 @@ class ExportWriter(ABC):
         self.description = description
         self.options = options
         self.engines: list[str] = []
+        self.left_out_samples: int | None = None
         self._n_frames = 0
         self._parts: list[Rows] = []
         self._n_collected = 0
@@ -142,6 +149,11 @@ class ExportWriter(ABC):
     @abstractmethod
     def _write(self, rows: Rows) -> None:
         """Write a chunk; only the last one is shorter than ``self._chunk_rows``."""
+
+    def _end_attributes(self) -> dict[str, int]:
+        """Return the attributes that are known at the end only."""
+        n_samples = self.left_out_samples
+        return {} if n_samples is None else {"left_out_samples": n_samples}
 
     @abstractmethod
     def _close(self) -> None:

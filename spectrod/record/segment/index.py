@@ -22,12 +22,13 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: _Count
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands in the file."""
 
     rows: _Count
     engines: tuple[str, ...]
     entries: tuple[Entry, ...]
+    left_out_samples: _Count | None = None
 
 
 class SparseIndex:
@@ -37,10 +38,14 @@ class SparseIndex:
     ----------
     rows : int
         In the segment.
+    left_out_samples : int or None
+        Samples of the recording that are in no row because they do not fill a frame, as of the end
+        of the segment; None if nobody knows.
     """
 
     def __init__(self) -> None:
         self.rows = 0
+        self.left_out_samples: int | None = None
         self._entries: list[Entry] = []
         self._every = 1
         self._records = 0
@@ -57,7 +62,7 @@ class SparseIndex:
 
     def encode(self, engines: Iterable[str]) -> bytes:
         """Write it, and the engines by their numbers, as JSON and the length of all [bytes]."""
-        stored = _Stored(self.rows, tuple(engines), tuple(self._entries))
+        stored = _Stored(self.rows, tuple(engines), tuple(self._entries), self.left_out_samples)
         text = msgspec.json.encode(stored)
         return text + (len(text) + _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "little")
 
@@ -76,6 +81,8 @@ class StoredIndex:
         In the segment.
     engines : tuple of str
         By their numbers.
+    left_out_samples : int or None
+        As ``SparseIndex`` has it.
 
     Raises
     ------
@@ -89,6 +96,7 @@ class StoredIndex:
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from error
         self.rows, self.engines = stored.rows, stored.engines
+        self.left_out_samples = stored.left_out_samples
         self._entries = stored.entries
 
     def offset_of_row(self, row: int) -> int:

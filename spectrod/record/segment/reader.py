@@ -60,6 +60,11 @@ class SegmentReader:
             if not (one.is_tail and segment.is_part)
         )
 
+    @property
+    def left_out_samples(self) -> int | None:
+        """Samples that are in no row, as the last segment has it; None if it does not say."""
+        return self._segments[-1].left_out_samples()
+
     def span_utc_ns(self) -> tuple[int, int]:
         """Find the UTC of the first row and of the end of the last [ns]; equal without rows."""
         begin = self._segments[0].begin_utc_ns

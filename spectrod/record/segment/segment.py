@@ -176,6 +176,12 @@ class Segment:
                     return int(self._batch(record, "").t_utc_ns[-1])
         return last.head.t_utc_ns
 
+    def left_out_samples(self) -> int | None:
+        """Read how many samples are in no row by the end; None if the segment does not say."""
+        with self._open() as file:
+            index = self._index(file)
+        return index.left_out_samples if index else None
+
     def _walk(self, file: BinaryIO, offset: int) -> Walk:
         return Walk(file, offset, self.header.place.recording)
 

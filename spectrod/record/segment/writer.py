@@ -151,6 +151,18 @@ class SegmentWriter:
         return self._index.rows
 
     @property
+    def left_out_samples(self) -> int | None:
+        """Samples that are in no row because they do not fill a frame; None if nobody knows.
+
+        Goes into the closing record, so it must be set before ``finish``.
+        """
+        return self._index.left_out_samples
+
+    @left_out_samples.setter
+    def left_out_samples(self, n_samples: int) -> None:
+        self._index.left_out_samples = n_samples
+
+    @property
     def size_bytes(self) -> int:
         """Length of the file."""
         return self._file.size
