@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         batches = batches_between(reader, start_utc_ns, stop_utc_ns)
         if not _copy(batches, writers, reader.description.spec.fs, duration_ns):
             raise InputError(f"{source}: has no rows{_between(args)}")
-        if start_utc_ns is None and stop_utc_ns is None and duration_ns is None:
+        if not (args.start or args.stop or args.duration):
             for writer in writers:
                 note_left_out(writer, left_out_samples(reader))
         for writer in writers:
