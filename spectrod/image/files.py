@@ -1,11 +1,17 @@
 """Picture files: what they hold is told by their content, what to write by the suffix."""
 
+import os
 from pathlib import Path
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.image import png, pnm
 from spectrod.image.picture import Picture
 from spectrod.record.files import check_writable, write_whole
+
+FILE_BYTES_MAX = 1 << 30
+"""Of a picture that is read; raw colours of 16 bits take 0.4 GB at most, plain ones some more."""
+
+_PIECE_BYTES = 1 << 20
 
 SUFFIXES = (".pgm", ".ppm", ".pnm", ".png")
 
@@ -16,18 +22,33 @@ def read_picture(path: Path) -> Picture:
     Raises
     ------
     InputError
-        With the path: if there is no such file, or it is no picture of these kinds, or damaged.
+        With the path: if there is no such file, or it is no picture of these kinds, or damaged, or
+        has more than ``FILE_BYTES_MAX`` bytes or ``PIXELS_MAX`` pixels.
     """
     if path.is_char_device():  # /dev/zero has no end
         raise InputError(f"{path}: is a device: must be a file or a pipe")
     try:
-        content = path.read_bytes()
+        content = _read_bounded(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     try:
         return _decode(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _read_bounded(path: Path) -> bytes:
+    """Read a file or a pipe; raises InputError as soon as it is known to be too long."""
+    with path.open("rb") as file:
+        pieces: list[bytes] = []
+        n_bytes = os.fstat(file.fileno()).st_size
+        while n_bytes <= FILE_BYTES_MAX:
+            piece = file.read(_PIECE_BYTES)
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+            n_bytes = max(n_bytes, len(pieces) * _PIECE_BYTES)
+    raise InputError(f"{path}: more than {FILE_BYTES_MAX} bytes: too long for a picture")
 
 
 def check_suffix(path: Path) -> None:

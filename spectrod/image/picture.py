@@ -6,13 +6,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, InputError
 from spectrod.units import Float32Array, Float64Array
 
 Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 Planes = Float32Array | Float64Array
 Tone = Literal["keep", "centre", "stretch"]
 TONES: tuple[Tone, ...] = get_args(Tone)
+
+PIXELS_MAX = 1 << 26
+"""Of a picture that is read: 8192 x 8192, or what a camera of 67 megapixels makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,14 @@ class Picture:
     def is_colour(self) -> bool:
         """Whether it has three channels."""
         return len(self.planes) == 3
+
+
+def check_size(columns: int, rows: int) -> None:
+    """Refuse a picture, with InputError, that would take too much memory; before it is decoded."""
+    if columns * rows > PIXELS_MAX:
+        raise InputError(
+            f"{columns} x {rows} = {columns * rows} pixels: must be at most {PIXELS_MAX}"
+        )
 
 
 def to_pixels(planes: Planes, maxval: int, tone: Tone) -> Pixels:

@@ -1,19 +1,25 @@
 """PNG, through Pillow: grey of 8 and 16 bits, colour of 8, with or without alpha."""
 
 import io
-import warnings
+import struct
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from spectrod.errors import InputError
-from spectrod.image.picture import Picture
+from spectrod.image.picture import Picture, check_size
+from spectrod.record.picture.pillow import reading
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 # Of the header chunk, which comes first.
-_DEPTH, _COLOUR_TYPE = 24, 25
+_TYPE, _SIZE, _DEPTH, _COLOUR_TYPE = 12, 16, 24, 25
 _GREY = 0
+_CHANNELS = {_GREY: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""Of each colour type."""
+
+_DEFLATE_RATIO_MAX = 1032
+"""A code of two bits stands for 258 bytes at most."""
 
 
 def decode(content: bytes) -> Picture:
@@ -22,25 +28,32 @@ def decode(content: bytes) -> Picture:
     Raises
     ------
     InputError
-        If it is damaged, too large for Pillow, or has 16 bits a colour or 16 bits of grey with
-        transparency, which Pillow would halve or forget.
+        If it is damaged, has more than ``PIXELS_MAX`` pixels, or has 16 bits a colour or 16 bits of
+        grey with transparency, which Pillow would halve or forget.
     """
-    header = content[_DEPTH : _COLOUR_TYPE + 1]
-    if header[:1] == b"\x10" and header[1:] != bytes([_GREY]):
-        raise InputError("16 bits a colour: only grey may have 16 in a PNG; use a PPM")
-    try:
-        with warnings.catch_warnings():
-            # A warning at half of what is an error.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(content), formats=["PNG"])
-            image.load()
-    except UnidentifiedImageError:  # its text names an object of ours
-        raise InputError("not a PNG that can be read: its header is damaged") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"not a PNG that can be read: {error}") from error
+    _check_header(content)
+    what = "not a PNG that can be read: "
+    with reading(f"{what}its header is damaged", what):
+        image = Image.open(io.BytesIO(content), formats=["PNG"])
+        check_size(*image.size)  # a second header chunk would count
+        image.load()
     if image.mode.startswith("I") and "transparency" in image.info:
         raise InputError("16 bits of grey with transparency: write it with 8, or without")
     return _picture(image)
+
+
+def _check_header(content: bytes) -> None:
+    """Refuse, before it is decoded, what is not for here or larger than its bytes can hold."""
+    if content[_TYPE:_SIZE] != b"IHDR" or len(content) <= _COLOUR_TYPE:
+        return  # Pillow says what is wrong
+    columns, rows = struct.unpack_from(">II", content, _SIZE)
+    depth, colour_type = content[_DEPTH], content[_COLOUR_TYPE]
+    if depth == 16 and colour_type != _GREY:
+        raise InputError("16 bits a colour: only grey may have 16 in a PNG; use a PPM")
+    check_size(columns, rows)
+    n_bytes = rows * (columns * depth * _CHANNELS.get(colour_type, 0) // 8)
+    if n_bytes > _DEFLATE_RATIO_MAX * len(content):
+        raise InputError(f"truncated: {columns} x {rows} pixels do not fit {len(content)} bytes")
 
 
 def encode(picture: Picture) -> bytes:

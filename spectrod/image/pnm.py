@@ -4,17 +4,20 @@ The format is that of the netpbm manual pages pgm(5) and ppm(5).
 """
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import InputError
-from spectrod.image.picture import Picture, Pixels, narrowed
+from spectrod.image.picture import Picture, Pixels, check_size, narrowed
 
 # A comment may stand wherever a header has a space, the last one, which the raster follows, too.
 _SPACE = rb"(?:\s|#[^\n\r]*[\n\r])"
 _HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"+(\d{1,9})") + _SPACE)
 _COMMENT = re.compile(rb"#[^\n\r]*")
+_ANY_SPACE = re.compile(rb"\s")
+_PIECE_BYTES = 1 << 16
 _PLAIN = (2, 3)
 _COLOUR = (3, 6)
 
@@ -40,6 +43,7 @@ def decode(content: bytes) -> Picture:
         raise InputError(
             f"width={columns}, height={rows}, maxval={maxval}: must be from 1 on, maxval to 65535"
         )
+    check_size(columns, rows)
     channels = 3 if kind in _COLOUR else 1
     read = _plain_values if kind in _PLAIN else _raw_values
     values = read(content[header.end() :], rows * columns * channels, maxval)
@@ -68,14 +72,32 @@ def _raw_values(body: bytes, count: int, maxval: int) -> Pixels:
     return values
 
 
-def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int64]:  # noqa: ARG001
-    words = _COMMENT.sub(b"", body).split(maxsplit=count)[:count]
-    _require(len(words), count)
-    if bad := next((word for word in words if not word.isdigit() or len(word) > 9), None):
-        raise InputError(
-            f"{bad.decode(errors='replace')[:20]!r}: must be a number of 1 to 9 digits"
-        )
-    return np.array([int(word) for word in words], np.int64)
+def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int32]:  # noqa: ARG001
+    _require((len(body) + 1) // 2, count)  # each has a digit, and all but one a space
+    values = np.empty(count, np.int32)
+    n_read = 0
+    for piece in _pieces(_COMMENT.sub(b"", body)):
+        words = piece.split(maxsplit=count - n_read)[: count - n_read]
+        if bad := next((word for word in words if not word.isdigit() or len(word) > 9), None):
+            raise InputError(
+                f"{bad.decode(errors='replace')[:20]!r}: must be a number of 1 to 9 digits"
+            )
+        values[n_read : n_read + len(words)] = [int(word) for word in words]
+        n_read += len(words)
+        if n_read == count:
+            return values
+    _require(n_read, count)
+    return values
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    """Cut a text between words; objects for all words at once would take 20 times its memory."""
+    begin = 0
+    while begin < len(body):
+        space = _ANY_SPACE.search(body, begin + _PIECE_BYTES)
+        end = space.start() if space else len(body)
+        yield body[begin:end]
+        begin = end
 
 
 def _require(found: int, count: int) -> None:

@@ -1,5 +1,6 @@
 """Files that somebody else has made or damaged: one-line errors, in bounded time and memory."""
 
+import json
 import os
 import struct
 import subprocess
@@ -14,6 +15,10 @@ import soundfile
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
 from spectrod.events import EventLog
+from spectrod.image import files as image_files
+from spectrod.image.files import read_picture
+from spectrod.image.png import SIGNATURE
+from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.record.recording import Description
 from spectrod.record.segment import frame as frames
 from spectrod.record.segment.frame import HEAD_BYTES, Head, Kind, frame
@@ -677,6 +682,207 @@ def test_random_damage_of_a_wav_source_is_one_error_or_harmless(tmp_path, seed):
             except SpectrodError as error:
                 found.add("\n" in str(error))
     assert found == {False}
+
+
+# ---- pictures
+
+
+def png_chunk(name, content):
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )
+
+
+def png_file(path, columns, rows, *more, depth=8, colour_type=0, pixels=b""):
+    """Write a PNG of any announced size."""
+    header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, depth, colour_type, 0, 0, 0))
+    body = b"".join((*more, png_chunk(b"IDAT", zlib.compress(pixels, 9)), png_chunk(b"IEND", b"")))
+    path.write_bytes(SIGNATURE + header + body)
+    return path
+
+
+@pytest.mark.slow
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
+    """A PNG of 21 kB and 13300 x 13300 bits took 6 GB."""
+    side = 13_300
+    path = png_file(
+        tmp_path / "x.png", side, side, depth=1, pixels=bytes(side * (1 + -(-side // 8)))
+    )
+    code = """
+    from pathlib import Path
+    from spectrod.image.files import read_picture
+    LIMIT
+    for path in sys.argv[1:]:
+        try:
+            read_picture(Path(path))
+        except SpectrodError as error:
+            print(error)
+    """
+    paths = [path]
+    for name, header in (("p5", b"P5 13300 13300 255\n"), ("p2", b"P2 99999999 1 9\n1 ")):
+        paths.append(tmp_path / name)
+        paths[-1].write_bytes(header)
+    done = run_limited(16, code, *paths)
+    rule = "must be at most 67108864"
+    assert done.stdout.splitlines() == [
+        f"{paths[0]}: 13300 x 13300 = 176890000 pixels: {rule}",
+        f"{paths[1]}: 13300 x 13300 = 176890000 pixels: {rule}",
+        f"{paths[2]}: 99999999 x 1 = 99999999 pixels: {rule}",
+    ], done.stderr[-500:]
+
+
+@pytest.mark.parametrize("colour_type", [0, 2])
+def test_a_png_whose_pixels_cannot_be_there_is_refused(tmp_path, colour_type):
+    """Deflate makes at most 1032 bytes of one, so that memory follows the length of the file."""
+    path = png_file(tmp_path / "x.png", 8000, 8000, colour_type=colour_type, pixels=bytes(100))
+    with pytest.raises(InputError, match=r"truncated: 8000 x 8000 pixels do not fit \d\d bytes"):
+        read_picture(path)
+
+
+def test_a_second_header_of_a_png_counts_as_well(tmp_path):
+    """Pillow takes the last one."""
+    second = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 9000, 9000, 8, 0, 0, 0, 0))
+    path = png_file(tmp_path / "x.png", 8, 8, second, pixels=bytes(72))
+    with pytest.raises(InputError, match="9000 x 9000 = 81000000 pixels: must be at most"):
+        read_picture(path)
+
+
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_a_picture_of_too_many_bytes_is_refused(tmp_path, monkeypatch, is_pipe):
+    """A file is not read at all, and a pipe no further than that."""
+    monkeypatch.setattr(image_files, "FILE_BYTES_MAX", 3 * MIB)
+    path = tmp_path / "x.pgm"
+    if is_pipe:
+        os.mkfifo(path)
+        program = "import sys; open(sys.argv[1], 'wb').write(b'P5 1 1 255\\n' + bytes(9 << 20))"
+        writer = subprocess.Popen([sys.executable, "-c", program, path], stderr=subprocess.DEVNULL)
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    with pytest.raises(InputError, match=f"more than {3 * MIB} bytes: too long for a picture"):
+        read_picture(path)
+    if is_pipe:
+        assert writer.wait(60) != 0
+
+
+BAD_CHUNKS = {
+    "iCCP": b"name",
+    "acTL": b"\0\0\0\0\0\0\0\0",
+    "eXIf": b"II*",
+    "zTXt": b"spectrod\0\0" + zlib.compress(bytes(9 * MIB)),
+    "tRNS": b"",
+    "cHRM": b"1",
+    "pHYs": b"1",
+    "fcTL": b"1",
+}
+
+
+@pytest.mark.parametrize("name", BAD_CHUNKS)
+@pytest.mark.parametrize("read", [read_picture, read_pixel_map, read_levels])
+def test_damaged_chunks_of_a_png_are_one_error_or_left_out(tmp_path, name, read):
+    """Pillow raises IndexError, struct.error and others, and warns on the terminal."""
+    bad = png_chunk(name.encode(), BAD_CHUNKS[name])
+    path = png_file(tmp_path / "x.png", 2, 2, bad, pixels=bytes(6))
+    try:
+        assert read(path).shape == (2, 2)
+    except InputError as error:
+        text = str(error)
+    else:
+        text = f"{path}: "
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+
+
+def picture_with(path, *, is_international=False, **changes):
+    """Write a PNG that says something else of itself than it should."""
+    about = {
+        "plots": [[0, 0, 2, 2]],
+        "f_scale": "linear",
+        "f_min_hz": 0.0,
+        "f_max_hz": 4000.0,
+        "duration_s": 1.0,
+        "level_min": -100.0,
+        "level_max": 0.0,
+        "level_unit": "dB",
+        "n_levels": 240,
+        "fs": 8000.0,
+        "channels": 1,
+        "window": "hann",
+        "win_length": 16,
+        "hop": 16,
+        "nfft": 16,
+        "scaling": "density",
+        "enbw_hz": 1.0,
+        "engine": "numpy",
+        "begin_utc_ns": 0,
+        "gaps": 0,
+        "gap_samples": 0,
+        "software": "spectrod",
+    }
+    text = json.dumps(about | changes).replace('"DEEP"', "[" * 3000 + "]" * 3000)
+    chunk = png_chunk(b"tEXt", b"spectrod\0" + text.encode())
+    if is_international:
+        chunk = png_chunk(b"iTXt", b"spectrod\0\0\0\0\0" + text.encode())
+    palette = png_chunk(b"PLTE", bytes(768))
+    return png_file(path, 2, 2, palette, chunk, colour_type=3, pixels=bytes(6))
+
+
+def test_the_picture_of_the_next_tests_is_right(tmp_path):
+    """Or they would prove nothing."""
+    for is_international in (False, True):
+        path = picture_with(tmp_path / "x.png", is_international=is_international)
+        assert read_levels(path).level.tolist() == [[-100.0, -100.0], [-100.0, -100.0]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"n_levels": 1}, "damaged description: .*n_levels"),
+        ({"n_levels": 0}, "damaged description: .*n_levels"),
+        ({"plots": [[0, 0, 10**9, 10**9]]}, "damaged description: .*plots"),
+        ({"plots": [[0, 0, 2, 100_000_000]]}, "a plot ends at 2, 100000000, beyond the page"),
+        ({"plots": [[1, 1, 2, 2]]}, "a plot ends at 3, 3, beyond the page"),
+        ({"plots": [[-1, 0, 2, 2]]}, "damaged description: .*plots"),
+        ({"plots": [[0, 0, 0, 2]]}, "damaged description: .*plots"),
+        ({"options": {"a": "DEEP"}}, "damaged description"),
+    ],
+)
+def test_what_a_picture_says_of_itself_is_checked(tmp_path, changes, text):
+    """Its numbers decide how much is read and computed."""
+    path = picture_with(tmp_path / "x.png", **changes)
+    with pytest.raises(InputError, match=rf"x\.png: .*{text}"):
+        read_levels(path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("unit", [b'<metadata id="spectrod">', b"# spectrod: ", b"\n"])
+def test_texts_in_pictures_are_found_in_linear_time(tmp_path, unit):
+    """An SVG that opened its metadata often took time by the square of its length."""
+    for begin in (b"<?xml", b"P5\n"):
+        path = tmp_path / "x"
+        path.write_bytes(begin + unit * (MIB // len(unit)))
+        with pytest.raises(InputError):
+            read_pixel_map(path)
+
+
+@pytest.mark.slow
+def test_a_plain_picture_takes_memory_by_its_pixels(tmp_path):
+    """As Python's objects, two million numbers took 150 MB."""
+    path = tmp_path / "x.pgm"
+    path.write_bytes(b"P2 2000 1000 9999\n" + b"123\n" * 2_000_000)
+    code = """
+    from pathlib import Path
+    from spectrod.image.files import read_picture
+    LIMIT
+    planes = read_picture(Path(sys.argv[1])).planes
+    print(planes.shape, planes.min(), planes.max())
+    """
+    done = run_limited(60, code, path)
+    assert done.stdout == "(1, 1000, 2000) 123 123\n", done.stderr[-500:]
 
 
 # ---- the recorder

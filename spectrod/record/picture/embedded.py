@@ -2,12 +2,12 @@
 
 import html
 import re
-import warnings
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from spectrod.errors import InputError
+from spectrod.record.picture.pillow import reading
 
 METADATA_KEY = "spectrod"
 """Name of a PNG's text entry; also in an SVG and in a PGM."""
@@ -15,10 +15,13 @@ METADATA_KEY = "spectrod"
 EXIF_DESCRIPTION = 0x010E
 """Tag ImageDescription, of JPEG and WebP."""
 
-_SVG = re.compile(rb'<metadata id="spectrod">(.*?)</metadata>', re.DOTALL)
+_SVG_BEGIN, _SVG_END = b'<metadata id="spectrod">', b"</metadata>"
 _PGM = re.compile(rb"^# spectrod: (.*)$", re.MULTILINE)
-_PGM_HEAD = 1 << 16
-"""Bytes from its beginning in which a PGM's comment ends."""
+_FORMATS = ("PNG", "JPEG", "WEBP")
+"""Of pictures that Pillow reads; others never have the text."""
+
+_HEAD_BYTES = 1 << 20
+"""From the beginning of an SVG or PGM, in which the text ends."""
 
 
 def embedded_text(path: Path) -> str:
@@ -31,14 +34,10 @@ def embedded_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            head = file.read(_PGM_HEAD)
-            content = head + file.read() if head.startswith(b"<?xml") else head
-        text = _text(path, content)
-    except UnidentifiedImageError as error:
-        raise InputError(f"{path}: not a readable picture") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: {reason}") from error
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    text = _text(path, head)
     if text is None:
         raise InputError(f"{path}: not a spectrogram of spectrod")
     return text
@@ -47,18 +46,15 @@ def embedded_text(path: Path) -> str:
 def _text(path: Path, content: bytes) -> str | None:
     """Return the JSON; None of a picture that has none."""
     if content.startswith(b"<?xml"):
-        found = _SVG.search(content)
-        return html.unescape(found[1].decode(errors="replace")) if found else None
+        _, begin, rest = content.partition(_SVG_BEGIN)
+        text, end, _ = rest.partition(_SVG_END)
+        return html.unescape(text.decode(errors="replace")) if begin and end else None
     if content.startswith(b"P5"):
-        found = _PGM.search(content)
-        return found[1].decode(errors="replace") if found else None
-    with warnings.catch_warnings():
-        # Of many pixels, and of damaged EXIF: no pixel is read, and EXIF is taken or not.
-        warnings.simplefilter("ignore")
-        return _text_of_pixels(path)
-
-
-def _text_of_pixels(path: Path) -> str | None:
-    with Image.open(path) as image:
-        text = image.info.get(METADATA_KEY) or image.getexif().get(EXIF_DESCRIPTION)
-    return text if isinstance(text, str) and text.startswith("{") else None
+        comment = _PGM.search(content)
+        return comment[1].decode(errors="replace") if comment else None
+    unidentified = f"{path}: not a readable picture"
+    # No pixel is decoded.
+    with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
+        found = image.info.get(METADATA_KEY) or image.getexif().get(EXIF_DESCRIPTION)
+    # Of a text that is not Latin-1, Pillow makes a str of its own.
+    return str(found) if isinstance(found, str) and found.startswith("{") else None

@@ -1,22 +1,25 @@
 """What a picture's pixels mean, written into the file and read back from it."""
 
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.record.picture.embedded import embedded_text
 from spectrod.record.picture.options import PictureOptions
+from spectrod.record.picture.pillow import reading
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array, Float64Array, Scaling
+
+_FORMATS = ("PNG", "PPM")
+"""Of pictures that have levels as numbers, in Pillow's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,14 @@ class Recording:
         }
 
 
+PAGE_PIXELS_MAX = 1 << 27
+"""Of a picture that is read: plots of 100 million pixels, and what is around them."""
+
+_Place = Annotated[int, msgspec.Meta(ge=0, le=PAGE_PIXELS_MAX)]
+_Length = Annotated[int, msgspec.Meta(ge=1, le=PAGE_PIXELS_MAX)]
+_Count = Annotated[int, msgspec.Meta(ge=2, le=1 << 16)]
+
+
 class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     """How to read a picture, as JSON inside it: see ``spectrod.record.picture.embedded``.
 
@@ -80,7 +91,7 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     frequency axis.
     """
 
-    plots: tuple[tuple[int, int, int, int], ...]
+    plots: tuple[tuple[_Place, _Place, _Length, _Length], ...]
     """Left, top, width and height of each channel's plot [px]."""
     f_scale: FrequencyScale
     f_min_hz: float
@@ -89,7 +100,7 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     level_min: float
     level_max: float
     level_unit: str
-    n_levels: int
+    n_levels: _Count
     fs: float
     channels: int
     window: str
@@ -149,7 +160,7 @@ def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
     path = Path(path)
     try:
         return msgspec.json.decode(embedded_text(path), type=PixelMap)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise InputError(f"{path}: damaged description: {error}") from error
 
 
@@ -167,24 +178,29 @@ def options_of(pixels: PixelMap, path: Path) -> PictureOptions:
         raise InputError(f"{path}: damaged description: {error}") from error
 
 
-def _indices(path: Path, pixels: PixelMap) -> NDArray[np.int64]:
-    """Index of each pixel of the page, shape (height, width); ``n_levels`` where there is none."""
-    try:
-        with warnings.catch_warnings():
-            # Of many pixels: as many as ours may have.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                image.load()
-    except UnidentifiedImageError as error:  # an SVG
-        raise InputError(f"{path}: must be a PNG or a PGM, which have levels as numbers") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if image.format == "PPM":
-        values = np.asarray(image).astype(np.int64)
-        return np.where(values > 0, values - 1, pixels.n_levels)
-    if image.mode != "P":
-        raise InputError(f"{path}: must be a PNG or a PGM, which have levels as numbers")
-    return np.asarray(image).astype(np.int64)
+def _indices(path: Path, pixels: PixelMap, channel: int) -> NDArray[np.int64]:
+    """Index of each pixel of a plot, shape (height, width); ``n_levels`` where there is none."""
+    left, top, width, height = pixels.plots[channel]
+    unidentified = f"{path}: must be a PNG or a PGM, which have levels as numbers"
+    with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
+        _check_page(path, image.size, (left + width, top + height))
+        image.load()
+    if image.format != "PPM" and image.mode != "P":
+        raise InputError(unidentified)
+    values = np.asarray(image)[top : top + height, left : left + width].astype(np.int64)
+    return np.where(values > 0, values - 1, pixels.n_levels) if image.format == "PPM" else values
+
+
+def _check_page(path: Path, size: tuple[int, int], end: tuple[int, int]) -> None:
+    """Raise InputError if a page is too large, or ends before a plot does."""
+    if size[0] * size[1] > PAGE_PIXELS_MAX:
+        raise InputError(
+            f"{path}: {size[0]} x {size[1]} pixels: must be at most {PAGE_PIXELS_MAX} together"
+        )
+    if end[0] > size[0] or end[1] > size[1]:
+        raise InputError(
+            f"{path}: damaged description: a plot ends at {end[0]}, {end[1]}, beyond the page"
+        )
 
 
 def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
@@ -214,8 +230,8 @@ def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
     pixels = read_pixel_map(path)
     if not 0 <= channel < len(pixels.plots):
         raise ConfigError(f"channel={channel}: {path} has 0 to {len(pixels.plots) - 1}")
-    left, top, width, height = pixels.plots[channel]
-    indices = _indices(path, pixels)[top : top + height, left : left + width][::-1]
+    _, _, width, height = pixels.plots[channel]
+    indices = _indices(path, pixels, channel)[::-1]
     step = (pixels.level_max - pixels.level_min) / (pixels.n_levels - 1)
     level = np.where(indices < pixels.n_levels, pixels.level_min + step * indices, np.nan)
     axis = FrequencyAxis(pixels.f_scale, pixels.f_min_hz, pixels.f_max_hz)
