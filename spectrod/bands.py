@@ -114,6 +114,11 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     return bands
 
 
+def check_name(name: str) -> None:
+    """Check the name of bands, over whatever bins; raises ConfigError."""
+    _parse(name)
+
+
 def _parse(name: str) -> tuple[Callable[[int, float, int], Bands], int]:
     if name == "millidecade":
         return _millidecades, 0

@@ -270,7 +270,7 @@ def _check_source(source: SourceTable, prefix: str) -> tuple[str, ...]:
         check_channel_names(source.channel_names)
         n = n_known or (2 if source.iq else 1)
         unnamed = msgspec.structs.replace(source, channel_names=())
-        specs = unnamed.specs(float(source.samplerate or 48_000), n)
+        specs = unnamed.specs(source.known_fs, n)
         if n_known:
             name_channels(source.channel_names, specs[0].n_signals)
         return tuple(spec.product for spec in specs)

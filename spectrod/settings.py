@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from spectrod.bands import check_name as check_bands
 from spectrod.errors import ConfigError
 from spectrod.schedule import Schedule
 from spectrod.types import AVERAGING_FRAMES_MAX, CHANNELS_MAX, HOP_MAX, Averaging, SpectrumSpec
@@ -22,6 +23,9 @@ Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
 Pace = Literal["realtime", "full"]
 """As fast as the samples were taken, or as fast as the analysis reads."""
+
+RATE_DEFAULT_HZ = 48_000
+"""Sample rate of test signals and raw samples, if none is given."""
 
 
 class SourceConfig(Struct, frozen=True):
@@ -57,9 +61,16 @@ class AnalysisConfig(Struct, frozen=True):
     rate_hz: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
 
     def spec(
-        self, fs: float, channels: int, *, iq: bool = False, product: str = ""
+        self, fs: float | None, channels: int, *, iq: bool = False, product: str = ""
     ) -> SpectrumSpec:
-        """Bind to a source's rate and channels; raises ConfigError if a rule is broken."""
+        """Bind to a source's rate and channels; raises ConfigError if a rule is broken.
+
+        If the rate is None, not known yet, only rules that hold at any rate are checked: not
+        whether bands fit the bins, and rows the frames (``depends_on_fs``). Such a spec says
+        nothing of the spectra to come.
+        """
+        if fs is None:
+            return self._without_fs().spec(RATE_DEFAULT_HZ, channels, iq=iq, product=product)
         n_frames = self._frames_a_row(fs)
         averages = self.averaging != "none"
         return SpectrumSpec(
@@ -77,6 +88,23 @@ class AnalysisConfig(Struct, frozen=True):
             averaging_frames=n_frames if averages else 1,
             averaging_s=self.averaging_s,
             product=product,
+        )
+
+    @property
+    def depends_on_fs(self) -> tuple[str, ...]:
+        """The settings that may fit some sample rates only, as a configuration file has them."""
+        found = (f'bands = "{self.bands}"',) if self.bands else ()
+        return found + ((f"rate_hz = {self.rate_hz:g}",) if self.rate_hz else ())
+
+    def _without_fs(self) -> "AnalysisConfig":
+        """Put settings that fit any sample rate in place of those that depend on it."""
+        if self.bands:
+            check_bands(self.bands)
+        longest = max(self.hop, self.win_length, 1)
+        return msgspec.structs.replace(
+            self,
+            bands="octave" if self.bands else "",
+            rate_hz=RATE_DEFAULT_HZ / longest if self.rate_hz else 0.0,
         )
 
     def _frames_a_row(self, fs: float) -> int:
@@ -139,13 +167,28 @@ class SourceTable(SourceConfig, frozen=True):
     products: tuple[Product, ...] = ()
     """Beside the analysis, which is the main one; filled in by ``Config.all_sources``."""
 
-    def specs(self, fs: float, channels: int) -> tuple[SpectrumSpec, ...]:
+    @property
+    def known_fs(self) -> float | None:
+        """Sample rate that it will have, if that is known before it is opened [Hz]."""
+        is_ours = self.uri.partition(":")[0] in ("signal", "pcm", "-")
+        return float(self.samplerate or RATE_DEFAULT_HZ) if self.samplerate or is_ours else None
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Settings of its analyses that only its sample rate, not known yet, can prove wrong."""
+        if self.known_fs is not None:
+            return ()
+        own = {f"products.{one.name}: ": one.analysis for one in self.products}
+        analyses = {"": self.analysis, **own}
+        return tuple(f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs)
+
+    def specs(self, fs: float | None, channels: int) -> tuple[SpectrumSpec, ...]:
         """Bind all analyses to what the source turned out to be, once it is open.
 
         Parameters
         ----------
-        fs : float
-            Sample rate [Hz].
+        fs : float or None
+            Sample rate [Hz]; None if it is not known, see ``AnalysisConfig.spec``.
         channels : int
             That are analysed.
 
@@ -170,7 +213,7 @@ class SourceTable(SourceConfig, frozen=True):
                 )
         return tuple(specs)
 
-    def _spec(self, product: Product, fs: float, channels: int) -> SpectrumSpec:
+    def _spec(self, product: Product, fs: float | None, channels: int) -> SpectrumSpec:
         check_name("name of a product", product.name)
         try:
             return product.analysis.spec(fs, channels, iq=self.iq, product=product.name)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(path: str, *, is_deep: bool) -> int:
-    from spectrod.cli.config_check import check_uris, checks  # noqa: PLC0415 - show needs none
+    from spectrod.cli.config_check import check_uris, checks, unchecked  # noqa: PLC0415 - show needs none
 
     settings = config.check_file(path)
     check_uris(settings)
@@ -47,5 +47,7 @@ def _check(path: str, *, is_deep: bool) -> int:
             print(f"spectrod: {printable(f'{path}: {error}')}", file=sys.stderr)
             exit_code = exit_code or error.exit_code
     if exit_code == 0:
+        for line in () if is_deep else unchecked(settings):
+            print(printable(line))
         print(f"{printable(path)}: right")
     return exit_code

@@ -28,6 +28,16 @@ def check_uris(config: Config) -> None:
             raise ConfigError(f"{_named(config, table)}{error}") from error
 
 
+def unchecked(config: Config) -> Iterator[str]:
+    """Yield a line for each source whose sample rate decides whether its settings are right."""
+    for table in config.all_sources:
+        if table.unchecked:
+            yield (
+                f"{_named(config, table)}not checked, because only the source knows its sample "
+                f"rate: {', '.join(table.unchecked)} (set samplerate, or use --deep)"
+            )
+
+
 def checks(config: Config) -> Iterator[Check]:
     """Yield what opens each thing that a configuration names: sources, engine, folders, keys."""
     for table in config.all_sources:

@@ -288,48 +288,72 @@ def _specs(
     found: Asked,
     look: PictureOptions,
 ) -> tuple[SpectrumSpec, SpectrumSpec]:
-    """Say what pictures and what data files are made of.
+    """Say what pictures and what data files are made of; only what is asked for is checked.
 
     The configuration's window length and hop are the daemon's: they count for data, and pictures
-    have their own.
+    have their own. Where there are none of one kind, its spec is that of the other.
     """
+    of_kinds: dict[str, SpectrumSpec] = {}
+    # The rows of a long-term view are what its data files are of, too.
+    is_long = found.view != "spectrogram"
+    if "picture" in found.kinds or (is_long and not args.profile):
+        of_kinds["picture"] = _pictured(args, settings, source, span, found, look)
+    if "rows" in found.kinds and args.profile:
+        of_kinds["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source, settings)
+    elif "rows" in found.kinds and not is_long:
+        of_kinds["rows"] = _bound(settings.analysis, source, settings)
+    for kind in found.kinds & of_kinds.keys():
+        win_length = of_kinds[kind].win_length
+        if span.n_samples is not None and span.n_samples < win_length:
+            raise InputError(
+                f"{args.source}: too short: {span.n_samples} of the {win_length} samples of "
+                "one window (--win-length)"
+            )
+    pictured, data = of_kinds.get("picture"), of_kinds.get("rows")
+    if data is None:
+        data = pictured or SpectrumSpec(source.fs, source.channels, iq=settings.source.iq)
+    elif data.product == PRODUCT:
+        data = replace(data, product="data")
+    return pictured or data, data
+
+
+def _pictured(
+    args: argparse.Namespace,
+    settings: Config,
+    source: Source,
+    span: _Span,
+    found: Asked,
+    look: PictureOptions,
+) -> SpectrumSpec:
+    """Say what pictures are made of."""
     n_samples = picture_samples(found, look.width, source.fs, span.n_samples)
     analysis = settings.analysis
     if found.view == "spectrogram":
-        wanted = _framed(args, analysis, source.fs, n_samples, look.width)
-        pictured = _bound(wanted, source, settings)
+        win_length = analysis.win_length
+        automatic = 0 if args.win_length else min(window_for(source.fs), analysis.nfft or 1 << 20)
+        wanted = _framed(args, analysis, automatic or win_length, n_samples, look.width)
+        try:
+            spec = _bound(wanted, source, settings)
+        except ConfigError:
+            if not (analysis.bands and automatic):
+                raise
+            # Bands may need the longer window that the data have.
+            wanted = _framed(args, analysis, win_length, n_samples, look.width)
+            spec = _bound(wanted, source, settings)
     else:
         wanted, frames = long_term(args, analysis, source.fs, n_samples)
-        pictured = averaged(_bound(wanted, source, settings), frames)
-    pictured = pooled(pictured, n_samples, look.width, look.pool)
-    # The rows of a long-term view are what its data files are of, too.
-    has_own_data = found.view == "spectrogram" and found.kinds - {"picture"}
-    if args.profile:
-        data = _bound(_of_profile(args, analysis, source.fs), source, settings)
-    else:
-        data = _bound(analysis, source, settings) if has_own_data else pictured
-    if data.product == PRODUCT and data is not pictured:
-        data = replace(data, product="data")
-    of_kinds = {"picture": pictured, "rows": data}
-    for spec in {of_kinds[kind] for kind in found.kinds & of_kinds.keys()}:
-        if span.n_samples is not None and span.n_samples < spec.win_length:
-            raise InputError(
-                f"{args.source}: too short: {span.n_samples} of the {spec.win_length} samples of "
-                "one window (--win-length)"
-            )
-    return pictured, data
+        spec = averaged(_bound(wanted, source, settings), frames)
+    return pooled(spec, n_samples, look.width, look.pool)
 
 
 def _framed(
     args: argparse.Namespace,
     analysis: AnalysisConfig,
-    fs: float,
+    win_length: int,
     n_samples: int | None,
     width: int,
 ) -> AnalysisConfig:
     """Choose the frames of a spectrogram's picture."""
-    automatic = min(window_for(fs), analysis.nfft or 1 << 20)
-    win_length = analysis.win_length if args.win_length else automatic
     hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
     scaling = "density" if args.scaling == "density" else "spectrum"
     return msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)

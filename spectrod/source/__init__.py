@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.wire.names import check_name
@@ -16,8 +17,6 @@ _log = logging.getLogger(__name__)
 
 TEST_SIGNAL = "sine,1000,-20"
 """What ``auto`` takes where there is no sound card: it proves the numbers at a glance."""
-
-_DEFAULT_FS = 48_000
 
 
 def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
@@ -145,7 +144,7 @@ def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
 def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
     """Sample rate [Hz], channels and format of what does not say them itself."""
     return (
-        float(settings.samplerate or _DEFAULT_FS),
+        float(settings.samplerate or RATE_DEFAULT_HZ),
         settings.channels or 1,
         settings.format or "s16le",
     )

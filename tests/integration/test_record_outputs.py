@@ -268,6 +268,43 @@ def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
     reader.close()
 
 
+MILLIDECADES = """
+[analysis]
+win_length = {fs}
+hop = {hop}
+bands = "millidecade"
+averaging = "mean"
+rate_hz = 1
+"""
+
+
+@pytest.mark.parametrize("fs", [32000, 16000, 8000])
+def test_millidecades_of_any_sample_rate(tmp_path, fs):
+    """The rate of the file counts: bands go up to half of it, and its picture is not checked."""
+    write("x.wav", seconds=3.0, fs=fs)
+    (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=fs, hop=fs // 2))
+    assert main(["record", "x.wav", "-o", "x.spd", "--config", "c.toml", "--engine", "numpy"]) == 0
+    about, batches = rows_of(tmp_path / "x.spd")
+    table = about.spec.band_table
+    # The next band would reach past half the sample rate.
+    assert table.upper[-1] <= fs / 2 < table.upper[-1] * 10 ** (1 / 1000)
+    tone = int(np.argmin(np.abs(about.spec.frequencies - 1000)))
+    assert int(batches[0].values[0, 0].argmax()) in {tone - 1, tone, tone + 1}
+
+
+def test_only_what_is_asked_for_is_checked(tmp_path, capsys):
+    """Sound needs no analysis at all; bands that need a long window give pictures one."""
+    write("x.wav")
+    (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=4096, hop=2048))
+    arguments = ["--config", "c.toml", *SMALL]
+    assert main(["record", "x.wav", "-o", "y.wav", *arguments]) == 0
+    assert main(["record", "x.wav", "-o", "y.spd", *arguments]) == 2
+    assert "bins are 1.95312 Hz wide, must be 1 Hz or less" in capsys.readouterr().err
+    (tmp_path / "c.toml").write_text(MILLIDECADES.format(fs=FS, hop=FS // 2))
+    assert main(["record", "x.wav", "-o", "y.png", *arguments]) == 0
+    assert read_pixel_map("y.png").win_length == FS
+
+
 DATA_SUFFIXES = (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv")
 
 

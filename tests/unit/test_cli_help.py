@@ -109,6 +109,22 @@ def test_what_only_opening_can_tell_is_right_in_the_plain_check(uri, tmp_path, c
     assert capsys.readouterr().out.endswith(": right\n")
 
 
+def test_the_plain_check_says_what_it_cannot_check(tmp_path, capsys):
+    """Whether bands fit the bins depends on the sample rate of the file, which is not opened."""
+    text = "[source]\nuri = 'a.wav'\n[analysis]\nwin_length = 32000\nbands = 'millidecade'\n"
+    (tmp_path / "c.toml").write_text(text)
+    assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == (
+        "source: not checked, because only the source knows its sample rate: "
+        'bands = "millidecade" (set samplerate, or use --deep)'
+    )
+    assert last.endswith(": right")
+    (tmp_path / "c.toml").write_text(text.replace("[analysis]", "samplerate = 48000\n[analysis]"))
+    assert main(["config", "check", str(tmp_path / "c.toml")]) == 2
+    assert "nfft=32768 must be at least fs=48000" in capsys.readouterr().err
+
+
 def write_wav(path, fs=8000):
     soundfile.write(path, np.zeros((fs, 2)), fs)
 
