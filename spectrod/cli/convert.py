@@ -10,7 +10,7 @@ import numpy as np
 from spectrod.cli import options
 from spectrod.cli.data_options import add_data, data_options, profile_paths
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
-from spectrod.cli.long_term import add_view, apply_view
+from spectrod.cli.long_term import add_view, apply_view, check_time_axis
 from spectrod.cli.picture_options import add_picture, picture_options, repeat, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
@@ -111,7 +111,8 @@ def _plan(args: argparse.Namespace, description: Description, outputs: list[Path
     data = data_options(args, [str(path) for path in outputs])
     description = data.described(description)
     repeat(args)
-    apply_view(args, has_utc=True)
+    check_time_axis(args, has_utc=description.has_utc)
+    apply_view(args, has_utc=description.has_utc)
     look, description = with_names(picture_options(args, has_samples=False), description)
     picture = PicturePlan(look, _transpose, view=args.view)
     return Plan(description, description, picture, export=data.export, is_copy=True)

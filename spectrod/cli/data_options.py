@@ -10,7 +10,7 @@ from typing import Any
 from spectrod.errors import ConfigError
 from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
 from spectrod.record.outputs import KINDS, kind_of
-from spectrod.record.recording import Description
+from spectrod.record.recording import ELAPSED, TIME_REFERENCE, Description
 from spectrod.source.naming import topic_name
 
 
@@ -29,9 +29,11 @@ class DataOptions:
     export: dict[str, Any]
     attributes: dict[str, str]
 
-    def described(self, description: Description) -> Description:
-        """Let a recording say of itself what was asked for."""
-        return replace(description, attributes=description.attributes | self.attributes)
+    def described(self, description: Description, *, is_undated: bool = False) -> Description:
+        """Let a recording say of itself what was asked for, and whether its times are UTC."""
+        marks = {TIME_REFERENCE: ELAPSED} if is_undated else {}
+        attributes = description.attributes | self.attributes | marks
+        return replace(description, attributes=attributes)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

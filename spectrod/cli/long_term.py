@@ -5,6 +5,7 @@ import argparse
 import msgspec
 
 from spectrod.config import AnalysisConfig
+from spectrod.errors import ConfigError
 from spectrod.record.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
 
 
@@ -17,6 +18,12 @@ def add_view(group: argparse._ActionsContainer) -> None:
         help="the long-term average of densities, or how often each level occurs, with its "
         "percentiles: .png .jpg .webp .svg, .npz .csv (spectrogram)",
     )
+
+
+def check_time_axis(args: argparse.Namespace, *, has_utc: bool) -> None:
+    """Refuse an axis of UTC where that is not known; raises ConfigError."""
+    if args.time_axis == "utc" and not has_utc:
+        raise ConfigError(f"--time-axis utc: {args.source} does not say when it begins")
 
 
 def apply_view(args: argparse.Namespace, *, has_utc: bool) -> None:

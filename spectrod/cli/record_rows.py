@@ -12,7 +12,7 @@ import numpy as np
 
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
-from spectrod.cli.long_term import apply_view
+from spectrod.cli.long_term import apply_view, check_time_axis
 from spectrod.cli.picture_options import picture_options, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.record_plan import (
@@ -88,7 +88,9 @@ def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
 
 
 def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
-    apply_view(args, has_utc=True)
+    has_utc = rows.description.has_utc
+    check_time_axis(args, has_utc=has_utc)
+    apply_view(args, has_utc=has_utc)
     data = data_options(args, found.paths)
     about = data.described(rows.description)
     look, about = with_names(picture_options(args, has_samples=False), about)

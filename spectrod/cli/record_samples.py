@@ -37,6 +37,7 @@ from spectrod.record.picture.painter import EnginePainter
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.base import PulledSource
+from spectrod.text import printable
 from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -68,10 +69,14 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     pace = settings.source.pace if args.pace else "full"
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
     source.start_utc_ns = _start_utc_ns(args, source)
+    # Samples of a pipe or a test signal come now.
+    is_undated = source.n_samples is not None and source.start_utc_ns is None
     span = _span(args, source)
     if isinstance(source, PulledSource):
         source.begin_at(span.first)
     apply_view(args, has_utc=source.is_live or source.start_utc_ns is not None)
+    if is_undated:
+        source.start_utc_ns = 0
     look = picture_width(found, picture_options(args), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
     engine = open_engine(settings.engine.engine, settings.engine.device)
@@ -85,9 +90,10 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
 
             warm_up(engine, *specs)
         names = look.names(data.n_signals)
+        about = files.described(describe(data, source.name, names), is_undated=is_undated)
         plan = Plan(
             describe(pictured, source.name, names),
-            files.described(describe(data, source.name, names)),
+            about,
             picture_plan(found, look, EnginePainter(engine)),
             args.subtype,
             files.export,
@@ -113,6 +119,8 @@ def _record(
     try:
         lanes = make_lanes(found, plan, time.time_ns())
         _connect(pipeline, lanes, plan)
+        if not plan.data.has_utc:
+            _warn_of_no_date(args, found)
         if args.start is not None and pipeline.source.is_live:
             wait_for_start(args.start, args.source)
         exit_code = _run_to_the_end(pipeline, lanes, span)
@@ -252,6 +260,15 @@ def _start_utc_ns(args: argparse.Namespace, source: Source) -> int | None:
             f"--start-time {args.start_time}: {args.source} begins when it is started"
         )
     return parse_utc_ns("--start-time", args.start_time)
+
+
+def _warn_of_no_date(args: argparse.Namespace, found: Asked) -> None:
+    if found.kinds != {"picture"} or found.period_ns:
+        _log.warning(
+            "%s does not say when it begins: times count from its beginning (--start-time says "
+            "when that was)",
+            printable(args.source),
+        )
 
 
 def _span(args: argparse.Namespace, source: Source) -> _Span:

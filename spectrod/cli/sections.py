@@ -39,7 +39,10 @@ def section_utc_ns(
     stop = getattr(args, "stop", None)
     if stop and args.duration:
         raise ConfigError(f"--duration {args.duration}: must be without --stop {stop}")
-    extent = _extent(reader, args.source, (args.start, stop))
+    begin_ns, end_ns = _span(reader, (args.start, stop))
+    duration_ns = None if end_ns is None else end_ns - begin_ns
+    begin_utc_ns = begin_ns if reader.description.has_utc else None
+    extent = Extent(args.source, begin_utc_ns, duration_ns)
     first_ns = extent.offset_ns("--start", args.start) if args.start else 0
     stop_ns = None
     if stop:
@@ -51,9 +54,7 @@ def section_utc_ns(
         stop_ns = first_ns + round(parse_seconds("--duration", args.duration) * _NS)
     if args.start and (first_ns > 0 or parse_time(args.start) is not None):
         extent.check_within("--start", args.start, first_ns)
-    end_ns = extent.duration_ns
-    begin_ns = extent.begin_utc_ns or 0
-    known = [ns for ns in (stop_ns, end_ns) if ns is not None]
+    known = [ns for ns in (stop_ns, duration_ns) if ns is not None]
     return (
         begin_ns + first_ns if args.start else None,
         None if stop_ns is None else begin_ns + stop_ns,
@@ -61,11 +62,11 @@ def section_utc_ns(
     )
 
 
-def _extent(reader: RowReader, name: str, positions: tuple[str | None, ...]) -> Extent:
+def _span(reader: RowReader, positions: tuple[str | None, ...]) -> tuple[int, int | None]:
+    """Find the time of the first row and, where that costs little or is needed, of the end [ns]."""
     span = span_utc_ns(reader)
     if span is None and any(text and text.lstrip().startswith("-") for text in positions):
         span = scan_span_utc_ns(reader)
     if span is not None:
-        return Extent(name, span[0], span[1] - span[0])
-    first = next((int(one.t_utc_ns[0]) for one in reader.batches() if one.n_frames), 0)
-    return Extent(name, first, None)
+        return span
+    return next((int(one.t_utc_ns[0]) for one in reader.batches() if one.n_frames), 0), None

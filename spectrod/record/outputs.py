@@ -150,5 +150,10 @@ def make_samples(path: Path, plan: Plan) -> SampleWriter:
     from spectrod.record.sound import SoundOptions, SoundWriter  # noqa: PLC0415
 
     about = plan.data
-    options = SoundOptions(source=about.source, software=about.software, is_copy=plan.is_copy)
+    options = SoundOptions(
+        source=about.source,
+        software=about.software,
+        is_copy=plan.is_copy,
+        has_utc=about.has_utc,
+    )
     return SoundWriter(path, about.spec.fs, about.spec.channels, plan.subtype, options)

@@ -6,6 +6,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
+TIME_REFERENCE = "time_reference"
+"""Name of the attribute that says what times count from, where that is not UTC."""
+ELAPSED = "elapsed: the date is unknown, times count from the beginning of the recording"
+"""Value of that attribute; ``t_utc_ns`` is 0 at the beginning then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -42,6 +47,11 @@ class Description:
     settings: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     recording: str = ""
+
+    @property
+    def has_utc(self) -> bool:
+        """Whether ``t_utc_ns`` is UTC; if not, it counts from the recording's first sample."""
+        return self.attributes.get(TIME_REFERENCE) != ELAPSED
 
 
 class RowWriter(Protocol):

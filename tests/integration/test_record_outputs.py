@@ -336,7 +336,9 @@ def test_the_last_part_of_a_sound_is_in_every_data_file(tmp_path, capsys):
     )
     outputs = [tmp_path / f"end{suffix}" for suffix in DATA_SUFFIXES]
     flags = [flag for path in outputs for flag in ("-o", str(path))]
-    assert main(["record", "end.wav", *flags, "--engine", "numpy", "--config", "c.toml"]) == 0
+    assert (
+        main(["record", "end.wav", *flags, *START, "--engine", "numpy", "--config", "c.toml"]) == 0
+    )
     assert "WARNING" not in capsys.readouterr().err
     for path in outputs:
         assert left_out_samples(path) == 0
@@ -356,7 +358,7 @@ def test_the_last_part_of_a_sound_is_in_every_data_file(tmp_path, capsys):
 def test_samples_that_fill_no_window_are_reported(tmp_path, capsys):
     """One line says how many there are at the end of data; a picture alone says nothing."""
     soundfile.write("x.wav", np.zeros(4096 + 100), FS, "PCM_16")
-    arguments = ["--engine", "numpy", "--win-length", "256", "--hop", "128"]
+    arguments = [*START, "--engine", "numpy", "--win-length", "256", "--hop", "128"]
     assert main(["record", "x.wav", "-o", "a.spd", *arguments]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "WARNING" in line]
     assert len(said) == 1

@@ -64,8 +64,8 @@ class Coverage:
         As far as rows were added [ns].
     """
 
-    def __init__(self, spec: SpectrumSpec) -> None:
-        self._spec = spec
+    def __init__(self, description: Description) -> None:
+        self._spec, self._has_utc = description.spec, description.has_utc
         self.begin_utc_ns = self.end_utc_ns = -1
 
     def add(self, rows: Rows) -> None:
@@ -78,7 +78,10 @@ class Coverage:
 
     def attributes(self) -> dict[str, str]:
         """Say it as ACDD does."""
-        return coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
+        found = coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
+        if not self._has_utc:
+            del found["time_coverage_start"], found["time_coverage_end"]
+        return found
 
 
 def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
@@ -90,6 +93,12 @@ def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str
         "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / _NS_PER_S:.9f}S",
         "time_coverage_resolution": f"PT{row_s:.9f}S",
     }
+
+
+def elapsed_time(t_ns: int) -> str:
+    """Write a time since the beginning of a recording in seconds, to the nanosecond."""
+    sign = "-" if t_ns < 0 else ""
+    return f"{sign}{abs(t_ns) // _NS_PER_S}.{abs(t_ns) % _NS_PER_S:09d}"
 
 
 def iso_time(utc_ns: int) -> str:

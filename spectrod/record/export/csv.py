@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import StorageError
-from spectrod.record.export.attributes import DESCRIPTION, Coverage, global_attributes, iso_time
+from spectrod.record.export.attributes import (
+    DESCRIPTION,
+    Coverage,
+    elapsed_time,
+    global_attributes,
+    iso_time,
+)
 from spectrod.record.export.description import decode_description
 from spectrod.record.export.layout import frames_of, frequency_edges, plain, row_effort_s
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
@@ -30,6 +36,7 @@ _NUMBERS = (
 _ENGINE = "# engine: "
 _END = "# end: "
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}Z", re.ASCII)
+_ELAPSED = re.compile(r"-?\d{1,10}\.\d{9}", re.ASCII)
 _DESCRIPTION = f"# {DESCRIPTION}: "
 
 
@@ -44,7 +51,7 @@ class CsvWriter(ExportWriter):
         self._file = self._stack.enter_context(closing(part.open("x", encoding="utf-8")))
         self._engine = -1
         spec = self.description.spec
-        self._coverage = Coverage(spec)
+        self._coverage = Coverage(self.description)
         for name, value in global_attributes(self.description, self.options.attributes).items():
             self._file.write(f"# {name}: {value if name == DESCRIPTION else json.dumps(value)}\n")
         lower, upper = frequency_edges(spec).T
@@ -55,7 +62,13 @@ class CsvWriter(ExportWriter):
             ("frequency_upper_hz", upper.tolist()),
         ):
             self._file.write(f"# {name}: {json.dumps(about)}\n")
-        names = ["time", *_NUMBERS, *map(_quoted, value_names(self.description))]
+        has_utc = self.description.has_utc
+        self._time = iso_time if has_utc else elapsed_time
+        names = [
+            "time" if has_utc else "elapsed_s",
+            *_NUMBERS,
+            *map(_quoted, value_names(self.description)),
+        ]
         self._file.write(",".join(names) + "\n")
 
     def _write(self, rows: Rows) -> None:
@@ -72,7 +85,7 @@ class CsvWriter(ExportWriter):
             if engine != self._engine:
                 self._file.write(f"{_ENGINE}{json.dumps(self.engines[engine])}\n")
                 self._engine = engine
-            head = f"{iso_time(utc_ns)},{','.join(map(repr, row))}"
+            head = f"{self._time(utc_ns)},{','.join(map(repr, row))}"
             self._file.write(f"{head},{','.join(map(str, values))}\n")
 
     def _close(self) -> None:
@@ -178,7 +191,8 @@ class CsvReader:
             fields = [line.split(",", n_before) for line in lines]
             before = zip(*(row[:n_before] for row in fields), strict=True)
             numbers: dict[str, Any] = dict(zip(("time", *_NUMBERS), before, strict=True))
-            numbers["t_utc_ns"] = [_utc_ns(text) for text in numbers["time"]]
+            read = _utc_ns if self._description.has_utc else _elapsed_ns
+            numbers["t_utc_ns"] = [read(text) for text in numbers["time"]]
             numbers["engine_index"] = [0] * len(lines)
             columns = {
                 name: np.array(numbers[name]).astype(dtype) for name, dtype in COLUMNS.items()
@@ -208,6 +222,13 @@ def _utc_ns(text: str) -> int:
     if not _TIME.fullmatch(text):
         raise ValueError(f"time {text!r}: must be as 2026-11-20T21:47:03.123456789Z")
     return int(np.datetime64(text[:-1], "ns").astype(np.int64))
+
+
+def _elapsed_ns(text: str) -> int:
+    """Read what ``elapsed_time`` writes; raises ValueError of anything else."""
+    if not _ELAPSED.fullmatch(text):
+        raise ValueError(f"time {text!r}: must be as 12.500000000")
+    return int(text.replace(".", ""))
 
 
 def _quoted(text: str) -> str:

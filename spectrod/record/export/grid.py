@@ -66,7 +66,7 @@ class GridWriter(ExportWriter):
 
     def _open(self, part: Path) -> None:
         self._store = self._open_store(part)
-        self._coverage = Coverage(self.description.spec)
+        self._coverage = Coverage(self.description)
         for variable in variables(self.description):
             self._store.create(variable, *self._chunk_and_row(variable))
         self._store.annotate(global_attributes(self.description, self.options.attributes))

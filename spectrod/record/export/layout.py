@@ -29,6 +29,15 @@ _KINDS = {
 }
 _AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
+_ELAPSED_TIME = {
+    # CF has no standard name for a time that counts from nothing that is known.
+    "long_name": "time of a row's first sample since the beginning of the recording",
+    "units": "s",
+    "axis": "T",
+    "bounds": "time_bnds",
+    "coverage_content_type": "coordinate",
+    "comment": "the date is unknown; t_utc_ns has the same to the nanosecond",
+}
 _METHODS = {"none": "mean", "mean": "mean", "max": "maximum", "min": "minimum"}
 
 
@@ -69,7 +78,8 @@ def values_name(spec: SpectrumSpec) -> str:
 
 def variables(description: Description) -> list[Variable]:
     """List the variables of a recording; those that do not grow hold their data."""
-    grow = [_time(), *_times(), *_row_numbers(), *_gaps()]
+    has_utc = description.has_utc
+    grow = [_time(has_utc=has_utc), *_times(has_utc=has_utc), *_row_numbers(), *_gaps()]
     return [*_axes(description), *grow, _values(description)]
 
 
@@ -153,7 +163,9 @@ def _axes(description: Description) -> list[Variable]:
     ]
 
 
-def _time() -> Variable:
+def _time(*, has_utc: bool) -> Variable:
+    if not has_utc:
+        return Variable("time", ("time",), "<f8", dict(_ELAPSED_TIME))
     about = {
         "standard_name": "time",
         "long_name": "UTC of a row's first sample",
@@ -168,7 +180,7 @@ def _time() -> Variable:
     return Variable("time", ("time",), "<f8", about)
 
 
-def _times() -> list[Variable]:
+def _times(*, has_utc: bool) -> list[Variable]:
     exact = {
         "long_name": "UTC of a row's first sample",
         "units": f"nanoseconds {EPOCH}",
@@ -176,6 +188,8 @@ def _times() -> list[Variable]:
         "units_metadata": "leap_seconds: none",
         **_AUXILIARY,
     }
+    if not has_utc:
+        exact = {"long_name": _ELAPSED_TIME["long_name"], "units": "ns", **_AUXILIARY}
     monotonic = {"long_name": "monotonic clock at a row's first sample", "units": "ns"}
     effort = {"long_name": "duration of the samples that a row is made of", "units": "s"}
     return [

@@ -84,6 +84,11 @@ class MillidecadeWriter:
 
     def __init__(self, path: Path, description: Description, options: ExportOptions) -> None:
         need_netcdf()
+        if not description.has_utc:
+            raise ConfigError(
+                f"{path}: profile='millidecade': daily files need UTC, and the recording of "
+                f"{description.source} does not say when it begins"
+            )
         self._means = MinuteMeans(description.spec)
         self._names = _file_names(path, description.signals)
         check_writable(path)

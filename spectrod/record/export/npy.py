@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.record.export.attributes import Coverage, global_attributes, iso_time
+from spectrod.record.export.attributes import Coverage, elapsed_time, global_attributes, iso_time
 from spectrod.record.export.layout import frequency_edges
 from spectrod.record.export.rows import Rows
 from spectrod.record.export.writer import ExportWriter
@@ -42,7 +42,7 @@ class NpyWriter(ExportWriter):
         self._written = 0
         self._engine = -1
         self._cut = 0
-        self._coverage = Coverage(self.description.spec)
+        self._coverage = Coverage(self.description)
         self._write_axes()
 
     def _write(self, rows: Rows) -> None:
@@ -80,6 +80,11 @@ class NpyWriter(ExportWriter):
         }
         self._notes.write(json.dumps(about)[:-1] + ',\n"runs": [')
 
+    def _time(self, t_ns: int) -> dict[str, str]:
+        if self.description.has_utc:
+            return {"t_utc": iso_time(t_ns)}
+        return {"elapsed_s": elapsed_time(t_ns)}
+
     def _write_runs(self, rows: Rows) -> None:
         """Add a line for each run that begins in these rows."""
         columns = rows.columns
@@ -92,7 +97,7 @@ class NpyWriter(ExportWriter):
         for at in np.flatnonzero(begins):
             run = {
                 "row": self._written + int(at),
-                "t_utc": iso_time(int(columns["t_utc_ns"][at])),
+                **self._time(int(columns["t_utc_ns"][at])),
                 "sample_index": int(columns["sample_index"][at]),
                 "gap_samples": int(columns["gap_samples"][at]),
                 "skipped_rows": int(columns["skipped_rows"][at]),

@@ -94,7 +94,7 @@ class Notes:
 
     fs: int
     channels: int
-    begin_utc_ns: int
+    begin_utc_ns: int | None
     source: str
     software: str
     name: str
@@ -111,7 +111,7 @@ class Notes:
         """
         fields = {
             "GUANO|Version": "1.0",
-            "Timestamp": utc(self.begin_utc_ns).isoformat(timespec="microseconds"),
+            "Timestamp": self._timestamp(),
             "Length": f"{n_samples / self.fs:.6f}",
             "Samplerate": str(self.fs),
             "Original Filename": self.name,
@@ -126,13 +126,22 @@ class Notes:
         }
         return "".join(f"{key}: {value}\n" for key, value in fields.items() if value)
 
+    def _timestamp(self) -> str:
+        if self.begin_utc_ns is None:
+            return ""
+        return utc(self.begin_utc_ns).isoformat(timespec="microseconds")
+
+    def _when(self) -> str:
+        if self.begin_utc_ns is None:
+            return ""
+        return f" at {utc(self.begin_utc_ns):%H:%M:%S.%f %d/%m/%Y} (UTC)"
+
     def comment(self, gaps: Gaps) -> str:
         """Describe the file in a sentence or two, as AudioMoth's recorders do.
 
         They begin ``Recorded at 04:30:00 01/05/2026 (UTC)``, which other programs read as well.
         """
-        time = utc(self.begin_utc_ns)
-        text = f"Recorded at {time:%H:%M:%S.%f %d/%m/%Y} (UTC) by {self.software}"
+        text = f"Recorded{self._when()} by {self.software}"
         text += f" from {self.source}." if self.source else "."
         text += f" Recording {self.recording}, file" if self.recording else " File"
         text += f" {self.name}."

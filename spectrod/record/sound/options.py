@@ -35,6 +35,8 @@ class SoundOptions:
         Name of the daemon's recording that writes the file; empty for all other writers.
     is_copy : bool
         Whether the samples are elsewhere too, so that a file that is given up need not stay.
+    has_utc : bool
+        Whether blocks say when they were taken, so that the file can say when it begins.
 
     Raises
     ------
@@ -48,6 +50,7 @@ class SoundOptions:
     software: str = "spectrod"
     recording: str = ""
     is_copy: bool = False
+    has_utc: bool = True
 
     def __post_init__(self) -> None:
         if not self.fsync_s > 0.0:

@@ -124,9 +124,14 @@ def _riff_and_sizes(n_samples: int, data_bytes: int) -> bytes:
 
 
 def _bext(form: WavForm, notes: Notes) -> bytes:
-    """Make the ``bext`` chunk: date and time, and the first sample's place in the day, in UTC."""
-    time = utc(notes.begin_utc_ns)
-    midnight_ns = notes.begin_utc_ns % (86400 * 10**9)
+    """Make the ``bext`` chunk: date and time, and the first sample's place in the day, in UTC.
+
+    They are zero bytes and 0 where nobody knows when the file begins.
+    """
+    date_and_time, midnight_ns = bytes(18), 0
+    if notes.begin_utc_ns is not None:
+        date_and_time = _date_and_time(utc(notes.begin_utc_ns))
+        midnight_ns = notes.begin_utc_ns % (86400 * 10**9)
     mode = {1: "mono", 2: "stereo"}.get(form.channels, f"{form.channels} channels")
     bits = 8 * SAMPLE_BYTES[form.subtype]
     history = f"A=PCM,F={form.fs},W={bits},M={mode},T={_ascii(notes.software, 32).decode()}\r\n"
@@ -135,7 +140,7 @@ def _bext(form: WavForm, notes: Notes) -> bytes:
         _ascii(notes.source, 256)
         + _ascii(notes.software, 32)
         + bytes(32)
-        + _date_and_time(time)
+        + date_and_time
         + struct.pack("<QH", (midnight_ns * form.fs + 10**9 // 2) // 10**9, 1)
         + bytes(_BEXT_BYTES - 348)
         + history.encode("ascii").replace(b"\0", b""),

@@ -244,7 +244,7 @@ class SoundWriter:
         notes = Notes(
             fs=self._fs,
             channels=self._channels,
-            begin_utc_ns=block.t_utc_ns,
+            begin_utc_ns=block.t_utc_ns if self._options.has_utc else None,
             source=printable(self._options.source, 200),
             software=printable(self._options.software, 64),
             name=printable(self.path.name, 200),
