@@ -2,11 +2,12 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-from spectrod.errors import ConfigError, InternalError, SpectrodError, StorageError
+from spectrod.errors import ConfigError, InternalError, SpectrodError, UnavailableError
+from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.record.sound import SoundOptions, SoundWriter
@@ -26,6 +27,20 @@ _TICK_S = 0.5
 _NS = 1_000_000_000
 
 
+class Writer(Protocol):
+    """What makes a file."""
+
+    @property
+    def path(self) -> Path:
+        """Its final name, which ``finish`` may change if it is taken."""
+
+    def finish(self) -> None:
+        """Give it its name; raises a SpectrodError."""
+
+    def abort(self) -> None:
+        """Leave it as it is, or nothing where it has no content."""
+
+
 class _FileSink(Generic[T]):
     """Writes pieces to a file.
 
@@ -34,48 +49,57 @@ class _FileSink(Generic[T]):
 
     Parameters
     ----------
-    path : Path
-        Of the file.
     cutter : Cutter
         Of the kind of pieces.
     duration_s : float or None
         After which it is full [s].
-    write : callable
-        Takes a piece; the thread's.
-    complete : callable
-        Gives the file its name, once nothing more comes; the thread's.
 
     Attributes
     ----------
     size_bytes : int
         Memory that it takes at most.
+    is_late : bool
+        Whether the disk has not answered for 20 s at the end.
     """
 
     size_bytes = QUEUE_MAX_BYTES
+    _writer: Writer
+    """Made last, when nothing else can fail."""
 
     def __init__(
         self,
-        path: Path,
         cutter: Cutter[T],
         duration_s: float | None,
-        write: Callable[[T], None],
-        complete: Callable[[], None],
     ) -> None:
-        self._path, self._cutter = path, cutter
-        self._write, self._complete = write, complete
+        self._cutter = cutter
         self._handover = Handover(cutter, QUEUE_MAX_BYTES)
         self._duration_ns = None if duration_s is None else round(duration_s * _NS)
         self._end_ns: int | None = None
         self._error: SpectrodError | None = None
-        self._is_over = self._is_ending = False
+        self._is_over = self._is_ending = self.is_late = False
         self._news = threading.Event()
         self._thread = threading.Thread(target=self._run, name="record-file", daemon=True)
         self.n_frames = 0
         """Rows, or samples a channel, in the file."""
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread.
+
+        Raises
+        ------
+        UnavailableError
+            If the system has no thread to give; no file is left then.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._writer.abort()
+            raise UnavailableError(f"{self.path}: {error}") from error
+
+    @property
+    def path(self) -> Path:
+        """The file; where its name was taken, under the one that it got at the end."""
+        return self._writer.path
 
     @property
     def is_full(self) -> bool:
@@ -88,7 +112,7 @@ class _FileSink(Generic[T]):
         return self._handover.dropped
 
     def finish(self) -> None:
-        """Write what waits and complete the file.
+        """Write what waits and complete the file, however long the disk takes.
 
         Raises
         ------
@@ -98,10 +122,15 @@ class _FileSink(Generic[T]):
         self._is_ending = True
         self._news.set()
         self._thread.join(_FINISH_S)
-        if self._thread.is_alive():
-            raise StorageError(f"{self._path}: the disk does not answer")
+        self.is_late = self._thread.is_alive()
+        self._thread.join()
         if self._error is not None:
             raise self._error
+
+    def discard(self) -> None:
+        """End it without a file; to be called where nothing was submitted."""
+        with suppress(SpectrodError):
+            self.finish()
 
     def _put(self, piece: T) -> None:
         """Take a piece; the analysis thread's."""
@@ -120,6 +149,10 @@ class _FileSink(Generic[T]):
 
     # ---- the thread
 
+    def _write(self, piece: T) -> None:
+        """Give the writer a piece."""
+        raise NotImplementedError
+
     def _run(self) -> None:
         try:
             while not self._is_ending:
@@ -131,10 +164,10 @@ class _FileSink(Generic[T]):
             self._error = error
         except Exception as error:  # noqa: BLE001
             # The top of a thread: whatever it is must reach whoever finishes the recording.
-            _log.exception("recording %s failed", self._path)
-            self._error = InternalError(f"{self._path}: {error!r}; please report this")
+            _log.exception("recording %s failed", self.path)
+            self._error = InternalError(f"{self.path}: {error!r}; please report this")
         try:
-            self._complete()
+            self._writer.finish()
         except SpectrodError as error:
             self._error = self._error or error
 
@@ -151,8 +184,8 @@ class SegmentSink(_FileSink[SpectrumBatch]):
 
     Parameters
     ----------
-    path : Path
-        Where to.
+    part : PartFile
+        Where to; closed with the sink.
     description : Description
         Of the rows.
     duration_s : float or None
@@ -164,10 +197,10 @@ class SegmentSink(_FileSink[SpectrumBatch]):
         If the file cannot be made.
     """
 
-    def __init__(self, path: Path, description: Description, duration_s: float | None) -> None:
-        writer = SegmentWriter(path, description)
-        super().__init__(path, RowCutter(), duration_s, writer.submit, writer.finish)
+    def __init__(self, part: PartFile, description: Description, duration_s: float | None) -> None:
+        super().__init__(RowCutter(), duration_s)
         self._spec = description.spec
+        self._writer: SegmentWriter = SegmentWriter(part, description)
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Take a batch; raises ConfigError if the analysis has changed."""
@@ -176,14 +209,17 @@ class SegmentSink(_FileSink[SpectrumBatch]):
         if batch.n_frames:
             self._put(batch)
 
+    def _write(self, piece: SpectrumBatch) -> None:
+        self._writer.submit(piece)
+
 
 class SoundSink(_FileSink[Block]):
     """Writes samples to a file of sound.
 
     Parameters
     ----------
-    path : Path
-        Where to; the suffix decides the format.
+    part : PartFile
+        Where to; the suffix decides the format. Closed as by ``SegmentSink``.
     description : Description
         Of the source.
     duration_s : float or None
@@ -197,12 +233,15 @@ class SoundSink(_FileSink[Block]):
         If the file cannot be made.
     """
 
-    def __init__(self, path: Path, description: Description, duration_s: float | None) -> None:
+    def __init__(self, part: PartFile, description: Description, duration_s: float | None) -> None:
         fs, channels = description.spec.fs, description.spec.channels
         options = SoundOptions(source=description.source, software=description.software)
-        writer = SoundWriter(path, fs, channels, options=options)
-        super().__init__(path, SampleCutter(fs), duration_s, writer.take, writer.finish)
+        super().__init__(SampleCutter(fs), duration_s)
+        self._writer: SoundWriter = SoundWriter(part, fs, channels, options=options)
 
     def take(self, block: Block) -> None:
         """Take a block."""
         self._put(block)
+
+    def _write(self, piece: Block) -> None:
+        self._writer.take(piece)

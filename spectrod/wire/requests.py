@@ -33,10 +33,15 @@ ErrorCode = Literal[
     "internal",
 ]
 
+NUMBER_MAX: Final = (1 << 63) - 1
+"""Of whole numbers in parameters."""
+DURATION_MAX_S: Final = 366 * 86400.0
+"""Of a recording."""
+
 _Id = int | Annotated[str, Rule(max_length=64)]
 _Name = Annotated[str, Rule(max_length=64)]
 _Topic = Annotated[str, Rule(max_length=256)]
-_Count = Annotated[int, Rule(ge=0)]
+_Count = Annotated[int, Rule(ge=0, le=NUMBER_MAX)]
 
 
 class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +95,7 @@ class StartRecordingParams(ProductParams, frozen=True):
     name: Annotated[str, Rule(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?\Z")] = ""
     """File in the state folder, without a folder; its suffix says what it holds, a picture if it
     has none. Empty takes source, product and time."""
-    duration_s: Annotated[float, Rule(gt=0)] | None = None
+    duration_s: Annotated[float, Rule(gt=0, le=DURATION_MAX_S)] | None = None
 
 
 class StopRecordingParams(Params, frozen=True):
@@ -125,7 +130,7 @@ class LatestParams(Params, frozen=True):
     """The newest message of a topic that is newer than one had before; waits for it so long."""
 
     topic: _Topic
-    after_seq: Annotated[int, Rule(ge=-1)] = -1
+    after_seq: Annotated[int, Rule(ge=-1, le=NUMBER_MAX)] = -1
     epoch: _Count = 0
     timeout_s: Annotated[float, Rule(ge=0, le=60)] = 0.0
 

@@ -251,3 +251,17 @@ def test_a_control_key_deletes_nothing_outside_the_state_folder(site):
         site.wait_rows(60)  # more than a second: what is kept was looked at
         assert before <= set(site.folder.glob("*.spd"))
         assert site.recorder()["state"] == "recording"
+
+
+@pytest.mark.parametrize("name", ["x.spd", "x.wav", "x.flac", "x.png"])
+def test_a_duration_beyond_all_bounds_is_refused_and_leaves_nothing(name, site):
+    """Neither a descriptor nor a file of 8 kB, as each such request once left."""
+    with site.running():
+        site.wait_rows()
+        before = {one.name for one in Path("/proc/self/fd").iterdir()}
+        for duration_s in (1e300, 31_622_400.1, 0, -1.0, "1e300", [], True):
+            with pytest.raises(SpectrodError, match=r"record\.start: Expected `float( \| null)?`"):
+                site.control.call("record.start", name=name, duration_s=duration_s)
+        assert {one.name for one in Path("/proc/self/fd").iterdir()} <= before
+        assert list(site.state.glob("x*")) == []
+        assert site.control.call("status")["recordings"] == []

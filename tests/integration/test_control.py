@@ -472,6 +472,8 @@ def test_a_picture_ends_when_its_source_ends(folder):
         ({"source": "tone", "name": "link"}, StorageError, "link.png: is there already"),
         ({"source": "tone", "duration_s": 0}, ConfigError, "Expected `float` > 0"),
         ({"source": "tone", "duration_s": -1}, ConfigError, "Expected `float` > 0"),
+        ({"source": "tone", "duration_s": 1e300}, ConfigError, "Expected `float` <= 31622400.0"),
+        ({"source": "tone", "duration_s": 31622401}, ConfigError, "Expected `float` <= 31622400"),
     ],
 )
 def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, text, control, folder):

@@ -93,3 +93,24 @@ def test_a_request_nested_or_long_without_end_is_refused():
         check(b'{"id":1,"method":"events","params":{"since":' + b"9" * digits + b"}}")
     read = read_request(b" " * (REQUEST_MAX_BYTES + 1))
     assert read == failed(None, "bad_request", "request of 65537 bytes: must be at most 65536")
+
+
+def numbers_of(kind):
+    """Yield the types of numbers that a type allows."""
+    if isinstance(kind, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+        yield kind
+    elif isinstance(kind, msgspec.inspect.UnionType):
+        for one in kind.types:
+            yield from numbers_of(one)
+
+
+def test_every_number_in_parameters_has_both_bounds():
+    """One that is not bounded ends as memory, time or an error of the system's."""
+    names = set()
+    for name, method in METHODS.items():
+        for field in msgspec.inspect.type_info(method.params).fields:
+            for number in numbers_of(field.type):
+                names.add(field.name)
+                assert (number.ge, number.gt) != (None, None), (name, field.name)
+                assert (number.le, number.lt) != (None, None), (name, field.name)
+    assert {"duration_s", "timeout_s", "since", "limit", "first_seq", "after_seq"} <= names

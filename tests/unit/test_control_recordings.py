@@ -1,13 +1,19 @@
-"""Where recordings go, and what of a product a picture is made of."""
+"""Where recordings go, what of a product a picture is made of, and what a start leaves behind."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from spectrod.control import pictures
-from spectrod.errors import ConfigError
+from spectrod.control import pictures, recordings
+from spectrod.control.journal import Journal
+from spectrod.errors import BusyError, ConfigError, StorageError
+from spectrod.events import EventLog
+from spectrod.record.directory import Directory
 from spectrod.recorder.folders import state_folder
+from spectrod.settings import SourceTable
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 
@@ -43,6 +49,7 @@ class Collect:
     """Takes the place of the picture."""
 
     def __init__(self, _path, _options, _transpose, spec, _software):
+        self.write = None
         self.spec, self.batches = spec, []
 
     def submit(self, batch):
@@ -51,11 +58,14 @@ class Collect:
 
 
 @pytest.fixture
-def picture(monkeypatch):
+def picture(monkeypatch, tmp_path):
     """Make a sink whose picture only collects."""
     monkeypatch.setattr(pictures, "PictureSink", Collect)
-    path = Path("x.png")
-    return lambda spec, duration_s=None: pictures.ProductPicture(path, spec, duration_s, "")
+    path = tmp_path / "x.png"
+    with Directory.open(tmp_path) as folder:
+        yield lambda spec, duration_s=None: pictures.ProductPicture(
+            path, folder, spec, duration_s, ""
+        )
 
 
 @pytest.mark.parametrize(("n_frames", "kept"), [(1, 1), (7, 5), (5, 5)])
@@ -95,3 +105,154 @@ def test_an_analysis_that_changes_ends_it(picture):
     with pytest.raises(ConfigError, match="the analysis has changed, and a picture holds one"):
         sink.submit(batch(other, values))
     assert sink.n_frames == 1
+
+
+# ---- starts that fail, and disks that hang
+
+SPEC = SpectrumSpec(8000.0, nfft=64, win_length=64, hop=10, scaling="spectrum")
+NAMES = ["x.spd", "x.wav", "x.flac", "x.png"]
+
+
+class Source:
+    """A source whose product can vanish between the look at it and the attachment."""
+
+    name, ended, table = "pond", False, SourceTable()
+    pipeline = SimpleNamespace(specs=(SPEC,))
+    error = None
+
+    def attach(self, _sink, _product, _on_failure):
+        if self.error:
+            raise self.error
+
+    def detach(self, _sink):
+        pass
+
+    def tap(self, sink, on_failure):
+        self.attach(sink, "", on_failure)
+
+    def untap(self, _sink):
+        pass
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Start recordings of a source; all end with the test."""
+    running = recordings.Recordings(tmp_path / "state", Journal(EventLog()))
+    running.source = Source()
+    running.begin = lambda name, **more: running.start(
+        running.source, "", name, **({"duration_s": None, "who": "ann"} | more)
+    )
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """A disk on which directories can be opened while ``answers`` is set."""
+    answers, opened = threading.Event(), Directory.open.__func__
+
+    def wait(cls, path):
+        assert answers.wait(30.0)
+        return opened(cls, path)
+
+    monkeypatch.setattr(Directory, "open", classmethod(wait))
+    monkeypatch.setattr(recordings, "START_MAX_S", 0.05)
+    yield answers
+    answers.set()
+
+
+def descriptors():
+    return {one.name for one in Path("/proc/self/fd").iterdir()}
+
+
+def wait_until(is_true):
+    deadline, pause = 30.0, threading.Event()
+    while not is_true():
+        pause.wait(0.01)
+        deadline -= 0.01
+        assert deadline > 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_path):
+    """Whatever fails: the pipeline, or the file's name."""
+    before, started.source.error = descriptors(), ConfigError("product='x': is gone")
+    with pytest.raises(ConfigError, match="product='x': is gone"):
+        started.begin(name)
+    assert list((tmp_path / "state").iterdir()) == []
+    (tmp_path / "state" / name).mkdir()
+    with pytest.raises(StorageError, match=f"{name}: is there already; give another name"):
+        started.begin(name)
+    assert list((tmp_path / "state" / name).parent.iterdir()) == [tmp_path / "state" / name]
+    assert started.facts() == []
+    wait_until(lambda: descriptors() == before)
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_a_duration_that_no_clock_can_count_leaves_nothing(name, started, tmp_path):
+    """Should one ever get past the schema."""
+    before = descriptors()
+    for duration_s in (float("inf"), float("nan")):
+        with pytest.raises(Exception, match="please report this"):
+            started.begin(name, duration_s=duration_s)
+    assert list((tmp_path / "state").iterdir()) == []
+    wait_until(lambda: descriptors() == before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_path):
+    """It is refused in time, and what is made later is removed."""
+    before = descriptors()
+    with pytest.raises(BusyError, match=f"{name}: the disk has not answered for 0.05 s: nothing"):
+        started.begin(name)
+    assert started.facts() == []
+    disk.set()
+    wait_until(lambda: not started._starting)
+    wait_until(lambda: list((tmp_path / "state").iterdir()) == [])
+    wait_until(lambda: descriptors() == before)
+    assert started.begin(name)["state"] == "recording"
+
+
+def test_files_that_hang_count_for_as_many_as_may_run(started, disk):
+    """Or each request would add a thread and a queue that never end."""
+    for k in range(recordings.RECORDINGS_MAX):
+        with pytest.raises(BusyError, match="the disk has not answered"):
+            started.begin(f"{k}.spd")
+    with pytest.raises(BusyError, match="recordings: 4 run already; stop one first"):
+        started.begin("more.spd")
+    disk.set()
+    wait_until(lambda: not started._starting)
+    assert started.begin("more.spd")["state"] == "recording"
+
+
+def test_the_name_of_a_file_that_hangs_is_taken(started, disk):
+    """Until it was given up: two would write one file."""
+    with pytest.raises(BusyError, match="the disk has not answered"):
+        started.begin("x.spd")
+    with pytest.raises(StorageError, match=r"x\.spd: is there already; give another name"):
+        started.begin("x.spd")
+
+
+def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
+    """The others end when they are told to, and the status says which one hangs."""
+    answers = threading.Event()
+    finish = pictures.ProductPicture.finish
+
+    def hang(picture):
+        if picture.path.name == "a.png":
+            assert answers.wait(30.0)
+        finish(picture)
+
+    monkeypatch.setattr(pictures.ProductPicture, "finish", hang)
+    monkeypatch.setattr(recordings, "STOP_MAX_S", 0.05)
+    for name in ("a.png", "b.png"):
+        started.begin(name)
+    with pytest.raises(BusyError, match=r"a\.png: is still being written"):
+        started.stop("a.png", "ann")
+    monkeypatch.setattr(recordings, "STOP_MAX_S", 30.0)
+    (stopped,) = started.stop("b.png", "ann")
+    assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing came to be drawn
+    states = {one["name"]: one["state"] for one in started.facts()}
+    assert states == {"a.png": "recording", "b.png": "failed"}
+    answers.set()
+    wait_until(lambda: all(one["state"] != "recording" for one in started.facts()))

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,11 @@ class PictureSink:
         Of a picture whose width follows from its length; ``options.width`` is its largest then. By
         default the picture is so wide, whatever it holds.
 
+    Attributes
+    ----------
+    write : callable
+        Writes a file of a path and its content; by default one that replaces another.
+
     Raises
     ------
     ConfigError
@@ -101,6 +106,7 @@ class PictureSink:
         self._options = options
         self._spec = spec
         self.scale = scale
+        self.write: Callable[[Path, bytes], None] = write_whole
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
         self._samples = SampleStrips(
@@ -218,7 +224,7 @@ class PictureSink:
             plots = replace(plots, begin_s=begin_s)
         for path, part, names in self._pages(plots):
             page = compose(part, about, replace(options, **names))
-            write_whole(path, encode(page, path.suffix))
+            self.write(path, encode(page, path.suffix))
 
     def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:
         """Yield what goes into each file, and what its options say otherwise."""
