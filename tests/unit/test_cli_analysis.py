@@ -72,9 +72,9 @@ def test_third_octaves_of_a_file(tmp_path):
 
 def test_attributes_go_into_data_files(tmp_path):
     """--attribute is of record too, and reaches every data file."""
-    noise("a.wav", 1.0)
+    noise(NAME, 1.0)
     said = ["--attribute", "title=Reef", "--attribute", "creator_name=A. Nonym"]
-    assert main(["record", "a.wav", "-o", "a.nc", "-o", "a.spd", *said]) == 0
+    assert main(["record", NAME, "-o", "a.nc", "-o", "a.spd", *said]) == 0
     assert rows_of("a.spd")[0].attributes == {"title": "Reef", "creator_name": "A. Nonym"}
     assert main(["record", "a.spd", "-o", "b.nc", "--attribute", "title=Pond"]) == 0
     for path, title in (("a.nc", "Reef"), ("b.nc", "Pond")):
