@@ -92,6 +92,7 @@ _LIVE_KEY = re.compile(
 )
 _FREQUENCY_KEY = re.compile(r"_hz$|^samplerate$")
 _TIME_KEY = re.compile(r"(?<!_per)_(s|ms)$")
+_OF_ALL = f"{_SOURCES}.*."
 _KEY_PART = re.compile(r'"([^"]*)"|([^".]+)')
 
 Settings = dict[str, dict[str, Any]]
@@ -346,7 +347,7 @@ def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Con
     changes : mapping
         Of keys as ``changed_keys`` names them to values, which may be text as on a command line.
         The key of a table, ``sources.NAME``, ``products.NAME`` or ``recordings.NAME``, takes a
-        whole table, or None to remove it.
+        whole table, or None to remove it. ``sources.*.KEY`` stands for KEY of each source.
     origin : str
         Who wants it, for errors.
 
@@ -362,8 +363,28 @@ def with_changes(config: Config, changes: Mapping[str, Any], origin: str) -> Con
     """
     settings = _settings(config)
     for key, value in changes.items():
-        _change(settings, key, value, origin)
-    return _merged(_checked_all(settings, origin, strict=False))
+        for one in _of_each_source(settings, key, origin):
+            _change(settings, one, value, origin)
+    new = _merged(_checked_all(settings, origin, strict=False))
+    if new.sources and new.analysis != config.analysis:
+        # No source has it yet, and a file may leave the rest of it to each; here it is asked for.
+        try:
+            new.analysis.spec(None, channels=1)
+        except ConfigError as error:
+            raise ConfigError(f"analysis: {error}") from error
+    return new
+
+
+def _of_each_source(settings: Settings, key: str, origin: str) -> list[str]:
+    """Name the keys that ``sources.*.KEY`` stands for; another key stands for itself."""
+    if not key.startswith(_OF_ALL):
+        return [key]
+    own_key = key.removeprefix(_OF_ALL)
+    if not own_key or own_key.startswith("."):
+        raise ConfigError(f"{origin}: {key}: must be {_OF_ALL}KEY")
+    if not settings[_SOURCES]:
+        return [own_key if own_key.startswith("analysis.") else f"source.{own_key}"]
+    return [f'{_SOURCES}."{name}".{own_key}' for name in settings[_SOURCES]]
 
 
 def _change(settings: Settings, key: str, value: Any, origin: str) -> None:

@@ -113,7 +113,8 @@ class LiveSettings:
         Returns
         -------
         lines : list of str
-            Each change, ``KEY: OLD -> NEW``.
+            Each change, ``KEY: OLD -> NEW``. With several sources then ``note: ...`` of each that
+            does not say by its key which sources it reaches.
 
         Raises
         ------
@@ -207,7 +208,7 @@ class LiveSettings:
         lines = _differences(old, new, changed)
         for line in lines:
             self._journal.note(kind, line, who=who)
-        return lines
+        return lines + _reach(new, changed)
 
     def _apply(self, new: Config) -> None:
         self._daemon.reconfigure(new)
@@ -221,6 +222,25 @@ class LiveSettings:
         (table,), (member,) = settings.all_sources, self._daemon.members
         named = msgspec.structs.replace(table, name=member.name, products=())
         return msgspec.structs.replace(settings, sources=(named,))
+
+
+def _reach(settings: Config, changed: Sequence[str]) -> list[str]:
+    """Say of changes with several sources which of them they reach, where the key does not."""
+    names = [source.name for source in settings.sources]
+    if len(names) < 2:
+        return []
+    notes = [
+        f"note: {key} is for sources that are added later; {', '.join(names)} keep theirs "
+        f"(sources.*.{key} changes those of all)"
+        for key in changed
+        if key.startswith("analysis.")
+    ]
+    for product in settings.products:
+        prefix = _parts(f'products."{product.name}"')
+        if any(_parts(key)[:2] == prefix for key in changed):
+            reached = ", ".join(product.sources or names)
+            notes.append(f"note: products.{product.name} is of {reached}")
+    return notes
 
 
 def _with_live_parts(old: Config, new: Config) -> Config:

@@ -344,6 +344,101 @@ def test_a_line_of_the_log_is_one_line_whatever_a_peer_sends(caplog):
 # ---- sources
 
 
+def two_sources(**products):
+    settings = Config(sources=(table("pond"), table("roof", hop=256)), **products)
+    return settings, *live(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"analysis.window": "hanning"}, "analysis: window='hanning': must be one of rectangular"),
+        ({"analysis.hop": "0"}, "analysis: hop=0: must be at least 1 sample"),
+        ({"analysis.averaging": "mean"}, "analysis: averaging='mean': needs rate_hz"),
+        ({"sources.*.analysis.hop": "0"}, "sources.pond: hop=0: must be at least 1 sample"),
+        ({"sources.*.hopp": "1"}, "sources.pond.hopp: unknown key"),
+        ({"sources.*.": "1"}, "set: sources.*.: must be sources.*.KEY"),
+        ({"sources.*": {}}, "sources.*: unknown key|name of a source='\\*'"),
+    ],
+)
+def test_what_is_set_beside_several_sources_is_checked(changes, text):
+    """What sources that come later begin with is checked when it is set, as that of one source."""
+    before, settings, daemon, _ = two_sources()
+    with pytest.raises(ConfigError, match=text):
+        settings.set(changes, "test")
+    assert settings.current == before
+    assert daemon.asked == []
+
+
+def test_a_file_may_leave_parts_of_the_analysis_to_each_source():
+    """Only a change that asks for such an analysis is refused."""
+    settings = Config(
+        analysis=AnalysisConfig(averaging="mean"),
+        sources=tuple(
+            SourceTable(
+                uri="signal:sine,1000,-20",
+                name=name,
+                analysis=AnalysisConfig(averaging="mean", rate_hz=1.0),
+            )
+            for name in ("pond", "roof")
+        ),
+    )
+    in_force, *_ = live(settings)
+    assert in_force.set({"sources.pond.analysis.hop": "512"}, "test") == [
+        "sources.pond.analysis.hop: 1024 -> 512"
+    ]
+
+
+def test_a_change_says_which_sources_it_reaches():
+    """Those that run keep their analysis; the reply says so, and what changes all of them."""
+    _, settings, daemon, events = two_sources()
+    change, note = settings.set({"analysis.hop": "512"}, "test")
+    assert change == "analysis.hop: 1024 -> 512"
+    assert note == (
+        "note: analysis.hop is for sources that are added later; pond, roof keep theirs "
+        "(sources.*.analysis.hop changes those of all)"
+    )
+    assert [source.analysis.hop for source in daemon.asked[-1].sources] == [1024, 256]
+    assert [event.text for event in events.since(0)] == ["analysis.hop: 1024 -> 512"]
+
+
+def test_a_change_reaches_all_sources():
+    """sources.*.KEY is KEY of each; null puts back the default; a later key of one wins."""
+    _, settings, daemon, _ = two_sources()
+    lines = settings.set({"sources.*.analysis.hop": "512"}, "test")
+    assert lines == [
+        "sources.pond.analysis.hop: 1024 -> 512",
+        "sources.roof.analysis.hop: 256 -> 512",
+    ]
+    settings.set({"sources.*.analysis.hop": 128, "sources.roof.analysis.hop": 64}, "test")
+    assert [source.analysis.hop for source in daemon.asked[-1].sources] == [128, 64]
+    settings.set({"sources.*.analysis.hop": None}, "test")
+    assert [source.analysis.hop for source in daemon.asked[-1].sources] == [1024, 1024]
+    settings.set({"sources.*.block_ms": "20ms"}, "test")
+    assert [source.block_ms for source in daemon.asked[-1].sources] == [20.0, 20.0]
+
+
+def test_all_sources_may_be_one():
+    """Of a single [source], sources.*.KEY is its own, and nothing needs a note."""
+    settings, daemon, _ = live(Config(source=SourceConfig(uri="signal:sine,1000,-20")))
+    changes = {"sources.*.analysis.hop": "512", "sources.*.block_ms": 20}
+    assert settings.set(changes, "test") == [
+        "source.block_ms: 10.0 -> 20.0",
+        "analysis.hop: 1024 -> 512",
+    ]
+    assert daemon.asked[-1].analysis.hop == 512
+
+
+def test_products_say_whose_they_are():
+    """A product of some sources, or of all, is told with their names."""
+    _, settings, *_ = two_sources()
+    lines = settings.set({"products.slow": {"rate_hz": 1.0}}, "test")
+    assert lines[-1] == "note: products.slow is of pond, roof"
+    lines = settings.set({"products.slow.sources": ["roof"]}, "test")
+    assert lines[-1] == "note: products.slow is of roof"
+    assert not any(line.startswith("note") for line in settings.set({"products.slow": None}, "x"))
+
+
 def test_a_source_is_added_beside_a_single_one():
     """The single one becomes a table under the name that its topics have."""
     settings, daemon, events = live(Config(analysis=AnalysisConfig(hop=77)))
