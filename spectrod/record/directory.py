@@ -3,12 +3,17 @@
 import contextlib
 import ctypes
 import errno
+import logging
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from spectrod.text import printable
+
+_log = logging.getLogger(__name__)
 
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _RENAME_NOREPLACE: Final = 1
@@ -158,7 +163,7 @@ class Directory:
         self.rename(old, new)
 
     def publish(self, part: str, name: str) -> str:
-        """Give a finished file its name, or the next free one if it is taken.
+        """Give a finished file its name, or the next free one if it is taken, and log that.
 
         Returns
         -------
@@ -172,6 +177,9 @@ class Directory:
             except FileExistsError:
                 continue
             self.synchronise()
+            if free != name:
+                path = printable(self.path / name)
+                _log.warning("%s: another file has this name; the new one is %s", path, free)
             return free
         raise FileExistsError(errno.EEXIST, f"{_NUMBERS_MAX} files of this name exist")
 

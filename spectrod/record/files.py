@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spectrod.errors import StorageError
+from spectrod.record.directory import Directory
 
 
 def _target(path: Path) -> Path:
@@ -65,17 +66,20 @@ def check_writable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
     """Let a file be written under another name in the same folder, then give it its own.
 
-    So its name never stands for a part of it, even after a power failure. A file of the same name
-    is replaced; if the block raises, it stays as it was and nothing else is left. A link stays, and
-    the file that it names is replaced.
+    So its name never stands for a part of it, even after a power failure. A file that has the name
+    before is replaced; if the block raises, it stays as it was and nothing else is left. A file
+    that gets the name in the block is not replaced: the new one takes the next free name, which is
+    logged. A link stays, and the file that it names is replaced.
 
     Parameters
     ----------
     path : Path
         The final name.
+    replaces : bool, optional
+        Whether a file was there before, where the caller has looked earlier: see ``is_there``.
 
     Yields
     ------
@@ -89,11 +93,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     target = _target(path)
     part = _temporary(target)
+    if replaces is None:
+        replaces = is_there(path)
     try:
         yield part
         sync(part)
-        part.replace(target)
-        sync(target.parent)
+        with Directory.open(target.parent) as directory:
+            if replaces:
+                directory.rename(part.name, target.name)
+                directory.synchronise()
+            else:
+                directory.publish(part.name, target.name)
     except OSError as error:
         raise _storage_error(path, error) from error
     finally:
@@ -101,9 +111,14 @@ def whole_file(path: Path) -> Iterator[Path]:
             part.unlink()
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def is_there(path: Path) -> bool:
+    """Whether something has this name, or the name that a link of this name leads to."""
+    return os.path.lexists(_target(path))
+
+
+def write_whole(path: Path, content: bytes, *, replaces: bool | None = None) -> None:
     """Write a file as ``whole_file`` does, with its errors."""
-    with whole_file(path) as part, part.open("xb") as file:
+    with whole_file(path, replaces=replaces) as part, part.open("xb") as file:
         file.write(content)
 
 

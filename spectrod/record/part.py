@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import logging
 import os
 from pathlib import Path
 from typing import Final
@@ -10,8 +9,6 @@ from typing import Final
 from spectrod.errors import StorageError
 from spectrod.record.directory import Directory
 from spectrod.record.files import check_replaceable
-
-_log = logging.getLogger(__name__)
 
 PART_SUFFIX: Final = ".part"
 
@@ -107,9 +104,6 @@ class PartFile:
             return
         name = self._directory.publish(self._part, self._name)
         if name != self._name:
-            _log.warning(
-                "%s: another file has this name by now; the new one is %s", self.path, name
-            )
             self._name, self.path = name, self.path.with_name(name)
 
     def remove(self) -> None:

@@ -158,7 +158,7 @@ def test_a_recording_replaces_no_file_that_came_meanwhile(write, name, folder, c
     assert writer.path == folder.path / numbered(name, 1)
     assert writer.path.stat().st_size > 0
     assert not list(folder.path.glob("*.part"))
-    assert f"{name}: another file has this name by now; the new one is" in caplog.text
+    assert f"{name}: another file has this name; the new one is" in caplog.text
 
 
 @WRITERS

@@ -5,7 +5,7 @@ import pytest
 
 from spectrod.errors import StorageError
 from spectrod.record import files
-from spectrod.record.files import check_writable, write_whole
+from spectrod.record.files import check_writable, whole_file, write_whole
 
 
 def test_a_check_leaves_nothing(tmp_path):
@@ -116,3 +116,19 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_gets_the_name_meanwhile_is_not_replaced(tmp_path, caplog):
+    """A user's file stays, and the new one has a number, which is logged."""
+    path = tmp_path / "x.npz"
+    with whole_file(path) as part:
+        part.write_bytes(b"new")
+        path.write_bytes(b"a user's")
+    assert path.read_bytes() == b"a user's"
+    assert (tmp_path / "x_1.npz").read_bytes() == b"new"
+    assert "x.npz: another file has this name; the new one is x_1.npz" in caplog.text
+    write_whole(path, b"newer", replaces=False)
+    assert path.read_bytes() == b"a user's"
+    write_whole(path, b"newest")
+    assert path.read_bytes() == b"newest"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["x.npz", "x_1.npz", "x_2.npz"]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.files import whole_file, write_whole
 from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, level_unit
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
@@ -44,7 +43,7 @@ def write_npz(path: Path, statistics: LevelStatistics, about: Description, span:
 
     Raises
     ------
-    StorageError
+    OSError
         If it cannot be written.
     """
     edges, density = statistics.density()
@@ -58,7 +57,7 @@ def write_npz(path: Path, statistics: LevelStatistics, about: Description, span:
         "description": np.array(json.dumps(_document(statistics, about, span))),
         **statistics.state(),
     }
-    with whole_file(path) as part, part.open("xb") as file:
+    with path.open("xb") as file:
         np.savez_compressed(file, **arrays)
 
 
@@ -92,7 +91,7 @@ def write_csv(path: Path, statistics: LevelStatistics, about: Description, span:
 
     Raises
     ------
-    StorageError
+    OSError
         If it cannot be written.
     """
     text = io.StringIO()
@@ -113,7 +112,7 @@ def write_csv(path: Path, statistics: LevelStatistics, about: Description, span:
         ).T
         for f_hz, levels in zip(about.spec.frequencies.tolist(), table.tolist(), strict=True):
             writer.writerow([name, f"{f_hz:.10g}", *(f"{level:.2f}" for level in levels)])
-    write_whole(path, text.getvalue().encode("utf-8", "replace"))
+    path.write_bytes(text.getvalue().encode("utf-8", "replace"))
 
 
 def _document(statistics: LevelStatistics, about: Description, span: Span) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.files import check_writable, write_whole
+from spectrod.record.files import check_writable, is_there, whole_file, write_whole
 from spectrod.record.longterm.data import Span, write_csv, write_npz
 from spectrod.record.longterm.statistics import LevelStatistics
 from spectrod.record.picture.options import PictureOptions
@@ -62,6 +62,7 @@ class SpdSink:
             options.height_for(description.spec.n_signals)
         self._statistics: LevelStatistics | None = LevelStatistics(description.spec, step_db)
         check_writable(self.path)
+        self._replaces = is_there(self.path)
         self._span = Span()
 
     @property
@@ -114,14 +115,15 @@ class SpdSink:
             need = spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
             raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
         if self._suffix in _DATA:
-            _DATA[self._suffix](self.path, statistics, self._about, self._span)
+            with whole_file(self.path, replaces=self._replaces) as part:
+                _DATA[self._suffix](part, statistics, self._about, self._span)
         else:
             from spectrod.record.longterm.picture import draw_spd  # noqa: PLC0415
 
             content = draw_spd(
                 statistics, self._about, self._options, self._span, suffix=self._suffix
             )
-            write_whole(self.path, content)
+            write_whole(self.path, content, replaces=self._replaces)
         self.abort()
 
     def abort(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.files import check_writable, write_whole
+from spectrod.record.files import check_writable, is_there, write_whole
 from spectrod.record.picture.encode import check_format, encode
 from spectrod.record.picture.options import WIDTH_MIN
 from spectrod.record.picture.page import Plots, compose
@@ -81,7 +81,7 @@ class PictureSink:
     Attributes
     ----------
     write : callable
-        Writes a file of a path and its content; by default one that replaces another.
+        Writes a file of a path and its content; by default it replaces what was there before.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class PictureSink:
         self._options = options
         self._spec = spec
         self.scale = scale
-        self.write: Callable[[Path, bytes], None] = write_whole
+        self.write: Callable[[Path, bytes], None] = self._write
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
         self._samples = SampleStrips(
@@ -134,6 +134,7 @@ class PictureSink:
         self._paths = _paths(self.path, self._options, self._spec.n_signals)
         for one in self._paths:
             check_writable(one)
+        self._existing = [one for one in self._paths if is_there(one)]
 
     @property
     def n_frames(self) -> int:
@@ -235,6 +236,9 @@ class PictureSink:
         for channel, path in enumerate(self._paths):
             name = self._options.names(len(self._paths))[channel]
             yield path, plots.only(channel), {"title": f"{title}, {name}" if title else name}
+
+    def _write(self, path: Path, content: bytes) -> None:
+        write_whole(path, content, replaces=path in self._existing)
 
     def abort(self) -> None:
         """Forget what was collected; no file is made."""
