@@ -21,8 +21,8 @@ _FLAC_BYTES: Final = 1 << 16
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _COMMENT: Final = re.compile(
-    rb"Recorded at (\d\d:\d\d:\d\d)\.\d+ (\d\d/\d\d/\d{4}) \(UTC\) by [^\n]*? from (\S+)\."
-    rb"(?: (?:Recording (\S+), file|File) (\S+)\.(?=\s))?"
+    rb"Recorded at (\d\d:\d\d:\d\d)\.\d{1,9} (\d\d/\d\d/\d{4}) \(UTC\) by [^\n]{1,400}? from "
+    rb"(\S{1,800})\.(?: (?:Recording (\S{1,800}), file|File) (\S{1,800})\.(?=\s))?"
 )
 
 

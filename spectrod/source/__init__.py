@@ -9,6 +9,7 @@ from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
 from spectrod.source.channels import select_channels
+from spectrod.types import CHANNELS_MAX
 from spectrod.wire.names import check_name
 
 __all__ = ["Pace", "Source", "check_uri", "open_source"]
@@ -162,6 +163,10 @@ def _open_file(settings: SourceConfig, pace: Pace) -> Source:
     source = _open_recorded(settings, pace)
     _require_own("samplerate", settings.samplerate, round(source.fs), settings.uri)
     _require_own("channels", settings.channels, source.channels, settings.uri)
+    if source.channels > CHANNELS_MAX:
+        raise InputError(
+            f"{settings.uri}: has {source.channels} channels: must be at most {CHANNELS_MAX}"
+        )
     if source.n_samples is not None and source.n_samples > SPAN_MAX_S * source.fs:
         years = source.n_samples / source.fs / YEAR_S
         raise InputError(

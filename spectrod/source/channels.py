@@ -25,10 +25,12 @@ def select_channels(settings: SourceConfig, available: int) -> tuple[int, ...]:
         If a number is not one of the source's, or comes twice.
     """
     selected = settings.select or tuple(range(available))
-    for position, number in enumerate(selected):
+    seen: set[int] = set()
+    for number in selected:
         if not 0 <= number < available:
             has = "channel 0 alone" if available == 1 else f"channels 0 to {available - 1}"
             raise ConfigError(f"source.select={number}: the source has {has}")
-        if number in selected[:position]:
+        if number in seen:
             raise ConfigError(f"source.select={number}: must not come twice")
+        seen.add(number)
     return selected

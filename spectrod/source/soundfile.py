@@ -28,6 +28,9 @@ _LENGTH_UNKNOWN = 2**63 - 1
 _CODED_STREAMS = ("MP3", "OGG")
 _MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
 _MP3_FRAME_MAX = 2881
+_TAGS_BYTES_MAX = 1 << 26
+"""Of tags behind the last frame, cover pictures among them; more is not read."""
+
 _TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
 
 # The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 has only the
@@ -240,6 +243,9 @@ def _states_length(stream: BinaryIO) -> bool:
 def _unread_bytes(stream: BinaryIO) -> int:
     """Count the bytes of a coded stream that were not read, but for what names its title."""
     position = stream.tell()
+    n_bytes = os.fstat(stream.fileno()).st_size - position
+    if n_bytes > _TAGS_BYTES_MAX:
+        return n_bytes
     rest = stream.read()
     stream.seek(position)
     return len(_TAG_AT_END.sub(b"", rest))

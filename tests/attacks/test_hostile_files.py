@@ -18,6 +18,7 @@ from spectrod.events import EventLog
 from spectrod.image import files as image_files
 from spectrod.image.files import read_picture
 from spectrod.image.png import SIGNATURE
+from spectrod.record.origin import read_origin
 from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.record.recording import Description
 from spectrod.record.segment import frame as frames
@@ -634,6 +635,56 @@ def test_a_file_of_a_century_is_one_error(tmp_path):
         file.truncate(44 + 2**32)
     with pytest.raises(InputError, match="lasts 68 years: must be at most 60"):
         opened(path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("n_channels", [4097, 32_767])
+def test_a_file_of_many_channels_is_one_error(tmp_path, n_channels):
+    """Choosing its channels took a minute before the analysis refused them."""
+    fields = struct.pack("<HHIIHH", 1, n_channels, FS, 0, 2 * n_channels, 16)
+    body = b"WAVE" + chunk(b"fmt ", fields) + chunk(b"data", bytes(20 * n_channels))
+    (tmp_path / "x.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    with pytest.raises(InputError, match=f"has {n_channels} channels: must be at most 4096"):
+        opened(tmp_path / "x.wav")
+
+
+@pytest.mark.slow
+def test_what_follows_a_coded_stream_is_not_read_to_its_end(tmp_path):
+    """Sixteen gigabytes of zeros behind an MP3 were taken into memory to count them."""
+    path = tmp_path / "x.mp3"
+    noise = np.random.default_rng(1).standard_normal(20_000) * 0.1
+    soundfile.write(path, noise, 16_000, format="MP3")
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(size + (1 << 34))
+    code = """
+    from spectrod.source import open_source
+    from spectrod.config import SourceConfig
+    source = open_source(SourceConfig(uri=sys.argv[1]), "full")
+    blocks = source.blocks(1024)
+    next(blocks)
+    LIMIT
+    try:
+        for block in blocks:
+            pass
+    except SpectrodError as error:
+        print(error)
+    """
+    done = run_limited(64, code, path)
+    assert "samples announced, but" in done.stdout, done.stderr[-500:]
+    assert "bytes follow them" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(15)
+def test_the_origin_of_a_flac_file_is_found_in_linear_time(tmp_path):
+    """Each such file in a recording's folder cost a second of the recorder's time."""
+    begin = b"Recorded at 00:00:00.0 01/01/2020 (UTC) by "
+    for n, body in enumerate((begin * 1500, (begin + b" from " + b"x" * 30) * 800) * 20):
+        path = tmp_path / f"{n}.flac"
+        path.write_bytes(b"fLaC" + body)
+        with path.open("rb") as file:
+            assert read_origin(file.fileno(), ".flac") is None
 
 
 HOSTILE_TEXTS = {
