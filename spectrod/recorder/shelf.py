@@ -212,7 +212,7 @@ class Shelf:
             raise StorageError(f"{self.folder / name}: {error.strerror}") from error
         if found is None:
             raise StorageError(f"{self.folder / name}: was removed when it was finished")
-        file = _File(found.st_mtime_ns, name, found.st_size, found.st_ino)
+        file = _file(name, found)
         self._known[name] = file, True
         return file.n_bytes
 
@@ -333,7 +333,7 @@ class Shelf:
                         found = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:  # somebody else has deleted it
                         continue
-                    yield _File(found.st_mtime_ns, entry.name, found.st_size, found.st_ino)
+                    yield _file(entry.name, found)
 
     def _is_to_go(self, file: _File, n_bytes: int) -> bool:
         config = self._config
@@ -347,10 +347,15 @@ class Shelf:
         try:
             found = directory.find(file.name)
             # Not what somebody has put in its place since it was looked at.
-            if found is not None and found.st_ino == file.inode:
+            if found is not None and _file(file.name, found) == file:
                 directory.remove(file.name)
         except OSError as error:
             raise StorageError(f"{self.folder / file.name}: {error.strerror}") from error
+
+
+def _file(name: str, found: os.stat_result) -> _File:
+    # The inode alone may be that of a later file: file systems use numbers again.
+    return _File(found.st_mtime_ns, name, found.st_size, found.st_ino)
 
 
 def _is_same(one: Directory, other: Directory) -> bool:
