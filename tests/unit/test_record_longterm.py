@@ -13,7 +13,12 @@ from spectrod.record.longterm.page import compose
 from spectrod.record.longterm.presets import averaged, frames_for, interval_for, picture_defaults
 from spectrod.record.longterm.sink import SpdSink
 from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
-from spectrod.record.longterm.view import column_values, density_limit, pixel_density
+from spectrod.record.longterm.view import (
+    column_values,
+    density_limit,
+    greatest_of_columns,
+    pixel_density,
+)
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.recording import Description
@@ -264,6 +269,59 @@ def test_pixels_are_the_density():
         centres = -40.0 - (np.arange(height) + 0.5) * (40.0 / height)
         assert np.abs(centres[density[0, :, 5] > 0.0] + 60.25).max() <= 0.25 + 40.0 / height
     assert density_limit(np.array([0.0, 0.031, 0.032])) == 0.05
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log"])
+@pytest.mark.parametrize("width", [200, 333, 2000])
+def test_a_tone_keeps_its_level_at_any_width(tmp_path, f_scale, width):
+    """Lines and the automatic axis reach a tone's level, however many bins share its column."""
+    spec = SpectrumSpec(
+        fs=48000.0,
+        channels=1,
+        win_length=4800,
+        hop=2400,
+        nfft=4800,
+        averaging="mean",
+        averaging_frames=20,
+    )
+    levels = np.random.default_rng(3).normal(-75.0, 1.0, (200, 1, spec.n_values))
+    levels[:, 0, 100] = -27.75  # 1 kHz
+    statistics = LevelStatistics(spec, 0.5)
+    statistics.add(batch_of(levels, spec))
+    options = PictureOptions(width=width, height=200, f_scale=f_scale, f_min=20.0)
+    page = compose(statistics, about_of(spec), options, Span(BEGIN_NS, BEGIN_NS, 0, 0))
+    column = int(page.f_axis.fraction(1000.0) * width)
+    for curve in page.curves[0]:
+        assert curve.level[column] == pytest.approx(-27.75, abs=1e-4)
+        assert curve.level.max() == pytest.approx(-27.75, abs=1e-4)
+    assert page.limits == (-90.0, -20.0)
+    drawn = page.entries[0, :, column]
+    centres = page.limits[1] - (np.arange(200) + 0.5) * 70.0 / 200
+    assert np.abs(centres[drawn == 254] + 27.75).min() <= 70.0 / 200
+
+
+@pytest.mark.parametrize(("n_silent", "lowest"), [(1, -90.0), (9, -160.0)])
+def test_the_axis_covers_what_occurs_but_for_single_rows(n_silent, lowest):
+    """An axis covers quiet rows, but neither one among thousands nor all of digital silence."""
+    levels = np.random.default_rng(4).normal(-75.0, 1.0, (2000, 2, 33))
+    levels[:n_silent] = -300.0
+    levels[:, :, 7] = -23.0
+    statistics = LevelStatistics(SPEC, 0.5)
+    statistics.add(batch_of(levels))
+    options = PictureOptions(width=240, height=120)
+    page = compose(statistics, about_of(), options, Span(BEGIN_NS, BEGIN_NS, 0, 0))
+    assert page.limits == (lowest, -10.0)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 32, 33])
+def test_the_largest_of_each_column(n_values):
+    """It is NumPy's maximum over each span, the last value included."""
+    values = np.random.default_rng(n_values).normal(size=(2, n_values))
+    first = np.array([0, 0, n_values // 2, n_values - 1])
+    stop = np.maximum(np.array([1, n_values, n_values, n_values]), first + 1)
+    found = greatest_of_columns(values, (first, stop))
+    for column, (begin, end) in enumerate(zip(first, stop, strict=True)):
+        assert (found[:, column] == values[:, begin:end].max(axis=1)).all()
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".jpg", ".webp"])

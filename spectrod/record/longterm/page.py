@@ -13,7 +13,7 @@ from spectrod.record.longterm.view import (
     column_values,
     density_limit,
     draw_curves,
-    mean_of_columns,
+    greatest_of_columns,
     pixel_density,
     to_entries,
 )
@@ -39,7 +39,9 @@ X_LABELS = 44
 """Room below the plots for ticks, their labels and what they measure [px]."""
 
 _SHOWN = (99, 95, 50, 5, 1)
-_MARGIN_DB, _STEP_DB, _SPAN_MIN_DB = 3.0, 10.0, 20.0
+_MARGIN_DB, _STEP_DB, _SPAN_MIN_DB, _SPAN_MAX_DB = 3.0, 10.0, 20.0, 150.0
+_OUTSIDE_PERCENT = 0.1
+"""Rows of a bin that may lie beyond each end of an axis that is chosen automatically."""
 _HEADING, _TITLE_LINE = 28, 26
 _BAR_LABELS = "1/dB"
 
@@ -74,7 +76,7 @@ def compose(
     width, height = options.width, options.height_for(spec.n_signals)
     columns = column_values(f_axis, width, spec)
     curves = tuple(_curves(statistics, columns, signal) for signal in range(spec.n_signals))
-    limits = options.levels or _limits(curves)
+    limits = options.levels or _limits(statistics, columns)
     density = pixel_density(statistics, columns, limits, height)
     top = density_limit(density)
     entries = np.stack(
@@ -128,21 +130,29 @@ def compose(
 def _curves(
     statistics: LevelStatistics, columns: tuple[Int64Array, ...], signal: int
 ) -> list[Curve]:
-    """Exceedance levels from the lowest up, then the mean; of several bins their mean level."""
+    """Exceedance levels from the lowest up, then the mean; of several bins the largest."""
     found = [
-        Curve(f"L{percent}", mean_of_columns(statistics.exceeded(percent)[signal], columns))
+        Curve(f"L{percent}", greatest_of_columns(statistics.exceeded(percent)[signal], columns))
         for percent in _SHOWN
     ]
-    mean = mean_of_columns(statistics.mean[signal], columns)
+    mean = greatest_of_columns(statistics.mean[signal], columns)
     return [*found, Curve("mean", mean, is_main=True)]
 
 
-def _limits(curves: Sequence[list[Curve]]) -> tuple[float, float]:
-    """Choose the level axis: what the curves reach, to multiples of 10 dB."""
-    levels = np.concatenate([curve.level for several in curves for curve in several])
-    lo = _STEP_DB * np.floor((float(levels.min()) - _MARGIN_DB) / _STEP_DB)
-    hi = _STEP_DB * np.ceil((float(levels.max()) + _MARGIN_DB) / _STEP_DB)
-    return float(min(lo, hi - _SPAN_MIN_DB)), float(hi)
+def _limits(statistics: LevelStatistics, columns: tuple[Int64Array, ...]) -> tuple[float, float]:
+    """Choose the level axis: what nearly all rows of each bin reach, and the lines.
+
+    A single silent row among many thousands does not compress all others, nor does silence in some
+    bins: the axis spans at most what 24 bits do.
+    """
+    shown = slice(int(columns[0].min()), int(columns[1].max()))
+    lowest = statistics.exceeded(100.0 - _OUTSIDE_PERCENT)[:, shown].min()
+    highest = max(
+        statistics.exceeded(_OUTSIDE_PERCENT)[:, shown].max(), statistics.mean[:, shown].max()
+    )
+    lo = _STEP_DB * np.floor((float(lowest) - _MARGIN_DB) / _STEP_DB)
+    hi = _STEP_DB * np.ceil((float(highest) + _MARGIN_DB) / _STEP_DB)
+    return float(np.clip(lo, hi - _SPAN_MAX_DB, hi - _SPAN_MIN_DB)), float(hi)
 
 
 def _widest(labels: Sequence[str]) -> int:

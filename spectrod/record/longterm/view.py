@@ -74,6 +74,18 @@ def mean_of_columns(
     return np.asarray((sums[..., stop] - sums[..., first]) / (stop - first), np.float64)
 
 
+def greatest_of_columns(values: Float64Array, columns: tuple[Int64Array, ...]) -> Float64Array:
+    """Largest of each column's values, along the last axis.
+
+    Where several bins share a column, a tone keeps its level; a mean of their levels or of their
+    power would fall with the number of bins.
+    """
+    spans = np.stack(columns, axis=-1).reshape(-1)
+    # A column may end after the last value, and reduceat takes no index there.
+    padded = np.concatenate([values, values[..., -1:]], axis=-1)
+    return np.asarray(np.maximum.reduceat(padded, spans, axis=-1)[..., ::2], np.float64)
+
+
 def pixel_density(
     statistics: LevelStatistics,
     columns: tuple[Int64Array, ...],
