@@ -15,6 +15,11 @@ _TICKS_HZ = [k * 10.0**e for e in _DECADES for k in (1, 2, 5)]
 _TICK_COLUMNS = 8  # of a linear axis, for a label and the space beside it
 
 
+Span = tuple[float, float]
+"""A part of an axis, from the first to the last of its columns at full width, 0 to 1."""
+ALL: Span = (0.0, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class LevelRange:
     """The decibels from the foot of the picture to its top."""
@@ -77,7 +82,9 @@ class FrequencyAxis:
 
 
 @lru_cache(maxsize=4)
-def frequency_axis(fs: float, nfft: int, columns: int, first_bin: int = 0) -> FrequencyAxis:
+def frequency_axis(
+    fs: float, nfft: int, columns: int, first_bin: int = 0, span: Span = ALL
+) -> FrequencyAxis:
     """Lay an axis over a spectrum.
 
     Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear over all of a
@@ -93,16 +100,19 @@ def frequency_axis(fs: float, nfft: int, columns: int, first_bin: int = 0) -> Fr
         Width in characters, >= 1.
     first_bin : int
         Number of the first value's bin; negative where two-sided.
+    span : tuple of float
+        Part of the axis that is shown.
     """
     delta_f = fs / nfft
+    fractions = np.linspace(*span, columns + 1)
     if first_bin:
-        edges_hz = (first_bin - 0.5 + np.linspace(0.0, nfft, columns + 1)) * delta_f
+        edges_hz = (first_bin - 0.5 + fractions * nfft) * delta_f
         centres_hz, n_bins = (edges_hz[:-1] + edges_hz[1:]) / 2.0, nfft
     else:
-        edges_hz = _octave_edges(fs, delta_f, columns)
+        edges_hz = _octave_edges(fs, delta_f, fractions)
         centres_hz, n_bins = np.sqrt(edges_hz[:-1] * edges_hz[1:]), nfft // 2 + 1
     lowest_hz, highest_hz = float(edges_hz[0]), float(edges_hz[-1])
-    if not first_bin:
+    if not first_bin and span[1] == 1.0:
         edges_hz[-1] += delta_f / 2.0  # the last bin belongs to the last column
     first, last = (
         np.ceil(edges_hz / delta_f).astype(np.int64)[s] - first_bin for s in (np.s_[:-1], np.s_[1:])
@@ -115,10 +125,12 @@ def frequency_axis(fs: float, nfft: int, columns: int, first_bin: int = 0) -> Fr
     return FrequencyAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
 
 
-def _octave_edges(fs: float, delta_f: float, columns: int) -> Float64Array:
+def _octave_edges(fs: float, delta_f: float, fractions: Float64Array) -> Float64Array:
     highest_hz = fs / 2.0
     lowest_hz = min(max(_LOWEST_HZ, delta_f), highest_hz / 2.0)
-    return np.geomspace(lowest_hz, highest_hz, columns + 1)
+    edges_hz: Float64Array = lowest_hz * (highest_hz / lowest_hz) ** fractions
+    edges_hz[fractions == 1.0] = highest_hz  # not a bit above
+    return edges_hz
 
 
 def _short_hz(frequency_hz: float) -> str:

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from textwrap import wrap
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.units import Float64Array
-from spectrod.view.axes import FrequencyAxis, LevelRange, frequency_axis, level_range
+from spectrod.view.axes import FrequencyAxis, LevelRange, frequency_axis
 from spectrod.view.colour import N_SHADES, Style
-from spectrod.view.peak import find_peak
+from spectrod.view.controls import HELP, Look
+from spectrod.view.peak import Peak, find_peak
 from spectrod.view.status import losses_text, peak_text, plain
 from spectrod.wire.schema import Frame
 
@@ -19,6 +22,7 @@ _MARGIN = 7  # characters for the labels on the left and the line beside them
 _LABEL_STEPS_DB = (10, 20, 30, 60)
 _ROWS_PER_AGE = 5
 _MIN_WIDTH, _MIN_HEIGHT = 30, 10
+_HELP_WIDTH = 46
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +56,9 @@ class Scene:
     channels: Sequence[str] = field(default_factory=list)
     """All that can be chosen, each SOURCE/CHANNEL."""
     missed: int = 0
+    products: Sequence[str] = field(default_factory=list)
+    """Of the channel that is shown."""
+    look: Look = field(default_factory=Look)
 
 
 def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
@@ -72,15 +79,17 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
         At most height lines, each at most width characters wide beside escape sequences.
     """
     frame, levels = scene.frame, scene.levels
+    if scene.look.is_helping:
+        return _help(width, height)
     if frame is None or levels is None:
-        return [_waiting_text(scene)[:width]][:height]
+        return wrap(_waiting_text(scene), max(1, width))[:height]
+    if width < _MIN_WIDTH or height < _MIN_HEIGHT:
+        return _too_small(scene, find_peak(levels, frame.header), frame, width)[:height]
     head = [line[:width] for line in _head(scene, frame, levels)]
     foot = _foot(scene, width, style)
-    if width < _MIN_WIDTH or height < _MIN_HEIGHT:
-        return [*head, foot][:height]
     h = frame.header
-    axis = frequency_axis(h.fs, h.nfft, width - _MARGIN, h.first_bin)
-    shown = level_range(h.unit)
+    axis = frequency_axis(h.fs, h.nfft, width - _MARGIN, h.first_bin, scene.look.span)
+    shown = scene.look.shown_levels(h.unit)
     rows = height - len(head) - 3  # two lines of frequencies, one foot
     n_spectrum = max(4, rows * 2 // 5)
     return [
@@ -90,6 +99,24 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
         *_waterfall(scene, axis, shown, rows - n_spectrum, style),
         foot,
     ]
+
+
+def _help(width: int, height: int) -> list[str]:
+    """List the keys; in as many columns as there is room for, as far as there is room."""
+    lines = [f"{keys:>11}  {what}" for keys, what in HELP]
+    n_rows = max(1, height)
+    if len(lines) > n_rows and width >= 2 * _HELP_WIDTH:
+        half = -(-len(lines) // 2)
+        pairs = zip_longest(lines[:half], lines[half:], fillvalue="")
+        lines = [f"{left:<{_HELP_WIDTH}}{right}" for left, right in pairs]
+    return [line[:width] for line in lines][:n_rows]
+
+
+def _too_small(scene: Scene, peak: Peak | None, frame: Frame, width: int) -> list[str]:
+    """Say what is missing, and the peak or why there is none, in lines that are not cut."""
+    room = f"too small for a picture: needs {_MIN_WIDTH + 1} x {_MIN_HEIGHT} characters"
+    texts = (_alarm(scene) or peak_text(peak, frame.header), room, "q quit")
+    return [line for text in texts for line in wrap(text, max(1, width))]
 
 
 def waiting_text(scene: Scene) -> str:
@@ -121,13 +148,17 @@ def _foot(scene: Scene, width: int, style: Style) -> str:
         text = alarm[:width]
         return f"\x1b[7m{text}{style.reset}" if style.reset else text
     channels = f"  1-{min(9, len(scene.channels))} channel" if len(scene.channels) > 1 else ""
-    return f"q quit{channels}  {scene.endpoint}"[:width]
+    product = scene.frame.product if scene.frame else ""
+    products = f"  p product ({product})" if len(scene.products) > 1 else ""
+    return f"q quit{channels}{products}  ? help  {scene.endpoint}"[:width]
 
 
 def _alarm(scene: Scene) -> str:
     """Why nothing moves; empty where all is well."""
     if scene.alive:
-        return waiting_text(scene) if scene.waiting_for else ""
+        if scene.waiting_for:
+            return waiting_text(scene)
+        return "paused; space goes on" if scene.look.is_paused else ""
     text = f"no signal since {scene.silence_s:.1f} s"
     if scene.daemon_state in ("finished", "failed", "stopped"):
         text += f": the daemon has {scene.daemon_state}"

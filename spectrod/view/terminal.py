@@ -1,6 +1,7 @@
 """The live view in a terminal: a spectrum above a waterfall, from any daemon's endpoint."""
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -10,7 +11,7 @@ import threading
 import time
 import tty
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Self, TextIO
@@ -18,7 +19,10 @@ from typing import Any, Self, TextIO
 import numpy as np
 
 from spectrod.client import Subscription, subscribe
+from spectrod.units import Float64Array
+from spectrod.view.axes import frequency_axis
 from spectrod.view.colour import RESET, Style, style_for
+from spectrod.view.controls import ARROWS
 from spectrod.view.peak import levels_db
 from spectrod.view.render import HistoryRow, Scene, render, waiting_text
 from spectrod.view.status import status_line, write_line
@@ -29,9 +33,14 @@ STATUS_PERIOD_S = 1.0
 
 _HISTORY_ROWS = 400
 _ABSENT_ROUNDS = 16
+_PRODUCT_KEPT_S = 60.0
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # alternate screen, no cursor, clear
 _LEAVE = f"{RESET}\x1b[?25h\x1b[?1049l"
 _LEAVE_LIMIT_S = 0.5
+_ARROWS = {f"{kind}{end}": name for kind in "[O" for end, name in zip("ABCD", ARROWS, strict=True)}
+"""What terminals send for arrows, behind an escape."""
+_ESCAPE = re.compile(r"\[[0-?]*[ -/]*[@-~]|O.|[^\[O]")
+_ESCAPE_MAX = 32
 
 
 def view(  # noqa: PLR0913 - each named, and none needed
@@ -143,9 +152,20 @@ class Terminal:
         if not ready:
             return ""
         try:
-            return os.read(fds[0], 1).decode("ascii", "replace") or "q"
+            key = os.read(fds[0], 1).decode("ascii", "replace") or "q"
+            return self._arrow(fds[0]) if key == "\x1b" else key
         except OSError:
             return "q"
+
+    @staticmethod
+    def _arrow(fd: int) -> str:
+        """Read what follows an escape at once; the name of an arrow, or an empty text."""
+        text = ""
+        while len(text) < _ESCAPE_MAX and select.select([fd], [], [], 0.0)[0]:
+            text += os.read(fd, 1).decode("ascii", "replace")
+            if _ESCAPE.fullmatch(text):
+                break
+        return _ARROWS.get(text, "")
 
     def _queue(self, text: str) -> None:
         self._unsent += text.encode(self._out.encoding or "ascii", "replace")
@@ -212,6 +232,7 @@ class _Player:
         self._chosen: str | None = None
         self._heard: dict[str, int] = {}  # channel to number of its last frame, over all channels
         self._n_frames = 0
+        self._products = _Products()
         self.scene = Scene(endpoint)
 
     def update(self, wait_s: float) -> None:
@@ -219,7 +240,8 @@ class _Player:
         first = self._subscription.receive(wait_s)
         if first is not None:
             arrived = [first, *self._subscription.drain()]
-            self._show([frame for frame in arrived if isinstance(frame, Frame)])
+            if not self.scene.look.is_paused:
+                self._show([frame for frame in arrived if isinstance(frame, Frame)])
         scene, subscription = self.scene, self._subscription
         scene.now_s = time.monotonic()
         scene.alive = subscription.alive
@@ -237,20 +259,40 @@ class _Player:
         return subscription.heartbeats.get(source, subscription.heartbeat)
 
     def choose(self, key: str) -> None:
-        """Switch to the channel of a digit key, if there is one."""
-        if key.isdecimal() and 1 <= int(key) <= len(self.scene.channels):
-            self._chosen = self.scene.channels[int(key) - 1]
+        """Do what a key stands for; a digit switches to a channel, p to the next product."""
+        scene = self.scene
+        if key.isdecimal() and 1 <= int(key) <= len(scene.channels):
+            self._chosen = scene.channels[int(key) - 1]
+            self._products = _Products()
             self._history.clear()
+        elif key == "p":
+            self._products.next()
+        else:
+            unit = scene.frame.header.unit if scene.frame else ""
+            scene.look.press(key, unit, self._visible())
+
+    def _visible(self) -> list[Float64Array]:
+        """Levels of the frequencies that are shown, of the whole waterfall [dB]."""
+        if self.scene.frame is None:
+            return []
+        h = self.scene.frame.header
+        bounds = frequency_axis(h.fs, h.nfft, 1, h.first_bin, self.scene.look.span).bounds
+        return [row.levels[bounds[0] : bounds[-1]] for row in self._history]
 
     def _show(self, frames: list[Frame]) -> None:
         self._note_channels(frames)
-        mine = [frame for frame in frames if _channel(frame) == self._chosen]
+        of_channel = [frame for frame in frames if _channel(frame) == self._chosen]
+        product = self._products.hear([frame.product for frame in of_channel])
+        self.scene.products = self._products.known
+        mine = [frame for frame in of_channel if frame.product == product]
         if not mine:
             return
         newest = mine[-1]
         levels = [levels_db(frame) for frame in mine if _is_like(frame, newest)]
         if self.scene.frame is not None and not _is_like(self.scene.frame, newest):
             self._history.clear()  # the daemon computes something else now
+            if self.scene.frame.header.unit != newest.header.unit:
+                self.scene.look.levels = None
         self._history.appendleft(HistoryRow(time.monotonic(), np.max(levels, axis=0)))
         self.scene.frame, self.scene.levels = newest, levels[-1]
 
@@ -264,6 +306,44 @@ class _Player:
         self.scene.channels = sorted(self._heard, key=_natural_order)
         if self._chosen not in self._heard:
             self._chosen = self.scene.channels[0]
+
+
+class _Products:
+    """Which product of a channel is shown: the first, until it stays away or another is chosen."""
+
+    def __init__(self) -> None:
+        self._heard_s: dict[str, float] = {}
+        self._shown = ""
+        self._is_chosen = False
+        self._n_absent = 0
+
+    @property
+    def known(self) -> list[str]:
+        """Those that came within the last minute, by name."""
+        return sorted(self._heard_s)
+
+    def next(self) -> None:
+        """Go on to the next one."""
+        known = self.known
+        if known:
+            place = known.index(self._shown) + 1 if self._shown in known else 0
+            self._shown, self._is_chosen = known[place % len(known)], True
+
+    def hear(self, products: Sequence[str]) -> str:
+        """Note of which products frames came; return which is shown."""
+        now_s = time.monotonic()
+        self._heard_s |= dict.fromkeys(products, now_s)
+        oldest_s = now_s - _PRODUCT_KEPT_S
+        self._heard_s = {name: t_s for name, t_s in self._heard_s.items() if t_s >= oldest_s}
+        if self._shown in products or not products:
+            self._n_absent = 0
+        elif self._shown not in self._heard_s:
+            self._shown, self._is_chosen, self._n_absent = products[-1], False, 0
+        elif not self._is_chosen:
+            self._n_absent += 1
+            if self._n_absent >= _ABSENT_ROUNDS:
+                self._shown, self._n_absent = products[-1], 0
+        return self._shown
 
 
 def _channel(frame: Frame) -> str:

@@ -228,9 +228,9 @@ def test_silence_and_goodbye_are_told():
 
 def test_the_keys_are_named():
     """Channel keys only where there is a choice."""
-    assert render(make_scene(), 80, 24, Style())[-1].startswith("q quit  tcp://")
+    assert render(make_scene(), 80, 24, Style())[-1].startswith("q quit  ? help  tcp://")
     scene = make_scene(channels=["mic/0", "mic/1", "mic/2"])
-    assert render(scene, 80, 24, Style())[-1].startswith("q quit  1-3 channel  tcp://")
+    assert render(scene, 80, 24, Style())[-1].startswith("q quit  1-3 channel  ? help  tcp://")
 
 
 @pytest.mark.parametrize("nfft", [64, 65, 4096, 8191])

@@ -18,6 +18,7 @@ import pytest
 
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.view.axes import frequency_axis
 from spectrod.view.terminal import Terminal, view
 from spectrod.wire.publisher import Publisher
 
@@ -139,7 +140,39 @@ def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
     screen.key(b"2")
     screen.wait_for(b"peak 3000.0 Hz -10.0 dBFS", feed)
     screen.resize(9, 25)
-    screen.wait_for(b"peak 3000.0 Hz -10.0 dBF\x1b[K", feed)
+    screen.wait_for(b"\x1b[H3000.0 Hz -10.0 dBFS\x1b[K\r\r\ntoo small for a picture:\x1b[K", feed)
+    screen.key(b"q")
+    assert screen.end() == 0
+
+
+def middle_frequencies():
+    """Labels under the middle of the axis, in a window of 100 columns."""
+    axis = frequency_axis(SPEC.fs, SPEC.nfft, 92, 0, (0.25, 0.75))
+    line = [" "] * 92
+    for column, label in axis.ticks():
+        line[column - len(label) // 2 : column - len(label) // 2 + len(label)] = label
+    return "".join(line).rstrip().encode()
+
+
+def test_keys_change_the_picture(publisher, open_screen, feed):
+    """Arrows come as terminals send them; help, pause, levels and zoom are seen, q still ends."""
+    screen = open_screen(publisher.endpoints[0])
+    screen.wait_for(b"? help", feed)
+    screen.key(b"?")
+    screen.wait_for(b"reset levels and frequencies", feed)
+    screen.key(b"?")
+    screen.wait_for(b"? help", feed)
+    screen.key(3 * b"\x1b[A")
+    screen.wait_for(b"    30\xe2\x94\x82", feed)  # the top is 30 dBFS
+    screen.key(9 * b"\x1bOB")
+    screen.wait_for(b"  -150\xe2\x94\x82", feed)  # the top is -60 dBFS, the foot 120 dB below
+    screen.key(b"+")
+    screen.wait_for(middle_frequencies(), feed)
+    screen.key(b" ")
+    screen.wait_for(b"paused; space goes on", feed)
+    screen.key(b"\x1b[99;99;99~")  # of another key: ignored as a whole
+    screen.key(b" ")
+    screen.wait_for(b"? help", feed)
     screen.key(b"q")
     assert screen.end() == 0
 

@@ -1,0 +1,205 @@
+"""What keys change of the live picture."""
+
+import numpy as np
+import pytest
+
+from spectrod.units import FLOOR_DBFS
+from spectrod.view.axes import ALL, LevelRange, frequency_axis, level_range
+from spectrod.view.colour import Style
+from spectrod.view.controls import HELP, Look
+from spectrod.view.render import HistoryRow, Scene, render
+from spectrod.view.terminal import _Products
+from spectrod.wire.schema import Frame, SpectrumHeader
+
+NFFT = 4096
+FS = 48000.0
+
+
+def make_scene(**fields):
+    levels = np.full(NFFT // 2 + 1, -110.0)
+    levels[85:88] = -26.0, -20.0, -26.0
+    header = SpectrumHeader(
+        seq=41,
+        epoch=1,
+        t_utc_ns=0,
+        t_mono_ns=0,
+        sample_index=0,
+        fs=FS,
+        win_length=NFFT,
+        nfft=NFFT,
+        hop=1024,
+        window="hann",
+        enbw_hz=17.6,
+        shape=(NFFT // 2 + 1,),
+        unit="dBFS",
+        ref="",
+        engine="numpy",
+        dropped=0,
+        overflows=0,
+    )
+    scene = {
+        "now_s": 100.0,
+        "alive": True,
+        "frame": Frame("spec/mic/0/dbfs/", header, levels.astype(np.float32)),
+        "levels": levels,
+        "history": [HistoryRow(100.0, levels)],
+        "channels": ["mic/0"],
+    }
+    return Scene("ipc://x", **(scene | fields))
+
+
+def pressed(*keys, unit="dBFS", shown=()):
+    look = Look()
+    for key in keys:
+        assert look.press(key, unit, shown)
+    return look
+
+
+@pytest.mark.parametrize(
+    ("keys", "bottom_db", "top_db"),
+    [
+        (["up"], -110.0, 10.0),
+        (["down", "down"], -140.0, -20.0),
+        (["["], -110.0, 0.0),
+        (["]"], -130.0, 0.0),
+        (["["] * 30, -20.0, 0.0),
+        (["]"] * 30, -240.0, 0.0),
+        (["up"] * 30, -20.0, 100.0),
+        (["down"] * 60, -300.0, -180.0),
+        (["down", "r"], -120.0, 0.0),
+    ],
+)
+def test_levels(keys, bottom_db, top_db):
+    """Arrows move the range, brackets change its width, within bounds; r puts it back."""
+    assert pressed(*keys).shown_levels("dBFS") == LevelRange(bottom_db, top_db)
+
+
+def test_levels_that_fit():
+    """Automatic levels hold nearly all that is shown, in tens of decibels; silence changes none."""
+    shown = [np.linspace(-87.0, -33.0, 1000), np.full(1000, FLOOR_DBFS)]
+    assert pressed("a", shown=shown).levels == LevelRange(-90.0, -30.0)
+    assert pressed("a", shown=[np.full(10, -45.0)]).levels == LevelRange(-60.0, -40.0)
+    for nothing in ([], [np.full(10, FLOOR_DBFS)]):
+        assert pressed("a", shown=nothing).levels is None
+    assert pressed("a", shown=nothing).shown_levels("FS^2/Hz") == level_range("FS^2/Hz")
+
+
+@pytest.mark.parametrize(
+    ("keys", "span"),
+    [
+        (["+"], (0.25, 0.75)),
+        (["+", "right"], (0.375, 0.875)),
+        (["+", "left", "left", "left"], (0.0, 0.5)),
+        (["+", "+", *["right"] * 20], (0.75, 1.0)),
+        (["+", "-"], ALL),
+        (["-"], ALL),
+        (["right"], ALL),
+        (["+", *["left"] * 9, "-"], ALL),
+        (["+", "r"], ALL),
+    ],
+)
+def test_frequencies(keys, span):
+    """Zoom is about the middle, moving by a quarter; neither leaves what there is."""
+    assert pressed(*keys).span == pytest.approx(span)
+
+
+def test_zoom_has_an_end():
+    """A part is a 64th at least, whatever keys are pressed."""
+    first, last = pressed(*["+"] * 50).span
+    assert last - first == pytest.approx(1 / 64)
+
+
+@pytest.mark.parametrize("first_bin", [0, -NFFT // 2])
+@pytest.mark.parametrize("span", [(0.25, 0.75), (0.0, 1 / 64), (63 / 64, 1.0), ALL])
+def test_a_part_of_the_axis(span, first_bin):
+    """Columns of a part are those of the whole at so many times the width."""
+    n_whole = 6400
+    whole = frequency_axis(FS, NFFT, n_whole, first_bin)
+    first, last = (round(n_whole * end) for end in span)
+    part = frequency_axis(FS, NFFT, last - first, first_bin, span)
+    np.testing.assert_array_equal(part.bounds, whole.bounds[2 * first : 2 * last])
+    assert all(0 <= column < part.columns for column, _ in part.ticks())
+
+
+def test_what_is_pressed_is_shown():
+    """Levels and frequencies are those of the look; a pause and the products are told."""
+    scene = make_scene(look=pressed("down", "+"), products=["dbfs", "slow"])
+    text = render(scene, 100, 30, Style())
+    assert any(line.startswith(("  -130│", "  -120│")) for line in text)
+    labels = next(line for line in text if line.startswith(" Hz")).split()[1:]
+    assert (labels[0], labels[-1]) == ("200", "2k")
+    assert text[-1].startswith("q quit  p product (dbfs)  ? help")
+    scene.look.press(" ", "dBFS", [])
+    assert render(scene, 100, 30, Style())[-1] == "paused; space goes on"
+    scene.look.press(" ", "dBFS", [])
+    assert render(scene, 100, 30, Style())[-1].startswith("q quit")
+
+
+@pytest.mark.parametrize(("width", "height"), [(100, 30), (99, 7), (40, 12), (20, 3), (1, 1)])
+def test_help_fits(width, height):
+    """Help stands in place of the picture, in the room there is, and goes again."""
+    scene = make_scene(look=pressed("?"))
+    lines = render(scene, width, height, Style())
+    assert len(lines) <= height
+    assert all(len(line) <= width for line in lines)
+    if (width, height) in ((100, 30), (99, 7)):
+        text = "\n".join(lines)
+        assert all(what in text for _, what in HELP)
+    scene.look.press("?", "dBFS", [])
+    assert render(scene, width, height, Style()) != lines
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 8), (29, 24), (12, 8), (39, 9)])
+def test_a_small_room_says_so(width, height):
+    """Whole words, not lines that are cut: the peak, and how much room a picture needs."""
+    lines = render(make_scene(), width, height, Style())
+    assert len(lines) <= height
+    assert all(len(line) <= width for line in lines)
+    text = " ".join(lines)
+    assert text.startswith("1007.8 Hz -20.0 dBFS too small for a picture: needs 31 x 10 characters")
+    if width > 12:
+        assert text.endswith("q quit")
+    gone = render(make_scene(alive=False, silence_s=2.0), width, height, Style())
+    assert " ".join(gone).startswith("no signal since 2.0 s")
+
+
+@pytest.mark.parametrize("key", ["x", "", "\x1b", "Z"])
+def test_other_keys_do_nothing(key):
+    """They are not known, and change nothing."""
+    look = Look()
+    assert not look.press(key, "dBFS", [])
+    assert look == Look()
+
+
+def test_products_follow_each_other():
+    """The first is shown; p goes on to the next; a chosen one stays, however rarely it comes."""
+    products = _Products()
+    assert products.hear(["fast", "slow", "fast"]) == "fast"
+    assert products.known == ["fast", "slow"]
+    products.next()
+    for _ in range(100):
+        assert products.hear(["fast"]) == "slow"
+    products.next()
+    assert products.hear(["slow"]) == "fast"
+
+
+def test_a_product_that_stays_away_is_left():
+    """What nobody has chosen is left after a while; what was chosen, when it is forgotten."""
+    products = _Products()
+    assert products.hear(["old"]) == "old"
+    shown = [products.hear(["new"]) for _ in range(16)]
+    assert shown == ["old"] * 15 + ["new"]
+
+
+def test_a_chosen_product_is_forgotten_after_a_minute(monkeypatch):
+    """The daemon does not have it any more."""
+    now_s = 0.0
+    monkeypatch.setattr("spectrod.view.terminal.time.monotonic", lambda: now_s)
+    products = _Products()
+    products.hear(["a", "b"])
+    products.next()
+    kept = products.hear(["a"])
+    now_s = 61.0
+    assert kept == "a" or products.hear(["a"]) == "a"
+    assert products.hear(["a"]) == "a"
+    assert products.known == ["a"]
