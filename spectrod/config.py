@@ -69,6 +69,7 @@ __all__ = [
 
 SYSTEM_FILE = Path("/etc/spectrod/spectrod.toml")
 ENV_PREFIX = "SPECTROD_"
+_FILE_BYTES_MAX = 1 << 18
 
 _SOURCES, _PRODUCTS, _RECORDINGS = "sources", "products", "recordings"
 _NAMED = (_SOURCES, _PRODUCTS, _RECORDINGS)
@@ -408,9 +409,10 @@ def _change(settings: Settings, key: str, value: Any, origin: str) -> None:
 def _make_several(settings: Settings, origin: str) -> None:
     """Make the single source one of several that may stand beside it."""
     source = settings.pop("source")
-    name = source.pop("name")
-    if not name:
-        raise ConfigError(f"{origin}: source.name='': must be set before there can be others")
+    name = source.pop("name", "")
+    if not (name and isinstance(name, str)):
+        rule = "must be set before there can be others"
+        raise ConfigError(f"{origin}: source.name={name!r}: {rule}")
     settings[_SOURCES][name] = source | {"analysis": dict(settings["analysis"])}
 
 
@@ -457,11 +459,18 @@ def is_live(key: str) -> bool:
 
 def _from_file(path: Path) -> Settings:
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
+    if len(content) > _FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: must have at most {_FILE_BYTES_MAX} bytes")
+    try:
+        data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML here: tables or arrays too deep") from None
     return _checked_all(data, str(path), strict=True)
 
 

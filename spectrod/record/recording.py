@@ -1,9 +1,12 @@
 """What a recording is: rows of spectra with their description; who writes and who reads them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Protocol, get_type_hints, runtime_checkable
 
+import msgspec
+
+from spectrod.errors import ConfigError, StorageError
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 TIME_REFERENCE = "time_reference"
@@ -52,6 +55,38 @@ class Description:
     def has_utc(self) -> bool:
         """Whether ``t_utc_ns`` is UTC; if not, it counts from the recording's first sample."""
         return self.attributes.get(TIME_REFERENCE) != ELAPSED
+
+
+_HINTS = get_type_hints(SpectrumSpec)
+_SpecFields = msgspec.defstruct(
+    "_SpecFields",
+    [
+        (one.name, _HINTS[one.name], *(() if one.default is MISSING else (one.default,)))
+        for one in fields(SpectrumSpec)
+        if one.init
+    ],
+    forbid_unknown_fields=True,
+)
+"""The fields of an analysis with the types that they have in a file."""
+
+
+def spec_fields(spec: SpectrumSpec) -> dict[str, Any]:
+    """Return the fields of an analysis for a file; ``stored_spec`` reads them."""
+    return {name: getattr(spec, name) for name in _SpecFields.__struct_fields__}
+
+
+def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
+    """Make the analysis that a file describes.
+
+    Raises
+    ------
+    StorageError
+        If a field is missing, unknown or of another type, or breaks a rule.
+    """
+    try:
+        return SpectrumSpec(**msgspec.structs.asdict(msgspec.convert(stored, _SpecFields)))
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise StorageError(f"spec: {error}") from error
 
 
 class RowWriter(Protocol):

@@ -262,6 +262,8 @@ def _read(
         return tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a key's file: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path}: not a key's file: tables or arrays too deep") from None
 
 
 def _open_at_once(path: str, flags: int) -> int:

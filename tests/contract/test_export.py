@@ -6,6 +6,7 @@ import json
 import resource
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -500,3 +501,36 @@ def test_pandas_style_readers_skip_the_notes_of_a_csv(tmp_path):
     assert lines[1].startswith("2026-11-20T21:47:03.123456789Z,0,")
     values = np.array(lines[1].split(",")[-about.spec.n_values :], np.float32)
     np.testing.assert_array_equal(values, given[0].values[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "text"),
+    [
+        ((10, 1, 130), "<f4", "of shape .* not those described"),
+        ((10, 1, 129), "<f8", "of shape .* not those described"),
+        ((1 << 40, 1, 129), "<f4", r"must be \(1099511627776,\)"),
+        ((-1, 1, 129), "<f4", "negative length"),
+        ((58, 1, 129), "|O", "must be of numbers"),
+    ],
+)
+def test_an_archive_says_what_it_holds_before_it_is_unpacked(tmp_path, shape, dtype, text):
+    """Lengths and types of arrays are compared with the description first."""
+    path = write(tmp_path / "x.npz", described(), batches_of(described().spec))
+    about = {"descr": dtype, "fortran_order": False, "shape": shape}
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "y.npz", "w") as new:
+        for name in old.namelist():
+            with new.open(name, "w") as member:
+                if name == "psd.npy":
+                    np.lib.format.write_array_header_1_0(member, about)
+                member.write(b"" if name == "psd.npy" else old.read(name))
+    with pytest.raises(StorageError, match=rf"y\.npz: damaged.*{text}"):
+        open_export(tmp_path / "y.npz")
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
+def test_rows_that_are_too_large_to_be_unpacked_are_refused(tmp_path, suffix, monkeypatch):
+    """A small file may unpack to a thousand times as much, a row or a chunk at once."""
+    path = write(tmp_path / f"x{suffix}", described(), batches_of(described().spec))
+    monkeypatch.setattr("spectrod.record.export.grid.PIECE_BYTES_MAX", 500)
+    with pytest.raises(StorageError, match=r"psd: rows or chunks of \d+ bytes: must be at most"):
+        open_export(path)

@@ -581,3 +581,26 @@ def test_bad_changes_are_one_clear_error(changes, message):
     """Nothing is created by a slip of the pen, and the last source stays."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         config.with_changes(Config(), changes, "set")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[analysis]\nhop = " + "[" * 100_000, "arrays too deep"),
+        ("[analysis]\nhop = " + "{a = " * 50_000, "arrays too deep"),
+        ("#" * (1 << 18) + "\n", "must have at most 262144 bytes"),
+        ("a" + ".a" * (1 << 18), "must have at most 262144 bytes"),
+    ],
+)
+def test_a_file_that_would_take_much_time_or_stack_is_refused(tmp_path, text, message):
+    """Python's TOML parser is recursive, and quadratic in the parts of a key."""
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        config.load(str(path))
+
+
+def test_a_device_without_end_is_refused():
+    """No more is read than a configuration may have."""
+    with pytest.raises(ConfigError, match="/dev/zero: must have at most"):
+        config.load("/dev/zero")

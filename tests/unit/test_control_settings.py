@@ -261,6 +261,9 @@ def test_a_change_is_applied_logged_and_an_event(caplog):
         ({"products.x.hop": 1}, "set: products.x.hop: unknown key"),
         ({"products.a/b": {"hop": 1}}, "name of a product='a/b': must be 1 to 64"),
         ({"products.x": None}, "set: products.x: is not there to be removed"),
+        ({"source.name": 5, "sources.b": {}}, "set: source.name=5: must be set before there"),
+        ({"source.name": None, "sources.b": {}}, "set: source.name='': must be set before there"),
+        ({"source.name": {}, "sources.b": {}}, "set: source.name={}: must be set before there"),
     ],
 )
 def test_a_change_that_breaks_a_rule_is_refused_whole(changes, text):

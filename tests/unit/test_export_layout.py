@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -41,15 +42,26 @@ def test_descriptions_come_back():
     assert decode_description(text) == about
 
 
+def _document(spec, **more):
+    about = {"v": 1, "spec": spec, "source": "a", "signals": ["b"], "software": "c"}
+    return json.dumps(about | more)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "Expecting value"),
         ("[]", "description"),
-        ("{}", "'v'"),
+        ("{}", "missing required field `v`"),
         ('{"v": 2}', "version 2: must be 1"),
-        ('{"v": 1, "spec": {"fs": -1}, "signals": []}', "fs=-1"),
-        ('{"v": 1, "spec": {"fs": 1, "hops": 1}, "signals": []}', "hops"),
+        ('{"v": 1, "spec": {"fs": 1}, "signals": []}', "missing required field `source`"),
+        (_document({"fs": -1}), "fs=-1"),
+        (_document({"fs": 8000, "hops": 1}), "unknown field `hops`"),
+        (_document({"fs": 10**400}), "out of range"),
+        (_document({"fs": 8000, "product": 5}), "Expected `str`, got `int`"),
+        (_document({"fs": 8000, "channels": 2}), "names of 1 signals: must be 2"),
+        (_document({"fs": 8000}, source=5), "Expected `str`, got `int`"),
+        ("[" * 100_000, "recursion"),
     ],
 )
 def test_what_is_no_description_is_refused(text, reason):

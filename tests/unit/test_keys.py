@@ -281,3 +281,12 @@ def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
     assert main(["keys", "new", str(tmp_path)]) == 0
     capsys.readouterr()
     assert read_public(tmp_path / "r-ck-7.local.pub").right == "read"
+
+
+@pytest.mark.parametrize("opening", ["[", "{a = "])
+def test_a_key_file_nested_without_end_is_refused(tmp_path, opening):
+    """Python's TOML parser is recursive."""
+    path = tmp_path / "a.pub"
+    path.write_text("name = " + opening * (16_000 // len(opening)))
+    with pytest.raises(ConfigError, match="not a key's file: tables or arrays too deep"):
+        read_public(path)

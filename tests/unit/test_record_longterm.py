@@ -460,3 +460,31 @@ def test_what_never_occurred_has_no_density():
         is_far = distance > row_db / 2.0 + 0.051 + 0.1
         assert not density[0, is_far, column].any()
         assert (density[0, distance < row_db / 2.0, column] > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("counts", np.zeros((2, 4001, 33), np.uint32)),
+        ("counts", np.zeros((2, 4, 33))),
+        ("least", np.zeros((2, 34), np.float32)),
+        ("rows", np.array([-1])),
+        ("rows", np.array([1 << 32])),
+        ("first_class", np.array([-1])),
+        ("first_class", np.array([4000])),
+        ("mean_power", np.full((2, 33), np.nan)),
+        ("description", np.array("{" * 100_000)),
+        ("description", np.zeros(1 << 24, "i1")),
+        ("description", np.array("\0" * (1 << 22))),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, name, array):
+    """Before they are unpacked: a small archive may unpack to a thousand times as much."""
+    sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
+    sink.submit(batch_of(levels_of(5)))
+    sink.finish()
+    with np.load(tmp_path / "x.npz") as arrays:
+        changed = dict(arrays) | {name: array}
+    np.savez_compressed(tmp_path / "y.npz", **changed)
+    with pytest.raises(InputError, match="no level statistics of spectrod"):
+        read_npz(tmp_path / "y.npz")

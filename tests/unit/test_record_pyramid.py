@@ -1,5 +1,6 @@
 """A pyramid's folder: sizes, ages, damage, and who may write it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -345,3 +346,31 @@ def test_a_killed_program_leaves_all_complete_cells(tmp_path, seconds):
         assert columns.effort_s.sum() == seconds - 1
     reader.close()
     writer.abort()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("signals", ["a", "b"], "names of 2 signals: must be 1"),
+        ("n_values", -1, "n_values=-1, group=1: must be all 33"),
+        ("n_values", 1 << 40, "group=1: must be all 33"),
+        ("group", 0, "group=0: must be all 33"),
+        ("cells_ns", [], r"cells_ns=\[\]: must be levels"),
+        ("cells_ns", [7, 86400 * 10**9], "must be levels"),
+        ("spec", {"fs": 8000.0, "nan": 1}, "unknown field `nan`"),
+        ("spec", {"fs": 0}, "fs=0"),
+        ("source", "\ud800", "damaged"),
+        ("settings", "nested", "damaged"),
+    ],
+)
+def test_a_description_that_makes_no_sense_is_refused(tmp_path, field, value, text):
+    """Whatever its numbers would make of the cells."""
+    writer = PyramidWriter(tmp_path, about_of())
+    writer.submit(batch_of([1.0] * 4, DAY * DAY_NS))
+    writer.finish()
+    path = tmp_path / "pyramid.json"
+    document = json.loads(path.read_text()) | {field: value}
+    nested = '{"a":' * 50_000
+    path.write_text(json.dumps(document).replace('"nested"', nested))
+    with pytest.raises(StorageError, match=rf"pyramid\.json: .*{text}"):
+        PyramidReader(tmp_path)

@@ -176,7 +176,7 @@ class CsvReader:
     def _json(self, line: str, prefix: str) -> Any:
         try:
             return json.loads(line.removeprefix(prefix))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StorageError(f"{self.path}: {prefix.strip()} {error}") from error
 
     def _check_end(self, line: str, n_rows: int) -> None:
@@ -201,7 +201,7 @@ class CsvReader:
             if spec.output == "complex":
                 values = values.view(np.complex64)
             return Rows(values.reshape(len(lines), spec.n_signals, spec.n_values), columns)
-        except (IndexError, ValueError) as error:
+        except (IndexError, OverflowError, ValueError) as error:
             raise StorageError(f"{self.path}: not rows of spectra: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,10 @@ from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
 
 _CHUNK_NUMBERS = 4096
-_DAMAGE = (LookupError, OSError, RuntimeError, TypeError, ValueError)
+PIECE_BYTES_MAX = 80_000_000
+"""Of a row or a chunk that is read: a file of 1 MB unpacks to a thousand times as much."""
+
+_DAMAGE = (LookupError, OSError, OverflowError, RuntimeError, TypeError, ValueError)
 """What libraries raise when a file is not what it should be."""
 
 
@@ -44,15 +48,37 @@ class Store(Protocol):
         """Write what is left. Raises OSError if anything was not written."""
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a file says of an array before any of it is read.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows first.
+    dtype : dtype
+        Of the elements.
+    piece_bytes : int
+        What is unpacked at once: a row, or a chunk.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    piece_bytes: int
+
+
 class Shelf(Protocol):
     """A file of arrays that is being read.
 
-    Of damage it raises LookupError, OSError, RuntimeError, TypeError or ValueError.
+    Of damage it raises LookupError, OSError, OverflowError, RuntimeError, TypeError or ValueError.
     """
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Of the file."""
+
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows; see ``GridReader`` for errors."""
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; see ``GridReader`` for errors."""
@@ -124,6 +150,7 @@ class GridReader:
             attributes = self._shelf.attributes
             self._description = decode_description(_text(attributes, DESCRIPTION))
             self._engines = decode_engines(_text(attributes, ENGINES))
+            self._check_forms()
         except (*_DAMAGE, StorageError) as error:
             self.close()
             raise StorageError(
@@ -157,6 +184,28 @@ class GridReader:
         """Let go of the file. Idempotent."""
         self._shelf.close()
 
+    def _check_forms(self) -> None:
+        """Raise StorageError if arrays are not those described, or too large to be unpacked."""
+        spec = self._description.spec
+        name = values_name(spec)
+        values = self._shelf.form(name)
+        kind = "<c8" if spec.output == "complex" else "<f4"
+        if values.shape[1:] != (spec.n_signals, spec.n_values) or values.dtype != kind:
+            raise StorageError(
+                f"{name} of shape {values.shape}, {values.dtype}: not those described"
+            )
+        forms = {one: self._shelf.form(one) for one in COLUMNS}
+        for one, form in forms.items():
+            if form.shape != values.shape[:1] or form.dtype != COLUMNS[one]:
+                raise StorageError(
+                    f"{one} of shape {form.shape}, {form.dtype}: must be {values.shape[:1]}, "
+                    f"{np.dtype(COLUMNS[one])}"
+                )
+        for one, form in {name: values, **forms}.items():
+            if form.piece_bytes > PIECE_BYTES_MAX:
+                rule = f"must be at most {PIECE_BYTES_MAX}"
+                raise StorageError(f"{one}: rows or chunks of {form.piece_bytes} bytes: {rule}")
+
     def _read(self, first: int, past: int) -> Rows:
         spec = self._description.spec
         try:
@@ -164,17 +213,6 @@ class GridReader:
             numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
         except _DAMAGE as error:
             raise self._unreadable(error) from error
-        kind = "<c8" if spec.output == "complex" else "<f4"
-        if values.shape[1:] != (spec.n_signals, spec.n_values) or values.dtype != kind:
-            raise StorageError(
-                f"{self.path}: values of shape {values.shape}, {values.dtype}: not those described"
-            )
-        for name, column in numbers.items():
-            if column.shape != values.shape[:1] or column.dtype != COLUMNS[name]:
-                raise StorageError(
-                    f"{self.path}: {name} of shape {column.shape}, {column.dtype}: must be "
-                    f"{values.shape[:1]}, {np.dtype(COLUMNS[name])}"
-                )
         engine = numbers["engine_index"]
         if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
             raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")

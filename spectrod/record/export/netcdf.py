@@ -4,6 +4,7 @@ They are HDF5 files with dimension scales, so .h5 files are the same under anoth
 """
 
 import contextlib
+import math
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.record.export.disk import Disk
-from spectrod.record.export.grid import GridReader, GridWriter
+from spectrod.record.export.grid import Form, GridReader, GridWriter
 from spectrod.record.export.layout import Variable
 from spectrod.record.export.needs import need
 
@@ -118,14 +119,29 @@ class NetcdfShelf:
         """Of the file."""
         return dict(self._file.attrs)
 
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows."""
+        array = self._array(name)
+        piece = array.chunks or array.shape[1:]
+        piece_bytes = array.dtype.itemsize * math.prod(piece)
+        if array.ndim == 4 and array.shape[3] == 2 and array.dtype == "<f4":
+            return Form(array.shape[:3], np.dtype("<c8"), piece_bytes)
+        return Form(array.shape, array.dtype, piece_bytes)
+
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
-        rows: NDArray[Any] = self._file[name][first:past]
+        rows: NDArray[Any] = self._array(name)[first:past]
         return rows.view("<c8")[..., 0] if rows.ndim == 4 else rows
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""
         self._file.close()
+
+    def _array(self, name: str) -> Any:
+        array = self._file[name]
+        if not isinstance(array, need("h5py", "netcdf").Dataset) or array.shape is None:
+            raise ValueError(f"{name}: must be an array")
+        return array
 
 
 def filters(compression: int) -> dict[str, Any]:

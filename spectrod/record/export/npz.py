@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import math
+import operator
 import shutil
 import struct
 import tokenize
@@ -16,13 +18,15 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from spectrod.record.export.grid import GridReader, GridWriter
+from spectrod.record.export.grid import Form, GridReader, GridWriter
 from spectrod.record.export.layout import Variable
 
 _COPY_BYTES = 1 << 20
 _SUFFIX = ".npy"
 GLOBAL_ATTRIBUTES = "attributes"
 VARIABLE_ATTRIBUTES = "variable_attributes"
+_TEXT_BYTES_MAX = 1 << 23
+"""Of attributes, 2 million characters: 4096 names of channels take a quarter of it."""
 
 
 class NpzWriter(GridWriter):
@@ -125,28 +129,25 @@ class NpzShelf:
     """An NPZ file that is being read, each array from its begin to its end; see ``grid.Shelf``."""
 
     def __init__(self, path: Path) -> None:
-        with _damage():
+        with damage_as_value_error():
             self._archive = zipfile.ZipFile(path)
         self._open: dict[str, _Member] = {}
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Of the file."""
-        with _damage(), self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
-            text = npy_format.read_array(member, allow_pickle=False)
-        attributes: dict[str, Any] = json.loads(str(text))
+        with damage_as_value_error(), self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
+            attributes: dict[str, Any] = json.loads(read_text(member))
         return attributes
+
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows."""
+        return self._member(name, 0).form
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
-        member = self._open.get(name)
-        with _damage():
-            if member is None or member.position != first:
-                if member is not None:
-                    member.close()
-                member = self._open[name] = _Member(self._archive.open(name + _SUFFIX))
-                member.skip(first)
-            return member.read(past - first)
+        with damage_as_value_error():
+            return self._member(name, first).read(past - first)
 
     def close(self) -> None:
         """Let go of the file. Idempotent."""
@@ -154,6 +155,17 @@ class NpzShelf:
             member.close()
         self._open.clear()
         self._archive.close()
+
+    def _member(self, name: str, first: int) -> "_Member":
+        """Open an array, or go on with it, at a row."""
+        member = self._open.get(name)
+        with damage_as_value_error():
+            if member is None or member.position != first:
+                if member is not None:
+                    member.close()
+                member = self._open[name] = _Member(self._archive.open(name + _SUFFIX))
+                member.skip(first)
+        return member
 
 
 class _Member:
@@ -164,7 +176,8 @@ class _Member:
         shape, self._dtype = read_header(file)
         self._row = shape[1:]
         self._n_rows = shape[0]
-        self._row_bytes = self._dtype.itemsize * int(np.prod(self._row))
+        self._row_bytes = self._dtype.itemsize * math.prod(self._row)
+        self.form = Form(shape, self._dtype, self._row_bytes)
         self.position = 0
 
     def skip(self, n_rows: int) -> None:
@@ -185,12 +198,18 @@ class _Member:
         self._file.close()
 
 
+_OF_DAMAGE = (
+    *(EOFError, NotImplementedError, OverflowError, struct.error, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
 @contextlib.contextmanager
-def _damage() -> Iterator[None]:
+def damage_as_value_error() -> Iterator[None]:
     """Turn what archives and arrays say of damage into what a shelf may raise."""
     try:
         yield
-    except (EOFError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error) as error:
+    except _OF_DAMAGE as error:
         raise ValueError(str(error)) from error
 
 
@@ -203,13 +222,47 @@ def write_header(file: IO[bytes], dtype: str, shape: tuple[int, ...]) -> None:
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read shape and element type; raises ValueError of what is no array in C order."""
+    shape, dtype = _header(file)
+    if not shape:
+        raise ValueError("an array without rows")
+    return shape, dtype
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = npy_format.read_magic(file)
     if version != (1, 0):
         raise ValueError(f".npy version {version}: must be (1, 0)")
     shape, fortran_order, dtype = npy_format.read_array_header_1_0(file)
-    if fortran_order or not shape:
-        raise ValueError("an array in Fortran order or without rows")
+    if fortran_order or min(shape, default=0) < 0:
+        raise ValueError("an array in Fortran order or of negative length")
+    if dtype.hasobject or (dtype.itemsize == 0 and shape):
+        raise ValueError(f"an array of {dtype}: must be of numbers or of a text")
     return shape, dtype
+
+
+def read_text(file: IO[bytes]) -> str:
+    """Read an array that is one text; raises ValueError of what is none, or too long a one."""
+    shape, dtype = _header(file)
+    if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= _TEXT_BYTES_MAX:
+        rule = f"must be one text of at most {_TEXT_BYTES_MAX} bytes"
+        raise ValueError(f"an array of shape {shape}, {dtype}: {rule}")
+    content = file.read(dtype.itemsize)
+    if len(content) != dtype.itemsize:
+        raise ValueError(f"ends {dtype.itemsize - len(content)} bytes too early")
+    return str(np.frombuffer(content, dtype)[0])
+
+
+def read_array(file: IO[bytes], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Read an array whose axes have at most these lengths; raises ValueError of any other."""
+    shape, found = _header(file)
+    is_within = len(shape) == len(lengths) and all(map(operator.le, shape, lengths))
+    if found != dtype or not is_within:
+        raise ValueError(f"an array of shape {shape}, {found}: must be {lengths}, {dtype}")
+    n_bytes = dtype.itemsize * math.prod(shape)
+    content = file.read(n_bytes)
+    if len(content) != n_bytes:
+        raise ValueError(f"ends {n_bytes - len(content)} bytes too early")
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 def open_npz(path: Path) -> GridReader:

@@ -1,6 +1,7 @@
 """Zarr stores, version 3: a folder of chunks."""
 
 import contextlib
+import math
 import os
 import secrets
 import shutil
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import StorageError
-from spectrod.record.export.grid import GridReader, GridWriter
+from spectrod.record.export.grid import Form, GridReader, GridWriter
 from spectrod.record.export.layout import Variable
 from spectrod.record.export.needs import need
 from spectrod.record.files import sync
@@ -132,15 +133,27 @@ class ZarrShelf:
         """Of the store."""
         return dict(self._group.attrs)
 
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows."""
+        array = self._array(name)
+        piece = array.shards or array.chunks
+        return Form(array.shape, array.dtype, array.dtype.itemsize * math.prod(piece))
+
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
         """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        rows: NDArray[Any] = np.asarray(self._array(name)[first:past])
+        return rows
+
+    def _array(self, name: str) -> Any:
         if name not in self._arrays:
-            array = self._arrays[name] = self._group[name]
+            array = self._group[name]
+            if not isinstance(array, need("zarr", "zarr").Array):
+                raise ValueError(f"{name}: must be an array")
             n_lost = array.nchunks - array.nchunks_initialized
             if n_lost:  # which Zarr reads as its fill value
                 raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
-        rows: NDArray[Any] = np.asarray(self._arrays[name][first:past])
-        return rows
+            self._arrays[name] = array
+        return self._arrays[name]
 
     def close(self) -> None:
         """Let go of the store. Idempotent."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import InputError, SpectrodError
+from spectrod.record.export.npz import damage_as_value_error, read_array, read_text
 from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, level_unit
-from spectrod.record.recording import Description
-from spectrod.types import SpectrumSpec
+from spectrod.record.recording import Description, spec_fields, stored_spec
 
 _SCHEMA = "spectrod.levels"
 _VERSION = 1
@@ -71,19 +71,31 @@ def read_npz(path: str | os.PathLike[str]) -> LevelStatistics:
     """
     name = os.fspath(path)
     try:
-        with Path(name).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            document = json.loads(str(arrays["description"]))
-            if (document["schema"], document["v"]) != (_SCHEMA, _VERSION):
-                raise InputError(f"{name}: not level statistics of version {_VERSION}")
-            state = {key: arrays[key] for key in arrays.files if key != "description"}
-        spec = SpectrumSpec(**document["spec"])
-        return LevelStatistics.restored(spec, float(document["step_db"]), state)
+        with damage_as_value_error(), zipfile.ZipFile(name) as archive:
+            return _read(archive)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror or error}") from error
     except SpectrodError as error:
         raise InputError(f"{name}: {error}") from error
-    except (LookupError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(f"{name}: no level statistics of spectrod") from error
+
+
+def _read(archive: zipfile.ZipFile) -> LevelStatistics:
+    with archive.open("description.npy") as member:
+        document = json.loads(read_text(member))
+    if (document["schema"], document["v"]) != (_SCHEMA, _VERSION):
+        raise InputError(f"not level statistics of version {_VERSION}")
+    spec = stored_spec(document["spec"])
+    statistics = LevelStatistics(spec, float(document["step_db"]))
+    state = {}
+    for key, like in statistics.state().items():
+        with archive.open(f"{key}.npy") as member:
+            # No more is unpacked than the statistics themselves take.
+            lengths = statistics.counts.shape if key == "counts" else like.shape
+            state[key] = read_array(member, lengths, like.dtype)
+    statistics.restore(state)
+    return statistics
 
 
 def write_csv(path: Path, statistics: LevelStatistics, about: Description, span: Span) -> None:
@@ -131,5 +143,5 @@ def _document(statistics: LevelStatistics, about: Description, span: Span) -> di
         "software": about.software,
         "cal_id": about.cal_id,
         "attributes": about.attributes,
-        "spec": {one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init},
+        "spec": spec_fields(spec),
     }

@@ -1,6 +1,7 @@
 """How often each level occurs at each frequency: histograms of bounded memory that can be added."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,19 +248,26 @@ class LevelStatistics:
             "rows": np.array([self.n_rows]),
         }
 
-    @classmethod
-    def restored(
-        cls, spec: SpectrumSpec, step_db: float, state: dict[str, NDArray[np.generic]]
-    ) -> "LevelStatistics":
-        """Make it of what ``state`` gave; raises ValueError or KeyError if that does not fit."""
-        made = cls(spec, step_db)
-        first, counts = int(state["first_class"][0]), np.asarray(state["counts"], np.uint32)
-        made.counts[:, first : first + counts.shape[1]] = counts
-        made.n_rows = int(state["rows"][0])
-        made._power += np.asarray(state["mean_power"], np.float64) * made.n_rows
-        made._least[:] = np.asarray(state["least"], np.float32)
-        made._greatest[:] = np.asarray(state["greatest"], np.float32)
-        return made
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Add what ``state`` of statistics with the same spec and step gave, before any rows.
+
+        Raises
+        ------
+        ValueError
+            If arrays have other shapes, or hold what was never counted.
+        """
+        first, n_rows = int(state["first_class"][0]), int(state["rows"][0])
+        counts, mean_power = state["counts"], state["mean_power"]
+        past = first + counts.shape[1]
+        if not (0 <= first <= past <= self.counts.shape[1] and 0 <= n_rows <= _ROWS_MAX):
+            raise ValueError(f"classes {first} to {past} of {n_rows} rows")
+        if not (np.isfinite(mean_power).all() and (mean_power >= 0.0).all()):
+            raise ValueError("mean power: must be a number from 0 on")
+        self.counts[:, first:past] = counts
+        self.n_rows = n_rows
+        self._power[:] = mean_power * n_rows
+        self._least[:] = state["least"]
+        self._greatest[:] = state["greatest"]
 
 
 def same_kind(one: SpectrumSpec, other: SpectrumSpec) -> bool:

@@ -1,6 +1,5 @@
 """What a pyramid holds: levels, values and what they mean, as ``pyramid.json``."""
 
-import dataclasses
 import os
 from typing import Any, Literal
 
@@ -10,8 +9,8 @@ import numpy as np
 from spectrod.errors import ConfigError, StorageError
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid.cell import FLOOR_DB, STEP_DB
-from spectrod.record.pyramid.ladder import levels
-from spectrod.record.recording import Description
+from spectrod.record.pyramid.ladder import CELLS_NS, levels
+from spectrod.record.recording import Description, spec_fields, stored_spec
 from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import Float64Array
 
@@ -52,7 +51,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
     def spectrum_spec(self) -> SpectrumSpec:
         """Make the rows' spec."""
-        return SpectrumSpec(**self.spec)
+        return stored_spec(self.spec)
 
     def group_starts(self) -> Int64Array:
         """First of the bins or bands of each value, shape (n_values,)."""
@@ -94,7 +93,7 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
         group=group,
         n_values=-(-spec.n_values // group),
         level_unit="dBFS" if spec.scaling == "dbfs" else f"dB re {spec.unit}",
-        spec={one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init},
+        spec=spec_fields(spec),
         settings=description.settings,
         attributes=description.attributes,
     )
@@ -119,11 +118,28 @@ def load(folder: Directory) -> About | None:
         return None
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise StorageError(f"{path}: damaged: {error}") from error
     if about.v != _VERSION:
         raise StorageError(f"{path}: version {about.v}: must be {_VERSION}")
+    try:
+        _check(about)
+    except StorageError as error:
+        raise StorageError(f"{path}: damaged: {error}") from error
     return about
+
+
+def _check(about: About) -> None:
+    """Raise StorageError for numbers that do not fit each other."""
+    spec = about.spectrum_spec()
+    if len(about.signals) != spec.n_signals:
+        n = len(about.signals)
+        raise StorageError(f"names of {n} signals: must be {spec.n_signals}")
+    if about.group < 1 or about.n_values != -(-spec.n_values // about.group):
+        rule = f"must be all {spec.n_values} of the spec, in groups"
+        raise StorageError(f"n_values={about.n_values}, group={about.group}: {rule}")
+    if about.cells_ns not in (CELLS_NS[n:] for n in range(len(CELLS_NS))):
+        raise StorageError(f"cells_ns={list(about.cells_ns)}: must be levels to that of a day")
 
 
 def save(folder: Directory, about: About) -> None:

@@ -1,6 +1,5 @@
 """A segment's header: what holds for all its rows, as JSON that needs no spectrod to be read."""
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -8,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.record.recording import Description
+from spectrod.record.recording import Description, spec_fields, stored_spec
 from spectrod.record.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.types import SpectrumSpec
 
@@ -98,7 +97,7 @@ def encode_header(header: Header) -> bytes:
         "reference": spec.reference,
         "enbw_hz": spec.enbw_hz,
         "frequency": _frequency(spec),
-        "spec": _plain(spec),
+        "spec": spec_fields(spec),
         "settings": about.settings,
         "attributes": about.attributes,
     }
@@ -152,7 +151,7 @@ def decode_header(payload: bytes) -> Header:
         if version != VERSION:
             raise StorageError(f"header of version {version}: must be {VERSION}")
         read = msgspec.json.decode(payload, type=_Document)
-        spec = SpectrumSpec(**read.spec)
+        spec = stored_spec(read.spec)
         _check_spec(spec, read.signals)
         place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
@@ -201,10 +200,6 @@ def row_bytes(spec: SpectrumSpec) -> int:
 def padded(payload: bytes) -> bytes:
     """Fill a header's JSON up with spaces, so that its record ends where a block of 4 KiB does."""
     return payload + b" " * (-(HEAD_BYTES + len(payload)) % _BLOCK_BYTES)
-
-
-def _plain(spec: SpectrumSpec) -> dict[str, Any]:
-    return {one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init}
 
 
 def _frequency(spec: SpectrumSpec) -> dict[str, Any]:
