@@ -2,6 +2,7 @@
 
 import heapq
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,7 @@ class Shelf:
         self.claimed: Directory | None = None
         # What was found of each file that is there: a changed one is looked at again.
         self._known: dict[str, tuple[_File, bool]] = {}
+        self._failed_reads = Counter[str]()
         self.n_files = self.n_bytes = 0
         self.foreign: list[str] = []
         self.n_unread = 0
@@ -142,6 +144,7 @@ class Shelf:
             self.claimed.close()
             self.claimed = None
             self._known.clear()
+            self._failed_reads.clear()
 
     def is_in_place(self) -> bool:
         """Whether the path still leads to the folder that was claimed; True if none was."""
@@ -309,12 +312,14 @@ class Shelf:
             self._known = {
                 name: known for name, known in self._known.items() if found.get(name) == known[0]
             }
-            # The oldest first: what may be deleted next is known next.
-            new = (file for name, file in found.items() if name not in self._known)
-            for file in heapq.nsmallest(CHECKED_AT_ONCE, new):
+            new = [file for name, file in found.items() if name not in self._known]
+            self._failed_reads = Counter({one.name: self._failed_reads[one.name] for one in new})
+            for file in heapq.nsmallest(CHECKED_AT_ONCE, new, self._turn):
                 is_own = self._owner.wrote(directory, file.name)
                 if is_own is not None:
                     self._known[file.name] = file, is_own
+                else:
+                    self._failed_reads[file.name] += 1
         except OSError as error:
             raise self._error(error) from error
         own = [file for file, is_own in self._known.values() if is_own]
@@ -322,6 +327,14 @@ class Shelf:
         self.n_unread = len(found) - len(self._known)
         self.n_files, self.n_bytes = len(own), sum(file.n_bytes for file in own)
         return heapq.nsmallest(_BATCH, own)
+
+    def _turn(self, file: _File) -> tuple[int, _File]:
+        """Say when a file is read: the oldest first, since it may be deleted next.
+
+        A file that cannot be read waits until all others were tried as often, or a number of such
+        files that are old would keep the recording from ever knowing its own.
+        """
+        return self._failed_reads[file.name], file
 
     def _scan(self, endings: tuple[str, ...]) -> Iterator[_File]:
         """Yield the regular files of such names: links lead elsewhere, and pipes never answer."""

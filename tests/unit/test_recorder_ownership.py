@@ -192,6 +192,24 @@ def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(shelf, monke
     assert (shelf.folder / "song.wav").exists()
 
 
+def test_old_files_that_cannot_be_read_do_not_hide_the_others(shelf, monkeypatch):
+    """However many of them somebody drops into the folder, what has to go still goes."""
+    monkeypatch.setattr(shelf_module, "CHECKED_AT_ONCE", 4)
+    for k in range(9):
+        (shelf.folder / f"secret{k}.spd").write_bytes(b"somebody else's")
+        age(shelf.folder / f"secret{k}.spd", days=9.0)
+    age(write(shelf.folder / "old.spd"), days=2.0)
+    wrote = OWNER.wrote
+
+    def wrote_if_readable(directory, name):
+        return None if name.startswith("secret") else wrote(directory, name)
+
+    monkeypatch.setattr(OWNER, "wrote", wrote_if_readable)
+    deleted = [name for _ in range(3) for name in shelf.tidy(0)]
+    assert deleted == ["old.spd"]
+    assert shelf.n_unread == 9
+
+
 def test_each_file_is_read_once(shelf, monkeypatch):
     """Until it changes: what is known of thousands need not be read every ten seconds."""
     for k in range(3):
