@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from spectrod.cli import main
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
 from spectrod.events import EventLog
@@ -268,11 +269,15 @@ def header_record(spec=SPEC, seq=0, file_name="", **more):
     return frame(Head(Kind.HEADER, RECORDING, seq, 0), payload)
 
 
-def rows_record(seq, row=0, n_rows=1, index=0, spec=SPEC):
-    times = np.full((3, n_rows), index, "<i8")
+def rows_record(seq, row=0, n_rows=1, index=None, spec=SPEC, t_utc_ns=BEGIN_UTC_NS):
+    first = row % 2**40 * spec.hop if index is None else index
+    indices = first if isinstance(first, list) else first + spec.hop * np.arange(n_rows)
+    times = np.zeros((3, n_rows), "<i8")
+    times[0] = indices
+    times[2] = t_utc_ns
     values = np.zeros((n_rows, spec.n_signals, spec.n_values), "<f4")
     return frame(
-        Head(Kind.ROWS, RECORDING, seq, row, n_rows, BEGIN_UTC_NS),
+        Head(Kind.ROWS, RECORDING, seq, row, n_rows, t_utc_ns),
         times.tobytes() + values.tobytes(),
     )
 
@@ -451,12 +456,41 @@ def test_a_writer_makes_no_header_that_readers_refuse(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("index", [-1, 2**62, 2**63 - 1])
-def test_a_sample_index_that_nobody_counts_to_is_one_error(tmp_path, index):
-    """Sums of it would not fit into 64 bits."""
-    (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, index=index))
-    with pytest.raises(StorageError, match=f"sample_index={index}, at least {index}: must be"):
+@pytest.mark.parametrize("index", [[-1], [2**62], [2**63 - 1], [10, 0], [7, 7]])
+def test_sample_indices_that_nobody_counts_are_one_error(tmp_path, index):
+    """Sums of them would not fit into 64 bits, and pictures cannot draw what goes back."""
+    (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, 0, len(index), index))
+    with pytest.raises(StorageError, match=r"x\.spd: record at 4096: sample_index of .*must go up"):
         list(SegmentReader(tmp_path / "x.spd").batches())
+
+
+@pytest.mark.parametrize("t_utc_ns", [-(2**63), 2**63 - 1, 2**63 - 1_250_000])
+def test_times_that_do_not_fit_64_bits_are_one_error(tmp_path, t_utc_ns):
+    """The end of a row is computed of it."""
+    (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, t_utc_ns=t_utc_ns))
+    with pytest.raises(StorageError, match=r"x\.spd: record at 4096: t_utc_ns of .*must be"):
+        list(SegmentReader(tmp_path / "x.spd").batches())
+
+
+def test_a_recording_of_three_centuries_is_one_error(tmp_path):
+    """Times since its first sample would not fit 64 bits of nanoseconds."""
+    index = round(293 * 365.25 * 86400) * FS
+    (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, index=index))
+    with pytest.raises(StorageError, match=r"x\.spd: ends 293 years after the first sample"):
+        list(SegmentReader(tmp_path / "x.spd").batches())
+
+
+def test_an_index_that_goes_back_is_counted_on_by_utc(tmp_path):
+    """It ended the drawing of a picture as a bug."""
+    records = (
+        rows_record(2, 0, index=0),
+        rows_record(3, 1, index=0, t_utc_ns=BEGIN_UTC_NS + 10**9),
+    )
+    (tmp_path / "x.spd").write_bytes(header_record() + b"".join(records))
+    batches = list(SegmentReader(tmp_path / "x.spd").batches())
+    assert [batch.sample_index.tolist() for batch in batches] == [[0], [FS]]
+    assert [batch.gap_samples for batch in batches] == [0, FS - SPEC.hop]
+    assert main(["convert", str(tmp_path / "x.spd"), str(tmp_path / "x.png")]) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))

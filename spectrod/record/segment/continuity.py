@@ -14,6 +14,7 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 
 _JOINED_BYTES = 1 << 20
 _NS = 1_000_000_000
+_YEAR_S = 365.25 * 86400.0
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Continuity:
     """Says of each record what is missing before it, beyond what it says itself.
 
     Where row numbers leave a hole, that is what the sample indices leave out; between recordings,
-    what UTC does.
+    and where indices go back, what UTC does.
 
     Parameters
     ----------
@@ -83,6 +84,7 @@ class Continuity:
         self._is_part = is_part
         self._recording: int | None = None
         self._next_row = self._next_index = self._shift = self._end_utc_ns = 0
+        self._last_index = -1
 
     def join(self, stored: StoredBatch) -> SpectrumBatch:
         """Complete the batch of the next record.
@@ -90,23 +92,35 @@ class Continuity:
         Raises
         ------
         StorageError
-            If the samples between two recordings are more than indices can count.
+            If it ends 292 years or more after the first one, or 2^62 samples.
         """
         head, batch = stored.head, stored.batch
         if self._recording is None:
             if self._is_part:
                 batch = as_first(batch)
-        elif head.recording != self._recording:
+        elif head.recording != self._recording or batch.sample_index[0] <= self._last_index:
             batch = self._of_another(batch)
         elif head.row != self._next_row:
             batch = self._behind_a_hole(batch)
         self._recording, self._next_row = head.recording, head.next_row
         n_samples = batch.cut_frames * self._hop or self._row_samples
-        self._next_index = int(batch.sample_index[-1]) + n_samples
+        self._last_index = int(batch.sample_index[-1])
+        self._next_index = self._last_index + n_samples
+        self._check_span()
         self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(n_samples * _NS / self._fs)
         if self._shift:
             return replace(batch, sample_index=batch.sample_index + self._shift)
         return batch
+
+    def _check_span(self) -> None:
+        """Refuse sample indices whose times, or sums of them, would not fit 64 bits."""
+        end = self._next_index + self._shift
+        if end > min(NUMBER_MAX // 2, NUMBER_MAX * self._fs / _NS):
+            years = end / self._fs / _YEAR_S
+            raise StorageError(
+                f"ends {years:.3g} years after the first sample, at sample {end}: must be at most "
+                f"292 years, and sample {NUMBER_MAX // 2}"
+            )
 
     def _behind_a_hole(self, batch: SpectrumBatch) -> SpectrumBatch:
         left_out = int(batch.sample_index[0]) - self._next_index
@@ -119,12 +133,7 @@ class Continuity:
         index, row_ns = int(batch.sample_index[0]), self._row_samples * _NS / self._fs
         if index == self._next_index > 0 and abs(pause_ns) < row_ns:
             return batch  # the next file of the same run, whose indices go on
-        self._shift += self._next_index + gap_samples - int(batch.sample_index[0])
-        if abs(self._shift) > NUMBER_MAX // 2:
-            raise StorageError(
-                f"a pause of {pause_ns / _NS:.3g} s between recordings: has more samples than "
-                f"{NUMBER_MAX // 2}"
-            )
+        self._shift += self._next_index + gap_samples - index
         return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectrod.errors import InputError
+from spectrod.errors import InputError, StorageError
 from spectrod.record.recording import Description
 from spectrod.record.segment.continuity import Continuity, Range, joined
 from spectrod.record.segment.header import row_samples
@@ -116,7 +116,11 @@ class SegmentReader:
                 if want.is_over:
                     return
                 if cut is not None:
-                    yield continuity.join(cut)
+                    try:
+                        batch = continuity.join(cut)
+                    except StorageError as error:
+                        raise StorageError(f"{segment.path}: {error}") from error
+                    yield batch
 
     def close(self) -> None:
         """Do nothing: files are open only while they are read."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +21,16 @@ from spectrod.record.segment.frame import (
     Head,
     Kind,
 )
-from spectrod.record.segment.header import Header, decode_header, row_bytes, value_dtype
+from spectrod.record.segment.header import (
+    Header,
+    decode_header,
+    row_bytes,
+    row_samples,
+    value_dtype,
+)
 from spectrod.record.segment.index import StoredIndex, index_length
 from spectrod.record.segment.walk import Damage, Record, Walk
-from spectrod.types import SpectrumBatch
+from spectrod.types import Int64Array, SpectrumBatch
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +95,7 @@ class Segment:
             self.first = next((one.head for one in heads if one.head.kind == Kind.ROWS), None)
         spec = self.header.description.spec
         self._dtype, self._row_bytes = value_dtype(spec), row_bytes(spec)
+        self._row_ns = math.ceil(row_samples(spec) * 1e9 / spec.fs)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[BinaryIO]:
@@ -213,11 +221,7 @@ class Segment:
             )
         spec = self.header.description.spec
         sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
-        if sample_index.min() < 0 or sample_index.max() > NUMBER_MAX // 2:
-            raise StorageError(
-                f"{self.path}: record at {record.offset}: sample_index={sample_index.max()}, "
-                f"at least {sample_index.min()}: must be 0 to {NUMBER_MAX // 2}"
-            )
+        self._check_times(record, sample_index, t_utc_ns)
         values = np.frombuffer(payload, self._dtype, offset=24 * n)
         return SpectrumBatch(
             values.reshape(n, spec.n_signals, spec.n_values),
@@ -231,6 +235,18 @@ class Segment:
             head.skipped_rows,
             head.cut_frames,
         )
+
+    def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
+        """Raise StorageError where indices do not go up, or times do not fit 64 bits."""
+        first, last = int(sample_index[0]), int(sample_index[-1])
+        where = f"{self.path}: record at {record.offset}"
+        if not 0 <= first <= last <= NUMBER_MAX // 2 or (np.diff(sample_index) <= 0).any():
+            rule = f"must go up, from 0 to {NUMBER_MAX // 2}"
+            raise StorageError(f"{where}: sample_index of {first} to {last}: {rule}")
+        earliest, latest = int(t_utc_ns.min()), int(t_utc_ns.max())
+        if earliest < -NUMBER_MAX or latest > NUMBER_MAX - self._row_ns:
+            rule = f"must be at least {-NUMBER_MAX}, and end before {NUMBER_MAX}"
+            raise StorageError(f"{where}: t_utc_ns of {earliest} to {latest}: {rule}")
 
     def _tell_of(self, damage: list[Damage]) -> None:
         self.damage = damage
