@@ -1,0 +1,96 @@
+"""The checks of ``benchmarks/hostile_run.py`` can fail."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from spectrod.record.recording import Description
+from spectrod.record.segment.writer import SegmentWriter
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SPEC = SpectrumSpec(48000.0, win_length=512, hop=480, nfft=512)
+FIRST = {
+    "seq": 0,
+    "epoch": 1,
+    "sample_index": 0,
+    "hop": 480,
+    "win_length": 512,
+    "fs": 48000.0,
+    "t_mono_ns": 0,
+    "gap_samples": 0,
+    "dropped": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def checks():
+    """What the script checks rows with, as a module."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield importlib.import_module("_hostile_checks")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+def frame(missed=0, **header):
+    return SimpleNamespace(
+        topic="spec/tone/0/dbfs/",
+        missed=missed,
+        replayed=False,
+        header=SimpleNamespace(**(FIRST | header)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "n_uncounted"),
+    [
+        (frame(seq=1, sample_index=480), 0),
+        (frame(seq=3, sample_index=1440, missed=2), 0),
+        (frame(seq=1, sample_index=580, gap_samples=100), 0),
+        (frame(seq=1, sample_index=600, gap_samples=100), 0),  # with 20 that fill no frame
+        (frame(seq=3, sample_index=1440), 1),
+        (frame(seq=3, sample_index=1440, missed=1), 1),
+        (frame(seq=1, sample_index=960), 1),
+        (frame(seq=1, sample_index=481), 1),
+        (frame(seq=0, sample_index=0), 1),
+        (frame(seq=3, sample_index=480, missed=2), 1),
+        (frame(seq=1, sample_index=480, epoch=2), 1),
+    ],
+)
+def test_a_row_that_was_lost_uncounted_is_found(checks, second, n_uncounted):
+    """Whether the number or the sample index tells of it."""
+    audit = checks.Audit()
+    audit.take(frame())
+    audit.take(second)
+    assert audit.phase.uncounted == n_uncounted
+    assert audit.phase.rows == 2
+    assert audit.phase.missed == second.missed
+
+
+def write_segment(path, indices):
+    description = Description(SPEC, "tone", ("0",), "x")
+    writer = SegmentWriter(path, description)
+    for first in indices:
+        index = first + 480 * np.arange(4)
+        values = np.zeros((4, 1, SPEC.n_values), np.float32)
+        writer.submit(SpectrumBatch(values, index, index, index, SPEC, "numpy"))
+    writer.finish()
+
+
+def test_rows_that_a_recording_lacks_or_has_twice_are_found(checks, tmp_path):
+    """By the sample index; files that were dropped there do not count."""
+    write_segment(tmp_path / "1.spd", [0, 4 * 480])
+    dropped = tmp_path / "0.spd"
+    dropped.write_bytes(b"no segment")
+    whole = checks.check_recording(tmp_path, [dropped])
+    assert (whole["rows"], whole["first_index"], whole["end_index"]) == (8, 0, 8 * 480)
+    assert whole["uncounted_samples"] == whole["gap_samples"] == 0
+    write_segment(tmp_path / "1.spd", [0, 5 * 480])
+    assert checks.check_recording(tmp_path, [])["uncounted_samples"] == 480
+    write_segment(tmp_path / "1.spd", [0, 3 * 480])
+    assert checks.check_recording(tmp_path, [])["uncounted_samples"] == 480
