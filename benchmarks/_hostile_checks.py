@@ -158,7 +158,7 @@ def check_recording(folder: Path, dropped: Sequence[Path]) -> dict[str, Any]:
     facts : dict
         ``first_index`` and ``end_index`` of what the rows cover; ``gap_samples``, missing by what
         the files say; ``left_out_samples``, which come before a gap and fill no row;
-        ``uncounted_samples``: neither in a row nor missing, or in two rows.
+        ``uncounted_samples``: neither in a row nor missing.
     """
     for path in dropped:
         if path.parent == folder:
