@@ -23,7 +23,7 @@ from spectrod.errors import (
 )
 from spectrod.text import json_text, printable, printable_all
 from spectrod.wire.endpoint import parse_endpoint
-from spectrod.wire.rendezvous import beside, check_answers, find_endpoints
+from spectrod.wire.rendezvous import beside, check_answers, check_none_closed, find_endpoints
 from spectrod.wire.schema import BandFrame, Frame, decode
 
 _READS = ("status", "metrics", "get", "events", "replay")
@@ -220,6 +220,7 @@ def find(wanted: str | None) -> str:
         return answering[0]
     if denied:
         raise DeniedError(f"{', '.join(denied)}: not for this user; it is for its user and group")
+    check_none_closed()
     raise UnavailableError("no daemon of this machine takes requests; is one running?")
 
 

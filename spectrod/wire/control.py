@@ -288,7 +288,8 @@ class ControlServer:
         if any(waiting.may_be_there for waiting in self._waiting):
             return 0
         now_s = time.monotonic()
-        listen_s = self._listeners.due_s - now_s
+        # While a change is made, it is not refreshed; the end of the change wakes us.
+        listen_s = math.inf if self._n_changing else self._listeners.due_s - now_s
         wait_s = min([rest_s, listen_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
 

@@ -90,12 +90,37 @@ def check_answers(endpoint: Endpoint) -> None:
     code = _probe(Path(endpoint.path))
     if code in (errno.EACCES, errno.EPERM):
         raise DeniedError(f"{endpoint.text}: not for this user; it is for its user and group")
-    if code == errno.ENOENT and Path(endpoint.path + CLOSED_SUFFIX).exists():
-        raise UnavailableError(
-            f"{endpoint.text}: too many connections over IPC, closed to newcomers; try again later"
-        )
+    if code == errno.ENOENT and _is_closed(Path(endpoint.path)):
+        raise _closed_error(endpoint.text)
     if code not in (0, errno.EAGAIN):
         raise UnavailableError(f"{endpoint.text}: no daemon: {os.strerror(code)}")
+
+
+def check_none_closed() -> None:
+    """Find out why no control socket of this machine answers, if one is closed to newcomers.
+
+    Raises
+    ------
+    UnavailableError
+        If there is such a one.
+    """
+    for folder in _folders():
+        for closed in sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}{CLOSED_SUFFIX}")):
+            path = closed.with_suffix("")
+            if _is_closed(path):
+                raise _closed_error(f"ipc://{path}")
+
+
+def _is_closed(path: Path) -> bool:
+    """Whether a daemon that runs has closed a socket to newcomers, see ``ListeningSocket``."""
+    closed = path.with_name(path.name + CLOSED_SUFFIX)
+    return _probe(closed) not in (errno.ENOENT, errno.ECONNREFUSED)
+
+
+def _closed_error(endpoint: str) -> UnavailableError:
+    return UnavailableError(
+        f"{endpoint}: too many connections over IPC, closed to newcomers; try again later"
+    )
 
 
 def beside(endpoint: Endpoint) -> str | None:

@@ -169,3 +169,19 @@ def test_a_named_socket_that_nobody_listens_at_is_told_at_once(folders):
     with pytest.raises(UnavailableError, match="ipc:///nope: no daemon: No such file or directory"):
         rendezvous.check_answers(parse_endpoint("ipc:///nope"))
     rendezvous.check_answers(parse_endpoint("tcp://127.0.0.1:1"))
+
+
+def test_a_socket_that_is_closed_to_newcomers_is_told(folders, monkeypatch):
+    """Whether it is named or looked for; not what a daemon that was killed has left."""
+    monkeypatch.chdir(folders)
+    monkeypatch.setattr(rendezvous, "SYSTEM_FOLDER", Path("system"))
+    text = "ipc://system/control-1.ipc: too many connections over IPC, closed to newcomers"
+    with listening(folders / "system" / "control-1.ipc.closed"):
+        assert rendezvous.find_endpoints() == ([], [])
+        with pytest.raises(UnavailableError, match=text):
+            rendezvous.check_none_closed()
+        with pytest.raises(UnavailableError, match=text):
+            rendezvous.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
+    rendezvous.check_none_closed()
+    with pytest.raises(UnavailableError, match="no daemon: No such file or directory"):
+        rendezvous.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
