@@ -106,7 +106,7 @@ endif
 
 PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
 # These do not mind each other; the others have sound servers, time limits and a machine to themselves.
-TOGETHER = $(addprefix tests/,contract kernels property reference unit)
+TOGETHER = $(addprefix tests/,contract fuzz kernels property reference unit)
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check

@@ -39,7 +39,8 @@ def decode(content: bytes) -> Picture:
         image.load()
     if image.mode.startswith("I") and "transparency" in image.info:
         raise InputError("16 bits of grey with transparency: write it with 8, or without")
-    return _picture(image)
+    with reading(f"{what}its palette is damaged", what):
+        return _picture(image)
 
 
 def _check_header(content: bytes) -> None:

@@ -14,7 +14,7 @@ from spectrod.image.picture import Picture, Pixels, check_size, narrowed
 
 # A comment may stand wherever a header has a space, the last one, which the raster follows, too.
 _SPACE = rb"(?:\s|#[^\n\r]*[\n\r])"
-_HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"+(\d{1,9})") + _SPACE)
+_HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"++(\d{1,9})") + _SPACE)
 _COMMENT = re.compile(rb"#[^\n\r]*")
 _ANY_SPACE = re.compile(rb"\s")
 _PIECE_BYTES = 1 << 16

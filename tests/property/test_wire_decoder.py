@@ -1,6 +1,6 @@
 """What a decoder makes of messages and requests that are almost right.
 
-`benchmarks/fuzz_decoder.py` searches further, guided by coverage.
+`tests/fuzz` searches further, guided by coverage.
 """
 
 import contextlib

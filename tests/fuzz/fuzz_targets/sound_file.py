@@ -1,0 +1,64 @@
+"""Sound files as ``--source PATH`` opens them, with libsndfile's decoders behind."""
+
+import os
+import random
+
+import numpy as np
+from fuzz_targets.riff import mutate as mutate_riff
+from fuzz_targets.wav_files import FS, sound_bytes, wav_bytes
+from fuzzing import Scratch, Target
+from mutation import havoc
+
+from spectrod.errors import InputError
+from spectrod.settings import SourceConfig
+from spectrod.source import open_source
+
+_READ_SAMPLES = 4096
+_READS_MAX = 8
+"""A compressed file may go on for hours. It is read as a stream, of which this is the beginning."""
+
+_SCRATCH = Scratch()
+
+
+def check(data: bytes) -> None:
+    """Open a file by the program's own choice of reader, and read its beginning."""
+    path = os.fspath(_SCRATCH.put("input.wav", data))
+    try:
+        source = open_source(SourceConfig(uri=path, pace="full"))
+        blocks = source.blocks(_READ_SAMPLES)
+        for _ in range(_READS_MAX):
+            block = next(blocks, None)
+            if block is None:
+                break
+            assert block.shape[0] == source.channels
+            assert 0 < block.shape[1] <= _READ_SAMPLES
+            assert block.dtype == np.float32
+        blocks.close()
+    except InputError:
+        return
+
+
+def seeds() -> list[bytes]:
+    """Make a file of each format that the writers know, and others of libsndfile's."""
+    made = [wav_bytes("s16", 1), wav_bytes("s24", 2)]
+    made += [sound_bytes(".flac", "s16", channels, 300, is_finished=True) for channels in (1, 2)]
+    return made + [_by_libsndfile(form) for form in ("AIFF", "AU", "CAF", "OGG", "W64", "RF64")]
+
+
+def _by_libsndfile(form: str) -> bytes:
+    import io  # noqa: PLC0415
+
+    import soundfile  # noqa: PLC0415
+
+    out = io.BytesIO()
+    samples = np.sin(np.arange(200) / 9).astype(np.float32)
+    soundfile.write(out, samples, FS, format=form)
+    return out.getvalue()
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
+    """Change chunks of what is RIFF, bytes of all else."""
+    return mutate_riff(data, rng) if data[:4] in (b"RIFF", b"RF64") else havoc(data, rng)
+
+
+TARGETS = {"sound_file": Target(check, seeds, mutate)}

@@ -1,0 +1,176 @@
+"""Every fuzz target on its seeds, the committed corpus, seeded mutations, and large inputs.
+
+``run.py`` searches further, guided by coverage; see CONTRIBUTING.md.
+"""
+
+import platform
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import fuzzing
+from fuzzing import CORPUS, MODULES, LimitError, Limits, corpus_line, corpus_of, large_inputs
+from mutation import havoc
+
+HERE = Path(__file__).parent
+N_MUTATIONS = 150
+N_GUIDED = 400
+CORPUS_MAX_BYTES = 100_000
+
+HAS_ATHERIS = (
+    sys.platform == "linux"
+    and platform.machine() == "x86_64"
+    and platform.python_implementation() == "CPython"
+    and sys.version_info < (3, 14)
+)
+"""Where Atheris has a wheel, as the group "fuzz" in pyproject.toml has it."""
+
+
+@pytest.fixture
+def limits():
+    """The limits of every input."""
+    made = Limits()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", params=MODULES)
+def target(request):
+    """One target after the other."""
+    return request.param, fuzzing.load(request.param)
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, HERE / "run.py", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+
+
+def test_seeds_and_corpus_are_read_or_refused(target, limits):
+    """What once was a defect is none any more, and what is valid is no defect."""
+    name, one = target
+    for data in [*one.seeds(), *corpus_of(name).values()]:
+        limits.run(one.check, data)
+
+
+@pytest.mark.slow
+def test_mutated_inputs_are_read_or_refused(target, limits):
+    """By the format's structure and by bytes, from the seeds and the corpus."""
+    name, one = target
+    inputs = [*one.seeds(), *corpus_of(name).values()]
+    rng = random.Random(14)  # noqa: S311 - no secrets
+    for n in range(N_MUTATIONS):
+        data = rng.choice(inputs)
+        for _ in range(rng.randint(1, 3)):
+            data = one.mutate(data, rng) if n % 4 else one.repair(havoc(data, rng))
+        limits.run(one.check, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODULES)
+def test_large_inputs_take_little_time_and_memory(name, tmp_path):
+    """1 MB takes no more than 1 s and 100 MB, in a process of its own."""
+    done = run(name, "--large", "--findings", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_ATHERIS, reason="Atheris has no wheel for this platform")
+@pytest.mark.parametrize("name", MODULES)
+def test_a_guided_search_finds_nothing(name, tmp_path):
+    """The beginning of what ``run.py`` does for hours."""
+    done = run(name, "--runs", str(N_GUIDED), "--findings", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Done {N_GUIDED} runs" in done.stderr
+
+
+# ---- the harness itself
+
+
+def test_an_input_that_does_not_end_is_stopped(limits):
+    """Also where the decoder catches every exception."""
+
+    def spin(_):
+        while True:
+            try:
+                time.perf_counter()
+            except Exception:  # noqa: BLE001, S112 - a decoder that goes too far
+                continue
+
+    limits.run(len, b"")
+    with pytest.raises(LimitError, match=r"was stopped after 1 s"):
+        limits.run(spin, b"x")
+
+
+def test_an_input_that_takes_much_memory_is_found():
+    """In a process of its own: only new peaks are seen."""
+    program = (
+        "import fuzzing; limits = fuzzing.Limits(); limits.run(len, b''); "
+        "limits.run(lambda data: len(b'x' * 90_000_000), b''); "
+        "limits.run(lambda data: len(b'x' * 130_000_000), b'')"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 1
+    assert "0 bytes took 1" in done.stderr
+    assert "LimitError" in done.stderr
+
+
+def test_a_defect_is_reported_and_kept(tmp_path):
+    """A file that breaks the check ends the run with exit code 1."""
+    (tmp_path / "input").write_bytes(b"P5\n1 1\n255\n\0")
+    done = run("pnm", tmp_path / "input", "--findings", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "pnm: 1 inputs, slowest" in done.stdout
+
+
+def test_the_corpora_are_small_and_in_order():
+    """Each file is of a target; all of them are tens of kilobytes."""
+    names = {path.stem for path in CORPUS.glob("*.txt")}
+    assert names <= MODULES.keys()
+    assert sum(path.stat().st_size for path in CORPUS.iterdir()) <= CORPUS_MAX_BYTES
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\xff", bytes(5000)])
+def test_a_corpus_line_holds_an_input(data, monkeypatch, tmp_path):
+    """Short ones as digits, long ones compressed."""
+    monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
+    (tmp_path / "pnm.txt").write_text(f"# note\n{corpus_line('a', data)}\n")
+    assert corpus_of("pnm") == {"a": data}
+
+
+@pytest.mark.parametrize("line", ["a hex", "a hex 00 00", "a text 00", "a hex 00\na hex 01"])
+def test_a_broken_corpus_line_is_named(line, monkeypatch, tmp_path):
+    """So that no input is left out silently."""
+    monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
+    (tmp_path / "pnm.txt").write_text(line)
+    with pytest.raises(ValueError, match=r"pnm.txt: a .*must be NAME hex\|zlib TEXT"):
+        corpus_of("pnm")
+
+
+def test_the_same_seed_makes_the_same_mutations(target):
+    """Else what a test has found could not be found again."""
+    _, one = target
+    seed = one.seeds()[0]
+    made = [
+        [one.mutate(seed, rng) for _ in range(20)]
+        for rng in (random.Random(1), random.Random(1))  # noqa: S311 - no secrets
+    ]
+    assert made[0] == made[1]
+    assert len(set(made[0])) > 3
+
+
+def test_large_inputs_are_of_one_megabyte(target):
+    """Whatever the seeds are."""
+    _, one = target
+    data = next(large_inputs(one, [seed for seed in one.seeds() if seed][:1]))
+    assert 500_000 < len(data) <= 1_000_100
