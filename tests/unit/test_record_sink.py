@@ -233,7 +233,7 @@ def test_a_file_describes_itself(tmp_path, f_scale, time_axis, theme):
     assert (pixels.f_scale, pixels.f_max_hz) == (f_scale, FS / 2.0)
     with Image.open(tmp_path / "x.PNG") as image:
         assert image.mode == "P"
-        assert image.info["Title"] == "Grüße ?.wav"
+        assert image.info["Title"] == "Grüße \\xff.wav"
         assert image.info["Software"] == "spectrod 1.2.3"
 
 
