@@ -29,6 +29,11 @@ class _Waiting:
     has_failed: bool = False
     backoff: Backoff = field(default_factory=lambda: Backoff(_RETRY_FIRST_S, _RETRY_LAST_S))
 
+    @property
+    def must_wait(self) -> bool:
+        """Whether it has to stay closed, however long."""
+        return self.listening.must_unbind
+
 
 class Listeners:
     """Binds a socket to endpoints, with keys where they are needed. The socket owner's.
@@ -47,7 +52,8 @@ class Listeners:
         self._sock = sock
         self._access = access
         self._generation = access.generation
-        self._with_keys: list[ListeningSocket] = []
+        self._wake = wake
+        self._all: list[ListeningSocket] = []
         self._waiting: list[_Waiting] = []
         access.watch(sock, wake)
 
@@ -60,35 +66,38 @@ class Listeners:
             If the endpoint cannot be bound.
         """
         listening = listen(endpoint, cleanup)
+        listening.on_must_unbind = self._wake
         try:
             self._lend(listening)
         except OSError as error:
             raise UnavailableError(f"endpoint={endpoint.text!r}: {error.strerror}") from error
         self._access.connections.add(endpoint.transport, listening)
-        if self._access.is_curve(endpoint):
-            self._with_keys.append(listening)
+        self._all.append(listening)
         return listening.text
 
     @property
     def due_s(self) -> float:
         """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
-        return min((waiting.due_s for waiting in self._waiting), default=math.inf)
+        return min((one.due_s for one in self._waiting if not one.must_wait), default=math.inf)
 
     def refresh(self) -> bool:
-        """Cut all connections that a key opened, if a key has gone; whether that was needed.
+        """Cut all connections that a key opened, if a key has gone; whether any were cut.
 
+        And those of an endpoint that has to be closed to newcomers where the system allows no less.
         Whoever may, connects again by itself. What was waiting to be sent to it may be lost. Where
         nothing can be accepted again at once, for want of descriptors, that is logged, reported as
         an event and tried again; until then newcomers wait, and everything else goes on.
         """
-        is_cut = self._generation != self._access.generation
-        if is_cut:
-            self._generation = self._access.generation
-            waiting = {id(one.listening) for one in self._waiting}
-            for listening in self._with_keys:
-                if id(listening) not in waiting:
-                    self._cut(listening)
-                    self._waiting.append(_Waiting(listening, 0.0))
+        has_key_gone = self._generation != self._access.generation
+        self._generation = self._access.generation
+        waiting = {id(one.listening) for one in self._waiting}
+        is_cut = has_key_gone
+        for listening in self._all:
+            is_revoked = has_key_gone and self._access.is_curve(listening.endpoint)
+            if (is_revoked or listening.must_unbind) and id(listening) not in waiting:
+                self._cut(listening)
+                self._waiting.append(_Waiting(listening, 0.0))
+                is_cut = True
         self._accept_again()
         return is_cut
 
@@ -104,7 +113,7 @@ class Listeners:
 
     def _accept_again(self) -> None:
         now_s = time.monotonic()
-        for waiting in [one for one in self._waiting if now_s >= one.due_s]:
+        for waiting in [one for one in self._waiting if now_s >= one.due_s and not one.must_wait]:
             text = waiting.listening.text
             try:
                 self._lend(waiting.listening)

@@ -44,6 +44,10 @@ class ListeningSocket:
     endpoint : Endpoint
     text : str
         What the endpoint became, with the address and the port that were chosen, after ``lend``.
+    must_unbind : bool
+        The system allows no filter: to be closed, it must be taken back, which cuts everybody.
+    on_must_unbind : callable
+        Called, by the thread that counts connections, when that changes.
     """
 
     def __init__(self, endpoint: Endpoint, sock: socket.socket) -> None:
@@ -51,6 +55,8 @@ class ListeningSocket:
         self.text = endpoint.text
         self._sock = sock
         self._is_closed = False
+        self.must_unbind = False
+        self.on_must_unbind = _do_nothing
         self._inode_fd = -1
         if endpoint.transport == "ipc":
             # What has the path's name later need not be ours.
@@ -98,7 +104,11 @@ class ListeningSocket:
             # none comes about while this one is there, so no connection is muted by it.
             program = ctypes.create_string_buffer(_DROP_ALL, len(_DROP_ALL))
             fprog = struct.pack("@HP", 1, ctypes.addressof(program))
-            self._sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+            try:
+                self._sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+            except OSError:
+                self.must_unbind = True
+                self.on_must_unbind()
         else:
             # In this order, whatever a crash leaves behind can be deleted by the next start.
             Path(self.endpoint.path).rename(self.endpoint.path + CLOSED_SUFFIX)
@@ -115,7 +125,10 @@ class ListeningSocket:
         """
         if not self._is_closed:
             return
-        if self.endpoint.transport == "tcp":
+        if self.must_unbind:
+            self.must_unbind = False
+            self.on_must_unbind()
+        elif self.endpoint.transport == "tcp":
             self._sock.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
         else:
             self._set_mode(IPC_MODE)
@@ -133,3 +146,7 @@ class ListeningSocket:
 
     def _set_mode(self, mode: int) -> None:
         Path(f"/proc/self/fd/{self._inode_fd}").chmod(mode)
+
+
+def _do_nothing() -> None:
+    """Where nobody has to know."""

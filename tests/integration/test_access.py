@@ -446,6 +446,29 @@ def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connec
     assert said[2][1] == f"{server.endpoints[0]}: takes connections again"
 
 
+def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, connect, monkeypatch):
+    """Some systems forbid them to ordinary users; who has a right is back once it is open."""
+    server = serve(keys.security)
+    alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+    listening = server.listeners._all[0]
+    monkeypatch.setattr("spectrod.wire.listening._SO_ATTACH_FILTER", -1)
+    listening.close_to_newcomers()
+    assert server.woken.is_set()
+    assert server.listeners.refresh()
+    assert not server.listeners.refresh()
+    assert server.listeners.due_s == math.inf
+    next_event(alices, zmq.Event.DISCONNECTED, server)
+    server.access.generation += 1
+    assert server.listeners.refresh()
+    server.woken.clear()
+    listening.open_to_newcomers()
+    assert server.woken.is_set()
+    assert not server.listeners.refresh()
+    alice.send(b"again")
+    assert server.receive() == (Peer("alice", "read"), b"again")
+
+
 def no_descriptors(_fd):
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
