@@ -219,6 +219,8 @@ class Track:
         """Go on with what follows a gap; return how many frames of an average it cuts off."""
         cut_frames = self._cut()
         self._left_out += self._tail()
+        # What was passed over of a row would have been a shorter one.
+        self.skipped_rows += self._passed > 0
         self._passed = 0
         self.next = self._covered = self._window.end
         self.gap = (self.gap or 0) + lost_samples

@@ -58,10 +58,17 @@ def always(spec, runs):
 
 
 def completed_in(spec, index, blocks):
-    """Numbers of the blocks with which the first and the last frame of a row are complete."""
-    first = index + spec.win_length
-    ends = first, first + (spec.averaging_frames - 1) * spec.hop
-    return tuple(next(n for n, (_, last) in enumerate(blocks) if end <= last) for end in ends)
+    """Numbers of the blocks with which the first and the last frame of a row are complete.
+
+    A row that a gap cuts off is complete with the block that comes after the gap.
+    """
+    first_end = index + spec.win_length
+    last_end = first_end + (spec.averaging_frames - 1) * spec.hop
+    begin = next(n for n, (_, stop) in enumerate(blocks) if first_end <= stop)
+    for n in range(begin, len(blocks)):
+        if last_end <= blocks[n][1] or (n > begin and blocks[n][0] != blocks[n - 1][1]):
+            return begin, n
+    raise AssertionError(f"a row at {index} that nothing completes")
 
 
 schedules = st.lists(
