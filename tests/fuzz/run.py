@@ -101,6 +101,7 @@ def _replay(args: argparse.Namespace) -> int:
             failed = True
             traceback.print_exc()
             print(f"input {n_inputs} of {len(data)} bytes: {_kept(args.findings, data)}")
+    limits.close()  # or its timer ends the process, once Python has given its handlers back
     print(
         f"{args.target}: {n_inputs} inputs, slowest {limits.slowest_s:.3f} s, "
         f"largest {limits.largest_bytes / 1e6:.1f} MB"
