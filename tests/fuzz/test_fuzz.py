@@ -3,6 +3,7 @@
 ``run.py`` searches further, guided by coverage; see CONTRIBUTING.md.
 """
 
+import logging
 import platform
 import random
 import subprocess
@@ -29,6 +30,12 @@ HAS_ATHERIS = (
     and sys.version_info < (3, 14)
 )
 """Where Atheris has a wheel, as the group "fuzz" in pyproject.toml has it."""
+
+
+@pytest.fixture(autouse=True)
+def _no_log(caplog):
+    """Warnings of thousands of damaged files take more time and memory than reading them."""
+    caplog.set_level(logging.CRITICAL, "spectrod")
 
 
 @pytest.fixture

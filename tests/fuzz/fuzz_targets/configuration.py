@@ -1,7 +1,6 @@
 """Settings: the configuration file, and changes that a peer asks for."""
 
 import json
-import logging
 import os
 import random
 from collections.abc import Iterator
@@ -160,8 +159,6 @@ def _nested_json() -> Iterator[bytes]:
         yield b'{"analysis.hop": ' + b"[" * n + b"]" * n + b"}"
         yield b'{"recordings.r.attributes": ' + b'{"a":' * n + b"1" + b"}" * n + b"}"
 
-
-logging.getLogger("spectrod").setLevel(logging.CRITICAL)
 
 TARGETS = {
     "config": Target(check_config, config_seeds, mutate_config, max_bytes=4096, large=_nested_toml),
