@@ -410,8 +410,10 @@ int main(int argc, char **argv)
     set_int(socket, ZMQ_RCVTIMEO, SILENCE_MS); /* a daemon says something each second */
     /* ZeroMQ connects again by itself, as often as it takes; and notices a cable that was pulled. */
     set_int(socket, ZMQ_RECONNECT_IVL, 100);
-    set_int(socket, ZMQ_HEARTBEAT_IVL, 2000);
-    set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 6000);
+    set_int(socket, ZMQ_TCP_KEEPALIVE, 1);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, 2);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 2);
+    set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 2);
     if (options.key != NULL && options.server_key != NULL)
         use_keys(socket, options.key, options.server_key);
     /* hb/ beats each second: silence is then not mistaken for death. meta/ says what values mean. */

@@ -125,8 +125,10 @@ async function main() {
     receiveTimeout: SILENCE_MS,
     // ZeroMQ connects again by itself, as often as it takes; and notices a cable that was pulled.
     reconnectInterval: 100,
-    heartbeatInterval: 2000,
-    heartbeatTimeout: 6000,
+    tcpKeepalive: 1,
+    tcpKeepaliveIdle: 2,
+    tcpKeepaliveInterval: 2,
+    tcpKeepaliveCount: 2,
   });
   if (options.key !== undefined && options["server-key"] !== undefined) {
     socket.curvePublicKey = readKey(options.key, "public_key");

@@ -41,8 +41,10 @@ def connect(
     socket.setsockopt(zmq.IPV6, "[" in endpoint)
     # ZeroMQ connects again by itself, as often as it takes; and notices a cable that was pulled.
     socket.setsockopt(zmq.RECONNECT_IVL, 100)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
+    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 2)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 2)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, 2)
     if key and server_key:
         mine = tomllib.loads(Path(key).read_text(encoding="utf-8"))
         theirs = tomllib.loads(Path(server_key).read_text(encoding="utf-8"))

@@ -17,6 +17,7 @@ from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.headers import PART_MAX_BYTES
 from spectrod.wire.keys import read_key, read_secret
+from spectrod.wire.liveness import notice_gone_peers
 
 _RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
 _REFUSED_S = 1.0  # a handshake costs the daemon more than us: whoever is refused knocks no faster
@@ -116,8 +117,7 @@ class Connection:
         self.socket.setsockopt(zmq.MAXMSGSIZE, PART_MAX_BYTES + _OVERHEAD_BYTES)
         # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
         self.socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        self.socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-        self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
+        notice_gone_peers(self.socket)
         self.socket.setsockopt(zmq.IPV6, endpoint.is_ipv6)
         for option, value in options.items():
             self.socket.setsockopt(option, value)

@@ -22,7 +22,7 @@ from spectrod.errors import ConfigError, InternalError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
-from spectrod.wire.connections import Connections
+from spectrod.wire.connections import Connections, Transport
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
 from spectrod.wire.monitors import Monitors
@@ -216,6 +216,19 @@ class Access:
         with self._lock:
             self._on_change.append(on_change)
         self._wakeup.set()
+
+    def note_flood(self, transport: Transport) -> None:
+        """Note that a connection was cut off because it sent too much; any thread."""
+        self.refusals.add("flood")
+        self.connections.note_flood(transport)
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def hold_newcomers(self) -> None:
+        """Have newcomers wait until what has come was taken in; any thread."""
+        self.connections.hold_newcomers()
+        if self._wakeup is not None:
+            self._wakeup.set()
 
     def reload(self) -> list[str]:
         """Read the keys again, and cut off whoever may not come in any more; any thread.

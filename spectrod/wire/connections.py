@@ -24,11 +24,15 @@ once. Each costs processor time before it has said anything."""
 IPC_SHARE = 4
 """Of max_connections, one in so many may be over IPC besides."""
 
+FLOODS_PER_S, FLOODS_BURST = 1.0, 5.0
+"""Connections that may be cut off because they sent too much, before newcomers have to wait."""
+
 _REOPEN_SHARE = 7 / 8  # of the bound, above which a closed endpoint stays closed
 _SHORT_SHARE = 7 / 8  # of the limit of descriptors, above which nobody is let in
 _PERIOD_S = 0.1  # for which it stays closed or open, unless it has to be closed
 _SHORT_S = 1.0  # until it is tried whether there are descriptors again
 _RETRY_S = 1.0  # after which what failed is tried again
+_CALM_AFTER_FLOOD_S = 1.0
 _CALM_S = 10.0  # open for so long, it is said that it is open
 _Place = tuple[Transport, str]
 _log = logging.getLogger("spectrod")
@@ -68,6 +72,8 @@ class _Side:
         self.count = 0
         self.doors: tuple[Door, ...] = ()
         self.bucket = TokenBucket(RATE_MAX_PER_S, bound, now_s)
+        self.floods = TokenBucket(FLOODS_PER_S, FLOODS_BURST, now_s)
+        self.calm_s = -math.inf
         self.is_closed = False
         self.is_told = False  # that it was closed, and not yet that it is open
         self.has_failed = False
@@ -81,13 +87,16 @@ class _Side:
             return f"{self.count} connections, at most {self.bound} may be"
         if self.bucket.wait_s(now_s):
             return f"more than {RATE_MAX_PER_S:g} new connections a second"
+        if now_s < self.calm_s:
+            return "more has come than can be taken in, and connections were cut off"
         return ""
 
 
 class Connections:
     """Counts connections, and closes and opens the endpoints by their number.
 
-    All methods but ``add`` and ``facts`` are for one thread, the one that reads the monitors.
+    ``add``, ``note_flood``, ``hold_newcomers`` and ``facts`` are for any thread, the other methods
+    for the one that reads the monitors.
 
     Parameters
     ----------
@@ -125,6 +134,25 @@ class Connections:
         with self._lock:
             side = self._sides[transport]
             side.doors = (*side.doors, door)
+
+    def note_flood(self, transport: Transport) -> None:
+        """Note that a connection was cut off because it sent too much; any thread.
+
+        After a few of them newcomers wait for a second, so that what has come can be taken in:
+        whoever was cut off connects again at once.
+        """
+        now_s = self._now_s()
+        with self._lock:
+            side = self._sides[transport]
+            if not side.floods.take(now_s):
+                side.calm_s = now_s + _CALM_AFTER_FLOOD_S
+
+    def hold_newcomers(self) -> None:
+        """Have newcomers wait for a second; any thread."""
+        now_s = self._now_s()
+        with self._lock:
+            for side in self._sides.values():
+                side.calm_s = now_s + _CALM_AFTER_FLOOD_S
 
     def facts(self) -> dict[Transport, dict[str, Any]]:
         """Say of each transport how many there are and may be, and how often it was closed."""

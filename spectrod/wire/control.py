@@ -11,7 +11,7 @@ import queue
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,8 +32,11 @@ from spectrod.wire.answers import (
     succeeded,
 )
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.inbox import Inbox
 from spectrod.wire.limits import PeerLimits, TokenBucket
+from spectrod.wire.links import Link, cut, link_of
 from spectrod.wire.listeners import Listeners
+from spectrod.wire.liveness import notice_gone_peers
 from spectrod.wire.requests import (
     METHODS,
     REQUEST_MAX_BYTES,
@@ -49,13 +52,14 @@ _log = logging.getLogger(__name__)
 
 _LINGER_MS = 200
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
-_REQUESTS_A_PEER = 2  # that wait in ZeroMQ for us; more wait at the peer
 _RECEIVE_BUFFER_BYTES = 64 * 1024  # of the operating system, for each connection
 _SEND_BUFFER_BYTES = 256 * 1024
 _REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
+_READS_A_TURN = 1024
 _PEERS_AT_FULL_RATE = 10
 _PEERS_MAX = 1024
 _ID_MAX_BYTES = 255
+_CUT_MAX = 1024  # peers that were cut off, of which something may still come
 _OWN_ID_BYTES = 5  # of the routing ids that libzmq makes, which begin with a zero
 _CHANGES_MAX = 32
 _WAITING_A_PEER = 8
@@ -69,6 +73,18 @@ class _Asked:
     envelope: tuple[bytes, ...]
     request: Request
     params: Params
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """What has come from a peer, whatever it is."""
+
+    envelope: tuple[bytes, ...]
+    n_parts: int
+    """Of what stands in the envelope."""
+    part: bytes
+    """If it is one."""
     peer: Peer
 
 
@@ -94,14 +110,15 @@ class ControlServer:
     kernels for it, run one after the other on a second thread.
 
     Everything that waits is bounded. A peer may ask requests_per_s times a second, a second's worth
-    at once, and is told ``too_many`` above that. Of all peers together ten times as many are read a
-    second; the rest stays in ZeroMQ, 2 of each peer, and then at the peer: nobody's flood takes
-    the processor from the analysis. 32 changes may wait, then peers are told ``busy``; ``latest``
-    may wait 8 times for one peer and 256 times for all, then they are told ``too_many``. Replies
-    that peers do not read are bounded by ``UnreadReplies``: 256 and 10 MiB of one peer, 64 MiB of
-    all, and 64 KiB for each of 256 peers whatever the others do. A read method whose reply is
-    larger than 64 KiB waits 1 s for room, among those 8, and becomes ``too_many``; any other reply
-    without room is dropped, which ``counts`` tells.
+    at once, and is told ``too_many`` above that. Of all peers together ten times as many are
+    answered a second; the rest waits, 1 MiB of one peer and 32 MiB of all, each request counting
+    300 bytes beside its own. A peer of which more would have to wait is cut off, or the one that
+    has most: nobody's flood takes the processor from the analysis. 32 changes may wait, then peers
+    are told ``busy``; ``latest`` may wait 8 times for one peer and 256 times for all, then they are
+    told ``too_many``. Replies that peers do not read are bounded by ``UnreadReplies``: 256 and 10
+    MiB of one peer, 64 MiB of all, and 64 KiB for each of 256 peers whatever the others do. A read
+    method whose reply is larger than 64 KiB waits 1 s for room, among those 8, and becomes
+    ``too_many``; any other reply without room is dropped, which ``counts`` tells.
 
     Messages of more than one part are the exception: ZeroMQ collects all parts before it hands
     them on, each of up to 64 KiB, and any number of them.
@@ -157,6 +174,10 @@ class ControlServer:
         self._n_changing = 0
         self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
+        self._inbox: Inbox[_Message] = Inbox()
+        self._links: dict[bytes, Link] = {}
+        self._n_links = _PEERS_MAX
+        self._cut: OrderedDict[bytes, None] = OrderedDict()
         self._unread = UnreadReplies()
         self._wakeup: Wakeup | None = None
         self._waking = threading.Lock()
@@ -229,16 +250,14 @@ class ControlServer:
         # Linger comes before bind: without it, the context's end waits for who does not read.
         socket.setsockopt(zmq.LINGER, _LINGER_MS)
         socket.setsockopt(zmq.SNDHWM, REPLIES_A_PEER)
-        socket.setsockopt(zmq.RCVHWM, _REQUESTS_A_PEER)
+        socket.setsockopt(zmq.RCVHWM, 0)  # see liveness.py; what waits is bounded by the inbox
         socket.setsockopt(zmq.RCVBUF, _RECEIVE_BUFFER_BYTES)
         socket.setsockopt(zmq.SNDBUF, _SEND_BUFFER_BYTES)
         socket.setsockopt(zmq.MAXMSGSIZE, REQUEST_MAX_BYTES)
         # A routing id stays with the connection that has it: whoever claims it gets no reply of it.
         socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # a reply that cannot be sent is told, not lost
-        socket.setsockopt(zmq.HEARTBEAT_IVL, 2000)
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 6000)
-        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        notice_gone_peers(socket)
         socket.copy_threshold = 0  # what must not be copied is not, however short
         return socket
 
@@ -268,14 +287,12 @@ class ControlServer:
                 self._progress.set()
 
     def _serve(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
-        both, resting = zmq.Poller(), zmq.Poller()
-        both.register(socket, zmq.POLLIN)
-        for poller in (both, resting):
-            poller.register(wakeup.fileno(), zmq.POLLIN)
+        poller = zmq.Poller()
+        poller.register(socket, zmq.POLLIN)
+        poller.register(wakeup.fileno(), zmq.POLLIN)
         while not self._stopping.is_set():
-            rest_s = self._of_all.wait_s(time.monotonic())
-            poller = resting if rest_s else both
-            poller.poll(self._poll_ms(rest_s or math.inf))
+            rest_s = self._of_all.wait_s(time.monotonic()) if self._inbox else math.inf
+            poller.poll(self._poll_ms(rest_s))
             wakeup.clear()  # before what it tells of is looked at
             self._receive(socket)
             self._reply_done(socket)
@@ -294,33 +311,77 @@ class ControlServer:
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
 
     def _receive(self, socket: zmq.SyncSocket) -> None:
-        for _ in range(_REQUESTS_A_TURN):
-            now_s = time.monotonic()
-            if self._of_all.wait_s(now_s):
-                return
+        """Read what has come, and answer as many requests of it as may be answered now."""
+        # Read ahead of what is answered: whoever floods is known by it, and cut off.
+        for _ in range(_READS_A_TURN):
             try:
                 frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
+                break
+            self._keep(frames)
+        for _ in range(_REQUESTS_A_TURN):
+            if not self._answer_next(socket):
                 return
-            self._of_all.take(now_s)
-            self.counts["requests"] += 1
-            self._take(socket, frames, now_s)
 
-    def _take(self, socket: zmq.SyncSocket, frames: Sequence[zmq.Frame], now_s: float) -> None:
+    def _keep(self, frames: Sequence[zmq.Frame]) -> None:
+        """Have a message wait for its turn; cut off whoever has too many that wait."""
         # A REQ socket puts an empty part before what it sends, and wants it back.
         n_envelope = 2 if len(frames) == 3 and len(frames[1]) == 0 else 1
         envelope = tuple(frame.bytes for frame in frames[:n_envelope])
+        if envelope[0] in self._cut:
+            return
+        self.counts["requests"] += 1
         body = frames[n_envelope:]
+        part = body[0].bytes if len(body) == 1 else b""
+        message = _Message(envelope, len(body), part, self._access.user(frames[-1]))
+        if envelope[0] not in self._links:
+            self._note_link(envelope[0], frames[-1])
+        greedy = self._inbox.add(envelope[0], message, len(part))
+        if greedy is not None:
+            self._cut_off(greedy)
+
+    def _note_link(self, routing_id: bytes, frame: zmq.Frame) -> None:
+        link = link_of(frame)
+        if link is not None:
+            self._links[routing_id] = link
+        if len(self._links) > 2 * self._n_links:
+            self._links = {peer: link for peer, link in self._links.items() if link.is_there}
+            self._n_links = max(_PEERS_MAX, len(self._links))
+
+    def _cut_off(self, routing_id: bytes) -> None:
+        self._inbox.forget(routing_id)
+        self._cut[routing_id] = None
+        if len(self._cut) > _CUT_MAX:
+            self._cut.popitem(last=False)
+        link = self._links.pop(routing_id, None)
+        transport = None if link is None else cut(link)
+        if transport is not None:
+            self._access.note_flood(transport)
+
+    def _answer_next(self, socket: zmq.SyncSocket) -> bool:
+        """Answer the request whose turn it is; say whether there was one that may be answered."""
+        now_s = time.monotonic()
+        if self._of_all.wait_s(now_s):
+            return False
+        message = self._inbox.take()
+        if message is None:
+            return False
+        self._of_all.take(now_s)
+        self._take(socket, message, now_s)
+        return True
+
+    def _take(self, socket: zmq.SyncSocket, message: _Message, now_s: float) -> None:
+        envelope = message.envelope
         if not _is_proper(envelope[0]):
             text = f"routing id of {len(envelope[0])} bytes: must have at most {_ID_MAX_BYTES}, the"
             text += " first of them not zero"
             self._send(socket, envelope, failed(None, "bad_request", text))
             return
-        if len(body) != 1:
-            text = f"message of {len(body)} parts: must be one part, of JSON"
+        if message.n_parts != 1:
+            text = f"message of {message.n_parts} parts: must be one part, of JSON"
             self._send(socket, envelope, failed(None, "bad_request", text))
             return
-        read = read_request(body[0].bytes)
+        read = read_request(message.part)
         request_id = read.id if isinstance(read, Reply) else read[0].id
         if not self._of_each.take(envelope[0], now_s):
             text = "more requests than requests_per_s allows one peer"
@@ -328,7 +389,7 @@ class ControlServer:
         if isinstance(read, Reply):
             self._send(socket, envelope, read)
         else:
-            self._admit(socket, _Asked(envelope, *read, self._access.user(body[0])))
+            self._admit(socket, _Asked(envelope, *read, message.peer))
 
     def _admit(self, socket: zmq.SyncSocket, asked: _Asked) -> None:
         """Check who asks, and have it answered now or handed over."""

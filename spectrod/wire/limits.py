@@ -20,12 +20,12 @@ class TokenBucket:
         self._rate_per_s, self._burst = rate_per_s, burst
         self._tokens, self._filled_s = burst, now_s
 
-    def take(self, now_s: float) -> bool:
-        """Take one, and say whether there was one."""
+    def take(self, now_s: float, tokens: float = 1.0) -> bool:
+        """Take as many if there are as many; say whether there were."""
         self._fill(now_s)
-        if self._tokens < 1.0:
+        if self._tokens < tokens:
             return False
-        self._tokens -= 1.0
+        self._tokens -= tokens
         return True
 
     def spend(self, now_s: float) -> None:
@@ -51,7 +51,9 @@ class PeerLimits:
     full bucket if it comes again.
     """
 
-    def __init__(self, rate_per_s: float, peers_max: int) -> None:
+    def __init__(self, rate_per_s: float, peers_max: int, burst: float | None = None) -> None:
+        # A second's worth may come at once, and one request at least.
+        self._burst = max(1.0, rate_per_s) if burst is None else burst
         self._rate_per_s, self._peers_max = rate_per_s, peers_max
         self._buckets: OrderedDict[bytes, TokenBucket] = OrderedDict()
 
@@ -64,7 +66,6 @@ class PeerLimits:
         if bucket is None:
             while len(self._buckets) >= self._peers_max:
                 self._buckets.popitem(last=False)
-            # A second's worth may come at once, and one request at least.
-            bucket = TokenBucket(self._rate_per_s, max(1.0, self._rate_per_s), now_s)
+            bucket = TokenBucket(self._rate_per_s, self._burst, now_s)
         self._buckets[peer] = bucket
         return bucket.take(now_s)

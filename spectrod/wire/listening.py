@@ -71,6 +71,7 @@ class ListeningSocket:
         OSError
             If the process has no descriptor left, or ZeroMQ none of its own resources.
         """
+        self._set_buffers(sock)
         fd = os.dup(self._sock.fileno())
         sock.setsockopt(zmq.USE_FD, fd)
         try:
@@ -81,6 +82,13 @@ class ListeningSocket:
         finally:
             sock.setsockopt(zmq.USE_FD, -1)
         self.text = sock.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    def _set_buffers(self, sock: zmq.SyncSocket) -> None:
+        """Give the sizes of buffers to the connections, as ZeroMQ does where it listens itself."""
+        for theirs, ours in ((zmq.RCVBUF, socket.SO_RCVBUF), (zmq.SNDBUF, socket.SO_SNDBUF)):
+            n_bytes = sock.getsockopt(theirs)
+            if isinstance(n_bytes, int) and n_bytes > 0:
+                self._sock.setsockopt(socket.SOL_SOCKET, ours, n_bytes)
 
     def take_back(self, sock: zmq.SyncSocket) -> None:
         """Cut all connections that came in here; newcomers wait until it is lent again."""

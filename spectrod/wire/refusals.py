@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from spectrod.events import EventLog
 
-Kind = Literal["no_key", "wrong_server_key", "unknown_key", "revoked_key", "other"]
+Kind = Literal["no_key", "wrong_server_key", "unknown_key", "revoked_key", "flood", "other"]
 """``other``: a handshake that its peer broke off; one without a key may, once it sees that one is
 needed. What speaks no ZeroMQ is cut off without a word, also to us."""
 
@@ -20,6 +20,7 @@ _WORDS: Mapping[Kind, str] = {
     "wrong_server_key": "with another server key than ours",
     "unknown_key": "with an unknown key",
     "revoked_key": "with a revoked key",
+    "flood": "that sent more than a subscriber may, and was cut off",
     "other": "that broke its handshake off",
 }
 _log = logging.getLogger("spectrod")

@@ -55,9 +55,9 @@ def test_a_flood_is_told_of_once_a_minute(refusals, clock, events):
 
 def test_kinds_are_told_apart(refusals, events):
     """Each has its own count and its own minute."""
-    for kind in ("no_key", "wrong_server_key", "unknown_key", "revoked_key", "other"):
+    for kind in ("no_key", "wrong_server_key", "unknown_key", "revoked_key", "flood", "other"):
         refusals.add(kind)
-    assert len(texts(events)) == 5
+    assert len(texts(events)) == 6
     assert refusals.counts == dict.fromkeys(refusals.counts, 1)
 
 

@@ -304,7 +304,7 @@ def test_a_peer_that_never_reads_keeps_nobody_waiting(n_chars, n_held, folder):
             assert reply_to(other, STATUS)["ok"]
         # So many wait, and what the kernel's buffers and its own queue hold.
         n_kernel = 1_000_000 // n_chars
-        assert n - n_held - n_kernel < server.counts["dropped"] <= n - n_held
+        assert n - n_held - n_kernel < server.counts["dropped"] <= n - n_held // 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,186 @@
+"""Connections as the operating system knows them: which are there, what they receive, ending one.
+
+libzmq can end all connections of an endpoint, but not a single one. It tells with a message by
+which descriptor it came, and a socket that is shut down makes libzmq drop the connection, as if its
+peer had gone. A descriptor's number is used again for others; its inode is not while it is open.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+import struct
+import termios
+from collections.abc import Collection
+from contextlib import suppress
+from typing import NamedTuple
+
+import zmq
+
+from spectrod.wire.connections import Transport
+
+_FDS = "/proc/self/fd"
+_DRAIN_BYTES = 1 << 16
+_DRAINS = 64
+# Bytes that TCP has received, in struct tcp_info of linux/tcp.h, since Linux 4.1.
+_TCP_INFO_RECEIVED = slice(128, 136)
+
+
+class Link(NamedTuple):
+    """One connection of this process."""
+
+    fd: int
+    inode: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
+        return inode_of(self.fd) == self.inode
+
+
+class Traffic(NamedTuple):
+    """What has come over a connection."""
+
+    received_bytes: int
+    """Since it was made; 0 where that is not known, over IPC."""
+    waiting_bytes: int
+    """That libzmq has not read yet."""
+
+
+def inode_of(fd: int) -> int | None:
+    """Return the inode of a descriptor; None if it is not open."""
+    try:
+        return os.fstat(fd).st_ino
+    except OSError:
+        return None
+
+
+def link_of(frame: zmq.Frame) -> Link | None:
+    """Return the connection by which a message came; None if it has ended."""
+    fd = fd_of(frame)
+    inode = None if fd is None else inode_of(fd)
+    return None if fd is None or inode is None else Link(fd, inode)
+
+
+def fd_of(frame: zmq.Frame) -> int | None:
+    """Return the descriptor by which a message came, of a frame received with ``copy=False``.
+
+    None of what libzmq says itself: that the last who had subscribed to something has gone.
+    """
+    try:
+        return int(frame.get(zmq.SRCFD))
+    except zmq.ZMQError:
+        return None
+
+
+def cut(link: Link) -> Transport | None:
+    """End a connection, and say what it was; None if it was not there any more. Any thread."""
+    sock = _own(link)
+    if sock is None:
+        return None
+    transport: Transport = "ipc" if sock.family == socket.AF_UNIX else "tcp"
+    with sock, suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+        # libzmq would go on to read what is here already: over TCP not worth a look.
+        for _ in range(_DRAINS if transport == "ipc" else 0):
+            if not sock.recv(_DRAIN_BYTES, socket.MSG_DONTWAIT):
+                break
+    return transport
+
+
+def traffic(link: Link, *, is_tcp: bool) -> Traffic | None:
+    """Say what has come over a connection; None if it has ended."""
+    waiting = bytearray(4)
+    try:
+        fcntl.ioctl(link.fd, termios.FIONREAD, waiting)
+        received = _received_bytes(link.fd) if is_tcp else 0
+    except OSError:
+        return None
+    return Traffic(received, int.from_bytes(waiting, "little"))
+
+
+class Links:
+    """Finds the connections to endpoints of this process. To be used by one thread.
+
+    Parameters
+    ----------
+    endpoints : collection of str
+        ``tcp://HOST:PORT`` and ``ipc://PATH``, as they were bound.
+    """
+
+    def __init__(self, endpoints: Collection[str]) -> None:
+        # What getsockname says of a connection to it: a port, or a path.
+        self._places = {_place(text) for text in endpoints}
+        # Of every descriptor of the process its inode, and of a connection whether it is TCP.
+        self._seen: dict[int, tuple[int, bool | None]] = {}
+
+    def find(self) -> dict[Link, bool]:
+        """Return the connections that are there, and of each whether it is TCP, not IPC.
+
+        Raises
+        ------
+        OSError
+            If the system does not tell a process its descriptors (it needs Linux's ``/proc``).
+        """
+        seen: dict[int, tuple[int, bool | None]] = {}
+        with os.scandir(_FDS) as entries:
+            fds = [int(entry.name) for entry in entries]
+        for fd in fds:
+            inode = inode_of(fd)
+            if inode is not None:
+                before = self._seen.get(fd)
+                is_known = before is not None and before[0] == inode
+                seen[fd] = before if before and is_known else (inode, _kind(fd, self._places))
+        self._seen = seen
+        return {
+            Link(fd, inode): is_tcp for fd, (inode, is_tcp) in seen.items() if is_tcp is not None
+        }
+
+
+def _kind(fd: int, places: Collection[int | str]) -> bool | None:
+    """Say whether a descriptor is a connection to one of the places, and then whether it is TCP."""
+    inode = inode_of(fd)
+    sock = None if inode is None else _own(Link(fd, inode))
+    if sock is None:
+        return None
+    with sock:
+        try:
+            sock.getpeername()  # fails of what only listens
+            name = sock.getsockname()
+        except OSError:
+            return None
+    is_tcp = isinstance(name, tuple)
+    return is_tcp if (name[1] if is_tcp else name) in places else None
+
+
+def _place(endpoint: str) -> int | str:
+    if endpoint.startswith("ipc://"):
+        return endpoint.removeprefix("ipc://")
+    return int(endpoint.rpartition(":")[2])
+
+
+def _own(link: Link) -> socket.socket | None:
+    """Return a socket with a descriptor of its own; None if the connection has ended."""
+    try:
+        fd = os.dup(link.fd)  # libzmq may close its own meanwhile
+    except OSError:
+        return None
+    about = os.fstat(fd)
+    if about.st_ino != link.inode or not stat.S_ISSOCK(about.st_mode):
+        os.close(fd)
+        return None
+    try:
+        return socket.socket(fileno=fd)
+    except OSError:  # a path to a socket that is open (O_PATH), for example
+        os.close(fd)
+        return None
+
+
+def _received_bytes(fd: int) -> int:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=fd)
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_RECEIVED.stop)
+    finally:
+        sock.detach()
+    received = info[_TCP_INFO_RECEIVED]
+    return int(struct.unpack("=Q", received)[0]) if len(received) == 8 else 0
