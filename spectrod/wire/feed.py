@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -221,12 +221,27 @@ class Feed:
             yield from self._spectra(stream, frame)
         self._wake()
 
-    def described(self) -> Iterator[Parts]:
-        """Yield the description of each topic; nothing before the first spectrum."""
-        offered = self._offered
-        for product, stream in list(self._streams.items()):
-            if offered is None or product in offered:
-                yield from self._describe(stream)
+    def described(self, wanted: Container[bytes] | None = None) -> Iterator[Parts]:
+        """Yield the description of each topic; nothing before the first spectrum.
+
+        Parameters
+        ----------
+        wanted : container of bytes or None
+            Topics of descriptions, ``meta/...``; None: all.
+        """
+        for stream in self._current():
+            yield from self._describe(stream, wanted)
+
+    def meta_topics(self) -> Iterator[bytes]:
+        """Yield the topics of the descriptions that there are."""
+        for stream in self._current():
+            for name in stream.meta_topics:
+                yield name.encode()
+
+    @property
+    def heartbeat_topic(self) -> bytes:
+        """The topic of its signs of life."""
+        return heartbeat_topic(self.name).encode()
 
     def heartbeat(self, *, is_last: bool = False) -> Parts:
         """Make a sign of life; the last one says how it ended."""
@@ -263,10 +278,16 @@ class Feed:
         self._streams[batch.spec.product] = stream
         return stream
 
-    def _describe(self, stream: Stream) -> Iterator[Parts]:
+    def _current(self) -> list[Stream]:
+        offered = self._offered
+        streams = list(self._streams.items())
+        return [stream for product, stream in streams if offered is None or product in offered]
+
+    def _describe(self, stream: Stream, wanted: Container[bytes] | None = None) -> Iterator[Parts]:
         device = self._stats().source
         for name in stream.meta_topics:
-            yield stream.description(name, self._next_seq(name), self._epoch, device)
+            if wanted is None or name.encode() in wanted:
+                yield stream.description(name, self._next_seq(name), self._epoch, device)
 
     def _spectra(self, stream: Stream, frame: QueuedFrame) -> Iterator[Outgoing]:
         header = stream.header(frame, self._epoch)

@@ -16,10 +16,12 @@ from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.feed import Feed, Numbers
+from spectrod.wire.flood import FloodWatch, Stall
 from spectrod.wire.history import History
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.sender import Roster, Sender
+from spectrod.wire.upstream import Upstream
 from spectrod.wire.xpub import open_xpub
 
 EPOCH_BITS: Final = 53  # a double, JavaScript's only number, holds it exactly
@@ -107,6 +109,7 @@ class Publisher:
         self._stopping = threading.Event()
         self._sender: Sender | None = None
         self._thread: threading.Thread | None = None
+        self._watch: FloodWatch | None = None
         self._cleanup = ExitStack()
         self.epoch = secrets.randbits(EPOCH_BITS)
         self.endpoints: tuple[str, ...] = ()
@@ -204,7 +207,8 @@ class Publisher:
                 every.append(listeners)
             self._cleanup = cleanup.pop_all()
         self._wakeup = wakeup
-        self._sender = Sender(socket, raw32, every, self._roster, self.history, self._events)
+        shared = self._roster, self.history, self._events
+        self._sender = Sender(socket, raw32, every, *shared, upstream=Upstream(access.note_flood))
         if self._events is not None:
             self._events.on_event = self._wake_for_event
             self._sender.events_waiting.set()
@@ -212,6 +216,10 @@ class Publisher:
             target=self._run, args=(self._sender, wakeup), name="publisher", daemon=True
         )
         self._thread.start()
+        sender, every_endpoint = self._sender, (*self.endpoints, *self.raw32_endpoints)
+        stall = Stall(self._thread, lambda: sender.steps)
+        self._watch = FloodWatch(every_endpoint, stall, access.note_flood, access.hold_newcomers)
+        self._watch.start()
 
     def stop(self) -> None:
         """Send what is queued, say goodbye, release the endpoints; idempotent.
@@ -221,6 +229,8 @@ class Publisher:
         """
         if self._thread is None:
             return
+        if self._watch is not None:
+            self._watch.stop()
         self._stopping.set()
         self._wake()
         self._thread.join(_JOIN_S)

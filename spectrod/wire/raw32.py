@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import zmq
 
 from spectrod.wire.feed import Outgoing
-from spectrod.wire.xpub import take_requests
+from spectrod.wire.upstream import Upstream
 
 
 class Raw32:
@@ -33,10 +33,10 @@ class Raw32:
         self.is_wanted = False
         self._encoded = topic.encode()
 
-    def read_requests(self) -> bool:
+    def read_requests(self, upstream: Upstream) -> bool:
         """Take what subscribers have sent, some of it; say whether ``is_wanted`` has changed."""
         before = self.is_wanted
-        for request in take_requests(self.socket):
+        for request in upstream.take(self.socket):
             # libzmq reports every subscription, but of ends that of the last one only.
             if request in (b"\x01", b"\x00"):
                 self.is_wanted = request == b"\x01"

@@ -18,6 +18,7 @@ from spectrod.wire.demand import DemandBook
 from spectrod.wire.feed import Feed, Outgoing, Parts
 from spectrod.wire.history import History, Stored
 from spectrod.wire.listeners import Listeners
+from spectrod.wire.newcomers import Newcomers
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
@@ -28,12 +29,8 @@ from spectrod.wire.schema import (
     event_topic,
     last_topic,
 )
-from spectrod.wire.xpub import take_requests
+from spectrod.wire.upstream import Upstream
 
-_LAST = b"last/"
-_LAST_MAX = 64
-_ANSWER_PERIOD_S = 0.05
-"""Subscriptions are answered at once, but no more often than this [s]."""
 _HOLD_S = 2.0
 """After all connections with keys were cut, what was wanted is computed on for so long [s]: whose
 key is left comes back, and asks for what it has missed."""
@@ -87,15 +84,19 @@ class Sender:
         Receives all messages with values.
     events : EventLog or None
         What else to send.
+    upstream : Upstream
+        Reads what peers send.
 
     Attributes
     ----------
+    steps : int
+        Rises with each turn and each message that is read or sent.
     unsendable : int
         Messages dropped because they cannot be encoded. Texts are made ``printable`` before they
         get here, so this counts defects of spectrod; none of them ends the thread.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the publisher's thread owns and shares
         self,
         socket: zmq.SyncSocket,
         raw32: Sequence[Raw32],
@@ -103,8 +104,10 @@ class Sender:
         roster: Roster,
         history: History,
         events: EventLog | None,
+        *,
+        upstream: Upstream,
     ) -> None:
-        self._socket = socket
+        self._socket, self._upstream = socket, upstream
         self._raw32 = tuple(raw32)
         self._listeners = tuple(listeners)
         self._roster = roster
@@ -113,14 +116,13 @@ class Sender:
         self._next_event = 0
         self._feeds: tuple[Feed, ...] = ()
         self._book = DemandBook()
-        self._has_newcomer = False
-        self._last_prefixes: set[bytes] = set()
+        self._newcomers = Newcomers()
         self._event_seq = Counter[str]()
-        self._may_answer_s = 0.0
         self._held_until_s = math.inf
         self._next_beat_s = self._next_meta_s = 0.0
         self._may_log_unsendable_s = 0.0
         self.unsendable = 0
+        self.steps = 0
         self.events_waiting = threading.Event()
         """To be set when there are events."""
 
@@ -150,6 +152,7 @@ class Sender:
         while not is_stopping():
             ready = poller.poll(max(0, math.ceil((self._due_s() - time.monotonic()) * 1e3)))
             wakeup.clear()  # before the queues are read, or a frame put in between would wait
+            self.steps += 1
             self._take_turn([socket for socket, _ in ready], on_first)
         self._take_turn([], on_first)
         for feed in self._feeds:
@@ -167,8 +170,8 @@ class Sender:
     def _due_s(self) -> float:
         """When there is something to do, even if nobody wakes us."""
         listen_s = min(listeners.due_s for listeners in self._listeners)
-        due_s = min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s)
-        return min(due_s, self._may_answer_s) if self._has_newcomer else due_s
+        answer_s = self._newcomers.due_s
+        return min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s, answer_s)
 
     def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:
         self._cut_off()
@@ -180,13 +183,9 @@ class Sender:
             self._send_queued(feed, on_first)
         self._send_events()
         now_s = time.monotonic()
-        if self._has_newcomer and now_s >= self._may_answer_s:
-            self._may_answer_s = now_s + _ANSWER_PERIOD_S
-            self._next_beat_s = self._next_meta_s = 0.0
-            self._has_newcomer = False
-            self._send_last()
         self._send_heartbeats(now_s)
         self._send_meta(now_s)
+        self._answer_newcomers(now_s)
 
     def _cut_off(self) -> None:
         now_s = time.monotonic()
@@ -206,21 +205,16 @@ class Sender:
         # Of the others there is nothing to read, and finding that out costs an exception each.
         for raw32 in self._raw32:
             if raw32.socket in ready:
-                has_changed |= raw32.read_requests()
-        for request in take_requests(self._socket) if self._socket in ready else ():
+                has_changed |= raw32.read_requests(self._upstream)
+        for request in self._upstream.take(self._socket) if self._socket in ready else ():
+            self.steps += 1
             prefix = self._book.note(request)
             if prefix is not None:
-                self._has_newcomer = True
-                self._note_last(prefix)
+                self._newcomers.note(prefix)
         if has_changed or self._book.has_changed:
             self._book.has_changed = False
             for feed in self._feeds:
                 feed.tell_demand(self._covers)
-
-    def _note_last(self, prefix: bytes) -> None:
-        if prefix.startswith(_LAST):
-            # More prefixes than that are one that stands for all of them.
-            self._last_prefixes.add(prefix if len(self._last_prefixes) < _LAST_MAX else _LAST)
 
     def _covers(self, topics: Sequence[bytes]) -> bool:
         return self._book.covers(topics) or any(raw32.covers(topics) for raw32 in self._raw32)
@@ -231,7 +225,7 @@ class Sender:
             if isinstance(message, Outgoing):
                 self._send_values(feed, message)
             else:
-                self._send(message)
+                self._send_noted(message)
         if is_first and feed.messages:
             on_first()
 
@@ -244,8 +238,14 @@ class Sender:
             raw32.send(message)
 
     def _send(self, parts: Parts) -> None:
+        self.steps += 1
         # Copying is faster than zero-copy at these sizes.
         self._socket.send_multipart(parts, copy=True)
+
+    def _send_noted(self, parts: Parts) -> None:
+        """Send what new subscribers are sent again."""
+        self._send(parts)
+        self._newcomers.note_sent(parts[0], time.monotonic())
 
     def _say_goodbye(self, feed: Feed, on_first: Callable[[], None]) -> None:
         self._send_queued(feed, on_first)
@@ -268,7 +268,7 @@ class Sender:
 
     def _send_heartbeat(self, feed: Feed, *, is_last: bool = False) -> None:
         try:
-            self._send(feed.heartbeat(is_last=is_last))
+            self._send_noted(feed.heartbeat(is_last=is_last))
         except WireError as error:
             self._drop(error)
 
@@ -278,7 +278,7 @@ class Sender:
         self._next_meta_s = now_s + META_PERIOD_S
         for feed in self._feeds:
             for parts in self._encoded(feed.described()):
-                self._send(parts)
+                self._send_noted(parts)
 
     def _send_events(self) -> None:
         if self._events is None or not self.events_waiting.is_set():
@@ -318,12 +318,25 @@ class Sender:
             self._may_log_unsendable_s = now_s + _UNSENDABLE_LOG_PERIOD_S
             _log.error("message dropped, %d so far: %s", self.unsendable, error)
 
-    def _send_last(self) -> None:
-        prefixes, self._last_prefixes = tuple(self._last_prefixes), set()
-        if not prefixes:
+    def _answer_newcomers(self, now_s: float) -> None:
+        """Send again what has been subscribed to since, and may be sent again now."""
+        due = self._newcomers.take(self._repeatable, now_s)
+        if not due:
             return
+        for feed in self._feeds:
+            if feed.heartbeat_topic in due:
+                self._send_heartbeat(feed)
+            for parts in self._encoded(feed.described(due)):
+                self._send_noted(parts)
         for name in self._history.topics():
             again = last_topic(name).encode()
-            newest = self._history.newest(name) if again.startswith(prefixes) else None
+            newest = self._history.newest(name) if again in due else None
             if newest is not None:
-                self._send((again, *newest.parts[1:]))
+                self._send_noted((again, *newest.parts[1:]))
+
+    def _repeatable(self) -> Iterator[bytes]:
+        for feed in self._feeds:
+            yield feed.heartbeat_topic
+            yield from feed.meta_topics()
+        for name in self._history.topics():
+            yield last_topic(name).encode()

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from publishing import ANY_PORT, SPEC, TIMEOUT_S, make_batch, make_stats
 from spectrod.client import subscribe
 from spectrod.errors import BusyError, ConfigError, StorageError, UnavailableError
 from spectrod.types import SpectrumSpec
+from spectrod.wire.access import Access
 from spectrod.wire.publisher import Publisher
 from spectrod.wire.schema import Heartbeat, Meta, decode
 
@@ -272,14 +274,26 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     assert next(subscription).header.seq == 0
 
 
-def test_a_peers_nonsense_upstream_is_ignored(publish, wait_for_subscribers):
-    """A ZeroMQ peer may send messages to the publisher: no command, no harm."""
-    publisher = publish()
-    with zmq.Context() as context, context.socket(zmq.XSUB) as peer:
-        peer.setsockopt(zmq.LINGER, 0)
-        peer.connect(publisher.endpoints[0])
-        for request in (b"\x07nonsense", b"", b"\x00spec/", b"\x01spec/"):
-            peer.send(request)
+@pytest.mark.parametrize("nonsense", [b"\x07nonsense", b"", b"\x01" + b"x" * 202])
+def test_a_peer_that_sends_no_subscription_is_cut_off(
+    nonsense, publish, raw_subscriber, wait_for_subscribers
+):
+    """It is no command and does no harm; whoever subscribes is served."""
+    with ExitStack() as cleanup:
+        access = Access()
+        cleanup.callback(access.close)
+        publisher = publish(access=access)
+        cleanup.callback(publisher.stop)
+        with zmq.Context() as context, context.socket(zmq.XSUB) as peer:
+            peer.setsockopt(zmq.LINGER, 0)
+            monitor = peer.get_monitor_socket(zmq.Event.DISCONNECTED)
+            peer.connect(publisher.endpoints[0])
+            peer.send(nonsense)
+            assert monitor.poll(TIMEOUT_S * 1e3)
+            peer.disable_monitor()
+            monitor.close()
+        assert access.refusals.counts["flood"] == 1
+        raw_subscriber(publisher.endpoints[0], "spec/")
         wait_for_subscribers(publisher)
         assert publisher.subscribers == 1
 

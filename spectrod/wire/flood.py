@@ -1,0 +1,181 @@
+"""Cuts off connections that send a publisher far more than subscriptions, also while it is stuck.
+
+libzmq's ``zmq_poll`` and ``zmq_msg_recv`` take in all subscriptions that have come, and do not
+return as long as enough connections send more of them. And the parts of a message are collected
+without a bound, and shown to nobody, until its last part has come. So what the operating system
+has received is looked at, by a thread of its own.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from spectrod.wire.connections import Transport
+from spectrod.wire.limits import TokenBucket
+from spectrod.wire.links import Link, Links, Traffic, cut, traffic
+
+LINK_BYTES_PER_S = 2048.0
+"""That a connection may send in the long run [bytes/s]: heartbeats of ZeroMQ take 25."""
+LINK_BURST_BYTES = 64 * 1024
+"""That it may send at once: more than all that it may subscribe to, encrypted [bytes]."""
+TOTAL_BYTES_PER_S = 128.0 * 1024
+TOTAL_BURST_BYTES = 32 * 1024
+"""That all connections together may send; above that, those are cut off that have just sent
+``BUSY_BYTES`` or more. A subscriber that connects sends about 250 bytes."""
+BUSY_BYTES = 1024
+"""Since the last look [bytes]; over IPC, where that is not known, waiting to be read."""
+BUSY_LOOKS = 4
+"""Looks in a row at which so much waits, after which a connection over IPC is cut off."""
+STALL_S = 0.1
+"""Time of the processor in one step of the publisher's thread, after which it counts as held up:
+whoever has sent ``BUSY_BYTES``, and over IPC those of which something waits, is cut off."""
+LONG_STALL_S = 0.3
+"""The same, after which all connections over IPC are cut off."""
+
+_PER_THREAD = 0b110  # a thread's time of the processor, linux/posix-timers.h
+_PERIOD_S = 0.025
+_SHARE = 0.02  # of the time of one processor that all this may take
+_JOIN_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Stall:
+    """Tells how long a thread has been busy with one step.
+
+    Parameters
+    ----------
+    thread : threading.Thread
+        Has been started.
+    steps : callable
+        How many steps it has made.
+    """
+
+    def __init__(self, thread: threading.Thread, steps: Callable[[], int]) -> None:
+        assert thread.native_id is not None
+        # As the kernel makes it of a thread's number. What pthread_getcpuclockid would return of a
+        # thread that has ended is undefined.
+        self._clock = ~thread.native_id << 3 | _PER_THREAD
+        self._steps = steps
+        self._seen, self._since_s = -1, 0.0
+
+    def look(self) -> float:
+        """Return the processor's time since the first look that has seen this step [s]."""
+        try:
+            now_s = time.clock_gettime(self._clock)
+        except OSError:  # the thread has ended
+            return 0.0
+        steps = self._steps()
+        if steps != self._seen:
+            self._seen, self._since_s = steps, now_s
+        return now_s - self._since_s
+
+
+class _Watched:
+    """What is known of one connection."""
+
+    def __init__(self, now_s: float) -> None:
+        self.bucket = TokenBucket(LINK_BYTES_PER_S, LINK_BURST_BYTES, now_s)
+        self.received_bytes = 0
+        self.busy_looks = 0
+
+
+class Inbound:
+    """Decides by what connections have sent which of them to cut off. Pure."""
+
+    def __init__(self, now_s: float) -> None:
+        self._watched: dict[Link, _Watched] = {}
+        self._total = TokenBucket(TOTAL_BYTES_PER_S, TOTAL_BURST_BYTES, now_s)
+
+    def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
+        """Take what every connection that is there has sent so far; return those to be cut off.
+
+        Parameters
+        ----------
+        found : dict of Link to Traffic
+        now_s : float
+            The clock [s].
+        stall_s : float
+            For how long the publisher's thread has been busy with one step [s].
+        """
+        self._watched = {link: self._watched.get(link) or _Watched(now_s) for link in found}
+        floods, n_bytes = [], 0
+        busy = []
+        for link, (received, waiting) in found.items():
+            one = self._watched[link]
+            sent, one.received_bytes = received - one.received_bytes, received
+            n_bytes += sent
+            is_ipc = not received
+            one.busy_looks = one.busy_looks + 1 if is_ipc and waiting >= BUSY_BYTES else 0
+            if not one.bucket.take(now_s, sent) or one.busy_looks >= BUSY_LOOKS:
+                floods.append(link)
+            elif sent >= BUSY_BYTES or (is_ipc and (waiting or stall_s >= LONG_STALL_S)):
+                busy.append((link, is_ipc))
+        is_too_much = not self._total.take(now_s, n_bytes)
+        is_stalled = stall_s >= STALL_S
+        return floods + [
+            link for link, is_ipc in busy if is_stalled or (is_too_much and not is_ipc)
+        ]
+
+
+class FloodWatch:
+    """A thread that looks at all connections to endpoints, forty times a second.
+
+    Less often where there are so many that this would take more than 2 % of a processor.
+
+    Parameters
+    ----------
+    endpoints : collection of str
+        As they were bound.
+    stall : Stall
+        Of the publisher's thread.
+    on_cut : callable
+        Called by the thread when a connection was cut off.
+    on_stall : callable
+        Called by the thread, again and again, while the publisher's thread is held up.
+    """
+
+    def __init__(
+        self,
+        endpoints: Collection[str],
+        stall: Stall,
+        on_cut: Callable[[Transport], None],
+        on_stall: Callable[[], None],
+    ) -> None:
+        self._links = Links(endpoints)
+        self._stall = stall
+        self._on_cut, self._on_stall = on_cut, on_stall
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="flood-watch", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; idempotent."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        inbound = Inbound(time.monotonic())
+        wait_s = _PERIOD_S
+        while not self._stopping.wait(wait_s):
+            begin_s = time.thread_time()
+            try:
+                found = self._links.find()
+            except OSError as error:
+                _log.warning("connections are not watched for floods: %s", error)
+                return
+            seen = ((link, traffic(link, is_tcp=is_tcp)) for link, is_tcp in found.items())
+            there = {link: one for link, one in seen if one is not None}
+            stall_s = self._stall.look()
+            floods = inbound.look(there, time.monotonic(), stall_s)
+            # All of them first: each look at the others takes time in which they send.
+            for transport in [cut(link) for link in floods]:
+                if transport is not None:
+                    self._on_cut(transport)
+            if stall_s >= STALL_S:
+                self._on_stall()
+            wait_s = max(_PERIOD_S, (time.thread_time() - begin_s) / _SHARE)

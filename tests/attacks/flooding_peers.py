@@ -1,0 +1,103 @@
+"""Send a publisher what no subscriber sends, over many connections, until killed.
+
+python flooding_peers.py ENDPOINT WHAT CONNECTIONS
+
+Connections that are cut off are made again.
+"""
+
+import errno
+import itertools
+import select
+import socket
+import sys
+
+GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
+READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
+_TURN_S = 0.05
+_BLOCK_BYTES = 64 * 1024
+
+
+def _subscriptions(number, length):
+    """Subscriptions of one length, no two of them the same, over all connections."""
+    for k in itertools.count():
+        prefix = b"%d:%d/" % (number, k)
+        yield frame(b"\x01" + prefix + b"z" * (length - len(prefix)))
+
+
+def frame(part):
+    """Write a part as ZMTP sends it."""
+    if len(part) < 256:
+        return b"\x00" + bytes([len(part)]) + part
+    return b"\x02" + len(part).to_bytes(8, "big") + part
+
+
+WHAT = {
+    "1-byte messages": lambda _: itertools.repeat(b"\x00\x01x" * 1000),
+    "64-kB messages": lambda _: itertools.repeat(frame(b"y" * 64_000)),
+    "parts of a message without end": lambda _: itertools.repeat(b"\x01\x01x" * 1000),
+    "subscriptions of 12 bytes": lambda number: _subscriptions(number, 12),
+    "subscriptions of 200 bytes": lambda number: _subscriptions(number, 200),
+    "subscriptions of 65 kB": lambda number: _subscriptions(number, 65_000),
+    "one subscription again and again": lambda _: itertools.repeat(frame(b"\x01nobody/1") * 100),
+}
+
+
+class _Peer:
+    """One connection: a handshake, then what there is to send."""
+
+    def __init__(self, address, frames):
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+        self.socket.setblocking(False)  # noqa: FBT003
+        code = self.socket.connect_ex(address)
+        if code not in (0, errno.EINPROGRESS):
+            self.socket.close()
+            raise ConnectionError(code)
+        self._frames, self._left, self._heard, self._is_ready = frames, GREETING, b"", False
+
+    @property
+    def wanted(self):
+        return select.EPOLLIN | (select.EPOLLOUT if self._left or self._is_ready else 0)
+
+    def go_on(self, events):
+        if events & (select.EPOLLIN | select.EPOLLERR | select.EPOLLHUP):
+            some = self.socket.recv(1 << 16)
+            if not some:
+                raise ConnectionError
+            self._heard = (self._heard + some)[-100:] if self._is_ready else self._heard + some
+            if not self._is_ready and b"READY" in self._heard:
+                self._left, self._is_ready = READY, True
+        if events & select.EPOLLOUT:
+            while self._is_ready and len(self._left) < _BLOCK_BYTES:
+                self._left += next(self._frames)
+            self._left = self._left[self.socket.send(self._left) :]
+
+
+def _flood(address, what, count):
+    poll, peers = select.epoll(), {}
+    numbers = itertools.count()
+    while True:
+        while len(peers) < count:
+            try:
+                peer = _Peer(address, WHAT[what](next(numbers)))
+            except ConnectionError:
+                break
+            peers[peer.socket.fileno()] = peer
+            poll.register(peer.socket.fileno(), peer.wanted)
+        for fd, events in poll.poll(_TURN_S):
+            peer = peers[fd]
+            try:
+                peer.go_on(events)
+                poll.modify(fd, peer.wanted)
+            except BlockingIOError:
+                pass
+            except OSError:
+                poll.unregister(fd)
+                peers.pop(fd).socket.close()
+
+
+if __name__ == "__main__":
+    where = sys.argv[1].removeprefix("ipc://")
+    if where.startswith("tcp://"):
+        host, _, port = where.removeprefix("tcp://").rpartition(":")
+        where = (host, int(port))
+    _flood(where, sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,251 @@
+"""What peers send, ask for and leave unread neither fills the daemon's memory nor ends it.
+
+Every daemon here may take 300 MB of address space more than it has at its start: where memory is
+not bounded, it ends.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from flooding_peers import GREETING, READY, WHAT, frame
+
+from spectrod.client import Control, subscribe
+from spectrod.wire.endpoint import parse_endpoint
+
+TIMEOUT_S = 60.0
+ATTACK_S = 3.0
+MORE_BYTES = 300 << 20
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+FLOODING_PEERS = Path(__file__).with_name("flooding_peers.py")
+STATUS = b'{"id":1,"method":"status"}'
+PING = b"\x04\x07\x04PING\0\0"
+RESET = struct.pack("ii", 1, 0)  # of SO_LINGER: a close without a goodbye
+
+pytestmark = pytest.mark.slow
+
+
+class Daemon:
+    """``spectrod run`` within a limit of memory, and how it fares."""
+
+    def __init__(self, folder):
+        config = folder / "spectrod.toml"
+        config.write_text(
+            f"""
+            source = {{ uri = "signal:sine,1000,-20", name = "tone" }}
+            analysis = {{ win_length = 512, hop = 960 }}
+            engine = {{ engine = "numpy" }}
+            publish = {{ endpoints = ["tcp://127.0.0.1:*"], high_water_mark = 10000 }}
+            control = {{ endpoints = ["ipc://{folder}/c.ipc"], state_folder = "{folder}" }}
+            """
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "spectrod", "run", "--config", config, "--show", "none"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines, self._news = [], threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self.endpoint = self.wait_for("publishing at ")
+        self.control = self.wait_for("control at ")
+        self.wait_for("ready")
+        self.begin_bytes = self._memory(1)
+        limit = self._memory(0) + MORE_BYTES
+        resource.prlimit(self.process.pid, resource.RLIMIT_AS, (limit, limit))
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self._news:
+                self._lines.append(line)
+                self._news.notify_all()
+
+    def _memory(self, column):
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[column]) * PAGE_BYTES
+
+    def wait_for(self, text):
+        """Wait until the log has a text; return what follows it."""
+        with self._news:
+            found = self._news.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
+            assert found, "".join(self._lines)
+            return found[0].partition(text)[2].strip()
+
+    @property
+    def grown_bytes(self):
+        """How much more memory it has than at its start."""
+        return self._memory(1) - self.begin_bytes
+
+    def check(self):
+        """Ask it how it is."""
+        assert self.process.poll() is None, "".join(self._lines)
+        with Control(self.control, timeout_s=TIMEOUT_S) as control:
+            return control.call("status")
+
+    def check_for(self, seconds):
+        """Ask it again and again."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            self.check()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            assert self.process.wait(TIMEOUT_S) == 0, "".join(self._lines)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join()
+            self.process.stderr.close()
+
+
+@pytest.fixture
+def daemon():
+    # Pytest's own folders may be too deep for the path of a socket.
+    with tempfile.TemporaryDirectory(prefix="spectrod-") as folder:
+        made = Daemon(Path(folder))
+        yield made
+        made.end()
+
+
+@contextmanager
+def flooded(endpoint, what, count):
+    """Have something sent over so many connections, by a process of its own."""
+    command = [sys.executable, FLOODING_PEERS, endpoint, what, str(count)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def connect(endpoint, ready=READY):
+    """Make a bare connection, after its handshake."""
+    where = parse_endpoint(endpoint)
+    if where.transport == "ipc":
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(where.path)
+    else:
+        peer = socket.create_connection((where.host, where.port))
+    peer.settimeout(TIMEOUT_S)
+    peer.sendall(GREETING)
+    heard = b""
+    while b"READY" not in heard:
+        heard += (some := peer.recv(4096))
+        assert some
+    peer.sendall(ready)
+    return peer
+
+
+DEALER = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06DEALER"
+
+
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("what", sorted(WHAT))
+def test_a_flood_upstream_fills_no_memory(daemon, what, count):
+    """A subscriber beside it misses nothing that the daemon does not count."""
+    with subscribe(daemon.endpoint) as frames:
+        first = frames.receive(TIMEOUT_S)
+        most = 0
+        with flooded(daemon.endpoint, what, count):
+            end_s = time.monotonic() + ATTACK_S
+            while time.monotonic() < end_s:
+                frames.receive(0.05)
+                most = max(most, daemon.grown_bytes)
+        begin_ns = time.time_ns()
+        while (last := frames.receive(TIMEOUT_S)).header.t_utc_ns < begin_ns:
+            most = max(most, daemon.grown_bytes)
+        assert frames.missed == last.header.dropped - first.header.dropped
+    assert most < 200 << 20
+    status = daemon.check()
+    is_harmless = what.startswith(("one subscription", "64-kB", "subscriptions of 65"))
+    assert is_harmless or status["daemon"]["security"]["flood"] > 0
+
+
+@pytest.mark.parametrize("which", ["publisher", "control"])
+def test_heartbeats_of_peers_that_have_gone_do_not_end_it(daemon, which):
+    """ZeroMQ aborts if what it reads late, as a queue was full, asks a dead connection for a reply.
+
+    A heartbeat does, behind more messages than the queue takes: it was 64 requests.
+    """
+    endpoint = daemon.endpoint if which == "publisher" else daemon.control
+    ready, sent = (READY, frame(b"\x01s")) if which == "publisher" else (DEALER, frame(STATUS))
+    for _ in range(3):
+        with ExitStack() as peers:
+            for _ in range(20):
+                peer = peers.enter_context(connect(endpoint, ready))
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                # It may be cut off before it has sent all.
+                with contextlib.suppress(ConnectionError):
+                    peer.sendall((sent * 20 + PING) * 100)
+        daemon.check_for(1.0)  # the rest is read, or not
+
+
+def test_requests_that_are_not_read_yet_do_not_end_it(daemon):
+    """Thirty connections send more requests than are answered in a second, and close."""
+    for _ in range(3):
+        with ExitStack() as peers:
+            for _ in range(30):
+                peers.enter_context(connect(daemon.control, DEALER)).sendall(frame(STATUS) * 200)
+        daemon.check_for(1.0)  # heartbeats of its own would be due within 2 s
+
+
+def test_replies_that_are_not_read_fill_no_memory(daemon):
+    """Forty connections ask a hundred times each for 60 kB of what can be replayed; none reads."""
+    with subscribe(daemon.endpoint) as frames:
+        topic = frames.receive(TIMEOUT_S).topic
+        for _ in range(50):
+            frames.receive(TIMEOUT_S)
+    ask = b'{"id":1,"method":"replay","params":{"topic":"%s","first_seq":0,"limit":40}}'
+    with ExitStack() as peers:
+        for _ in range(40):
+            peer = peers.enter_context(connect(daemon.control, DEALER))
+            peer.sendall(frame(ask % topic.encode()) * 100)
+        while daemon.check()["daemon"]["requests"]["requests"] < 4000:
+            assert daemon.grown_bytes < 150 << 20
+        assert daemon.grown_bytes < 150 << 20
+
+
+def send_on_and_on(peer, data):
+    while True:
+        peer.sendall(data)
+
+
+def test_one_that_sends_requests_on_and_on_is_cut_off(daemon):
+    """Large ones, of which few are answered; who asks after it gets a reply."""
+    request = b'{"id":1,"method":"none","params":{"x":"%s"}}' % (b"y" * 60_000)
+    with connect(daemon.control, DEALER) as peer, pytest.raises(ConnectionError):
+        send_on_and_on(peer, frame(request))
+    assert daemon.grown_bytes < 150 << 20
+    assert daemon.check()["daemon"]["security"]["flood"] == 1
+
+
+def test_a_bystander_is_not_sent_descriptions_again_and_again(daemon):
+    """Somebody subscribes to what nobody sends, as often as it can: others do not notice."""
+    with subscribe(daemon.endpoint) as frames:
+        while not (frames.meta and frames.heartbeats):
+            frames.receive(TIMEOUT_S)
+        begin = frames.heartbeats["tone"].seq
+        begin_meta = next(iter(frames.meta.values())).header.seq
+        begin_s = time.monotonic()
+        with flooded(daemon.endpoint, "one subscription again and again", 3):
+            while time.monotonic() < begin_s + ATTACK_S:
+                frames.receive(0.05)
+        elapsed_s = time.monotonic() - begin_s
+        beats = frames.heartbeats["tone"].seq - begin
+        descriptions = next(iter(frames.meta.values())).header.seq - begin_meta
+    assert beats <= elapsed_s + 2
+    assert descriptions <= 1 + elapsed_s / 10

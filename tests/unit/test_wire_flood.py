@@ -1,0 +1,144 @@
+"""Who is cut off by what it has sent."""
+
+import threading
+import time
+
+import pytest
+
+from spectrod.wire.flood import (
+    BUSY_BYTES,
+    BUSY_LOOKS,
+    LINK_BURST_BYTES,
+    LONG_STALL_S,
+    STALL_S,
+    TOTAL_BURST_BYTES,
+    Inbound,
+    Stall,
+)
+from spectrod.wire.links import Link, Traffic
+
+PERIOD_S = 0.025
+NOBODY = []
+
+
+def tcp(received_bytes):
+    return Traffic(received_bytes, 0)
+
+
+def ipc(waiting_bytes):
+    return Traffic(0, waiting_bytes)
+
+
+def links(n):
+    return [Link(fd, 1000 + fd) for fd in range(n)]
+
+
+def looks(inbound, traffic_at, n_looks):
+    """Look so many times; return who was cut off at which look."""
+    cut = {}
+    for k in range(n_looks):
+        found = {link: one for link, one in traffic_at(k).items() if link not in cut}
+        for link in inbound.look(found, k * PERIOD_S):
+            cut[link] = k
+    return cut
+
+
+def test_subscribers_that_connect_and_beat_are_left_alone():
+    """A thousand connect within 2 s, subscribe, and send a heartbeat every 2 s for an hour."""
+    every, inbound = links(1000), Inbound(0.0)
+
+    def traffic_at(k):
+        there = every[: 1 + k * 100]
+        return {link: tcp(250 + 125 * (k - fd // 100)) for fd, link in enumerate(there)}
+
+    for k in range(360):
+        assert inbound.look(traffic_at(k), k * 10.0) == NOBODY
+
+
+def test_one_that_sends_on_and_on_is_cut_off():
+    """After what it may send at once, however slowly it goes on; the others are not."""
+    inbound, (flood, drip, quiet) = Inbound(0.0), links(3)
+
+    def traffic_at(k):
+        return {flood: tcp(5000 * k), drip: tcp(int(200 * k)), quiet: tcp(300)}
+
+    cut = looks(inbound, traffic_at, 2000)
+    assert list(cut) == [flood, drip]
+    assert cut[flood] <= LINK_BURST_BYTES / 5000 + 2
+    assert quiet not in cut
+
+
+def test_many_that_send_a_little_each_are_cut_off_together():
+    """A hundred connections, none of which is above what one may send."""
+    every, inbound = links(101), Inbound(0.0)
+
+    def traffic_at(k):
+        return {link: tcp(1200 * (k + 1)) for link in every[:100]} | {every[100]: tcp(300)}
+
+    cut = looks(inbound, traffic_at, 3)
+    assert len(cut) == 100
+    assert set(cut.values()) == {0}
+    assert BUSY_BYTES <= 1200
+    assert TOTAL_BURST_BYTES < 100 * 1200
+
+
+def test_over_ipc_one_whose_queue_stays_full_is_cut_off():
+    """How much has come is not known there."""
+    inbound, (flood, burst) = Inbound(0.0), links(2)
+
+    def traffic_at(k):
+        return {flood: ipc(50_000), burst: ipc(50_000 if k == 1 else 0)}
+
+    assert looks(inbound, traffic_at, 20) == {flood: BUSY_LOOKS - 1}
+
+
+@pytest.mark.parametrize(
+    ("stall_s", "cut"),
+    [
+        (STALL_S / 2, []),
+        (STALL_S, ["tcp busy", "ipc waiting"]),
+        (LONG_STALL_S, ["tcp busy", "ipc waiting", "ipc"]),
+    ],
+)
+def test_while_the_publisher_is_held_up_more_are_cut_off(stall_s, cut):
+    """Whoever may be why; over IPC, in the end, everybody. Silent TCP connections never."""
+    inbound = Inbound(0.0)
+    traffic = {
+        "tcp busy": tcp(BUSY_BYTES),
+        "tcp": tcp(300),
+        "ipc waiting": ipc(1),
+        "ipc": ipc(0),
+    }
+    named = dict(zip(links(4), traffic, strict=True))
+    found = {link: traffic[name] for link, name in named.items()}
+    assert [named[link] for link in inbound.look(found, 0.0, stall_s)] == cut
+
+
+def test_a_thread_that_waits_or_makes_steps_is_not_held_up():
+    """Only the processor's time of one step counts."""
+    going, done, steps = threading.Event(), threading.Event(), [0]
+
+    def work():
+        going.wait()
+        while not done.is_set():
+            steps[0] += int(is_stepping)
+
+    is_stepping = False
+    thread = threading.Thread(target=work)
+    thread.start()
+    stall = Stall(thread, lambda: steps[0])
+    try:
+        assert stall.look() == 0.0
+        assert stall.look() < STALL_S
+        going.set()
+        while stall.look() < STALL_S:
+            pass
+        is_stepping = True
+        while stall.look() > STALL_S / 2:
+            pass
+    finally:
+        done.set()
+        thread.join()
+    deadline_s = time.monotonic() + 10.0
+    while stall.look():  # of a thread that the kernel knows no more, 0
+        assert time.monotonic() < deadline_s

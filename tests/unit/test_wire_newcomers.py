@@ -1,0 +1,91 @@
+"""What is sent again for new subscribers, to whom it concerns and not too often."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from spectrod.wire.newcomers import AGAIN_S, Newcomers
+
+TOPICS = [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/", b"hb/a/", b"hb/b/", b"last/a/0/x/"]
+
+
+def due(newcomers, now_s, *, is_sent=True):
+    topics = newcomers.take(lambda: TOPICS, now_s)
+    if is_sent:
+        for topic in topics:
+            newcomers.note_sent(topic, now_s)
+    return sorted(topics)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "topics"),
+    [
+        (b"meta/a/", [b"meta/a/0/x/", b"meta/a/1/x/"]),
+        (b"meta/", [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/"]),
+        (b"hb/b/", [b"hb/b/"]),
+        (b"last/a/0/x/", [b"last/a/0/x/"]),
+        (b"h", [b"hb/a/", b"hb/b/"]),
+        (b"l", []),
+        (b"", [b"hb/a/", b"hb/b/", b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/"]),
+        (b"nobody/1", []),
+        (b"spec/a/0/x/", []),
+        (b"event/", []),
+        (b"meta/c/", []),
+    ],
+)
+def test_a_subscription_brings_what_it_matches_and_nothing_else(prefix, topics):
+    """At once, and not again."""
+    newcomers = Newcomers()
+    newcomers.note(prefix)
+    assert due(newcomers, 100.0) == topics
+    assert newcomers.due_s == math.inf
+    assert due(newcomers, 200.0) == []
+
+
+@pytest.mark.parametrize("topic", [b"meta/a/0/x/", b"last/a/0/x/", b"hb/a/"])
+def test_the_next_newcomer_waits_until_it_may_be_sent_again(topic):
+    """However many come meanwhile, one message answers all."""
+    newcomers = Newcomers()
+    again_s = AGAIN_S[topic[: topic.index(b"/") + 1]]
+    newcomers.note_sent(topic, 100.0)
+    sent_s, now_s = [], 100.0
+    while now_s < 110.0:
+        newcomers.note(topic)
+        now_s += 0.01
+        if due(newcomers, now_s):
+            sent_s.append(now_s)
+    assert len(sent_s) == pytest.approx(10.0 / again_s, abs=2)
+    assert min(b - a for a, b in pairwise(sent_s)) >= again_s - 1e-9
+
+
+def test_it_is_woken_when_an_answer_is_due():
+    """Neither before nor, where there is nothing to answer, ever."""
+    newcomers = Newcomers()
+    assert newcomers.due_s == math.inf
+    newcomers.note_sent(b"meta/a/0/x/", 100.0)
+    newcomers.note(b"meta/a/0/x/")
+    assert newcomers.due_s <= 100.0
+    assert due(newcomers, 100.2) == []
+    assert newcomers.due_s == pytest.approx(101.0)
+    assert due(newcomers, 101.0) == [b"meta/a/0/x/"]
+
+
+def test_topics_that_are_no_more_are_forgotten():
+    """Of those that wait, too."""
+    newcomers = Newcomers()
+    newcomers.note_sent(b"meta/gone/0/x/", 100.0)
+    newcomers.note(b"meta/")
+    newcomers.take(lambda: [b"meta/gone/0/x/"], 100.1)
+    assert due(newcomers, 102.0) == []
+    assert newcomers.due_s == math.inf
+    assert not newcomers._sent_s
+
+
+def test_prefixes_without_end_become_one():
+    """More than 64 that wait for an answer stand for all of their word."""
+    newcomers = Newcomers()
+    for k in range(1000):
+        newcomers.note(b"meta/%d/" % k)
+    assert len(newcomers._prefixes[b"meta/"]) == 65
+    assert due(newcomers, 100.0) == [b"meta/a/0/x/", b"meta/a/1/x/", b"meta/b/0/x/"]

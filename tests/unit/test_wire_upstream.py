@@ -1,0 +1,177 @@
+"""What a publisher's socket takes from its peers, over real connections."""
+
+import contextlib
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+import zmq
+
+from spectrod.wire import upstream as upstream_module
+from spectrod.wire.links import Link, Links, cut, link_of, traffic
+from spectrod.wire.upstream import PREFIX_MAX_BYTES, SUBSCRIPTIONS_A_LINK, Upstream
+from spectrod.wire.xpub import open_xpub
+
+TIMEOUT_S = 10.0
+GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
+READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
+
+
+class Stage:
+    """A bound socket, what it takes, and who was cut off."""
+
+    def __init__(self, context, endpoint):
+        self.socket = open_xpub(context, 100)
+        self.socket.bind(endpoint)
+        self.endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        self.cut = []
+        self.upstream = Upstream(self.cut.append)
+        self.taken = []
+
+    def connect(self):
+        """Make a bare connection that is ready to subscribe."""
+        if self.endpoint.startswith("ipc://"):
+            peer = socket.socket(socket.AF_UNIX)
+            peer.connect(self.endpoint.removeprefix("ipc://"))
+        else:
+            peer = socket.create_connection(
+                ("127.0.0.1", int(self.endpoint.rpartition(":")[2])), TIMEOUT_S
+            )
+        peer.settimeout(TIMEOUT_S)
+        peer.sendall(GREETING)
+        heard = b""
+        while b"READY" not in heard:
+            heard += peer.recv(4096)
+        peer.sendall(READY)
+        return peer
+
+    def take_until(self, condition):
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < deadline_s, (len(self.taken), self.cut)
+            self.socket.poll(10)
+            self.taken += self.upstream.take(self.socket)
+
+
+@pytest.fixture(params=["tcp", "ipc"])
+def stage(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with zmq.Context() as context:
+        made = Stage(context, "tcp://127.0.0.1:*" if request.param == "tcp" else "ipc://s.ipc")
+        yield made
+        made.socket.close()
+
+
+def frame(request):
+    return b"\x00" + bytes([len(request)]) + request
+
+
+def is_hung_up(peer):
+    with contextlib.suppress(ConnectionError):
+        while peer.recv(4096):
+            pass
+    return True
+
+
+@pytest.mark.parametrize("sent", [b"x", b"", b"\x02", b"\x01" + b"s" * (PREFIX_MAX_BYTES + 1)])
+def test_whoever_sends_no_subscription_is_cut_off_alone(stage, sent):
+    """At its first message; others keep their subscriptions."""
+    with stage.connect() as other, stage.connect() as peer:
+        other.sendall(frame(b"\x01spec/"))
+        stage.take_until(lambda: stage.taken == [b"\x01spec/"])
+        peer.sendall(frame(sent))
+        stage.take_until(lambda: stage.cut)
+        assert stage.cut == [stage.endpoint[:3]]
+        assert is_hung_up(peer)
+        stage.socket.send(b"spec/x")
+        assert b"spec/x" in other.recv(4096)
+    stage.take_until(lambda: b"\x00spec/" in stage.taken)
+
+
+def test_a_connection_has_so_many_subscriptions(stage):
+    """It may take some back and make others; one more than it may have, and it is cut off."""
+    with stage.connect() as peer:
+        for k in range(SUBSCRIPTIONS_A_LINK):
+            peer.sendall(frame(b"\x01%d/" % k))
+        peer.sendall(frame(b"\x015/") + frame(b"\x000/") + frame(b"\x01a/"))
+        stage.take_until(lambda: stage.taken[-1:] == [b"\x01a/"])
+        assert not stage.cut
+        peer.sendall(frame(b"\x01b/"))
+        stage.take_until(lambda: stage.cut)
+        assert is_hung_up(peer)
+    stage.take_until(lambda: stage.taken.count(b"\x001/") == 1)
+    assert stage.upstream._n_subscriptions == 0
+    assert stage.upstream._prefixes_bytes == 0
+
+
+def test_of_all_connections_the_one_with_most_is_cut_off(stage, monkeypatch):
+    """A prefix that several have counts once; whoever has little keeps it."""
+    monkeypatch.setattr(upstream_module, "PREFIXES_MAX_BYTES", 1000)
+    with contextlib.ExitStack() as peers:
+        small = [peers.enter_context(stage.connect()) for _ in range(5)]
+        for peer in small:
+            peer.sendall(frame(b"\x01" + b"s" * 100))
+        stage.take_until(lambda: len(stage.taken) == 5)
+        assert stage.upstream._prefixes_bytes == 100
+        big = peers.enter_context(stage.connect())
+        for k in range(9):
+            big.sendall(frame(b"\x01" + b"%d" % k * 100))
+        stage.take_until(lambda: len(stage.taken) == 14)
+        assert not stage.cut
+        small[0].sendall(frame(b"\x01t"))
+        stage.take_until(lambda: stage.cut)
+        assert is_hung_up(big)
+        assert stage.upstream._prefixes_bytes == 101
+
+
+def test_connections_that_have_gone_are_forgotten(stage, monkeypatch):
+    """Their descriptors' numbers are others' then."""
+    monkeypatch.setattr(upstream_module, "_CHECK_S", 0.0)
+    for _ in range(5):
+        with stage.connect() as peer:
+            peer.sendall(frame(b"\x01spec/"))
+            stage.take_until(lambda: stage.taken[-1:] == [b"\x01spec/"])
+        stage.take_until(lambda: stage.taken[-1:] == [b"\x00spec/"])
+    stage.take_until(lambda: not stage.upstream._of_link)
+    assert not stage.cut
+
+
+def test_links_are_those_to_the_endpoint_and_tell_their_traffic(stage):
+    """Not the other ends, which are here as well, nor what only listens."""
+    links = Links([stage.endpoint])
+    is_tcp = stage.endpoint.startswith("tcp")
+    assert links.find() == {}
+    with stage.connect() as peer:
+        peer.sendall(frame(b"\x01spec/"))
+        while not stage.socket.poll(10):
+            pass
+        received = stage.socket.recv(copy=False)
+        found = links.find()
+        assert found == {link_of(received): is_tcp}
+        assert links.find() == found
+        (link,) = found
+        seen = traffic(link, is_tcp=is_tcp)
+        assert seen.received_bytes == (len(GREETING + READY) + 8 if is_tcp else 0)
+        assert cut(link) == stage.endpoint[:3]
+        assert is_hung_up(peer)
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while link.is_there and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        assert cut(link) is None
+        assert links.find() == {}
+
+
+def test_a_descriptor_that_is_another_ones_now_is_left_alone():
+    """The number alone says nothing."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        inode = os.fstat(ours.fileno()).st_ino
+        assert cut(Link(ours.fileno(), inode + 1)) is None
+        theirs.sendall(b"x")
+        assert ours.recv(1) == b"x"
+        assert cut(Link(ours.fileno(), inode)) == "ipc"
+        assert theirs.recv(1) == b""
+    with Path(os.devnull).open("rb") as file:
+        assert cut(Link(file.fileno(), os.fstat(file.fileno()).st_ino)) is None
