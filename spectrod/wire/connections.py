@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, Protocol
 
@@ -127,6 +128,7 @@ class Connections:
         # By descriptor: the monitor that told of it, and the endpoint. A descriptor that is told of
         # again was closed in between, also where nothing was told of that.
         self._live: dict[int, tuple[Hashable, _Place]] = {}
+        self._counts = Counter[_Place]()
         self._lock = threading.Lock()
 
     def add(self, transport: Transport, door: Door) -> None:
@@ -166,6 +168,10 @@ class Connections:
             for transport, side in self._sides.items()
         }
 
+    def count_of(self, endpoint: str) -> int:
+        """Count the connections to an endpoint; any thread."""
+        return self._counts[_place(endpoint)]
+
     def accepted(self, monitor: Hashable, endpoint: str, fd: int) -> None:
         """Note a new connection, whose descriptor was the lowest that was free."""
         now_s = self._now_s()
@@ -174,6 +180,7 @@ class Connections:
         self._live[fd] = monitor, place
         side = self._sides[place[0]]
         side.count += 1
+        self._counts[place] += 1
         side.bucket.spend(now_s)
         if fd >= self._short_fd:
             self._short_until_s = now_s + _SHORT_S
@@ -238,6 +245,7 @@ class Connections:
         _, place = self._live.pop(fd, (None, None))
         if place is not None:
             self._sides[place[0]].count -= 1
+            self._counts[place] -= 1
 
     def _tell(self, level: int, kind: str, text: str) -> None:
         _log.log(level, "%s", text)

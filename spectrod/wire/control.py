@@ -198,7 +198,7 @@ class ControlServer:
         """
         socket = self._open_socket()
         try:
-            self._listeners = Listeners(socket, self._access, self._wake)
+            self._listeners = Listeners(socket, self._access, self._wake, linger_s=_LINGER_MS / 1e3)
             # ZeroMQ removes a socket's file in a thread of its own, until the context has ended.
             locks = self._access.at_end
             self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._wanted)

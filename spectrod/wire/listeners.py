@@ -14,6 +14,7 @@ from spectrod.source.backoff import Backoff
 from spectrod.wire.access import Access
 from spectrod.wire.bind import listen
 from spectrod.wire.endpoint import Endpoint
+from spectrod.wire.links import Links, cut
 from spectrod.wire.listening import ListeningSocket
 
 _RETRY_FIRST_S, _RETRY_LAST_S = 0.1, 30.0
@@ -46,11 +47,22 @@ class Listeners:
         Has been started.
     wake : callable
         Called, by any thread, when ``refresh`` has something to do.
+    linger_s : float
+        After a key has gone, its connections live for so much longer, so that what was sent to them
+        before can go out [s].
     """
 
-    def __init__(self, sock: zmq.SyncSocket, access: Access, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        sock: zmq.SyncSocket,
+        access: Access,
+        wake: Callable[[], None],
+        *,
+        linger_s: float = 0.0,
+    ) -> None:
         self._sock = sock
         self._access = access
+        self._linger_s, self._cut_due_s = linger_s, math.inf
         self._generation = access.generation
         self._wake = wake
         self._all: list[ListeningSocket] = []
@@ -78,7 +90,8 @@ class Listeners:
     @property
     def due_s(self) -> float:
         """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
-        return min((one.due_s for one in self._waiting if not one.must_wait), default=math.inf)
+        waiting = (one.due_s for one in self._waiting if not one.must_wait)
+        return min([self._cut_due_s, *waiting])
 
     def refresh(self) -> bool:
         """Cut all connections that a key opened, if a key has gone; whether any were cut.
@@ -88,8 +101,13 @@ class Listeners:
         nothing can be accepted again at once, for want of descriptors, that is logged, reported as
         an event and tried again; until then newcomers wait, and everything else goes on.
         """
-        has_key_gone = self._generation != self._access.generation
-        self._generation = self._access.generation
+        now_s = time.monotonic()
+        if self._generation != self._access.generation:
+            self._generation = self._access.generation
+            self._cut_due_s = min(self._cut_due_s, now_s + self._linger_s)
+        has_key_gone = now_s >= self._cut_due_s
+        if has_key_gone:
+            self._cut_due_s = math.inf
         waiting = {id(one.listening) for one in self._waiting}
         is_cut = has_key_gone
         for listening in self._all:
@@ -102,6 +120,17 @@ class Listeners:
         return is_cut
 
     def _cut(self, listening: ListeningSocket) -> None:
+        # libzmq 4.3.5 ends the process (session_base.cpp, errno_assert in clean_pipes) where a peer
+        # that does not read goes after its endpoint was unbound: half of a message is in its queue,
+        # and the queue has ended. So connections end first, as if their peers had gone.
+        try:
+            found = Links((listening.text,)).find()
+        except OSError as error:  # without /proc only libzmq can end them
+            _log.warning("%s: connections are ended by unbinding: %s", listening.text, error)
+        else:
+            for link in found:
+                cut(link)
+            self._access.monitors.wait_ended(listening.text)
         closed = self._access.monitors.times_closed(listening.text)
         listening.take_back(self._sock)
         # Before connections of the next are counted.

@@ -80,6 +80,11 @@ class Monitors:
             if not self._lock.wait_for(lambda: self._closed[endpoint] >= times, _CLOSE_LIMIT_S):
                 _log.warning("%s: not closed within %g s", endpoint, _CLOSE_LIMIT_S)
 
+    def wait_ended(self, endpoint: str) -> None:
+        """Wait until no connection to an endpoint is left, at most for a second."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._connections.count_of(endpoint), _CLOSE_LIMIT_S)
+
     def take_new(self, poller: zmq.Poller, cleanup: ExitStack) -> None:
         """Read from now on what ``watch`` has added."""
         with self._lock:
@@ -105,7 +110,9 @@ class Monitors:
         if event == zmq.Event.ACCEPTED:
             self._connections.accepted(monitor, endpoint, value)
         elif event == zmq.Event.DISCONNECTED:
-            self._connections.ended(monitor, value)
+            with self._lock:
+                self._connections.ended(monitor, value)
+                self._lock.notify_all()
         elif event == zmq.Event.CLOSED:
             self._connections.unbound(monitor, endpoint)
             with self._lock:
