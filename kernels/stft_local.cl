@@ -11,7 +11,8 @@
 //           AHEAD (1: a frame's samples are loaded while the one before is transformed); SHIFT (0,
 //           or, if AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
 //           COMPLEX (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of the
-//           bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); DECIBELS.
+//           bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED (1:
+//           rows begin at places of their own, as in stft_simd.cl); DECIBELS.
 // In      : samples  see `Samples` in spectrod/stft/stage.py.
 //           window   [N] cplx: factors of a value's two parts.
 //           twiddles, turns   as in fft_local.cl.
@@ -22,7 +23,8 @@
 //           state    [channels][values], see `Average` there, if AVERAGING; of a mean and an
 //                    exponential average [channels][2][values], second what rounding lost.
 // Scalars : first, pitch, hop [samples]; n_frames; run: frames that a slot computes, one after the
-//           other; done, row_frames, primed, see `Average`; smoothing, floor_db.
+//           other; done, row_frames, primed, see `Average`; row_num, row_den, row_phase, see
+//           `RowPlaces`; smoothing, floor_db.
 // NDRange : global (ITEMS * LINES * groups, channels), local (ITEMS * LINES, 1); a slot is ITEMS of
 //           a group's items.
 // Bounds  : slots and frames past the last load zeros and store nothing; no item leaves before a
@@ -289,7 +291,8 @@ stft_local(__global result *out, __global float *state, __global const sample *r
            __global const uint4 *restrict pieces, __global const float *restrict band_weights,
            __global const uint2 *restrict bands, const ulong first, const ulong pitch,
            const ulong hop, const uint n_frames, const uint run, const uint done,
-           const uint row_frames, const uint primed, const float smoothing, const float floor_db) {
+           const uint row_frames, const uint primed, const ulong row_num, const ulong row_den,
+           const ulong row_phase, const float smoothing, const float floor_db) {
     __local exchanged tiles[TILES];
     buffers tile = {tiles + TILE_START, tiles + (TILE_BUFFERS - 1) * PLANE + TILE_START};
     const int t = ITEM();
@@ -300,7 +303,14 @@ stft_local(__global result *out, __global float *state, __global const sample *r
     const ulong end = min((slot + 1) * run - before, (ulong)n_frames);
     ulong frame = slot == 0 ? 0 : slot * run - before;
     const ulong part = IQ ? 2 * channel : channel;
-#define FRAME_STEP (SAMPLE_STEP * hop * (INTERLEAVED ? pitch : 1))
+#if PLACED
+#define ROW_OF(f) (((ulong)done + (f)) / row_frames)
+#define PLACE_OF(f)                                                                                \
+    ((row_phase + ROW_OF(f) * row_num) / row_den + ((f) - ROW_OF(f) * row_frames) * hop)
+#else
+#define PLACE_OF(f) (hop * (f))
+#endif
+#define FRAME_AT(f) (samples + SAMPLE_STEP * (INTERLEAVED ? pitch : 1) * PLACE_OF(f))
     samples += SAMPLE_STEP * (INTERLEAVED ? part + first * pitch : part * pitch + first);
 
     sink to;
@@ -331,7 +341,7 @@ stft_local(__global result *out, __global float *state, __global const sample *r
 #if AHEAD
     cplx next[VALUES];
     if (frame < end)
-        load_frame(next, samples + FRAME_STEP * frame, pitch, t, 0);
+        load_frame(next, FRAME_AT(frame), pitch, t, 0);
 #endif
     for (uint i = 0; i < run; i++, frame++) {
         const bool exists = frame < end;
@@ -339,9 +349,9 @@ stft_local(__global result *out, __global float *state, __global const sample *r
 #if AHEAD
         apply_window(v, next, window, held, t);
         if (frame + 1 < end) // now, so that they are there when this frame is done
-            load_next(next, samples + FRAME_STEP * (frame + 1), pitch, t);
+            load_next(next, FRAME_AT(frame + 1), pitch, t);
 #else
-        load_windowed(v, samples + FRAME_STEP * frame, pitch, window, held, t, exists);
+        load_windowed(v, FRAME_AT(frame), pitch, window, held, t, exists);
 #endif
         transform(v, &tile, twiddles, t);
 #if AVERAGING

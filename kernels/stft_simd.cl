@@ -9,10 +9,13 @@
 //           up to PARTS == 1 ? 2 N : N), FORMAT (16, 24, 32: bits of an integer sample; 0: float),
 //           INTERLEAVED, COMPLEX_OUT, WEIGHTED, DECIBELS (0 or 1), BANDS (count, 0 for none),
 //           AVERAGE (0 none, 1 mean, 2 max, 3 min, 4 exponential).
+//           PLACED (1: frame f is number (done + f) % frames of row r = (done + f) / frames, which
+//                      begins (row_phase + r row_num) / row_den samples after row 0, rounded down;
+//                      row 0 begins done hop before first. Without AVERAGE a frame is a row).
 //           STAGED (COLUMNS only; 1: a frame is first copied to own memory, from its beginning to
 //           its end), always where its samples are not a row of neighbours under a full window.
 // In      : source     samples; sample p of channel c is the one numbered c pitch + p, or p pitch +
-//                      c if INTERLEAVED. Frame f begins at p = first + f hop.
+//                      c if INTERLEAVED. Frame f begins at p = first + f hop; if PLACED see below.
 //           turns      as fft_simd.cl says; lane_turns, real_turns, window as the layouts say.
 //           weights    [bins] scalar, if WEIGHTED.
 //           bands      [BANDS][2] int: a band's first bin, and how many it has.
@@ -26,9 +29,10 @@
 //                      BANDS, or the bins. Power is |X|^2, of a real frame's bins 0 and N half.
 //           state      where the last row is not complete, or goes on for ever (exponential).
 // Scalars : n_frames, channels (of results), pitch, first, hop; frames (a row of an average has),
-//           done (frames that the first row has already), primed; smoothing; floor_db; tasks (in
-//           all) and chunk (tasks a work-item computes). A task is a frame of a channel (COLUMNS),
-//           LANES consecutive ones (not COLUMNS), or if AVERAGE a row, if exponential a channel.
+//           done (frames that the first row has already), primed; tasks (in all) and chunk (tasks
+//           a work-item computes); row_num, row_den, row_phase; smoothing; floor_db. A task is a
+//           frame of a channel (COLUMNS), LANES consecutive ones (not COLUMNS), or if AVERAGE a
+//           row, if exponential a channel.
 // NDRange : global (items, 1, 1) with items * chunk covering all tasks, local (1, 1, 1).
 // Bounds  : no byte of `source` outside the frames is read, none of `out` outside the rows written.
 // Source  : fft_simd.cl; real frames as complex ones of half the length (Sorensen 1987).
@@ -51,12 +55,20 @@ typedef struct {
     ulong frames, done;
     bool primed;
     scalar smoothing;
+    ulong row_num, row_den, row_phase;
 } launch;
 
 // First sample of a frame: its number times the values of type `sample` that each one takes.
 INLINE __global const sample *frame_of(const launch *l, const ulong channel,
                                              const ulong frame) {
-    const ulong place = l->first + frame * l->hop, part = channel * PARTS;
+#if PLACED
+    const ulong numbered = l->done + frame, row = numbered / l->frames;
+    const ulong place = l->first + (l->row_phase + row * l->row_num) / l->row_den +
+                        (frame - row * l->frames) * l->hop;
+#else
+    const ulong place = l->first + frame * l->hop;
+#endif
+    const ulong part = channel * PARTS;
     const ulong number = INTERLEAVED ? place * l->pitch + part : part * l->pitch + place;
     return l->source + number * SAMPLE_STEP;
 }
@@ -71,16 +83,15 @@ INLINE __global const sample *frame_of(const launch *l, const ulong channel,
 #include "stft_simd_average.clh"
 #endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-stft_simd(__global scalar *out, __global const sample *source,
-          __global const scalar *restrict turns, __global const scalar *restrict lane_turns,
-          __global const scalar *restrict real_turns, __global const scalar *restrict window,
-          __global const scalar *restrict weights, __global const int *restrict bands,
-          __global const scalar *restrict band_weights, __global scalar *state,
-          __global cplx *scratch, const ulong n_frames, const ulong channels, const ulong pitch,
-          const ulong first, const ulong hop, const ulong frames, const ulong done,
-          const ulong primed, const ulong tasks, const ulong chunk, const scalar smoothing,
-          const scalar floor_db) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stft_simd(
+    __global scalar *out, __global const sample *source, __global const scalar *restrict turns,
+    __global const scalar *restrict lane_turns, __global const scalar *restrict real_turns,
+    __global const scalar *restrict window, __global const scalar *restrict weights,
+    __global const int *restrict bands, __global const scalar *restrict band_weights,
+    __global scalar *state, __global cplx *scratch, const ulong n_frames, const ulong channels,
+    const ulong pitch, const ulong first, const ulong hop, const ulong frames, const ulong done,
+    const ulong primed, const ulong tasks, const ulong chunk, const ulong row_num,
+    const ulong row_den, const ulong row_phase, const scalar smoothing, const scalar floor_db) {
 #if SCRATCH
     OWN cplx *own = scratch + get_group_id(0) * OWN_VALUES;
 #else
@@ -102,7 +113,10 @@ stft_simd(__global scalar *out, __global const sample *source,
                       frames,
                       done,
                       primed != 0,
-                      smoothing};
+                      smoothing,
+                      row_num,
+                      row_den,
+                      row_phase};
     const ulong end = min(tasks, (get_group_id(0) + 1) * chunk);
     for (ulong task = get_group_id(0) * chunk; task < end; task++)
         compute(&l, own, task);

@@ -23,7 +23,7 @@ from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
 from spectrod.stats import CaptureStats, Stats
-from spectrod.types import SpectrumBatch
+from spectrod.types import SpectrumBatch, rows_leave_out
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
 
@@ -351,6 +351,9 @@ class Member:
             if self._shared.publisher.endpoints:  # has started: others compute meanwhile
                 warm_up_apart(engine, specs)
             warm_up(engine, *specs)
+            for spec in specs:
+                if spec.uncovered:
+                    _log.info("%s: %s", source.name, rows_leave_out(spec))
             is_paced = source.is_live or table.pace == "realtime"
             self._checks = ContentChecks(source.channels, source.fs) if is_paced else None
             pipeline = Pipeline(

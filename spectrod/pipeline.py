@@ -566,7 +566,8 @@ def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
     """Count the samples within which a row must come of these products; 0 of none."""
     specs = [spec for spec in stream.specs if spec.product in products]
     # Two rows if it was not wanted from the first frame of one on, a window if that is empty.
-    due = (2 * spec.hop * spec.averaging_frames + spec.win_length for spec in specs)
+    # So far apart are rows aligned to the clock at most, at their begin and where it is stepped.
+    due = (2 * math.ceil(spec.row_step) + spec.win_length for spec in specs)
     return min(due, default=0)
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.errors import ConfigError
 from spectrod.schedule import Schedule
-from spectrod.types import AVERAGING_FRAMES_MAX, CHANNELS_MAX, HOP_MAX, Averaging, SpectrumSpec
+from spectrod.types import CHANNELS_MAX, Align, Averaging, SpectrumSpec
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 from spectrod.wire.names import check_name, name_channels
@@ -59,6 +59,7 @@ class AnalysisConfig(Struct, frozen=True):
     averaging: Averaging = "none"
     averaging_s: float = 0.125
     rate_hz: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    align: Align = "start"
 
     def spec(
         self, fs: float | None, channels: int, *, iq: bool = False, product: str = ""
@@ -71,23 +72,26 @@ class AnalysisConfig(Struct, frozen=True):
         """
         if fs is None:
             return self._without_fs().spec(RATE_DEFAULT_HZ, channels, iq=iq, product=product)
-        n_frames = self._frames_a_row(fs)
-        averages = self.averaging != "none"
+        if self.averaging in ("mean", "max", "min") and not self.rate_hz:
+            raise ConfigError(
+                f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
+            )
         return SpectrumSpec(
             fs,
             channels,
             self.window,
             self.win_length,
-            self.hop if averages else self.hop * n_frames,
+            self.hop,
             self.nfft,
             self.scaling,
             iq=iq,
             weighting=self.weighting,
             bands=self.bands,
             averaging=self.averaging,
-            averaging_frames=n_frames if averages else 1,
             averaging_s=self.averaging_s,
             product=product,
+            rate_hz=self.rate_hz,
+            align=self.align,
         )
 
     @property
@@ -107,23 +111,6 @@ class AnalysisConfig(Struct, frozen=True):
             rate_hz=RATE_DEFAULT_HZ / longest if self.rate_hz else 0.0,
         )
 
-    def _frames_a_row(self, fs: float) -> int:
-        """Count the frames from one message to the next."""
-        if self.averaging in ("mean", "max", "min") and not self.rate_hz:
-            raise ConfigError(
-                f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
-            )
-        if not self.rate_hz or self.hop < 1:
-            return 1
-        most = min(AVERAGING_FRAMES_MAX, HOP_MAX // self.hop)
-        n_frames = fs / self.hop / self.rate_hz
-        if n_frames > most:
-            raise ConfigError(
-                f"rate_hz={self.rate_hz:g}: must be at least {fs / self.hop / most:.3g}, "
-                f"hop={self.hop}"
-            )
-        return max(1, round(n_frames))
-
 
 class ProductConfig(Struct, frozen=True):
     """One more analysis of sources; what is unset is as in the analysis of each of them."""
@@ -141,6 +128,7 @@ class ProductConfig(Struct, frozen=True):
     averaging: Averaging | UnsetType = UNSET
     averaging_s: float | UnsetType = UNSET
     rate_hz: Annotated[float, Meta(ge=0, le=1e6)] | UnsetType = UNSET
+    align: Align | UnsetType = UNSET
 
     def of(self, analysis: AnalysisConfig) -> "Product":
         """Fill in what is unset from the analysis of a source."""

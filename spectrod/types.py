@@ -1,6 +1,7 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -9,6 +10,13 @@ from numpy.typing import NDArray
 
 from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
+from spectrod.grid import (
+    RowGrid,
+    exact_row_step,
+    frames_that_begin,
+    frames_within,
+    hop_that_covers,
+)
 from spectrod.units import REFERENCES, SCALINGS, UNITS, Float64Array, Scaling
 from spectrod.weighting import WEIGHTINGS, Weighting
 from spectrod.windows import WINDOW_NAMES, Window, get_window
@@ -20,6 +28,7 @@ SampleFormat = Literal["int16", "int24", "int32", "float32"]
 
 Output = Literal["power", "complex"]
 Averaging = Literal["none", "mean", "max", "min", "exponential"]
+Align = Literal["start", "utc"]
 
 NFFT_MIN, NFFT_MAX = 16, 1 << 20
 CHANNELS_MAX = 4096
@@ -80,7 +89,8 @@ class SpectrumSpec:
     win_length : int
         Samples under the window, 2 to nfft.
     hop : int
-        Samples from one frame to the next, 1 to ``HOP_MAX``; may exceed win_length.
+        Samples from one frame to the next, 1 to ``HOP_MAX``; may exceed win_length. With rate_hz
+        and no averaging, what that makes it, whatever is given.
     nfft : int
         Transform length, ``NFFT_MIN`` to ``NFFT_MAX``; 0 stands for the smallest power of two from
         64 on that holds the window. Frames are zero-padded to it.
@@ -101,12 +111,23 @@ class SpectrumSpec:
     averaging : {"none", "mean", "max", "min", "exponential"}
         Over frames, of power; mean, max and min are of the frames of one row.
     averaging_frames : int
-        Frames a row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging.
+        Frames a row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging. With rate_hz, what that
+        makes it: 1, or that, must be given.
     averaging_s : float
         Time constant of the exponential average, > 0 [s]; by default that of a sound level meter's
         F (IEC 61672-1).
     product : str
         What topics call it; by default as the scaling.
+    rate_hz : float
+        Rows a second, exactly; 0 for rows of ``averaging_frames * hop`` samples [Hz]. Row k begins
+        at sample ``floor(k * fs / rate_hz)`` after the start. A mean is over the frames every hop
+        that lie within the row, as many as fit: Welch's estimate of that time alone. A maximum, a
+        minimum and an exponential average, and a mean where rows are shorter than a window, are
+        over the frames that begin in the row, so that no sound falls between rows. Without
+        averaging there is one frame, at the begin of the row.
+    align : {"start", "utc"}
+        Where rows of rate_hz begin: with the first sample, and again after each gap; or at whole
+        multiples of 1 / rate_hz in UTC.
 
     Raises
     ------
@@ -129,6 +150,8 @@ class SpectrumSpec:
     averaging_frames: int = 1
     averaging_s: float = 0.125
     product: str = ""
+    rate_hz: float = 0.0
+    align: Align = "start"
     taper: Window = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +162,7 @@ class SpectrumSpec:
         self._check_frames()
         self._check_choices()
         self._check_output()
+        self._place_rows()
         self._check_averaging()
         if not self.product:
             object.__setattr__(self, "product", self.scaling)
@@ -175,6 +199,7 @@ class SpectrumSpec:
         _one_of("output", self.output, get_args(Output))
         _one_of("weighting", self.weighting, WEIGHTINGS)
         _one_of("averaging", self.averaging, get_args(Averaging))
+        _one_of("align", self.align, get_args(Align))
 
     def _check_output(self) -> None:
         if self.output == "complex":
@@ -185,6 +210,40 @@ class SpectrumSpec:
             if self.channels % 2:
                 raise ConfigError(f"channels={self.channels}: must be even, I and Q in turn")
             self._require_none("I/Q signals have none", "weighting", "bands")
+
+    def _place_rows(self) -> None:
+        """Check rate_hz, and set what follows from it."""
+        if not self.rate_hz:
+            object.__setattr__(self, "rate_hz", 0.0)
+            if self.align != "start":
+                raise ConfigError(f"align={self.align!r}: needs rate_hz")
+            return
+        object.__setattr__(self, "rate_hz", _positive("rate_hz", self.rate_hz, "Hz"))
+        step = self.fs / self.rate_hz  # not exact: for limits alone
+        if not step >= 1.0:
+            raise ConfigError(f"rate_hz={self.rate_hz:g}: must be at most fs={self.fs:g}")
+        if step > HOP_MAX:
+            rule = f"must be at least {self.fs / HOP_MAX:.3g}, fs={self.fs:g}"
+            raise ConfigError(f"rate_hz={self.rate_hz:g}: {rule}")
+        whole = int(self.row_step)
+        if self.averaging == "none":
+            object.__setattr__(self, "hop", whole)
+            return
+        if self.hop > whole:
+            raise ConfigError(
+                f"rate_hz={self.rate_hz:g}: rows of {whole} samples have no frame of hop="
+                f"{self.hop}: hop must be at most {whole}, or rate_hz {self.fs / self.hop:.6g}"
+            )
+        given = self.averaging_frames
+        if self.averaging == "mean":
+            frames = frames_within(whole, self.win_length, self.hop)
+        else:
+            frames = frames_that_begin(whole, self.hop)
+        if given not in {1, frames}:
+            raise ConfigError(
+                f"averaging_frames={given}: rate_hz={self.rate_hz:g} makes it {frames}"
+            )
+        object.__setattr__(self, "averaging_frames", frames)
 
     def _check_averaging(self) -> None:
         if self.averaging_frames < 1:
@@ -282,9 +341,38 @@ class SpectrumSpec:
             return 1.0 / (self.fs * self.taper.s2)
         return 1.0 / self.taper.s1**2
 
+    @property
+    def row_step(self) -> Fraction:
+        """Exact number of samples from one row to the next; with rate_hz it need not be whole."""
+        if self.rate_hz:
+            return exact_row_step(self.fs, self.rate_hz)
+        return Fraction(self.averaging_frames * self.hop)
+
+    @property
+    def row_s(self) -> float:
+        """Time from one row to the next [s]."""
+        return float(self.row_step) / self.fs
+
+    @property
+    def row_span(self) -> int:
+        """Samples that a whole row is made of, from its first frame's first to its last's last."""
+        return (self.averaging_frames - 1) * self.hop + self.win_length
+
+    @property
+    def uncovered(self) -> int:
+        """Samples of each row that none of its frames has, because no more frames fit."""
+        if self.averaging != "mean" or not self.rate_hz or self.hop > self.win_length:
+            return 0
+        return max(0, int(self.row_step) - self.row_span)
+
+    @property
+    def grid(self) -> RowGrid:
+        """Where frames begin."""
+        return RowGrid(self.win_length, self.hop, self.averaging_frames, self.row_step)
+
     def n_frames(self, n_samples: int) -> int:
         """Whole frames in n_samples consecutive samples."""
-        return max(0, (n_samples - self.win_length) // self.hop + 1)
+        return self.grid.count(n_samples)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,6 +417,16 @@ class SpectrumBatch:
     def n_frames(self) -> int:
         """Rows of this batch: frames, or averages over them."""
         return int(self.values.shape[0])
+
+
+def rows_leave_out(spec: SpectrumSpec) -> str:
+    """Say what of each row no frame has, for the log; see ``SpectrumSpec.uncovered``."""
+    whole = int(spec.row_step)
+    hop = hop_that_covers(whole, spec.win_length, spec.hop)
+    return (
+        f"{spec.product}: {spec.uncovered} of the {whole} samples of each row are in no frame; "
+        f"hop={hop} leaves out none"
+    )
 
 
 def _whole(name: str, value: object) -> int:

@@ -54,7 +54,9 @@ class FramePlan(Protocol):
         """Begin averages anew with the frames submitted next."""
         ...
 
-    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> Rows:
+    def submit(
+        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+    ) -> Rows:
         """Begin to compute frames that follow on those before, unless restarted.
 
         Parameters
@@ -66,6 +68,8 @@ class FramePlan(Protocol):
             1 to the plan's max_frames; while ``IN_FLIGHT_MAX`` are not collected, none.
         out : (rows, signals, values) array, optional
             C-contiguous, where the rows go; by default memory of the plan's.
+        phase : int
+            Of the row that the first frame is of, see ``spectrod.grid.RowGrid``.
 
         Raises
         ------

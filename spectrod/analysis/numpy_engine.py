@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.rows import RowCount
 from spectrod.analysis.window import Layout, SampleWindow
 from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.tables import kernel_spec
+from spectrod.stft.tables import kernel_spec, row_places
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
@@ -53,7 +53,7 @@ class NumpyPlan:
         layout = window.layout
         shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
         self.count = RowCount(spec)
-        self._hop = spec.hop
+        self._hop, self._grid = spec.hop, spec.grid
         self._window = window
         self._reference = ReferenceStft(shape, tables)
         self._average = self._reference.average(spec.averaging_frames)
@@ -64,12 +64,21 @@ class NumpyPlan:
         if self._average is not None:
             self._average.clear()
 
-    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> "Computed":
+    def submit(
+        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+    ) -> "Computed":
         """Compute frames, the first at a place of the window."""
         if self._average is not None:
             self._average.frames = self.count.frames
         self.count.take(n_frames)
-        rows = self._reference.rows(self._window.data, place, self._hop, n_frames, self._average)
+        rows = self._reference.rows(
+            self._window.data,
+            place,
+            self._hop,
+            n_frames,
+            self._average,
+            row_places(self._grid, phase),
+        )
         if out is None:
             return Computed(rows)
         out[...] = rows

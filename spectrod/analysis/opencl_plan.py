@@ -13,7 +13,7 @@ from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.stft.select import make_stft_stage
 from spectrod.stft.stage import Average
-from spectrod.stft.tables import kernel_spec
+from spectrod.stft.tables import kernel_spec, row_places
 from spectrod.types import SpectrumSpec
 
 
@@ -55,7 +55,7 @@ class OpenCLPlan:
         shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
         self.count = RowCount(spec)
         self._context = context
-        self._hop = spec.hop
+        self._hop, self._grid = spec.hop, spec.grid
         self._window = cast("DeviceWindow", window)
         self._stage = make_stft_stage(context, shape, tables)
         self._row_shape = spec.n_signals, shape.n_values
@@ -72,7 +72,9 @@ class OpenCLPlan:
         """Begin averages anew with the frames submitted next."""
         self.count.restart()
 
-    def submit(self, place: int, n_frames: int, out: NDArray[Any] | None = None) -> "InFlight":
+    def submit(
+        self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
+    ) -> "InFlight":
         """Queue frames, the first at a place of the window, and have the device begin."""
         average = None
         if self._state is not None:
@@ -86,6 +88,7 @@ class OpenCLPlan:
             n_frames,
             self._row_shape[0],
             average=average,
+            places=row_places(self._grid, phase),
             scratch=self._scratch,
         )
         in_flight = InFlight(self._context, target, events[-1], self._window)

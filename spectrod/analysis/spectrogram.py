@@ -1,7 +1,7 @@
 """A whole signal's spectrogram in one call."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +74,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     averaging: Averaging = "none",
     averaging_frames: int = 1,
     averaging_s: float = 0.125,
+    rate_hz: float = 0.0,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
     device: str = "",
 ) -> Spectrogram:
@@ -101,7 +102,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         Transform length, see ``SpectrumSpec``.
     scaling : {"density", "spectrum", "dbfs"}
         One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s
+    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz
         See ``SpectrumSpec``.
     engine : {"auto", "opencl", "numpy"}
         What computes; with "auto", NumPy goes on where a device fails.
@@ -127,7 +128,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         len(rows),
         window,
         win_length,
-        1 if hop is None else hop,
+        _hop_for(win_length) if hop is None else hop,
         nfft,
         scaling,
         output=output,
@@ -137,9 +138,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         averaging=averaging,
         averaging_frames=averaging_frames,
         averaging_s=averaging_s,
+        rate_hz=rate_hz,
     )
-    if hop is None:
-        spec = replace(spec, hop=max(1, spec.win_length // 4))
     n_samples = rows.shape[1]
     if n_samples < spec.win_length:
         raise InputError(
@@ -158,11 +158,16 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     )
 
 
+def _hop_for(win_length: Any) -> int:
+    """Return a quarter of a window; what is no length is refused with the spec."""
+    return max(1, int(win_length) // 4) if isinstance(win_length, (int, np.integer)) else 1
+
+
 def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
     """Centre of the frames of each row, shape (n_rows,) [s]."""
     frames = np.full(n_rows, spec.averaging_frames, np.float64)
     frames[-1:] = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
-    starts = np.arange(n_rows, dtype=np.float64) * (spec.hop * spec.averaging_frames)
+    starts = np.array(spec.grid.begins(range(n_rows)), np.float64)
     spans = (frames - 1.0) * spec.hop + spec.win_length
     centres: Float64Array = (starts + spans / 2.0) / spec.fs
     return centres
@@ -205,15 +210,15 @@ def _in_place(
     if step == 0:
         return
     plan = engine.plan(spec, window, step)
-    n_whole = n_frames // spec.averaging_frames
+    grid, n_whole = spec.grid, n_frames // spec.averaging_frames
     for first in range(0, n_whole, step_rows):
         out = values[first : min(first + step_rows, n_whole)]
-        frames_before = first * spec.averaging_frames
-        plan.submit(frames_before * spec.hop, len(out) * spec.averaging_frames, out).collect()
-    frames_before = n_whole * spec.averaging_frames
-    if frames_before < n_frames:
-        plan.count.cut(n_frames - frames_before)
-        plan.submit(frames_before * spec.hop, n_frames - frames_before, values[n_whole:]).collect()
+        phase, n = grid.phase_of(first), len(out) * spec.averaging_frames
+        plan.submit(grid.begin(first), n, out, phase=phase).collect()
+    if n_last := n_frames - n_whole * spec.averaging_frames:
+        plan.count.cut(n_last)
+        phase = grid.phase_of(n_whole)
+        plan.submit(grid.begin(n_whole), n_last, values[n_whole:], phase=phase).collect()
 
 
 def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: NDArray[Any]) -> str:

@@ -12,7 +12,15 @@ from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.samples import as_samples
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
-from spectrod.types import Averaging, Block, Output, SampleFormat, SpectrumBatch, SpectrumSpec
+from spectrod.types import (
+    Align,
+    Averaging,
+    Block,
+    Output,
+    SampleFormat,
+    SpectrumBatch,
+    SpectrumSpec,
+)
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 
@@ -29,7 +37,7 @@ class Stft:
         Sample rate [Hz].
     channels, window, win_length, hop, nfft, scaling
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s
+    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align
         See ``SpectrumSpec``.
     sample_format : {"float32", "int16", "int24", "int32"}
         Of the samples in memory and on their way to the device. With float32, anything that
@@ -82,6 +90,8 @@ class Stft:
         averaging: Averaging = "none",
         averaging_frames: int = 1,
         averaging_s: float = 0.125,
+        rate_hz: float = 0.0,
+        align: Align = "start",
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
         engine: Literal["auto", "opencl", "numpy"] = "auto",
@@ -101,6 +111,8 @@ class Stft:
                 averaging=averaging,
                 averaging_frames=averaging_frames,
                 averaging_s=averaging_s,
+                rate_hz=rate_hz,
+                align=align,
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )

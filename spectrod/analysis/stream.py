@@ -1,11 +1,13 @@
 """Blocks of any size in, every frame exactly once out: framing, batching, gaps, failures."""
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, stand_in
 from spectrod.analysis.samples import is_finite, require_finite
 from spectrod.analysis.track import Track
@@ -237,6 +239,7 @@ class FrameStream:
         out: list[SpectrumBatch] = []
         for track in self.tracks:
             self._submit_rest(track, out)
+            track.end()
         return out + self.flush()
 
     # ---- gaps
@@ -268,6 +271,7 @@ class FrameStream:
             self.cut_frames += track.interrupt(lost_samples)
 
     def _submit_rest(self, track: Track, out: list[SpectrumBatch]) -> None:
+        self._align(track)
         track.pass_over()
         for n_frames, is_cut in track.rest():
             self._submit(track, n_frames, out, is_cut=is_cut)
@@ -311,7 +315,7 @@ class FrameStream:
             assert self._offset is not None
             self._offset += skipped
             for track in self.tracks:
-                track.next -= skipped
+                track.shift(skipped)
         return skipped
 
     @property
@@ -347,12 +351,19 @@ class FrameStream:
     def _advance(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
         """Submit full batches and frames that have waited so long; deliver those."""
         for track in self.tracks:
+            self._align(track)
             track.pass_over()
             for n_frames in _batches(track, wait_samples):
-                self._submit(track, n_frames, out)
+                is_cut = track.finishes_lead(n_frames)
+                self._submit(track, n_frames, out, is_cut=is_cut)
+                self._align(track)
         for track in self.tracks:
             while track.in_flight and track.waited(track.in_flight[0].first) >= wait_samples:
                 self._deliver(track, out)
+
+    def _align(self, track: Track) -> None:
+        if track.spec.align != "start" and self._offset is not None and self._clock is not None:
+            track.align(Timing(self._offset, self._clock))
 
     def _submit(
         self, track: Track, n_frames: int, out: list[SpectrumBatch], *, is_cut: bool = False
@@ -385,10 +396,13 @@ class FrameStream:
 
 def _batches(track: Track, wait_samples: float) -> Iterator[int]:
     """Sizes of the batches to be submitted, while they are: full ones, and what may not wait."""
-    while (n_frames := track.n_due()) >= track.batch_frames:
-        yield track.batch_frames
-    if n_frames > 0 and track.waited(track.next) >= wait_samples:
-        yield n_frames
+    while (n_frames := track.n_due()) > 0:
+        if n_frames >= track.batch_frames:
+            yield track.batch_frames
+        elif track.finishes_lead(n_frames) or track.waited(track.next) >= wait_samples:
+            yield n_frames
+        else:
+            return
 
 
 def _checked_specs(specs: SpectrumSpec | Sequence[SpectrumSpec]) -> tuple[SpectrumSpec, ...]:
@@ -410,6 +424,13 @@ def _check_batching(max_latency_s: Any, batch_frames: Any) -> None:
         raise ConfigError(f"batch_frames={batch_frames!r}: must be at least 1, a whole number")
 
 
+def _beyond(spec: SpectrumSpec) -> int:
+    """How much further the next row may be than frames are at the mean [samples]."""
+    if spec.grid.is_even or spec.averaging == "none":
+        return 0
+    return max(0, ceil(spec.row_step) - (spec.averaging_frames - 1) * spec.hop)
+
+
 def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:
     """Frames whose samples or results, whichever are more, are as many as suit the engine."""
     value_bytes = 8 if spec.output == "complex" else 4
@@ -420,6 +441,7 @@ def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:
 
 def _reach(spec: SpectrumSpec, batch_frames: int, layout: Layout) -> int:
     """Count the samples needed at once: of batches in flight, and of one that fills."""
-    advance = batch_frames * spec.hop if batch_frames > 1 else min(spec.hop, spec.win_length)
-    reach = spec.win_length + (IN_FLIGHT_MAX + 1) * advance
+    between = ceil(spec.row_step / spec.averaging_frames)  # frames, at the mean
+    advance = batch_frames * between if batch_frames > 1 else min(between, spec.win_length)
+    reach = spec.win_length + (IN_FLIGHT_MAX + 1) * advance + _beyond(spec)
     return max(reach, _REACH_BYTES_MIN // layout.step_bytes)

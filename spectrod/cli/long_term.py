@@ -38,12 +38,15 @@ def long_term(
 ) -> tuple[AnalysisConfig, LongTermFrames]:
     """Choose the frames of a long-term view, unpadded, and densities, if no flag says otherwise."""
     win_length = analysis.win_length if args.win_length else 0
-    frames = frames_for(fs, n_samples, win_length, analysis.hop if args.hop else 0)
+    is_unset = analysis.averaging == "none"
+    hop = analysis.hop if args.hop else 0
+    frames = frames_for(fs, n_samples, win_length, hop, rate_hz=analysis.rate_hz)
     wanted = msgspec.structs.replace(
         analysis,
         win_length=frames.win_length,
         hop=frames.hop,
         nfft=analysis.nfft if args.nfft else frames.win_length,
         scaling=analysis.scaling if args.scaling else "density",
+        averaging="mean" if analysis.rate_hz and is_unset else analysis.averaging,
     )
     return wanted, frames

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from spectrod.errors import ConfigError
 from spectrod.settings import AnalysisConfig
-from spectrod.types import Averaging
+from spectrod.types import Align, Averaging
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 
@@ -22,7 +22,8 @@ _ANALYSIS_HELP = {
     "bands": ("BANDS", "octave, third-octave, octave/12, mel:64, millidecade (single bins)"),
     "averaging": ("KIND", f"of the frames of a row: {', '.join(get_args(Averaging))} (none)"),
     "averaging_s": ("TIME", "time constant of exponential averaging (125ms)"),
-    "rate_hz": ("HZ", "rows a second, as 10, 0.5 or 1/60 (every frame)"),
+    "rate_hz": ("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
+    "align": ("WHERE", f"rows of --rate-hz begin: {', '.join(get_args(Align))} (start)"),
 }
 """Metavar and help of keys of ``[analysis]``; a key that is not here has a flag all the same."""
 _OF_ANALYSIS = AnalysisConfig.__struct_fields__

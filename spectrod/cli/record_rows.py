@@ -123,7 +123,7 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
                             _submit(lanes, lane, batch)
                 if all(lane.is_over for lane in lanes.all):
                     return 0
-                n_done += batch.gap_samples + batch.n_frames * spec.hop * spec.averaging_frames
+                n_done += batch.gap_samples + round(batch.n_frames * spec.row_step)
                 bar.update(n_done)
         except KeyboardInterrupt:
             return _INTERRUPTED

@@ -26,6 +26,7 @@ from spectrod.cli.record_plan import (
 from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
+from spectrod.grid import exact_row_step
 from spectrod.pipeline import Pipeline
 from spectrod.record.export.minutes import frames_of_a_second
 from spectrod.record.lanes import RowLane, SampleLane, finish_all
@@ -38,7 +39,7 @@ from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.base import PulledSource
 from spectrod.text import printable
-from spectrod.types import SpectrumSpec
+from spectrod.types import SpectrumSpec, rows_leave_out
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,8 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
             warm_up(engine, *specs)
+        if "rows" in found.kinds and data.uncovered:
+            _log.warning("%s", rows_leave_out(data))
         names = look.names(data.n_signals)
         about = files.described(describe(data, source.name, names), is_undated=is_undated)
         plan = Plan(
@@ -187,13 +190,16 @@ def _report_left_out(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
     for lane in lanes.rows:
         lane.note_left_out(n_samples)
     if n_samples:
+        where = ["at the end"]
+        where += ["before gaps"] * (pipeline.stats().gaps > 0)
+        where += ["before the first row"] * (spec.align == "utc")
         _log.warning(
-            "%s: %d samples (%.4g s) at the end%s are in no spectrum: they do not fill a window "
-            "of %d (--win-length)",
+            "%s: %d samples (%.4g s) %s are in no spectrum: they do not fill a window of %d "
+            "(--win-length)",
             pipeline.source.name,
             n_samples,
             n_samples / spec.fs,
-            " and before gaps" if pipeline.stats().gaps else "",
+            ", ".join(where),
             spec.win_length,
         )
 
@@ -348,14 +354,14 @@ def _pictured(
     if found.view == "spectrogram":
         win_length = analysis.win_length
         automatic = 0 if args.win_length else min(window_for(source.fs), analysis.nfft or 1 << 20)
-        wanted = _framed(args, analysis, automatic or win_length, n_samples, look.width)
+        wanted = _framed(args, analysis, source.fs, automatic or win_length, n_samples, look.width)
         try:
             spec = _bound(wanted, source, settings)
         except ConfigError:
             if not (analysis.bands and automatic):
                 raise
             # Bands may need the longer window that the data have.
-            wanted = _framed(args, analysis, win_length, n_samples, look.width)
+            wanted = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
             spec = _bound(wanted, source, settings)
     else:
         wanted, frames = long_term(args, analysis, source.fs, n_samples)
@@ -366,12 +372,15 @@ def _pictured(
 def _framed(
     args: argparse.Namespace,
     analysis: AnalysisConfig,
+    fs: float,
     win_length: int,
     n_samples: int | None,
     width: int,
 ) -> AnalysisConfig:
     """Choose the frames of a spectrogram's picture."""
     hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
+    if analysis.rate_hz and not args.hop:  # a row has one frame at least
+        hop = max(1, min(hop, int(exact_row_step(fs, analysis.rate_hz))))
     scaling = "density" if args.scaling == "density" else "spectrum"
     return msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
 

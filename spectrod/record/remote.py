@@ -76,7 +76,7 @@ class DaemonReader:
         software = f"spectrod {spectrod.__version__}"
         self.description = Description(spec, first.source, self._channels, software, cal_id)
         """What holds for all rows."""
-        self._step = spec.hop * spec.averaging_frames
+        self._step = int(spec.row_step)
         self._engine = first.header.engine
 
     def _receive(self, deadline_s: float) -> Any:
@@ -205,6 +205,8 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
         averaging=h.averaging,
         averaging_frames=n_frames,
         averaging_s=h.averaging_s or 0.125,
+        rate_hz=h.rate_hz,
+        align="utc" if h.align == "utc" else "start",
         product=frame.product,
     )
     if len(frame.values) != spec.n_values:

@@ -70,11 +70,11 @@ class RowCutter:
     def delay_s(self, piece: SpectrumBatch) -> float:
         """See ``Cutter``."""
         spec = piece.spec
-        return (spec.hop * spec.averaging_frames + spec.win_length) / spec.fs
+        return spec.row_s + spec.win_length / spec.fs
 
     def span_samples(self, piece: SpectrumBatch) -> int:
         """See ``Cutter``."""
-        step = piece.spec.hop * piece.spec.averaging_frames
+        step = int(piece.spec.row_step)
         n_rows = piece.n_frames + piece.skipped_rows
         if piece.cut_frames:  # of its only row
             return piece.gap_samples + step * (n_rows - 1) + piece.spec.hop * piece.cut_frames

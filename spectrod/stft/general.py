@@ -22,7 +22,9 @@ from spectrod.stft.reference import bin_factors
 from spectrod.stft.stage import (
     AVERAGING_NUMBERS,
     FORMAT_NUMBERS,
+    NO_PLACES,
     Average,
+    RowPlaces,
     Samples,
     StftSpec,
     StftTables,
@@ -79,18 +81,21 @@ class GeneralStage:
         channels: int,
         *,
         average: Average | None = None,
+        places: RowPlaces | None = None,
         scratch: Any = None,
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
         frames_step, channels_step = self._slice(n_frames, channels)
         parts = self._parts(scratch, frames_step * channels_step)
+        row_frames, done = (average.frames, average.done) if average else (1, 0)
+        frames = _Frames(samples, hop, row_frames, done, places or NO_PLACES)
         events = []
         for c, c_end in steps(channels, channels_step):
             going = average
             row = 0
             for f, f_end in steps(n_frames, frames_step):
                 place = _Slice(f, f_end - f, c, c_end - c, row, channels)
-                events += self._launch_slice(out, samples, hop, place, going, parts)
+                events += self._launch_slice(out, frames, place, going, parts)
                 row += place.n_frames if going is None else going.rows(place.n_frames)
                 going = self._continued(going, place.n_frames)
         return events
@@ -98,8 +103,7 @@ class GeneralStage:
     def _launch_slice(
         self,
         out: Any,
-        samples: Samples,
-        hop: int,
+        frames: "_Frames",
         place: "_Slice",
         average: Average | None,
         parts: "_Parts",
@@ -108,7 +112,7 @@ class GeneralStage:
         reals = Lines(parts.lines, self._pitch * (1 if self.spec.iq else 2))
         spectra = Lines(parts.lines, self._pitch)
         events = [
-            self._gather.launch(parts.lines, samples, hop, place),
+            self._gather.launch(parts.lines, frames, place),
             *self._transform.launch(spectra, reals, lines, 1, 1.0, parts.rest),
         ]
         values = spectra
@@ -149,6 +153,17 @@ class GeneralStage:
 
 
 @dataclass(frozen=True, slots=True)
+class _Frames:
+    """Where the frames of a launch lie."""
+
+    samples: Samples
+    hop: int
+    row_frames: int
+    done: int
+    places: RowPlaces
+
+
+@dataclass(frozen=True, slots=True)
 class _Slice:
     """Frames and channels that go through scratch memory together."""
 
@@ -175,23 +190,27 @@ class _Gather:
     """Samples to windowed lines."""
 
     def __init__(self, context: Context, spec: StftSpec, tables: StftTables, pitch: int) -> None:
-        defines = ("FORMAT", FORMAT_NUMBERS[spec.sample_format]), ("IQ", int(spec.iq))
+        defines = (
+            ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
+            ("IQ", int(spec.iq)),
+            ("PLACED", int(spec.placed)),
+        )
         self._kernel = LineKernel(context, "stft_frames.cl", "gather_frames", "single", defines)
         factors = tables.window / spec.loaded_full_scale
         self._window = context.table(factors.astype(np.float32))
         self._spec = spec
         self._pitch = pitch if spec.iq else 2 * pitch
 
-    def launch(self, lines: Any, samples: Samples, hop: int, place: _Slice) -> Any:
+    def launch(self, lines: Any, frames: _Frames, place: _Slice) -> Any:
         """Queue it; return the event."""
-        spec = self._spec
+        spec, samples = self._spec, frames.samples
         pitches = (samples.pitch, 1) if spec.interleaved else (1, samples.pitch)
-        first = samples.first + place.frame * hop
         n_lines = place.n_frames * place.n_channels
         return self._kernel.launch(
             n_lines, spec.nfft, lines, self._pitch,
-            samples.buffer, place.channel * spec.parts, first, hop, *pitches,
+            samples.buffer, place.channel * spec.parts, samples.first, frames.hop, *pitches,
             self._window, n_lines, place.n_channels, spec.win_length, spec.nfft,
+            place.frame, frames.row_frames, frames.done, *frames.places.arguments,
         )  # fmt: skip
 
 

@@ -19,8 +19,10 @@ from spectrod.opencl.source import Defines
 from spectrod.stft.stage import (
     AVERAGING_NUMBERS,
     FORMAT_NUMBERS,
+    NO_PLACES,
     Average,
     BandRows,
+    RowPlaces,
     Samples,
     StftSpec,
     StftTables,
@@ -99,15 +101,18 @@ class StftLocalStage:
         channels: int,
         *,
         average: Average | None = None,
+        places: RowPlaces | None = None,
         scratch: Any = None,  # noqa: ARG002 - of the interface
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
         return [
-            self._launch(out, place, hop, n, channels, so_far)
-            for place, n, so_far in side_by_side(self.spec, samples, hop, n_frames, average)
+            self._launch(out, place, hop, n, channels, so_far, rows)
+            for place, n, so_far, rows in side_by_side(
+                self.spec, samples, hop, n_frames, average, places
+            )
         ]
 
-    def _launch(
+    def _launch(  # noqa: PLR0913, PLR0917 - as ``launch``
         self,
         out: Any,
         samples: Samples,
@@ -115,8 +120,10 @@ class StftLocalStage:
         n_frames: int,
         channels: int,
         average: Average | None,
+        places: RowPlaces | None,
     ) -> Any:
-        arguments = self._kernel_for(_is_aligned(self.spec, samples, hop), self._shift(hop))
+        aligned = _is_aligned(self.spec, samples, hop, places)
+        arguments = self._kernel_for(aligned, self._shift(hop))
         run, slots = self._divide(n_frames, channels, average)
         arguments.set(0, (out, average.state if average else None, samples.buffer))
         arguments.set(10, map(np.uint64, (samples.first, samples.pitch, hop)))
@@ -128,6 +135,7 @@ class StftLocalStage:
             int(average.primed) if average else 0,
         )
         arguments.set(13, map(np.uint32, counts))
+        arguments.set(18, map(np.uint64, (places or NO_PLACES).arguments))
         size = self.params.passes.group_items
         groups = -(-slots // self.params.passes.lines)
         return self._context.launch(arguments.kernel, (groups * size, channels), (size, 1))
@@ -144,6 +152,8 @@ class StftLocalStage:
 
     def _shift(self, hop: int) -> int:
         """Count steps of a butterfly from a frame to the next; 0 if not whole or too many."""
+        if self.spec.placed:
+            return 0  # the next frame may be of another row
         radix = self.params.passes.radices[0]
         step = self.spec.nfft // radix
         is_whole = hop % step == 0 and self.spec.win_length == self.spec.nfft
@@ -162,8 +172,8 @@ class StftLocalStage:
             kernel = self._context.kernel("stft_local.cl", "stft_local", defines)
             for index, table in enumerate(self._buffers, 3):
                 kernel.set_arg(index, table)
-            kernel.set_arg(18, np.float32(self._tables.smoothing))
-            kernel.set_arg(19, np.float32(self._tables.floor_db))
+            kernel.set_arg(21, np.float32(self._tables.smoothing))
+            kernel.set_arg(22, np.float32(self._tables.floor_db))
             self._kernels[key] = Arguments(kernel)
         return self._kernels[key]
 
@@ -240,10 +250,14 @@ def _fits(spec: StftSpec, params: StftLocalParams, device: DeviceInfo, n_pieces:
     return passes.fits(replace(device, local_mem_bytes=limit), 4)
 
 
-def _is_aligned(spec: StftSpec, samples: Samples, hop: int) -> bool:
+def _is_aligned(
+    spec: StftSpec, samples: Samples, hop: int, places: RowPlaces | None = None
+) -> bool:
     """Whether pairs of samples start at multiples of their size."""
     if spec.interleaved:
         return spec.iq and samples.pitch % 2 == 0
+    if places and (places.denominator > 1 or places.numerator % 2):
+        return False
     return not spec.iq and samples.first % 2 == samples.pitch % 2 == hop % 2 == 0
 
 
@@ -260,6 +274,7 @@ def _defines(spec: StftSpec, params: StftLocalParams) -> Defines:
         ("WEIGHTED", int(spec.weighted)),
         ("N_BANDS", spec.n_bands),
         ("AVERAGING", AVERAGING_NUMBERS[spec.averaging]),
+        ("PLACED", int(spec.placed)),
         ("DECIBELS", int(spec.decibels)),
     )
 

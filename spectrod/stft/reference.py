@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
-from spectrod.stft.stage import FULL_SCALE, BandRows, StftSpec, StftTables
+from spectrod.stft.stage import (
+    FULL_SCALE,
+    Average,
+    BandRows,
+    RowPlaces,
+    StftSpec,
+    StftTables,
+    frame_places,
+)
 from spectrod.types import Averaging, SampleFormat
 from spectrod.units import Float64Array
 
@@ -127,6 +135,7 @@ class ReferenceStft:
         hop: int,
         n_frames: int,
         average: HostAverage | None = None,
+        places: RowPlaces | None = None,
     ) -> NDArray[Any]:
         """Compute the rows of so many frames.
 
@@ -142,6 +151,8 @@ class ReferenceStft:
             Frames, >= 0; all their samples are there.
         average : HostAverage, optional
             Where ``spec.averaging`` is not "none"; goes on with it.
+        places : RowPlaces, optional
+            Where rows begin, if not where the frames' hops lead.
 
         Returns
         -------
@@ -153,8 +164,10 @@ class ReferenceStft:
         parts = [np.empty((0, channels, self.spec.n_values), dtype)]
         # Samples that are not finite make values that are not; that is no news to warn of.
         with np.errstate(all="ignore"):
+            so_far = Average(None, average.frames, average.done) if average else None
+            begins = first + frame_places(hop, n_frames, so_far, places)
             for start, stop in self._chunks(n_frames, channels * max(hop, self.spec.nfft)):
-                values = self._values(samples, first + start * hop, hop, stop - start)
+                values = self._values(samples, begins[start:stop], None if places else hop)
                 rows = values if average is None else average.push(values)
                 parts.append(self._finished(rows).astype(dtype))
         return np.concatenate(parts)
@@ -164,14 +177,16 @@ class ReferenceStft:
         step = max(1, _CHUNK_VALUES // frame_values)
         return ((start, min(start + step, n_frames)) for start in range(0, n_frames, step))
 
-    def _values(self, samples: NDArray[Any], first: int, hop: int, n_frames: int) -> Values:
+    def _values(self, samples: NDArray[Any], begins: NDArray[np.int64], hop: int | None) -> Values:
         """Spectra, or their power in bins or bands: (frames, channels, n_values)."""
         spec = self.spec
-        span = samples[:, first : first + (n_frames - 1) * hop + spec.win_length]
+        first = int(begins[0])
+        span = samples[:, first : int(begins[-1]) + spec.win_length]
         values = as_float64(span, spec.sample_format)
         if spec.iq:
             values = values[0::2] + 1j * values[1::2]
-        frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)[:, ::hop]
+        frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)
+        frames = frames[:, begins - first] if hop is None else frames[:, ::hop]
         windowed = frames.transpose(1, 0, 2) * self._tables.window
         spectra = _two_sided(windowed, spec.nfft) if spec.iq else np.fft.rfft(windowed, spec.nfft)
         return spectra if spec.output == "complex" else self._summed(np.abs(spectra) ** 2)

@@ -11,7 +11,15 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.simd_shapes import SimdShape, complex_length, shapes
 from spectrod.stft.simd_tables import simd_tables
-from spectrod.stft.stage import Average, Samples, StftSpec, StftTables, side_by_side
+from spectrod.stft.stage import (
+    NO_PLACES,
+    Average,
+    RowPlaces,
+    Samples,
+    StftSpec,
+    StftTables,
+    side_by_side,
+)
 
 # Work-items for each core, so that one that is held up keeps the others waiting a little only.
 _ITEMS_PER_UNIT = 4
@@ -57,8 +65,8 @@ class SimdStftStage:
         self._tables = [context.table(table) for table in simd_tables(spec, tables, shape)]
         for index, table in enumerate(self._tables, 2):
             self._kernel.set_arg(index, table)
-        self._kernel.set_arg(21, np.float32(tables.smoothing))
-        self._kernel.set_arg(22, np.float32(tables.floor_db))
+        self._kernel.set_arg(24, np.float32(tables.smoothing))
+        self._kernel.set_arg(25, np.float32(tables.floor_db))
         self._arguments = Arguments(self._kernel)
         self._items_max = self._most_items()
 
@@ -77,12 +85,15 @@ class SimdStftStage:
         channels: int,
         *,
         average: Average | None = None,
+        places: RowPlaces | None = None,
         scratch: Any = None,
     ) -> list[Any]:
         """Queue the computation, as ``StftStage.launch`` says."""
         return [
-            self._launch(out, place, hop, n, channels, so_far, scratch)
-            for place, n, so_far in side_by_side(self.spec, samples, hop, n_frames, average)
+            self._launch(out, place, hop, n, channels, so_far, rows, scratch)
+            for place, n, so_far, rows in side_by_side(
+                self.spec, samples, hop, n_frames, average, places
+            )
         ]
 
     def _launch(  # noqa: PLR0913, PLR0917 - as ``launch``
@@ -93,6 +104,7 @@ class SimdStftStage:
         n_frames: int,
         channels: int,
         average: Average | None,
+        places: RowPlaces | None,
         scratch: Any,
     ) -> Any:
         tasks = channels * self._tasks(n_frames, average)
@@ -111,6 +123,7 @@ class SimdStftStage:
             int(average.primed) if average else 0,
             tasks,
             chunk,
+            *(places or NO_PLACES).arguments,
         )
         self._arguments.set(11, map(np.uint64, counts))
         return self._context.launch(self._kernel, (-(-tasks // chunk),), (1,))

@@ -107,6 +107,7 @@ class SimdShape:
             ("DECIBELS", int(spec.decibels)),
             ("BANDS", spec.n_bands),
             ("AVERAGE", AVERAGING_NUMBERS[spec.averaging]),
+            ("PLACED", int(spec.placed)),
         )
 
     def _column_scalars(self, spec: StftSpec) -> int:

@@ -68,6 +68,8 @@ class StftSpec:
         Weighted sums over bins instead of the bins; 0 for none.
     averaging : {"none", "mean", "max", "min", "exponential"}
         Over frames, see ``Average``.
+    placed : bool
+        Whether launches say where rows begin, see ``RowPlaces``.
     decibels : bool
         ``10 log10`` of what would be written otherwise, no lower than the tables' floor. NaN stays.
 
@@ -87,6 +89,7 @@ class StftSpec:
     n_bands: int = 0
     averaging: Averaging = "none"
     decibels: bool = False
+    placed: bool = False
 
     def __post_init__(self) -> None:
         if not NFFT_MIN <= self.nfft <= NFFT_MAX:
@@ -244,9 +247,66 @@ class Average:
         return (self.done + n_frames) // self.frames
 
 
+@dataclass(frozen=True, slots=True)
+class RowPlaces:
+    """Where rows of frames begin that are not their frames' hops apart.
+
+    Row r of a launch, from 0, begins ``floor((phase + r * numerator) / denominator)`` samples after
+    row 0, of which the launch may have the last frames only. Its frames follow every hop from
+    there. Without an average each frame is a row.
+
+    Attributes
+    ----------
+    numerator, denominator : int
+        Samples from one row to the next, >= 1 of them.
+    phase : int
+        0 to denominator - 1. Products with as many rows as there are must be less than 2^63.
+    """
+
+    numerator: int
+    denominator: int = 1
+    phase: int = 0
+
+    def begin(self, row: int) -> int:
+        """Place of a row, from that of row 0."""
+        return (self.phase + row * self.numerator) // self.denominator
+
+    def of(self, row: int) -> "RowPlaces":
+        """Return the places from a row on."""
+        phase = (self.phase + row * self.numerator) % self.denominator
+        return replace(self, phase=phase)
+
+    @property
+    def arguments(self) -> tuple[int, int, int]:
+        """The numbers that kernels take, in their order."""
+        return self.numerator, self.denominator, self.phase
+
+
+NO_PLACES = RowPlaces(1)
+"""What kernels are given that do not read it."""
+
+
+def frame_places(
+    hop: int, n_frames: int, average: Average | None = None, places: RowPlaces | None = None
+) -> NDArray[np.int64]:
+    """Return where the frames of a launch begin, from the first of them [samples]."""
+    frames, done = (average.frames, average.done) if average else (1, 0)
+    if places is None or n_frames == 0:
+        return np.arange(n_frames, dtype=np.int64) * hop
+    number = np.arange(done, done + n_frames)
+    rows = number // frames
+    begins = np.array([places.begin(row) for row in range(int(rows[-1]) + 1)], np.int64)
+    return begins[rows] + (number % frames - done) * hop
+
+
 def side_by_side(
-    spec: StftSpec, samples: Samples, hop: int, n_frames: int, average: Average | None
-) -> list[tuple[Samples, int, Average | None]]:
+    spec: StftSpec,
+    samples: Samples,
+    hop: int,
+    n_frames: int,
+    average: Average | None,
+    places: RowPlaces | None = None,
+) -> list[tuple[Samples, int, Average | None, RowPlaces | None]]:
     """Divide frames into launches whose rows may be computed side by side.
 
     Of the rows of one launch the first may read an average's state or the last one write it, not
@@ -254,18 +314,23 @@ def side_by_side(
 
     Returns
     -------
-    launches : list of (samples, n_frames, average)
+    launches : list of (samples, n_frames, average, places)
         One or two; the second finishes no row.
     """
-    whole = [(samples, n_frames, average)]
+    whole = [(samples, n_frames, average, places)]
     if average is None or spec.averaging == "exponential" or not average.primed:
         return whole
-    rest = (average.done + n_frames) % average.frames
-    if rest == 0 or average.rows(n_frames) == 0:
+    rest, n_rows = (average.done + n_frames) % average.frames, average.rows(n_frames)
+    if rest == 0 or n_rows == 0:
         return whole
     first = n_frames - rest
-    later = replace(samples, first=samples.first + first * hop)
-    return [(samples, first, average), (later, rest, replace(average, done=0, primed=False))]
+    away = first * hop if places is None else places.begin(n_rows) - average.done * hop
+    later = replace(samples, first=samples.first + away)
+    fresh = replace(average, done=0, primed=False)
+    return [
+        (samples, first, average, places),
+        (later, rest, fresh, places.of(n_rows) if places else None),
+    ]
 
 
 class StftStage(Protocol):
@@ -292,6 +357,7 @@ class StftStage(Protocol):
         channels: int,
         *,
         average: Average | None = None,
+        places: RowPlaces | None = None,
         scratch: Any = None,
     ) -> list[Any]:
         """Queue the computation; return the events of the launches, in order.
@@ -307,11 +373,13 @@ class StftStage(Protocol):
         samples : Samples
             channels * spec.parts channels.
         hop : int
-            From one frame's first sample to the next's, >= 1.
+            From one frame's first sample to the next's, of a row where ``spec.placed``, >= 1.
         n_frames, channels : int
             Counts of frames and of channels of results, >= 1.
         average : Average
             Where ``spec.averaging`` is not "none".
+        places : RowPlaces
+            Where ``spec.placed``.
         scratch : pyopencl.Buffer, optional
             At least ``scratch_bytes(n_frames, channels)`` bytes, where that is not 0.
         """

@@ -5,7 +5,8 @@ from math import expm1
 import numpy as np
 
 from spectrod.bands import Bands
-from spectrod.stft.stage import BandRows, StftSpec, StftTables
+from spectrod.grid import RowGrid
+from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
 from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2
 from spectrod.weighting import power_factors
@@ -46,6 +47,7 @@ def kernel_spec(
         n_bands=0 if bands is None else len(bands),
         averaging=spec.averaging,
         decibels=spec.scaling == "dbfs",
+        placed=not spec.grid.is_even,
     )
     tables = StftTables(
         spec.taper.samples * np.sqrt(_scale(spec)),
@@ -54,6 +56,13 @@ def kernel_spec(
         smoothing=_smoothing(spec),
     )
     return shape, tables
+
+
+def row_places(grid: RowGrid, phase: int) -> RowPlaces | None:
+    """Say in the terms of stages where rows begin; None where frames are a hop apart."""
+    if grid.is_even:
+        return None
+    return RowPlaces(grid.step.numerator, grid.step.denominator, phase)
 
 
 def _scale(spec: SpectrumSpec) -> float:
@@ -77,4 +86,5 @@ def _smoothing(spec: SpectrumSpec) -> float:
     """Weight of a new frame, for the step response ``1 - exp(-t / averaging_s)``."""
     if spec.averaging != "exponential":
         return 1.0
-    return -expm1(-spec.hop / (spec.fs * spec.averaging_s))
+    hop = float(spec.row_step) / spec.averaging_frames  # at the mean, where rows are at a rate
+    return -expm1(-hop / (spec.fs * spec.averaging_s))

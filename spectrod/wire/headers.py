@@ -41,6 +41,7 @@ _Time = Annotated[int, Rule(ge=-_INT64_MAX, le=_INT64_MAX)]
 _SampleRate = Annotated[float, Rule(ge=FS_MIN_HZ, le=FS_MAX_HZ)]
 _Bandwidth = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
 _Seconds = Annotated[float, Rule(gt=0)]
+_Rate = Annotated[float, Rule(ge=0, le=FS_MAX_HZ)]
 _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
 _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
@@ -115,6 +116,10 @@ class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Samples from one frame to the next within an average; 0: as hop."""
     cut_frames: _Count = 0
     """Frames of this message's average if a gap or the end cut it off; 0: as averaging_frames."""
+    rate_hz: _Rate = 0.0
+    """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
+    align: str = "start"
+    """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
 
 
 class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
@@ -137,6 +142,10 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Samples from one frame to the next within an average; 0: as hop."""
     cut_frames: _Count = 0
     """Frames of this message's average if a gap or the end cut it off; 0: as averaging_frames."""
+    rate_hz: _Rate = 0.0
+    """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
+    align: str = "start"
+    """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +207,10 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Time constant of an exponential average [s]; else null."""
     frame_hop: _Count = 0
     """Samples from one frame to the next within an average; 0: as hop."""
+    rate_hz: _Rate = 0.0
+    """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
+    align: str = "start"
+    """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ class Stream:
             "fs": spec.fs,
             "win_length": spec.win_length,
             "nfft": spec.nfft,
-            "hop": spec.hop * spec.averaging_frames,
+            "hop": int(spec.row_step),
             "window": spec.window,
             "enbw_hz": spec.enbw_hz,
             "shape": (spec.n_values,),
@@ -77,6 +77,8 @@ class Stream:
             "averaging_frames": spec.averaging_frames,
             "averaging_s": spec.averaging_s if spec.averaging == "exponential" else None,
             "frame_hop": spec.hop,
+            "rate_hz": spec.rate_hz,
+            "align": spec.align,
         }
         self._first_bin = -(spec.nfft // 2) if spec.iq else 0
 

@@ -13,9 +13,11 @@ from spectrod.stft.stage import (
     SAMPLE_BYTES,
     Average,
     BandRows,
+    RowPlaces,
     Samples,
     StftSpec,
     StftTables,
+    frame_places,
 )
 from spectrod.stft.tables import kernel_spec
 from spectrod.types import SpectrumSpec
@@ -50,10 +52,17 @@ class Launch:
     """Frames a row, where there is an average."""
     gap: int = 3
     """Samples between channels that are none of theirs."""
+    places: RowPlaces | None = None
+    """Where rows begin, where ``spec.placed``."""
+
+    @property
+    def begins(self):
+        average = None if self.spec.averaging == "none" else Average(None, self.frames)
+        return self.first + frame_places(self.hop, self.n_frames, average, self.places)
 
     @property
     def n_samples(self):
-        return self.first + (self.n_frames - 1) * self.hop + self.spec.win_length
+        return int(self.begins.max()) + self.spec.win_length
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +119,7 @@ def poisoned(launch, x):
     """The samples as they lie in memory, with what would show around frames and channels."""
     spec, poison = launch.spec, np.nan if x.dtype.kind == "f" else 127
     used = np.zeros(launch.n_samples, bool)
-    for frame in range(launch.n_frames):
-        start = launch.first + frame * launch.hop
+    for start in launch.begins:
         used[start : start + spec.win_length] = True
     x = x.copy()
     x[:, ~used] = poison
@@ -153,11 +161,12 @@ def run(context, stage, launch, x, cuts=()):
         scratch_bytes = stage.scratch_bytes(n_frames, launch.channels)
         stage.launch(
             out,
-            Samples(buffer, pitch, launch.first + frame * launch.hop),
+            Samples(buffer, pitch, int(launch.begins[frame])),
             launch.hop,
             n_frames,
             launch.channels,
             average=average,
+            places=launch.places and launch.places.of(frame // (launch.frames if average else 1)),
             scratch=context.allocate(scratch_bytes) if scratch_bytes else None,
         )
         rows.append(unguarded(context, out, empty))
@@ -173,7 +182,12 @@ def run(context, stage, launch, x, cuts=()):
 def expected_of(launch, tables, x):
     reference = ReferenceStft(launch.spec, tables)
     return reference.rows(
-        x, launch.first, launch.hop, launch.n_frames, reference.average(launch.frames)
+        x,
+        launch.first,
+        launch.hop,
+        launch.n_frames,
+        reference.average(launch.frames),
+        launch.places,
     )
 
 
@@ -450,3 +464,53 @@ def test_every_candidate_is_right(family, context, rng):
     for params in list(family.candidates(launch.spec, context.device))[1:3]:
         stage = family.build(context, launch.spec, tables, params)
         assert_right(launch, run(context, stage, launch, x), expected)
+
+
+# A whole step, with samples between rows; one that is not whole; and rows that overlap each other.
+STEPS = [RowPlaces(997), RowPlaces(4001, 7, 5), RowPlaces(401, 3)]
+
+
+@pytest.mark.parametrize("places", STEPS, ids=str)
+@pytest.mark.parametrize("averaging", ["none", "mean", "max", "exponential"])
+@pytest.mark.parametrize("nfft", [64, 90, 256])
+def test_rows_at_places_of_their_own(family, context, rng, nfft, averaging, places):
+    """Each row begins where it is placed, however the launches cut it; frames are hops apart."""
+    layout = {"interleaved": nfft == 64, "n_bands": 9}
+    spec = StftSpec(nfft, nfft - 5, averaging=averaging, placed=True, **layout)
+    launch = Launch(spec, hop=77, n_frames=19, places=places)
+    tables = tables_of(spec, rng)
+    stage = build(family, context, spec, tables)
+    x = noise(launch, rng)
+    expected = expected_of(launch, tables, x)
+    whole = run(context, stage, launch, x)
+    assert_right(launch, whole, expected)
+    for cuts in ((1, 2, 3), (5, 7), (4,)):
+        np.testing.assert_array_equal(run(context, stage, launch, x, cuts), whole)
+
+
+@pytest.mark.parametrize("places", STEPS, ids=str)
+def test_spectra_at_places_of_their_own(family, context, rng, places):
+    """Without an average a frame is a row, complex spectra and I/Q too; at even and odd places."""
+    spec = StftSpec(1024, 1024, output="complex", iq=True, placed=True)
+    for channels, first, gap in ((3, 5, 3), (2, 4, 2)):
+        check(family, context, rng, Launch(spec, channels, 1, first=first, gap=gap, places=places))
+
+
+def test_reference_rows_are_frames_at_their_places(rng):
+    """The float64 reference itself: by hand, each frame at its begin."""
+    places = RowPlaces(4001, 7, 5)
+    spec = StftSpec(64, 60, averaging="mean", placed=True)
+    launch = Launch(spec, hop=33, n_frames=12, places=places)
+    tables = tables_of(spec, rng)
+    x = noise(launch, rng)
+    rows = []
+    for row in range(3):
+        begin = 5 + (5 + row * 4001) // 7
+        power = 0.0
+        for frame in range(4):
+            start = begin + frame * 33
+            spectrum = np.fft.rfft(x[:, start : start + 60] * tables.window, 64)
+            power = power + np.abs(spectrum) ** 2 / 4
+        power[:, [0, -1]] /= 2
+        rows.append(power)
+    np.testing.assert_allclose(expected_of(launch, tables, x), rows, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from fractions import Fraction
 
 import pytest
 
@@ -462,14 +463,34 @@ def test_products_survive_toml(tmp_path):
 
 
 @pytest.mark.parametrize("fs", [8000.0, 44100.0, 48000.0])
-@pytest.mark.parametrize("rate_hz", [0.3, 7, 20.0, 1000.0])
+@pytest.mark.parametrize("rate_hz", [0.3, 7, 15.0])
 def test_the_rate_is_that_of_messages(fs, rate_hz):
-    """Without averaging frames are left out, with averaging they make one row."""
+    """Exactly, whether frames between them are left out or make one row."""
     few = config.AnalysisConfig(hop=512, rate_hz=rate_hz).spec(fs, 1)
-    n = max(1, round(fs / 512 / rate_hz))
-    assert (few.hop, few.averaging_frames) == (512 * n, 1)
     mean = config.AnalysisConfig(hop=512, rate_hz=rate_hz, averaging="mean").spec(fs, 1)
+    step = Fraction(fs) / Fraction(str(rate_hz))
+    assert few.row_step == mean.row_step == step
+    assert (few.hop, few.averaging_frames) == (int(step), 1)
+    n = (int(step) - 4096) // 512 + 1 if step >= 4096 else -(-int(step) // 512)
     assert (mean.hop, mean.averaging_frames) == (512, n)
+
+
+def test_a_rate_that_the_hop_forbids_names_a_hop_that_fits():
+    """Rows of one frame or more are at least a hop apart."""
+    with pytest.raises(ConfigError, match=r"rate_hz=60: rows of 800 samples have no frame of hop="):
+        config.AnalysisConfig(rate_hz=60, averaging="mean").spec(48000.0, 1)
+    spec = config.AnalysisConfig(rate_hz=60, averaging="mean", hop=800).spec(48000.0, 1)
+    assert (spec.averaging_frames, spec.row_step) == (1, 800)
+
+
+def test_align_is_a_key_of_every_analysis(tmp_path):
+    """Of the main one and of products, which inherit it; it needs a rate."""
+    text = "[analysis]\nrate_hz = 1\nalign = 'utc'\n[products.all]\nrate_hz = 0\nalign = 'start'\n"
+    text += "[products.same]\n[source]\nuri = 'signal:white,-20'\n"
+    (source,) = config.load(file(tmp_path, text)).all_sources
+    assert [spec.align for spec in source.specs(48000.0, 1)] == ["utc", "start", "utc"]
+    with pytest.raises(ConfigError, match="align='utc': needs rate_hz"):
+        config.load(file(tmp_path, "[analysis]\nalign = 'utc'\n"))
 
 
 @pytest.mark.parametrize(

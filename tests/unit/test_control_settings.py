@@ -68,6 +68,7 @@ OTHER_VALUES = {
     "analysis.averaging": "exponential",
     "analysis.averaging_s": 1.0,
     "analysis.rate_hz": 10.0,
+    "analysis.align": "utc",
     "engine.engine": "numpy",
     "engine.device": "x",
     "publish.endpoints": ("tcp://127.0.0.1:1",),

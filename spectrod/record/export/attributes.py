@@ -86,12 +86,11 @@ class Coverage:
 
 def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
     """Say what time a file covers, as ACDD has it."""
-    row_s = spec.hop * spec.averaging_frames / spec.fs
     return {
         "time_coverage_start": iso_time(begin_utc_ns),
         "time_coverage_end": iso_time(end_utc_ns),
         "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / _NS_PER_S:.9f}S",
-        "time_coverage_resolution": f"PT{row_s:.9f}S",
+        "time_coverage_resolution": f"PT{spec.row_s:.9f}S",
     }
 
 
@@ -129,6 +128,7 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         "bands": spec.bands or "none",
         "averaging": spec.averaging,
         "averaging_frames": spec.averaging_frames,
+        **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
     }
 
 

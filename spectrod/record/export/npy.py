@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.grid import as_number
 from spectrod.record.export.attributes import Coverage, elapsed_time, global_attributes, iso_time
 from spectrod.record.export.layout import frequency_edges
 from spectrod.record.export.rows import Rows
@@ -75,7 +76,7 @@ class NpyWriter(ExportWriter):
             "channel_name": self.description.signals,
             "frequency_hz": spec.frequencies.tolist(),
             "frequency_edges_hz": frequency_edges(spec).tolist(),
-            "row_samples": spec.hop * spec.averaging_frames,
+            "row_samples": as_number(spec.row_step),
             "attributes": global_attributes(self.description, self.options.attributes),
         }
         self._notes.write(json.dumps(about)[:-1] + ',\n"runs": [')

@@ -136,7 +136,7 @@ def _document(statistics: LevelStatistics, about: Description, span: Span) -> di
         "reference": spec.reference,
         "step_db": statistics.step_db,
         "n_rows": statistics.n_rows,
-        "row_s": spec.hop * spec.averaging_frames / spec.fs,
+        "row_s": spec.row_s,
         **dataclasses.asdict(span),
         "source": about.source,
         "signals": list(about.signals),

@@ -183,7 +183,7 @@ def _footer(
     statistics: LevelStatistics, about: Description, span: Span, *, has_utc: bool
 ) -> list[str]:
     spec = about.spec
-    row_s = spec.hop * spec.averaging_frames / spec.fs
+    row_s = spec.row_s
     kind = {"none": "spectra", "mean": "means"}.get(spec.averaging, spec.averaging)
     pieces = [
         f"{statistics.n_rows} {kind}, {row_s:.4g} s apart",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from spectrod.grid import row_period_s
 from spectrod.types import NFFT_MAX, SpectrumSpec
 
 View = Literal["spectrogram", "ltsa", "spd"]
@@ -48,7 +49,7 @@ def interval_for(duration_s: float | None) -> float:
 
 
 def frames_for(
-    fs: float, n_samples: int | None, win_length: int = 0, hop: int = 0
+    fs: float, n_samples: int | None, win_length: int = 0, hop: int = 0, *, rate_hz: float = 0.0
 ) -> LongTermFrames:
     """Choose the frames of a long-term view.
 
@@ -63,8 +64,13 @@ def frames_for(
         Of the recording, if that is known.
     win_length, hop : int
         Where they are chosen already; 0 where not [samples].
+    rate_hz : float
+        Rows a second, where they are chosen already; 0 where not [Hz].
     """
-    interval_s = interval_for(None if n_samples is None else n_samples / fs)
+    if rate_hz:
+        interval_s = float(row_period_s(rate_hz))
+    else:
+        interval_s = interval_for(None if n_samples is None else n_samples / fs)
     if not win_length:
         window_s = min(max(interval_s / _WINDOWS_A_ROW, _WINDOW_MIN_S), _WINDOW_MAX_S)
         win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), NFFT_MAX)

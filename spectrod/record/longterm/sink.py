@@ -88,7 +88,7 @@ class SpdSink:
         except (ConfigError, InputError) as error:
             raise type(error)(f"{self.path}: {error}") from error
         spec, span = batch.spec, self._span
-        samples = (spec.averaging_frames - 1) * spec.hop + spec.win_length
+        samples = spec.row_span
         is_first = span.end_utc_ns == 0
         is_gap = batch.discontinuity and not is_first
         self._span = replace(

@@ -47,7 +47,7 @@ def pooled(spec: SpectrumSpec, n_samples: int | None, width: int, pooling: Pooli
     Parameters
     ----------
     spec : SpectrumSpec
-        Frames without averaging; others are left as they are.
+        Frames without averaging and without a rate; others are left as they are.
     n_samples : int or None
         Samples a channel that there will be, if that is known; if not, every frame is a row.
     width : int
@@ -55,7 +55,7 @@ def pooled(spec: SpectrumSpec, n_samples: int | None, width: int, pooling: Pooli
     pooling : {"mean", "max", "min"}
         What a pixel shall show of its frames.
     """
-    if spec.averaging != "none":
+    if spec.averaging != "none" or spec.rate_hz:
         return replace(spec, product=PRODUCT)
     n_frames = 1 if n_samples is None else spec.n_frames(n_samples)
     per_row = -(-n_frames // (_ROWS_PER_PIXEL * width))

@@ -84,10 +84,10 @@ def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
 def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float64Array:
     """Slot coordinates of samples, counted from the first row's first.
 
-    A frame stands for the hop around its window's centre; a row of several frames for all theirs,
-    so that slot s begins ``(win_length - hop) / 2`` samples after its first frame does.
+    A row stands for the time from one to the next around the centre of its frames, so that slot s
+    begins half of what those are longer after the row's first sample.
     """
-    return (samples - (spec.win_length - spec.hop) / 2.0) / pool.hop
+    return (samples - (spec.row_span - pool.hop) / 2.0) / pool.hop
 
 
 def _few_values_each(spans: Int64Array, most: int) -> Iterator[slice]:

@@ -232,5 +232,7 @@ def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterato
         yield f"exponential average of {spec.averaging_s:g} s"
     elif what == "rows":
         yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
+    if spec.rate_hz:
+        yield f"rows {_number(spec.row_s)} s apart"
     if counted >= _FRAMES_TOLD:
         yield f"column: {pool} of {_number(counted)} {what}"

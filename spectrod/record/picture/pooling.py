@@ -40,7 +40,7 @@ class ColumnPool:
 
     Parameters
     ----------
-    hop : int
+    hop : int or float
         Samples from one row to the next, >= 1.
     max_columns : int
         >= 2.
@@ -48,7 +48,7 @@ class ColumnPool:
         What a column shows of its rows.
     """
 
-    def __init__(self, hop: int, max_columns: int, pooling: Pooling = "mean") -> None:
+    def __init__(self, hop: float, max_columns: int, pooling: Pooling = "mean") -> None:
         self.hop = hop
         self.max_columns = max_columns
         self.pooling: Pooling = pooling
@@ -76,7 +76,7 @@ class ColumnPool:
         return -(-self.n_slots // self.rows_per_column)
 
     def _slot(self, sample_index: int) -> int:
-        return (sample_index - self.first_sample + self.hop // 2) // self.hop
+        return int((sample_index - self.first_sample + self.hop // 2) // self.hop)
 
     def add(self, batch: SpectrumBatch) -> None:
         """Add every row of a batch to the column of its position.
@@ -104,7 +104,8 @@ class ColumnPool:
         self.last_sample = int(batch.sample_index[-1])
         self.end_sample = self.last_sample + (n_each - 1) * spec.hop + spec.win_length
         self._make_room()
-        slots = (batch.sample_index - self.first_sample + self.hop // 2) // self.hop
+        since = batch.sample_index - self.first_sample
+        slots = np.asarray((since + self.hop // 2) // self.hop, np.int64)
         columns = slots // self.rows_per_column
         starts = np.flatnonzero(np.diff(columns, prepend=-1))
         joined = batch.values

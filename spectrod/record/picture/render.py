@@ -59,6 +59,6 @@ def render(
         levels=levels,
         limits=limits,
         n_samples=n_samples,
-        frames_per_pixel=n_samples / spec.hop / options.width,
+        frames_per_pixel=n_samples * spec.averaging_frames / float(spec.row_step) / options.width,
         envelope=strips.over(begin, n_samples, options.width) if strips else None,
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.grid import as_number
 from spectrod.record.files import check_writable, is_there, write_whole
 from spectrod.record.picture.encode import check_format, encode
 from spectrod.record.picture.options import WIDTH_MIN
@@ -246,8 +247,9 @@ class PictureSink:
 
     def _new_pool(self) -> ColumnPool:
         options, spec = self._options, self._spec
-        hop = spec.hop * spec.averaging_frames
-        return ColumnPool(hop, _COLUMNS_PER_PIXEL * options.width, options.pool)
+        return ColumnPool(
+            as_number(spec.row_step), _COLUMNS_PER_PIXEL * options.width, options.pool
+        )
 
 
 def _paths(path: Path, options: PictureOptions, n_signals: int) -> tuple[Path, ...]:

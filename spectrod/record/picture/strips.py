@@ -234,7 +234,7 @@ class RowStrips:
 
     def __init__(self, spec: SpectrumSpec, width: int) -> None:
         self._spec = spec
-        self._hop = spec.hop * spec.averaging_frames
+        self._hop = int(spec.row_step)
         self._cells = _Cells(spec.n_signals, width, self._hop)
         self._first = 0
 
@@ -271,7 +271,7 @@ class RowStrips:
     def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
         """As ``SampleStrips.over``; a row stands for the hop around its windows' middle."""
         spec = self._spec
-        n_row = (spec.averaging_frames - 1) * spec.hop + spec.win_length
+        n_row = spec.row_span
         begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
         spans = self._cells.spans(begin, n_samples, width)
         # Of largest powers, bin by bin, the sum is no mean square of anything.

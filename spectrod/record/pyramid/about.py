@@ -66,7 +66,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 def row_ns(spec: SpectrumSpec) -> int:
     """Time from one row to the next [ns]."""
-    return round(spec.hop * spec.averaging_frames * 1e9 / spec.fs)
+    return round(spec.row_s * 1e9)
 
 
 def about_of(description: Description, finest_s: float, values_max: int) -> About:

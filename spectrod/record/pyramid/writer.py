@@ -195,7 +195,7 @@ class PyramidWriter:
 
     def _indices(self, batch: SpectrumBatch) -> Int64Array:
         spec = self._spec
-        span = spec.win_length + (spec.averaging_frames - 1) * spec.hop
+        span = spec.row_span
         middle_ns = round(span * 0.5e9 / spec.fs)
         return np.asarray((batch.t_utc_ns + middle_ns) // self.about.cells_ns[0], np.int64)
 

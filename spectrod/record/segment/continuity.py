@@ -81,6 +81,8 @@ class Continuity:
 
     def __init__(self, spec: SpectrumSpec, *, is_part: bool) -> None:
         self._fs, self._hop, self._row_samples = spec.fs, spec.hop, row_samples(spec)
+        # Rows of a step that is not whole, or that the clock places, are not equally far apart.
+        self._slack = self._row_samples // 500 + 2 if spec.rate_hz else 0
         self._is_part = is_part
         self._recording: int | None = None
         self._next_row = self._next_index = self._shift = self._end_utc_ns = 0
@@ -131,7 +133,8 @@ class Continuity:
         pause_ns = int(batch.t_utc_ns[0]) - self._end_utc_ns
         gap_samples = max(0, round(pause_ns * self._fs / _NS))
         index, row_ns = int(batch.sample_index[0]), self._row_samples * _NS / self._fs
-        if index == self._next_index > 0 and abs(pause_ns) < row_ns:
+        is_next = self._next_index > 0 and abs(index - self._next_index) <= self._slack
+        if is_next and abs(pause_ns) < row_ns:
             return batch  # the next file of the same run, whose indices go on
         self._shift += self._next_index + gap_samples - index
         return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
+from spectrod.grid import as_number
 from spectrod.record.recording import Description, spec_fields, stored_spec
 from spectrod.record.segment.frame import HEAD_BYTES, NUMBER_MAX
 from spectrod.types import SpectrumSpec
@@ -92,7 +93,7 @@ def encode_header(header: Header) -> bytes:
         "cal_id": about.cal_id,
         "dtype": value_dtype(spec),
         "shape": [spec.n_signals, spec.n_values],
-        "row_samples": row_samples(spec),
+        "row_samples": as_number(spec.row_step),
         "unit": spec.unit,
         "reference": spec.reference,
         "enbw_hz": spec.enbw_hz,
@@ -187,8 +188,8 @@ def value_dtype(spec: SpectrumSpec) -> str:
 
 
 def row_samples(spec: SpectrumSpec) -> int:
-    """Count the samples from one row to the next."""
-    return spec.hop * spec.averaging_frames
+    """Count the samples from one row to the next, rounded down."""
+    return int(spec.row_step)
 
 
 def row_bytes(spec: SpectrumSpec) -> int:

@@ -1,0 +1,183 @@
+"""Where the next frame of a stream begins, and which row it is of."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from spectrod.grid import row_period_s
+from spectrod.types import Block, SpectrumSpec
+
+_NS = 1_000_000_000
+_EARLY = Fraction(1, 100)
+"""Part of a sample by which a row may begin before its instant: times are rounded to nanoseconds,
+and a sample must not be taken for one that comes after the instant for that."""
+_DRIFT = Fraction(1, 500)
+"""Part of a row by which a clock that is slewed, and a sample rate that is off, may change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When samples were taken.
+
+    Attributes
+    ----------
+    offset : int
+        Absolute index of a sample less its position in the window.
+    clock : Block
+        Says when its first sample was taken.
+    """
+
+    offset: int
+    clock: Block
+
+
+class Cursor:
+    """Moves from frame to frame over the row grid of a spec.
+
+    Rows aligned to UTC begin with the first sample at or after a whole multiple of the row period.
+    The frames before the first of them make a shorter row, the *lead*. At each begin of a row the
+    newest clock is asked again: a row begins a sample earlier or later where the sample rate is
+    off, and with the next multiple where UTC was stepped.
+
+    Attributes
+    ----------
+    next : int
+        Position of the next frame.
+    phase : int
+        Of the row that it is of, see ``RowGrid``.
+    lead : int
+        Frames of the lead from the next one on; 0 if that is of a whole row.
+    instant : int or None
+        UTC of the begin of the next frame's row, in row periods since 1970; None if rows are not
+        aligned, and in the lead.
+    """
+
+    def __init__(self, spec: SpectrumSpec) -> None:
+        self.grid = spec.grid
+        self._hop, self._frames = spec.hop, spec.averaging_frames
+        self._win_length = spec.win_length
+        self._averages = spec.averaging != "none"
+        self._fs = Fraction(repr(spec.fs))
+        self._period_ns = row_period_s(spec.rate_hz) * _NS if spec.align == "utc" else None
+        # Then all that counts is the next frame.
+        self._is_plain = self.grid.is_even and self._period_ns is None
+        self.restart(0)
+
+    def restart(self, position: int) -> None:
+        """Begin a row with the frame at a position."""
+        self.next = self._origin = position
+        self.phase = self._number = self.lead = 0
+        self.instant: int | None = None
+        self._first_instant: int | None = None
+
+    def shift(self, n_samples: int) -> None:
+        """Count positions from so many samples further on."""
+        self.next -= n_samples
+        self._origin -= n_samples
+
+    @property
+    def is_at_row(self) -> bool:
+        """Whether the next frame is the first of a whole row."""
+        return self._number == 0 and not self.lead
+
+    def count(self, end: int) -> int:
+        """Count the frames from the next one on that lie before a position.
+
+        While there is a lead, those of the lead alone.
+        """
+        last = end - self.next - self._win_length
+        if last < 0:
+            return 0
+        if self._is_plain:
+            return last // self._hop + 1
+        if self.lead:
+            return min(self.lead, last // self._hop + 1)
+        return max(0, self.grid.count(end - self._origin, self.phase) - self._number)
+
+    def place(self, n_frames: int) -> int:
+        """Position of the frame that comes after so many more, of the lead or of whole rows."""
+        if self._is_plain or self.lead:
+            return self.next + n_frames * self._hop
+        return self._origin + self.grid.place(self._number + n_frames, self.phase)
+
+    def go(self, n_frames: int) -> None:
+        """Go past frames."""
+        if self._is_plain:
+            self.next += n_frames * self._hop
+            return
+        if self.lead:
+            self.lead -= n_frames
+            self.next += n_frames * self._hop
+            if not self.lead:
+                self.drop_lead()
+            return
+        rows, self._number = divmod(self._number + n_frames, self._frames)
+        self._origin += self.grid.begin(rows, self.phase)
+        self.phase = self.grid.phase_of(rows, self.phase)
+        self.next = self._origin + self._number * self._hop
+        if self.instant is not None:
+            self.instant += rows
+
+    def drop_lead(self) -> None:
+        """Go to the first whole row."""
+        self.lead = 0
+        self.next = self._origin
+        self.instant = self._first_instant
+
+    # ---- rows aligned to UTC
+
+    def align(self, timing: Timing) -> bool:
+        """Place the next row where UTC wants it, if rows are aligned and the next frame is a row's.
+
+        Returns
+        -------
+        is_broken : bool
+            Whether samples between the row before and this one are left out: UTC was stepped.
+        """
+        if self._period_ns is None or not self.is_at_row:
+            return False
+        if self.instant is None:
+            self._align_first(timing)
+            return False
+        expected = self._position_of(timing, self.instant)
+        if abs(expected - self._origin) <= 1:
+            return False
+        # The first instant that is not before the end of the row before, but for some drift.
+        slack = floor(self.grid.step * _DRIFT) + 2
+        before = self._origin
+        self._begin_row(timing, self._instant_from(timing, before - slack))
+        return self._origin - before > slack
+
+    def _align_first(self, timing: Timing) -> None:
+        """Place the first whole row, and the lead before it."""
+        begin = self._origin
+        self._begin_row(timing, self._instant_from(timing, begin))
+        if not self._averages or self._origin == begin:
+            return
+        room = self._origin - begin - self.grid.win_length
+        if self.grid.span > self.grid.step:  # rows of frames that begin in them
+            room = self._origin - begin - 1
+        self.lead = min(room // self._hop + 1, self._frames) if room >= 0 else 0
+        if self.lead:
+            self.next, self._first_instant, self.instant = begin, self.instant, None
+
+    def _begin_row(self, timing: Timing, instant: int) -> None:
+        exact = self._position_of(timing, instant)
+        self._origin = self.next = ceil(exact - _EARLY)
+        late = max(Fraction(0), self._origin - exact)
+        denominator = self.grid.step.denominator
+        self.phase = max(0, denominator - 1 - floor(late * denominator)) if denominator > 1 else 0
+        self.instant = instant
+
+    def _position_of(self, timing: Timing, instant: int) -> Fraction:
+        """Exact position of an instant."""
+        assert self._period_ns is not None
+        since_ns = instant * self._period_ns - timing.clock.t_utc_ns
+        return timing.clock.sample_index - timing.offset + since_ns * self._fs / _NS
+
+    def _instant_from(self, timing: Timing, position: int) -> int:
+        """Find the first instant whose row begins at a position or later."""
+        assert self._period_ns is not None
+        away = position - _EARLY - (timing.clock.sample_index - timing.offset)
+        t_ns = timing.clock.t_utc_ns + away * _NS / self._fs
+        return ceil(t_ns / self._period_ns)
