@@ -5,6 +5,7 @@ that it documents; any other exception, a broken invariant, and an input that ex
 are defects. Nothing here needs Atheris.
 """
 
+import atexit
 import base64
 import os
 import random
@@ -138,6 +139,8 @@ class Limits:
         self.largest_bytes = 0
         signal.signal(signal.SIGPROF, self._interrupt)
         signal.setitimer(signal.ITIMER_PROF, _CHECK_PERIOD_S, _CHECK_PERIOD_S)
+        # At its end Python gives the handler back, and the signal would end the process.
+        atexit.register(signal.setitimer, signal.ITIMER_PROF, 0.0)
 
     def run(self, check: Callable[[bytes], None], data: bytes) -> None:
         """Check one input within the limits."""
