@@ -224,8 +224,8 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
     """A device that computes wrongly is found out, named and refused."""
 
     class WrongPlan(NumpyPlan):
-        def submit(self, *args):
-            return Computed(super().submit(*args).collect() * np.float32(1.02))
+        def submit(self, *args, **keywords):
+            return Computed(super().submit(*args, **keywords).collect() * np.float32(1.02))
 
     class Wrong(NumpyEngine):
         def plan(self, spec, window, _):
