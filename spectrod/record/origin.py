@@ -38,7 +38,7 @@ class Origin:
         Name of the daemon's recording that wrote it; empty if none did; None if the file does not
         say, as those of versions that did not write it.
     file_name : str
-        For which it was begun; empty if it does not say.
+        Name with which the recorder opened it; empty if it does not say.
     begin_utc_ns : int or None
         UTC of the first row or sample, of sound to the second [ns since 1970]; None if unknown.
     """

@@ -38,6 +38,7 @@ def reading(unidentified: str, otherwise: str = "") -> Iterator[None]:
         raise
     except UnidentifiedImageError:
         raise InputError(unidentified) from None
+    # Damaged files make Pillow raise IndexError, AttributeError, struct.error and others.
     except Exception as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(f"{otherwise}{' '.join(reason.split())}") from error

@@ -57,7 +57,7 @@ class Header:
     created_utc_ns, created_mono_ns : int
         UTC and the monotonic clock when the segment was begun, read together [ns].
     file_name : str
-        For which it was begun.
+        Name with which the recorder opened it.
     """
 
     description: Description
