@@ -36,6 +36,8 @@ _ADDRESS_SPACE_BYTES = 1 << 30
 _CHECK_PERIOD_S = 0.2
 _RUNS_A_READING = 64
 _PAGE_BYTES = resource.getpagesize()
+_STATUS_MAX_BYTES = 4096
+_PEAK = b"VmHWM:"
 
 
 class LimitError(BaseException):
@@ -130,10 +132,11 @@ class Limits:
 
     def __init__(self) -> None:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        self._status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
         self._begin_s: float | None = None
         self._base_s, self._base_wall_s = time.process_time(), time.perf_counter()
         self._base_bytes = self._resident_bytes()
-        self._peak_kb = _peak_kb()
+        self._peak_kb = self._read_peak_kb()
         self._n_runs = 0
         self.slowest_s = 0.0
         self.largest_bytes = 0
@@ -165,9 +168,10 @@ class Limits:
         """Stop the timer."""
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         os.close(self._statm)
+        os.close(self._status)
 
     def _check_memory(self, data: bytes) -> None:
-        peak_kb = _peak_kb()
+        peak_kb = self._read_peak_kb()
         if peak_kb == self._peak_kb:
             return
         self._peak_kb = peak_kb
@@ -188,6 +192,11 @@ class Limits:
     def _resident_bytes(self) -> int:
         return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE_BYTES
 
+    def _read_peak_kb(self) -> int:
+        """Read the peak of this program; ``ru_maxrss`` includes that of the program before exec."""
+        status = os.pread(self._status, _STATUS_MAX_BYTES, 0)
+        return int(status[status.index(_PEAK) + len(_PEAK) :].split(maxsplit=1)[0])
+
     def _interrupt(self, *_: object) -> None:
         if self._begin_s is not None and self._used_s(self._begin_s) > TIME_MAX_S:
             raise LimitError(f"was stopped after {TIME_MAX_S:g} s")
@@ -201,10 +210,6 @@ def limit_address_space() -> None:
     wanted = now_bytes + _ADDRESS_SPACE_BYTES
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def _peak_kb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 # ---- inputs
