@@ -206,6 +206,10 @@ class Member:
         self._wanted = products
         self.update_demand()
 
+    def topics(self) -> frozenset[str]:
+        """Return the topics with values that the source can send; empty if it was never there."""
+        return self._feed.topics if self._feed else frozenset()
+
     def lease(self, product: str, seconds: float) -> None:
         """Have a product computed for a while, by whoever asks now and then; any thread.
 

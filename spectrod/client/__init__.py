@@ -8,12 +8,13 @@ anything else. Needs NumPy, pyzmq and msgspec only; opens no device.
 
 from spectrod.client import aio
 from spectrod.client.control import Control
-from spectrod.client.newest import Latest, latest
+from spectrod.client.newest import NO_REPLY_S, Latest, latest
 from spectrod.client.subscription import Subscription, subscribe
 from spectrod.client.tracker import SILENCE_S
 from spectrod.wire.schema import BandFrame, Frame, Meta
 
 __all__ = [
+    "NO_REPLY_S",
     "SILENCE_S",
     "BandFrame",
     "Control",

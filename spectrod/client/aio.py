@@ -1,13 +1,20 @@
-"""Frames from a daemon, for programs with an event loop: ``async for frame in subscribe(...)``."""
+"""Frames from a daemon, for programs with an event loop: ``async for frame in subscribe(...)``.
+
+``latest`` is the same function as ``spectrod.client.latest``: what it returns is an asynchronous
+iterator and context manager, too.
+"""
 
 import time
 from typing import Self
 
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
+from spectrod.client.newest import Latest, latest
 from spectrod.client.subscription import Follower, open_replay, open_subscription
 from spectrod.client.tracker import AnyFrame, Ask
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
+
+__all__ = ["AsyncSubscription", "Latest", "latest", "subscribe"]
 
 
 def subscribe(  # noqa: PLR0913 - each named, and none needed

@@ -10,7 +10,8 @@ import zmq
 from spectrod.client.calls import decode_reply, encode_call
 from spectrod.client.connection import Connection, KeyFile, SyncContext, read_credentials
 from spectrod.errors import DeniedError, UnavailableError
-from spectrod.wire.endpoint import parse_remote
+from spectrod.wire.endpoint import Endpoint, parse_remote
+from spectrod.wire.rendezvous import beside
 
 TIMEOUT_S = 5.0
 
@@ -23,7 +24,9 @@ class Control:
     Parameters
     ----------
     endpoint : str
-        Where the daemon takes requests, for example ``ipc:///run/spectrod/control.sock``.
+        Where the daemon takes requests, for example ``ipc:///run/spectrod/control-5556.ipc``. For a
+        daemon of this machine also where it publishes: the control socket is looked up each time
+        that a connection is opened.
     timeout_s : float
         How long a call waits for its reply [s]; also an attribute, which may be changed.
     server_key : str, path or None
@@ -32,6 +35,11 @@ class Control:
         For endpoints with keys: the file of our own secret key.
     context : zmq.Context or None
         To share one; None makes one that lives as long as this.
+
+    Attributes
+    ----------
+    endpoint : str
+        As given.
 
     Raises
     ------
@@ -49,6 +57,7 @@ class Control:
         context: SyncContext | None = None,
     ) -> None:
         self._endpoint = parse_remote(endpoint)
+        self.endpoint = endpoint
         self.timeout_s = timeout_s
         self._credentials = read_credentials(server_key, key_file)
         self._context = context
@@ -119,11 +128,16 @@ class Control:
         wait_s = self.timeout_s + (longer_s if isinstance(longer_s, (int, float)) else 0.0)
         return self._number, encode_call(self._number, method, params), wait_s
 
+    def _control_endpoint(self) -> Endpoint:
+        """Return the control socket of the daemon that publishes at our endpoint, or the latter."""
+        found = beside(self._endpoint)
+        return self._endpoint if found is None else parse_remote(found)
+
     def _open(self, request: bytes) -> Connection:
         """Send a request, connected to the daemon."""
         if self._connection is None:
             self._connection = Connection(
-                self._endpoint, zmq.DEALER, self._credentials, self._context, {}
+                self._control_endpoint(), zmq.DEALER, self._credentials, self._context, {}
             )
         connection = self._connection
         with self._closed_if_denied():

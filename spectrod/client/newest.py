@@ -18,9 +18,12 @@ from spectrod.wire.schema import decode
 _WAIT_S = 1.0
 _REPLY_S = 0.5
 
+NO_REPLY_S = 10.0
+"""How long requests may go without a reply before reading raises an error."""
+
 
 def latest(
-    control: str,
+    endpoint: str,
     topic: str,
     *,
     timeout_s: float | None = None,
@@ -35,12 +38,16 @@ def latest(
 
     Parameters
     ----------
-    control : str
-        The daemon's control endpoint.
+    endpoint : str
+        The daemon's control endpoint. For a daemon of this machine also the endpoint where it
+        publishes, as for ``subscribe``.
     topic : str
-        One topic, ``spec/SOURCE/CHANNEL/PRODUCT/``, with its trailing slash.
+        One whole topic, ``spec/SOURCE/CHANNEL/PRODUCT/`` or ``bands/SOURCE/CHANNEL/PRODUCT/``, with
+        its trailing slash; not a prefix. The daemon refuses any other with a list of its topics.
     timeout_s : float or None
-        How long iterating waits for a frame; None waits for ever.
+        How long iterating waits for a frame; None waits as long as the daemon replies. Without a
+        reply for ``NO_REPLY_S``, 10 s, iterating raises in any case; the next frame that is
+        requested tries again.
     server_key, key_file, context
         As for ``subscribe``.
 
@@ -54,10 +61,10 @@ def latest(
     ConfigError
         If the endpoint is not one that can be connected to, or a key cannot be read.
     """
-    connection = Control(
-        control, timeout_s=_REPLY_S, server_key=server_key, key_file=key_file, context=context
+    control = Control(
+        endpoint, timeout_s=_REPLY_S, server_key=server_key, key_file=key_file, context=context
     )
-    return Latest(connection, topic, timeout_s=timeout_s)
+    return Latest(control, topic, timeout_s=timeout_s)
 
 
 class Latest:
@@ -71,6 +78,7 @@ class Latest:
 
     def __init__(self, control: Control, topic: str, *, timeout_s: float | None) -> None:
         self._control = control
+        self._silent_since_s: float | None = None
         self._topic = topic
         self._timeout_s = timeout_s
         self._last: AnyFrame | None = None
@@ -85,7 +93,10 @@ class Latest:
         Raises
         ------
         UnavailableError
-            If timeout_s was given and no frame came in that time, or the daemon does not answer.
+            If timeout_s was given and no frame came in that time, or the daemon sent no reply for
+            ``NO_REPLY_S``.
+        ConfigError
+            If the topic is not one whole topic.
         SpectrodError
             As ``Control.call``.
         """
@@ -105,7 +116,14 @@ class Latest:
         return frame
 
     def receive(self, timeout_s: float | None = None) -> AnyFrame | None:
-        """Return the newest frame; None if timeout_s is given and none is newer in that time."""
+        """Return the newest frame; None if timeout_s is given and none is newer in that time.
+
+        Raises
+        ------
+        SpectrodError
+            As ``__next__``, but for a frame that does not come in time.
+        """
+        self._silent_since_s = None
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             with self._asked_again(deadline_s):
@@ -116,6 +134,7 @@ class Latest:
 
     async def receive_async(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Do as ``receive``, while the running event loop goes on."""
+        self._silent_since_s = None
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             with self._asked_again(deadline_s):
@@ -134,13 +153,27 @@ class Latest:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self.close()
+
     @contextmanager
     def _asked_again(self, deadline_s: float | None) -> Iterator[None]:
+        """Let a request without a reply be repeated, within the time for a frame and replies."""
+        begun_s = time.monotonic()
         try:
             yield
-        except UnavailableError:
+        except UnavailableError as error:
+            if self._silent_since_s is None:
+                self._silent_since_s = begun_s
+            if _is_over(self._silent_since_s + NO_REPLY_S):
+                raise UnavailableError(self._why_no_reply()) from error
             if _is_over(deadline_s):
                 raise
+        else:
+            self._silent_since_s = None
 
     def _params(self, deadline_s: float | None) -> dict[str, Any]:
         left_s = _WAIT_S if deadline_s is None else deadline_s - time.monotonic()
@@ -161,6 +194,13 @@ class Latest:
         self._last = frame
         self.missed += frame.missed
         return frame
+
+    def _why_no_reply(self) -> str:
+        return (
+            f"{self._control.endpoint}: no reply to latest for {NO_REPLY_S:g} s; is the daemon "
+            "running there, and is this its control endpoint? Of a daemon on another machine the "
+            "endpoint where it publishes does not do"
+        )
 
     def _why_nothing(self) -> str:
         return f"{self._topic}: nothing newer came within {self._timeout_s:g} s"

@@ -50,8 +50,8 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
     timeout_s : float or None
         How long iterating waits for a frame; None waits for ever.
     replay_from : str or None
-        The daemon's control endpoint: frames that were missed are had from there, in their place,
-        as long as the daemon remembers them.
+        The daemon's control endpoint, or for a daemon of this machine also where it publishes.
+        Frames that were missed are requested there, as long as the daemon keeps them.
     server_key : str, path or None
         For endpoints with keys: the daemon's public key, its 40 characters or its file.
     key_file : str, path or None

@@ -12,6 +12,9 @@ from spectrod.wire.requests import LatestParams, Messages, ReplayParams
 REPLY_MAX_BYTES: Final = 4 << 20
 """After so many bytes of messages a reply ends, with one message at least."""
 
+_LISTED_MAX = 20
+"""Topics that an error lists."""
+
 _WORDS = ("spec", "bands")
 
 
@@ -20,6 +23,9 @@ class Lending(Protocol):
 
     def stats(self) -> Stats:
         """Its products among other things."""
+
+    def topics(self) -> frozenset[str]:
+        """Topics with values that it can send; empty while that is not known."""
 
     def lease(self, product: str, seconds: float) -> None:
         """Have a product computed for so long."""
@@ -30,7 +36,7 @@ def replay(history: History, params: ReplayParams) -> Answer:
     # One more than asked for tells whether there are more.
     stored = history.since(params.topic, params.first_seq, params.epoch, params.limit + 1)
     if not stored and params.topic not in history.topics():
-        raise _unknown(params.topic, history)
+        raise _unknown(params.topic, history.topics())
     given = _within_bounds(stored, params.limit)
     return _answer(history, given, more=len(given) < len(stored))
 
@@ -55,11 +61,14 @@ def latest(
     ConfigError, NotFoundError
         If the topic is malformed, or there is none such.
     """
-    source, product = _source_and_product(params.topic)
+    source, product = _source_and_product(params.topic, history.topics())
     lending = find(source)
     stats, before = lending.stats(), history.newest(params.topic)
     if product not in stats.products:
-        raise _unknown(params.topic, history)
+        raise _unknown(params.topic, history.topics())
+    offered = lending.topics()
+    if offered and params.topic not in offered:  # it would never come
+        raise _unknown(params.topic, offered)
     after_seq = params.after_seq if params.epoch in (0, history.epoch) else -1
 
     def newer_than(seq: int) -> Answer | None:
@@ -82,18 +91,26 @@ def latest(
     return look() or Later(look, watch, params.timeout_s, otherwise)
 
 
-def _source_and_product(topic: str) -> tuple[str, str]:
+def _source_and_product(topic: str, known: Iterable[str]) -> tuple[str, str]:
     match topic.split("/"):
-        case [word, source, _, product, ""] if word in _WORDS:
+        case [word, source, channel, product, ""] if word in _WORDS and source and channel:
             return source, product
     raise ConfigError(
-        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/"
+        f"topic={topic!r}: must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/, "
+        f"one whole topic; there are: {_listed(known)}"
     )
 
 
-def _unknown(topic: str, history: History) -> NotFoundError:
-    known = ", ".join(sorted(history.topics())) or "none yet"
-    return NotFoundError(f"topic={topic!r}: is not there; there are: {known}")
+def _unknown(topic: str, known: Iterable[str]) -> NotFoundError:
+    return NotFoundError(f"topic={topic!r}: is not there; there are: {_listed(known)}")
+
+
+def _listed(known: Iterable[str]) -> str:
+    """List the first ``_LISTED_MAX`` topics, and the number of all others."""
+    topics = sorted(known)
+    listed = ", ".join(topics[:_LISTED_MAX]) or "none yet"
+    n_more = len(topics) - _LISTED_MAX
+    return f"{listed} and {n_more} more" if n_more > 0 else listed
 
 
 def _within_bounds(stored: Iterable[Stored], limit: int) -> list[Stored]:

@@ -171,6 +171,11 @@ class Feed:
         """Say whether a topic with values is among what was offered; all are if nothing was."""
         return self._offered is None or topic in self._topics
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics with values that were offered last; empty if nothing was."""
+        return self._topics
+
     # All below is the publisher's thread's; what it yields is to be sent at once.
 
     def take_offer(self) -> bool:

@@ -125,7 +125,7 @@ def _closed_error(endpoint: str) -> UnavailableError:
 
 def beside(endpoint: Endpoint) -> str | None:
     """Find the control socket of the daemon that publishes at an endpoint of this machine."""
-    if not endpoint.is_local:
+    if not endpoint.is_local or os.name != "posix":  # no IPC sockets elsewhere
         return None
     name, folders = _socket_name(endpoint), _folders()
     if endpoint.transport == "ipc" and Path(endpoint.path).parent in folders:

@@ -226,6 +226,8 @@ def test_latest_waits_for_one_client_while_another_is_answered(control):
     [
         ("spec/x/0/dbfs/", NotFoundError, "source='x': is not there; there are: tone, low.noise"),
         ("spec/tone/0/x/", NotFoundError, "topic='spec/tone/0/x/': is not there"),
+        ("spec/tone/9/dbfs/", NotFoundError, "topic='spec/tone/9/dbfs/': is not there; there are"),
+        ("spec/", ConfigError, "topic='spec/': must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/"),
         ("spec/tone/0/dbfs", ConfigError, "topic='spec/tone/0/dbfs': must be spec/SOURCE/CHANNEL"),
         ("hb/tone/", ConfigError, "topic='hb/tone/': must be"),
         ("", ConfigError, "topic='': must be"),

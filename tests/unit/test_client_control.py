@@ -3,11 +3,12 @@
 import asyncio
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 import zmq
 
-from spectrod.client import Control
+from spectrod.client import Control, aio, latest, newest
 from spectrod.client.calls import encode_call, messages_of
 from spectrod.errors import (
     BusyError,
@@ -27,15 +28,15 @@ TIMEOUT_S = 10.0
 class Server:
     """A ROUTER in a thread, which answers by a function of the request."""
 
-    def __init__(self, context):
+    def __init__(self, context, endpoint="tcp://127.0.0.1:*"):
         self._socket = context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, 0)
-        port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self._socket.bind(endpoint)
         self._stop = context.socket(zmq.PULL)
         self._stop.bind("inproc://stop")
         self._stopper = context.socket(zmq.PUSH)
         self._stopper.connect("inproc://stop")
-        self.endpoint = f"tcp://127.0.0.1:{port}"
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self.requests = []
         self.answer = lambda request: [{"v": 1, "id": request["id"], "ok": True}]
         self._thread = threading.Thread(target=self._run)
@@ -209,3 +210,95 @@ def test_endpoints_that_cannot_be_connected_to_are_refused(endpoint):
     """When the object is made."""
     with pytest.raises(ConfigError, match="endpoint="):
         Control(endpoint)
+
+
+# ---- the newest frame
+
+TOPIC = "spec/tone/0/dbfs/"
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """A server at the control socket of a daemon that publishes at TCP port 5556."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    with zmq.Context() as context:
+        server = Server(context, f"ipc://{tmp_path}/control-5556.ipc")
+        server.answer = lambda r: [
+            {"v": 1, "id": r["id"], "ok": True, "result": {"epoch": 1, "parts": []}}
+        ]
+        yield server
+        server.close()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_latest_takes_the_endpoint_that_subscribe_takes(beside, is_async):
+    """Of a daemon of this machine: its control socket is found by the port."""
+
+    async def receive():
+        async with aio.latest("tcp://127.0.0.1:5556", TOPIC) as frames:
+            return await frames.receive_async(0.0)
+
+    if is_async:
+        assert asyncio.run(receive()) is None
+    else:
+        with latest("tcp://127.0.0.1:5556", TOPIC) as frames:
+            assert frames.receive(0.0) is None
+    assert beside.requests[0]["method"] == "latest"
+    assert beside.requests[0]["params"]["topic"] == TOPIC
+
+
+def test_a_control_looks_for_the_socket_at_each_connection(tmp_path, monkeypatch):
+    """A daemon that starts after the control was made is found."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
+    with Control(f"ipc://{tmp_path}/frames.ipc", timeout_s=0.05) as control:
+        with pytest.raises(UnavailableError, match=r"frames\.ipc: no reply to status"):
+            control.call("status")
+        control.timeout_s = TIMEOUT_S
+        with zmq.Context() as context:
+            server = Server(context, f"ipc://{tmp_path}/control-frames.ipc")
+            try:
+                assert control.call("status") is None
+            finally:
+                server.close()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("timeout_s", [None, TIMEOUT_S])
+def test_latest_of_a_daemon_that_never_replies_ends(server, monkeypatch, timeout_s, is_async):
+    """However long a frame may take; the next request tries again."""
+    monkeypatch.setattr(newest, "_REPLY_S", 0.02)
+    monkeypatch.setattr(newest, "_WAIT_S", 0.0)
+    monkeypatch.setattr(newest, "NO_REPLY_S", 0.1)
+    server.answer = lambda _: []
+    text = rf"^{server.endpoint}: no reply to latest for 0\.1 s; is the daemon running there, and "
+    with latest(server.endpoint, TOPIC, timeout_s=timeout_s) as frames:
+        for _ in range(2):
+            with pytest.raises(UnavailableError, match=text):
+                asyncio.run(anext(frames)) if is_async else next(frames)
+    assert len(server.requests) >= 4
+
+
+class Silent:
+    """A control of which each call takes 6 s: "r" is a reply without a frame, "-" is none."""
+
+    endpoint = "tcp://127.0.0.1:1"
+
+    def __init__(self, replies):
+        self._replies = iter(replies)
+        self.now_s = 0.0
+
+    def call_parts(self, _method, **_params):
+        self.now_s += 6.0
+        if next(self._replies) == "-":
+            raise UnavailableError("no reply")
+        return {"epoch": 1, "parts": []}, []
+
+
+@pytest.mark.parametrize(("replies", "ends_at_s"), [("r-r-rr-r--", 60), ("--", 12), ("rrrr--", 36)])
+def test_a_daemon_that_replies_may_take_as_long_as_it_likes(monkeypatch, replies, ends_at_s):
+    """Each reply restarts the 10 s, also one without a frame."""
+    control = Silent(replies)
+    monkeypatch.setattr(newest, "time", SimpleNamespace(monotonic=lambda: control.now_s))
+    with pytest.raises(UnavailableError, match="no reply to latest for 10 s"):
+        newest.Latest(control, TOPIC, timeout_s=None).receive()
+    assert control.now_s == ends_at_s

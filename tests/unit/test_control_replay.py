@@ -1,7 +1,7 @@
 import pytest
 
 from spectrod.control.replay import latest
-from spectrod.errors import NotFoundError
+from spectrod.errors import ConfigError, NotFoundError
 from spectrod.stats import Stats
 from spectrod.wire.answers import Answer, Later
 from spectrod.wire.history import History, Stored
@@ -33,6 +33,9 @@ class Source:
 
     def stats(self):
         return self._stats
+
+    def topics(self):
+        return frozenset([TOPIC])
 
     def lease(self, product, seconds):
         self.leases.append((product, seconds))
@@ -100,3 +103,33 @@ def test_a_product_that_is_not_there_is_told(history):
     """With the topics that there are."""
     with pytest.raises(NotFoundError, match="topic='spec/mic/0/hold/': is not there; there are: s"):
         latest(history, lambda _: Source(), LatestParams(topic="spec/mic/0/hold/"))
+
+
+@pytest.mark.parametrize("topic", ["spec/mic/1/dbfs/", "bands/mic/0/dbfs/"])
+def test_a_topic_that_the_source_never_sends_is_refused(history, topic):
+    """Another channel, or bands of a product without them: waiting would have no end."""
+    with pytest.raises(NotFoundError, match=f"^topic='{topic}': is not there; there are: {TOPIC}$"):
+        latest(history, lambda _: Source(), LatestParams(topic=topic, timeout_s=5))
+
+
+def test_a_topic_of_a_source_that_was_never_there_is_waited_for(history, monkeypatch):
+    """The channels of a sound card that is absent are not known before it comes."""
+    source = Source()
+    monkeypatch.setattr(source, "topics", frozenset)
+    later = latest(history, lambda _: source, LatestParams(topic="spec/mic/5/dbfs/", timeout_s=5))
+    assert isinstance(later, Later)
+
+
+@pytest.mark.parametrize(
+    "topic", ["", "spec/", "spec/mic/0/dbfs", "spec//0/dbfs/", "spec/mic//dbfs/"]
+)
+def test_a_prefix_is_refused_with_the_topics_that_there_are(history, topic):
+    """One whole topic is needed; the list names 20 topics at most."""
+    rule = "must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/, one whole topic"
+    with pytest.raises(ConfigError) as refused:
+        latest(history, lambda _: Source(), LatestParams(topic=topic))
+    assert str(refused.value) == f"topic={topic!r}: {rule}; there are: {TOPIC}"
+    for channel in range(1, 25):
+        history.add(f"spec/mic/{channel}/dbfs/", stored(0))
+    with pytest.raises(ConfigError, match=r"there are: spec/mic/0/dbfs/, [^;]* and 5 more$"):
+        latest(history, lambda _: Source(), LatestParams(topic=topic))
