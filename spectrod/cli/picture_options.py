@@ -53,7 +53,7 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
         "--raw",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="the plots' pixels alone, without axes and texts",
+        help="the plots' pixels alone, without axes and texts, from 1 x 1 pixels on",
     )
 
 

@@ -23,7 +23,7 @@ from spectrod.record.outputs import (
     make_rows,
     make_samples,
 )
-from spectrod.record.picture.options import WIDTH_MAX, WIDTH_MIN, PictureOptions
+from spectrod.record.picture.options import PictureOptions, check_width
 from spectrod.record.picture.painter import Painter, Transpose
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
@@ -135,8 +135,8 @@ def _period_ns(args: argparse.Namespace) -> int:
 def _seconds_per_pixel(args: argparse.Namespace) -> float:
     if args.tile is not None and args.time_per_pixel is None:
         raise ConfigError(f"--tile {args.tile}: needs --time-per-pixel")
-    if args.tile is not None and not WIDTH_MIN <= args.tile <= WIDTH_MAX:
-        raise ConfigError(f"--tile {args.tile}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
+    if args.tile is not None:
+        check_width("--tile ", args.tile, raw=bool(args.raw))
     if args.time_per_pixel is None:
         return 0.0
     if args.view == "spd":

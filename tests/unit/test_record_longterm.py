@@ -367,6 +367,7 @@ def test_the_picture_says_what_it_is(tmp_path, suffix):
     [
         ("x.pgm", {}, r"suffix must be one of \.png"),
         ("x.png", {"f_max": 5000.0}, "f_max=5000: must be"),
+        ("x.png", {"raw": True}, r"x\.png: raw: a picture of level statistics has axes"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_at_once(tmp_path, name, options, text):

@@ -12,9 +12,13 @@ SPEC = SpectrumSpec(fs=48000.0)
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        ({"width": 199}, "width=199: must be 200 to 8000 pixels"),
+        ({"width": 199}, r"width=199: must be 200 to 8000 pixels, from 1 on .* \(raw\)"),
+        ({"width": 0, "raw": True}, "width=0: must be 200 to 8000 pixels, from 1 on"),
+        ({"width": 8001, "raw": True}, "width=8001: must be 200 to 8000 pixels"),
+        ({"height": -1, "raw": True}, r"height=-1: must be 0 \(automatic\) or 50 to 8000"),
+        ({"height": 8001, "raw": True}, r"height=8001: must be 0 \(automatic\) or 50 to 8000"),
         ({"width": 8001}, "width=8001: must be"),
-        ({"height": 49}, r"height=49: must be 0 \(automatic\) or 50 to 8000 pixels"),
+        ({"height": 49}, r"height=49: must be 0 .* 50 to 8000 pixels, from 1 on .* \(raw\)"),
         ({"f_scale": "bark"}, "f_scale='bark': must be one of linear, log, mel, octave"),
         ({"time_axis": "local"}, "time_axis='local': must be one of elapsed, utc"),
         ({"theme": "pink"}, "theme='pink': must be one of light, dark"),

@@ -7,7 +7,7 @@ from PIL import Image
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.picture.axes import FrequencyAxis
 from spectrod.record.picture.labels import frequency_labels, level_labels, time_labels
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.pixelmap import options_of, read_levels, read_pixel_map
 from spectrod.record.picture.render import PictureOptions
 from spectrod.record.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
@@ -76,6 +76,36 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
     monkeypatch.setattr("spectrod.record.picture.levels._PIECE_VALUES", 1 << 30)
     assert in_pieces == drawn("y.png")
     assert len(sizes) - n_pieces == 2 < n_pieces
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pgm", ".webp", ".jpg", ".svg"])
+@pytest.mark.parametrize("size", [(1, 1), (1, 64), (128, 1), (224, 128), (3, 7)])
+def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
+    """Its pixels are those of each plot, two below each other, and have the level of the rows."""
+    options = PictureOptions(width=size[0], height=size[1], raw=True, levels=(-60.0, 0.0))
+    path = tmp_path / f"x{suffix}"
+    sink = sink_of(path, options, channels=2)
+    sink.submit(batch_of(flat(9, spec_of(channels=2), 0.5e-3), spec_of(channels=2)))
+    sink.finish()
+    pixels = read_pixel_map(path)
+    assert pixels.plots == ((0, 0, *size), (0, size[1], *size))
+    assert options_of(pixels, path) == options
+    if suffix in {".png", ".pgm"}:
+        level = read_levels(path, 1).level
+        assert level.shape == size[::-1]
+        np.testing.assert_allclose(level, -30.0, atol=0.13)
+
+
+@pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
+def test_one_pixel_shows_the_loudest_bin_of_the_mean_of_all_frames(tmp_path, f_scale):
+    """However few pixels there are, every row and every bin counts."""
+    power = flat(8, spec_of(), 1e-9)
+    power[:, 0, 40] = 0.5 * np.array([0.02, 0.0] * 4)
+    options = PictureOptions(width=1, height=1, raw=True, levels=(-60.0, 0.0), f_scale=f_scale)
+    sink = sink_of(tmp_path / "x.pgm", options)
+    sink.submit(batch_of(power, spec_of()))
+    sink.finish()
+    assert read_levels(tmp_path / "x.pgm").level.item() == pytest.approx(-20.0, abs=0.01)
 
 
 def test_every_engine_is_named(tmp_path):

@@ -1,5 +1,7 @@
 """Pictures of so many seconds a pixel, which go on in the next file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,15 @@ def rows(first, n, power=0.5):
     t_ns = BEGIN_NS + index * 10**6
     values = np.broadcast_to(np.reshape(power, (-1, 1, 1)), (n, 1, SPEC.n_bins))
     return SpectrumBatch(values.astype(np.float32), index, t_ns, t_ns, SPEC, "numpy")
+
+
+def test_a_raw_tile_is_as_narrow_as_its_rows(tmp_path):
+    """Without axes no pixel is added behind the last row."""
+    writer = tiled(tmp_path / "x.png", look=replace(LOOK, raw=True, width=12))
+    writer.submit(rows(0, 21))
+    writer.finish()
+    read = read_levels(tmp_path / "x.png")
+    assert (read.level.shape, read.pixels.duration_s) == ((64, 5), 0.25)
 
 
 @pytest.mark.parametrize("size", [7, 500, 4000])

@@ -32,7 +32,7 @@ class SpdSink:
     options : PictureOptions
         Of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour map, theme,
         title. With ``time_axis="utc"`` the foot says when it was; strips and pooling have no
-        meaning here.
+        meaning here, and ``raw`` is refused.
     step_db : float
         Width of the classes, see ``LevelStatistics``.
 
@@ -58,6 +58,8 @@ class SpdSink:
             raise ConfigError(f"{self.path}: level statistics: suffix must be one of {known}")
         self._about, self._options = description, options
         if self._suffix in _PICTURES:
+            if options.raw:
+                raise ConfigError(f"{self.path}: raw: a picture of level statistics has axes")
             options.frequency_axis(description.spec)
             options.height_for(description.spec.n_signals)
         self._statistics: LevelStatistics | None = LevelStatistics(description.spec, step_db)

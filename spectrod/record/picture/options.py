@@ -23,6 +23,7 @@ CHANNELS_AS: tuple[ChannelsAs, ...] = get_args(ChannelsAs)
 
 WIDTH_MIN, WIDTH_MAX = 200, 8000
 HEIGHT_MIN, HEIGHT_MAX = 50, 8000
+"""Of a plot with axes: in less room their labels overlap. Without axes one pixel is enough."""
 _PIXELS_MAX = 100_000_000
 """Most data pixels of all channels together; many viewers refuse larger pictures."""
 
@@ -45,7 +46,8 @@ class PictureOptions:
     Attributes
     ----------
     width, height : int
-        Plot area of each channel [px]; height 0 stands for 512 with one channel, 288 with more.
+        Plot area of each channel, 200 to 8000 and 50 to 8000, each from 1 on where ``raw`` [px];
+        height 0 stands for 512 with one channel, 288 with more.
     f_scale : {"linear", "log", "mel", "octave"}
         Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and take the linear.
     f_min, f_max : float or None
@@ -105,11 +107,11 @@ class PictureOptions:
     pool: Pooling = "mean"
 
     def __post_init__(self) -> None:
-        if not WIDTH_MIN <= self.width <= WIDTH_MAX:
-            raise ConfigError(f"width={self.width}: must be {WIDTH_MIN} to {WIDTH_MAX} pixels")
-        if self.height != 0 and not HEIGHT_MIN <= self.height <= HEIGHT_MAX:
+        check_width("width=", self.width, raw=self.raw)
+        least = 1 if self.raw else HEIGHT_MIN
+        if self.height != 0 and not least <= self.height <= HEIGHT_MAX:
             rule = f"must be 0 (automatic) or {HEIGHT_MIN} to {HEIGHT_MAX} pixels"
-            raise ConfigError(f"height={self.height}: {rule}")
+            raise ConfigError(f"height={self.height}: {rule}, from 1 on without axes (raw)")
         for name, choices in (
             ("f_scale", FREQUENCY_SCALES),
             ("time_axis", TIME_SCALES),
@@ -234,6 +236,18 @@ class PictureOptions:
         # Half as much and rounded up: 22050 and 24000 Hz both begin at 20 Hz.
         three_decades = nice_step(f_max / _LOG_SPAN / 2.0)
         return min(max(three_decades, spec.delta_f), f_max / 2.0)
+
+
+def width_min(*, raw: bool) -> int:
+    """Least width of a plot with or without axes [px]."""
+    return 1 if raw else WIDTH_MIN
+
+
+def check_width(name: str, width: int, *, raw: bool) -> None:
+    """Check the width of a plot [px]; raises ConfigError with the name and the rule."""
+    if not width_min(raw=raw) <= width <= WIDTH_MAX:
+        rule = f"must be {WIDTH_MIN} to {WIDTH_MAX} pixels, from 1 on without axes (raw)"
+        raise ConfigError(f"{name}{width}: {rule}")
 
 
 def _check_levels(lo: float, hi: float) -> None:

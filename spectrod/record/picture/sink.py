@@ -13,7 +13,7 @@ from spectrod.errors import ConfigError, InputError
 from spectrod.grid import as_number
 from spectrod.record.files import check_writable, is_there, write_whole
 from spectrod.record.picture.encode import check_format, encode
-from spectrod.record.picture.options import WIDTH_MIN
+from spectrod.record.picture.options import width_min
 from spectrod.record.picture.page import Plots, compose
 from spectrod.record.picture.painter import NumpyPainter, Painter, Transpose
 from spectrod.record.picture.pixelmap import Recording
@@ -48,10 +48,10 @@ class TimeScale:
     begin_sample: int = 0
     first_sample: int = 0
 
-    def width_for(self, end_sample: int, width_max: int) -> int:
+    def width_for(self, end_sample: int, options: PictureOptions) -> int:
         """Count the pixels up to a sample; no fewer than pictures have at least."""
         width = math.ceil((end_sample - self.begin_sample) / self.samples_per_pixel)
-        return min(max(width, WIDTH_MIN), width_max)
+        return min(max(width, width_min(raw=options.raw)), options.width)
 
 
 class PictureSink:
@@ -204,7 +204,7 @@ class PictureSink:
         begin, n_samples = pool.first_sample, pool.end_sample - pool.first_sample
         if self.scale is not None:
             begin = self.scale.begin_sample
-            width = self.scale.width_for(pool.end_sample, options.width)
+            width = self.scale.width_for(pool.end_sample, options)
             options = replace(options, width=width)
             n_samples = round(width * self.scale.samples_per_pixel)
         about = Recording(
