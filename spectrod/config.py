@@ -270,7 +270,8 @@ def _check_source(source: SourceTable, prefix: str) -> tuple[str, ...]:
             check_name("name", source.name)
         _check_select(source)
         check_channel_names(source.channel_names)
-        n = n_known or (2 if source.iq else 1)
+        source.check_format()
+        n = n_known or source.default_channels
         unnamed = msgspec.structs.replace(source, channel_names=())
         specs = unnamed.specs(source.known_fs, n)
         if n_known:
@@ -578,7 +579,8 @@ def _convert(
         rule = str(error)
         if get_origin(type_) is Literal:
             choices = get_args(type_)
-            rule = f"must be one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
+            known = ", ".join(filter(None, choices))
+            rule = f"must be one of {known}{did_you_mean(str(value), choices)}"
         raise ConfigError(f"{origin}: {table}.{key}={value!r}: {rule}") from error
 
 

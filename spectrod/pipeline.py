@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 _RING_SECONDS = 4.0
 _RING_MIN_SAMPLES = 1 << 17
+_RING_MAX_SAMPLES = 1 << 24
+"""64 MiB a channel: 4 s up to 4.2 MHz, less above."""
 _READ_SAMPLES = 1 << 16
 # Of many channels a backlog would else be read in one piece that takes longer than it was behind.
 _READ_BYTES = 1 << 22
@@ -559,6 +561,7 @@ class Pipeline:
 
 def _ring_for(spec: SpectrumSpec) -> SampleRing:
     capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
+    capacity = min(capacity, _RING_MAX_SAMPLES)
     return SampleRing(spec.fs, spec.channels, capacity)
 
 

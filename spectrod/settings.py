@@ -6,7 +6,7 @@
 import re
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -20,7 +20,11 @@ from spectrod.weighting import Weighting
 from spectrod.wire.names import check_name, name_channels
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
-PcmFormat = Literal["u8", "s16le", "s24le", "s32le", "f32le", "f64le"]
+RealFormat = Literal["u8", "s8", "s16le", "s24le", "s32le", "f32le", "f64le"]
+IqFormat = Literal["cu8", "cs8", "cs16", "cs32", "cf32", "cf64"]
+"""Pairs of I and Q, little-endian."""
+PcmFormat = Literal[RealFormat, IqFormat]
+"""Raw samples; ``docs/sources.md`` describes each."""
 Pace = Literal["realtime", "full"]
 """As fast as the samples were taken, or as fast as the analysis reads."""
 
@@ -33,17 +37,50 @@ class SourceConfig(Struct, frozen=True):
 
     uri: str = "auto"
     name: str = ""
-    samplerate: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    samplerate: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
     channels: Annotated[int, Meta(ge=0, le=CHANNELS_MAX)] = 0
     select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
     channel_names: tuple[str, ...] = ()
     iq: bool = False
-    format: PcmFormat | Literal[""] = ""
+    format: Literal[PcmFormat, ""] = ""
     block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
     latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
     exclusive: bool = False
     pace: Pace = "realtime"
     loop: bool = False
+
+    @property
+    def is_iq(self) -> bool:
+        """Whether each two channels are I and Q, as ``iq`` or the sample format says."""
+        return self.iq or self.format in get_args(IqFormat)
+
+    @property
+    def default_channels(self) -> int:
+        """Channels of raw samples and test signals, if none are given."""
+        return 2 if self.is_iq else 1
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether ``uri`` names raw samples, whose format nothing but ``format`` says."""
+        return self.uri == "-" or self.uri.startswith("pcm:")
+
+    def check_format(self) -> None:
+        """Check that samples in pairs of I and Q are raw samples in whole pairs.
+
+        Raises
+        ------
+        ConfigError
+            If a rule is broken.
+        """
+        if self.format not in get_args(IqFormat):
+            return
+        if not self.is_raw:
+            raise ConfigError(f"format={self.format!r}: must be of raw samples, - or pcm:PATH")
+        if self.channels % 2:
+            raise ConfigError(
+                f"channels={self.channels}: must be even with format={self.format!r}, "
+                "whose I and Q count as a channel each"
+            )
 
 
 class AnalysisConfig(Struct, frozen=True):
@@ -170,7 +207,9 @@ class SourceTable(SourceConfig, frozen=True):
         analyses = {"": self.analysis, **own}
         return tuple(f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs)
 
-    def specs(self, fs: float | None, channels: int) -> tuple[SpectrumSpec, ...]:
+    def specs(
+        self, fs: float | None, channels: int, *, is_iq: bool | None = None
+    ) -> tuple[SpectrumSpec, ...]:
         """Bind all analyses to what the source turned out to be, once it is open.
 
         Parameters
@@ -179,6 +218,8 @@ class SourceTable(SourceConfig, frozen=True):
             Sample rate [Hz]; None if it is not known, see ``AnalysisConfig.spec``.
         channels : int
             That are analysed.
+        is_iq : bool, optional
+            Whether each two of them are I and Q; by default what the settings say.
 
         Returns
         -------
@@ -190,10 +231,11 @@ class SourceTable(SourceConfig, frozen=True):
         ConfigError
             If a rule is broken, or ``channel_names`` are not one for each spectrum.
         """
-        specs = [self.analysis.spec(fs, channels, iq=self.iq)]
+        iq = self.is_iq if is_iq is None else is_iq
+        specs = [self.analysis.spec(fs, channels, iq=iq)]
         name_channels(self.channel_names, specs[0].n_signals)
         for product in self.products:
-            specs.append(self._spec(product, fs, channels))
+            specs.append(self._spec(product, fs, channels, iq=iq))
             if product.name == specs[0].product:
                 raise ConfigError(
                     f"products.{product.name}: is what the main analysis is called; "
@@ -201,10 +243,10 @@ class SourceTable(SourceConfig, frozen=True):
                 )
         return tuple(specs)
 
-    def _spec(self, product: Product, fs: float | None, channels: int) -> SpectrumSpec:
+    def _spec(self, product: Product, fs: float | None, channels: int, *, iq: bool) -> SpectrumSpec:
         check_name("name of a product", product.name)
         try:
-            return product.analysis.spec(fs, channels, iq=self.iq, product=product.name)
+            return product.analysis.spec(fs, channels, iq=iq, product=product.name)
         except ConfigError as error:
             raise ConfigError(f"products.{product.name}: {error}") from error
 

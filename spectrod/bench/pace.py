@@ -43,6 +43,7 @@ class PacedSource:
     """
 
     name = "paced"
+    is_iq = False
     is_live = True
     is_stored = False
     start_utc_ns: int | None = None

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from spectrod.errors import ConfigError
-from spectrod.settings import AnalysisConfig
+from spectrod.settings import AnalysisConfig, IqFormat, RealFormat
 from spectrod.types import Align, Averaging
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
@@ -58,7 +58,10 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
     group.add_argument("--rate", metavar="HZ", help="sample rate, where the source leaves it open")
     group.add_argument("--channels", metavar="N", help="channels, where the source leaves it open")
     group.add_argument(
-        "--format", metavar="FMT", help="raw samples: u8 s16le s24le s32le f32le f64le (s16le)"
+        "--format",
+        metavar="FMT",
+        help=f"raw samples: {' '.join(get_args(RealFormat))} (s16le), or pairs of I and Q: "
+        f"{' '.join(get_args(IqFormat))}",
     )
     group.add_argument(
         "--select", metavar="N,N,...", help="only these channels, in this order, numbers from 0"
@@ -76,7 +79,9 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
 
 def add_iq(parser: argparse.ArgumentParser) -> None:
     """Add what makes two-sided spectra of pairs of channels."""
-    _add_switch(parser, "--iq", "each two channels are the I and the Q of one signal")
+    _add_switch(
+        parser, "--iq", "each two channels are the I and the Q of one signal, of raw samples 2"
+    )
 
 
 def _add_switch(parser: argparse._ActionsContainer, name: str, help_: str) -> None:

@@ -322,9 +322,9 @@ def _specs(
     if "picture" in found.kinds or (is_long and not args.profile):
         of_kinds["picture"] = _pictured(args, settings, source, span, found, look)
     if "rows" in found.kinds and args.profile:
-        of_kinds["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source, settings)
+        of_kinds["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source)
     elif "rows" in found.kinds and not is_long:
-        of_kinds["rows"] = _bound(settings.analysis, source, settings)
+        of_kinds["rows"] = _bound(settings.analysis, source)
     for kind in found.kinds & of_kinds.keys():
         win_length = of_kinds[kind].win_length
         if span.n_samples is not None and span.n_samples < win_length:
@@ -334,7 +334,7 @@ def _specs(
             )
     pictured, data = of_kinds.get("picture"), of_kinds.get("rows")
     if data is None:
-        data = pictured or SpectrumSpec(source.fs, source.channels, iq=settings.source.iq)
+        data = pictured or SpectrumSpec(source.fs, source.channels, iq=source.is_iq)
     elif data.product == PRODUCT:
         data = replace(data, product="data")
     return pictured or data, data
@@ -356,16 +356,16 @@ def _pictured(
         automatic = 0 if args.win_length else min(window_for(source.fs), analysis.nfft or 1 << 20)
         wanted = _framed(args, analysis, source.fs, automatic or win_length, n_samples, look.width)
         try:
-            spec = _bound(wanted, source, settings)
+            spec = _bound(wanted, source)
         except ConfigError:
             if not (analysis.bands and automatic):
                 raise
             # Bands may need the longer window that the data have.
             wanted = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
-            spec = _bound(wanted, source, settings)
+            spec = _bound(wanted, source)
     else:
         wanted, frames = long_term(args, analysis, source.fs, n_samples)
-        spec = averaged(_bound(wanted, source, settings), frames)
+        spec = averaged(_bound(wanted, source), frames)
     return pooled(spec, n_samples, look.width, look.pool)
 
 
@@ -391,5 +391,5 @@ def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -
     return msgspec.structs.replace(analysis, **chosen)
 
 
-def _bound(analysis: AnalysisConfig, source: Source, settings: Config) -> SpectrumSpec:
-    return analysis.spec(source.fs, source.channels, iq=settings.source.iq)
+def _bound(analysis: AnalysisConfig, source: Source) -> SpectrumSpec:
+    return analysis.spec(source.fs, source.channels, iq=source.is_iq)

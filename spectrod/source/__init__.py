@@ -45,6 +45,7 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     source = _open(settings, pace or settings.pace)
     if isinstance(source, PulledSource):
         source.select(select_channels(settings, source.channels))
+    source.is_iq |= settings.is_iq
     if settings.name:
         source.name = check_name("source.name", settings.name)
     return source
@@ -146,7 +147,7 @@ def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
     """Sample rate [Hz], channels and format of what does not say them itself."""
     return (
         float(settings.samplerate or RATE_DEFAULT_HZ),
-        settings.channels or 1,
+        settings.channels or settings.default_channels,
         settings.format or "s16le",
     )
 

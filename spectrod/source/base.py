@@ -37,6 +37,8 @@ class Source(Protocol):
     fs: float
     """Sample rate [Hz]."""
     channels: int
+    is_iq: bool
+    """True if each two channels are the I and the Q of one signal."""
     n_samples: int | None
     """Samples a channel until it ends; None if it does not, or not foreseeably."""
     is_live: bool
@@ -137,6 +139,7 @@ class PulledSource(ABC):
     description: str
     fs: float
     channels: int
+    is_iq: bool = False
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = False

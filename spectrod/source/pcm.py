@@ -6,6 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +24,50 @@ LOOK_AGAIN_S = 1.0
 _SILENCE_S = 5.0
 """How long a writer may write nothing before that is said: some write large pieces."""
 
-BYTES_PER_SAMPLE: dict[PcmFormat, int] = {
-    "u8": 1,
-    "s16le": 2,
-    "s24le": 3,
-    "s32le": 4,
-    "f32le": 4,
-    "f64le": 8,
+
+class Coding(NamedTuple):
+    """How numbers stand for samples: ``(number - offset) / full_scale`` [FS].
+
+    Attributes
+    ----------
+    dtype : str
+        Of a number in memory; "s24" for three little-endian bytes, which NumPy does not have.
+    offset : float
+        Number that stands for 0.
+    full_scale : float
+        Number above the offset that stands for 1.
+    """
+
+    dtype: str
+    offset: float = 0.0
+    full_scale: float = 1.0
+
+    @property
+    def n_bytes(self) -> int:
+        """Length of a number."""
+        return 3 if self.dtype == "s24" else np.dtype(self.dtype).itemsize
+
+
+_U8_MIDDLE = 127.5
+"""The middle of codes 0 to 255, which RTL-SDR receivers put at 0 V; WAV files put 128 there."""
+
+CODINGS: dict[PcmFormat, Coding] = {
+    "u8": Coding("u1", 2.0**7, 2.0**7),
+    "s8": Coding("i1", 0.0, 2.0**7),
+    "s16le": Coding("<i2", 0.0, 2.0**15),
+    "s24le": Coding("s24", 0.0, 2.0**31),
+    "s32le": Coding("<i4", 0.0, 2.0**31),
+    "f32le": Coding("<f4"),
+    "f64le": Coding("<f8"),
+    "cu8": Coding("u1", _U8_MIDDLE, 2.0**7),
+    "cs8": Coding("i1", 0.0, 2.0**7),
+    "cs16": Coding("<i2", 0.0, 2.0**15),
+    "cs32": Coding("<i4", 0.0, 2.0**31),
+    "cf32": Coding("<f4"),
+    "cf64": Coding("<f8"),
 }
-_INTEGERS: dict[PcmFormat, tuple[str, float]] = {
-    "s16le": ("<i2", 2.0**15),
-    "s32le": ("<i4", 2.0**31),
-}
-_FLOATS: dict[PcmFormat, str] = {"f32le": "<f4", "f64le": "<f8"}
+BYTES_PER_SAMPLE: dict[PcmFormat, int] = {name: one.n_bytes for name, one in CODINGS.items()}
+"""Of a channel; I and Q are a channel each."""
 
 
 def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
@@ -46,21 +78,43 @@ def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
     data : bytes
         Whole samples.
     format_ : str
-        ``u8 s16le s24le s32le f32le f64le``.
+        A key of ``CODINGS``.
 
     Returns
     -------
     samples : (n,) float32
-        Integers divided by their full scale, so in [-1, 1]; floats as they are [FS].
+        See ``decode``; of pairs I and Q in turn [FS].
     """
-    if format_ in _FLOATS:
+    return decode(data, CODINGS[format_])
+
+
+def decode(data: bytes, coding: Coding) -> Float32Array:
+    """Convert numbers to float32.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole numbers.
+    coding : Coding
+        What they mean.
+
+    Returns
+    -------
+    samples : (n,) float32
+        Integers less the offset, divided by their full scale, so in [-1, 1]; floats as they are
+        [FS].
+    """
+    numbers = _widen_s24(data) if coding.dtype == "s24" else np.frombuffer(data, coding.dtype)
+    if numbers.dtype.kind == "f":
         with np.errstate(over="ignore"):  # what overflows is found as an infinity
-            return np.frombuffer(data, _FLOATS[format_]).astype(np.float32)
-    if format_ == "u8":
-        return (np.frombuffer(data, np.uint8).astype(np.float32) - 128.0) / np.float32(128.0)
-    dtype, full_scale = _INTEGERS["s32le" if format_ == "s24le" else format_]
-    integers = _widen_s24(data) if format_ == "s24le" else np.frombuffer(data, dtype)
-    return integers.astype(np.float32) * np.float32(1.0 / full_scale)
+            return numbers.astype(np.float32)
+    # An offset of 2^31 leaves float32 too few digits.
+    is_wide = coding.offset >= 2.0**24
+    values = numbers.astype(np.float64 if is_wide else np.float32)
+    if coding.offset:
+        values -= coding.offset
+    values *= 1.0 / coding.full_scale
+    return values.astype(np.float32, copy=False)
 
 
 def _widen_s24(data: bytes) -> NDArray[np.int32]:
@@ -75,10 +129,10 @@ class PcmDecoder:
 
     Parameters
     ----------
-    format_ : str
-        See ``decode_pcm``.
+    format_ : str or Coding
+        A key of ``CODINGS``, or one of another format.
     channels : int
-        Interleaved channels.
+        Interleaved channels; I and Q are one each.
 
     Attributes
     ----------
@@ -88,17 +142,18 @@ class PcmDecoder:
         The beginning of a sample whose end has not come yet.
     """
 
-    def __init__(self, format_: PcmFormat, channels: int) -> None:
-        self.frame_bytes = BYTES_PER_SAMPLE[format_] * channels
+    def __init__(self, format_: PcmFormat | Coding, channels: int) -> None:
+        self._coding = format_ if isinstance(format_, Coding) else CODINGS[format_]
+        self.frame_bytes = self._coding.n_bytes * channels
         self.rest = b""
-        self._format, self._channels = format_, channels
+        self._channels = channels
 
     def decode(self, data: bytes) -> Float32Array:
         """Return the samples that these bytes complete, (channels, n) float32, n >= 0 [FS]."""
         data = self.rest + data
         n_whole = len(data) // self.frame_bytes * self.frame_bytes
         self.rest = data[n_whole:]
-        return decode_pcm(data[:n_whole], self._format).reshape(-1, self._channels).T
+        return decode(data[:n_whole], self._coding).reshape(-1, self._channels).T
 
 
 class StreamSource(PulledSource):

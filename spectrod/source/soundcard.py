@@ -46,6 +46,7 @@ class SoundCardSource:
         If the device is not there, is busy, or does not take these settings.
     """
 
+    is_iq: bool = False
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = True

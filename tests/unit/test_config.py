@@ -301,6 +301,16 @@ def test_a_key_of_one_source_fits_none_of_several(tmp_path):
         ("[source]\nchannels=2\nselect=[0,2]", "select=0,2: must be below channels=2"),
         ("[source]\nselect = [-1]", "source.select=[-1]: Expected `int` >= 0"),
         ("[source]\nchannels = 3\niq = true", "channels=3: must be even, I and Q in turn"),
+        (
+            "[source]\nformat = 'cu9'",
+            "must be one of u8, s8, s16le, s24le, s32le, f32le, f64le, cu8, cs8, cs16, cs32, cf32,",
+        ),
+        ("[source]\nformat = 'cu9'", "source.format='cu9'"),
+        ("[source]\nformat = 'cu8'", "format='cu8': must be of raw samples, - or pcm:PATH"),
+        (
+            "[source]\nuri = '-'\nformat = 'cs16'\nchannels = 3",
+            "channels=3: must be even with format='cs16', whose I and Q count as a channel each",
+        ),
         ("[source]\nchannel_names = ['a/b']", "channel_names='a/b': must be 1 to 64 of A-Z"),
         ("[source]\nchannel_names = ['a', 'a']", "channel_names='a': named 2 times, must be once"),
         (

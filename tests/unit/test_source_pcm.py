@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.analysis.spectrogram import spectrogram
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError
 from spectrod.ring import SampleRing
@@ -35,6 +36,13 @@ def n_descriptors():
         ("f32le", np.array([0.25, -3.0], "<f4").tobytes(), [0.25, -3.0]),
         ("f64le", np.array([0.25, -3.0], "<f8").tobytes(), [0.25, -3.0]),
         ("f64le", np.array([1e300], "<f8").tobytes(), [np.inf]),
+        ("s8", b"\x80\x00\x7f", [-1.0, 0.0, 127 / 128]),
+        ("cu8", b"\x00\x7f\x80\xff", [-127.5 / 128, -0.5 / 128, 0.5 / 128, 127.5 / 128]),
+        ("cs8", b"\x80\x40", [-1.0, 0.5]),
+        ("cs16", b"\x00\x80\x00\x40", [-1.0, 0.5]),
+        ("cs32", b"\x00\x00\x00\x80\x00\x00\x00\x40", [-1.0, 0.5]),
+        ("cf32", np.array([0.25, -3.0], "<f4").tobytes(), [0.25, -3.0]),
+        ("cf64", np.array([0.25, -3.0], "<f8").tobytes(), [0.25, -3.0]),
     ],
 )
 def test_raw_formats(format_, data, expected):
@@ -42,6 +50,55 @@ def test_raw_formats(format_, data, expected):
     decoded = decode_pcm(data, format_)
     assert decoded.dtype == np.float32
     np.testing.assert_array_equal(decoded, np.float32(expected))
+
+
+IQ_CODES = {
+    "cu8": lambda x: np.round(x * 128 - 0.5).astype(int) + 128,
+    "cs8": lambda x: np.round(x * 128),
+    "cs16": lambda x: np.round(x * 2**15),
+    "cs32": lambda x: np.round(x * 2**31),
+    "cf32": lambda x: x,
+    "cf64": lambda x: x,
+}
+IQ_DTYPES = {"cu8": "u1", "cs8": "i1", "cs16": "<i2", "cs32": "<i4", "cf32": "<f4", "cf64": "<f8"}
+
+
+def iq_file(tmp_path, format_, n=1000):
+    """Write a tone of -6.02 dBFS, 25 times in 1000 samples, above the centre frequency."""
+    tone = 0.5 * np.exp(2j * np.pi * np.arange(n) / 40 + 0.1j)
+    pairs = np.stack([tone.real, tone.imag], axis=1)
+    path = tmp_path / f"tone.{format_}"
+    path.write_bytes(IQ_CODES[format_](pairs).astype(IQ_DTYPES[format_]).tobytes())
+    return path
+
+
+@pytest.mark.parametrize("format_", IQ_CODES)
+def test_a_tone_in_iq_samples_reads_its_level_and_frequency(tmp_path, collect, format_):
+    """Each I/Q format means pairs by itself, and a tone above the centre shows there alone."""
+    path = iq_file(tmp_path, format_)
+    source = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=FS, format=format_), "full")
+    assert source.is_iq
+    assert source.channels == 2
+    ((_, samples, *_),) = collect(source)
+    spectra = spectrogram(
+        samples, FS, win_length=1000, nfft=1000, window="rectangular", scaling="dbfs", iq=True,
+        engine="numpy",
+    )  # fmt: skip
+    levels = spectra.values[0, :, 0]
+    assert spectra.f[levels.argmax()] == pytest.approx(FS / 40)
+    assert levels.max() == pytest.approx(-6.02, abs=0.05)
+    assert levels[spectra.f == 0.0] < -100.0
+    assert levels[np.isclose(spectra.f, -FS / 40)] < -50.0
+
+
+def test_unsigned_iq_has_its_middle_between_two_codes(tmp_path, collect):
+    """The same bytes as audio, whose silence is 128, show a DC line that the receiver has not."""
+    path = iq_file(tmp_path, "cu8")
+    settings = SourceConfig(uri=f"pcm:{path}", samplerate=FS, format="u8", iq=True)
+    source = open_source(settings, "full")
+    assert source.channels == 2  # two channels follow from I/Q
+    ((_, samples, *_),) = collect(source)
+    np.testing.assert_allclose(samples.mean(axis=1), -0.5 / 128, atol=1e-6)
 
 
 @pytest.mark.parametrize("cuts", [(1, 2, 3), (5, 11, 12), ()])
