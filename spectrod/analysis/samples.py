@@ -86,7 +86,7 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     InputError
         If it is none of these, or empty or masked.
     """
-    array = _as_array(x)
+    array = as_array(x)
     if (
         array.ndim - len(ends) not in (1, 2)
         or array.size == 0
@@ -105,7 +105,11 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     return rows
 
 
-def _as_array(x: ArrayLike) -> NDArray[Any]:
+def as_array(x: ArrayLike) -> NDArray[Any]:
+    """Make an array of samples; raises InputError if some are masked, or channels of other lengths.
+
+    Shape and dtype are not checked.
+    """
     if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):  # the mask would be lost
         raise InputError(f"{np.sum(x.mask)} samples are masked: there must be none")
     try:

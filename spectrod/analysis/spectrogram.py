@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.analysis.borrowing import ENGINES
 from spectrod.analysis.copying import copy
 from spectrod.analysis.engine import Engine, stand_in
+from spectrod.analysis.iq import as_channels
 from spectrod.analysis.samples import (
+    as_array,
     as_rows,
     as_samples,
     memory_of,
@@ -90,6 +92,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     x : (n,) or (channels, n) array-like
         Floats in [-1, 1] or integer PCM, n >= win_length [FS]. Devices that share the host's
         memory read float32, int16 and int32 where they are; ``x.T`` of (n, channels) too.
+        Complex numbers are I/Q signals, (n,) or (signals, n), and imply ``iq``; as integers or
+        real floats each two channels are I and Q, bytes of uint8 with their middle at 127.5.
     fs : float
         Sample rate [Hz].
     window : str
@@ -122,7 +126,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     ----------
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
-    rows = as_rows(x)
+    x = as_array(x)
+    iq = iq or x.dtype.kind == "c"
+    rows = as_rows(as_channels(x, iq=iq))
     spec = SpectrumSpec(
         fs,
         len(rows),
@@ -151,7 +157,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     return Spectrogram(
         spec.frequencies,
         _centres(spec, n_samples, len(values)),
-        by_signal[0] if np.ndim(x) == 1 else by_signal,
+        by_signal[0] if x.ndim == 1 else by_signal,
         spec.unit,
         spec,
         name,

@@ -6,9 +6,10 @@ from itertools import zip_longest
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.engine import Engine, open_engine
+from spectrod.analysis.iq import as_channels
 from spectrod.analysis.samples import as_samples
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
@@ -35,7 +36,9 @@ class Stft:
     ----------
     fs : float
         Sample rate [Hz].
-    channels, window, win_length, hop, nfft, scaling
+    channels : int, optional
+        Of the samples; 1, or 2 with ``iq``, if not given.
+    window, win_length, hop, nfft, scaling
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
     output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align
         See ``SpectrumSpec``.
@@ -75,7 +78,7 @@ class Stft:
         self,
         fs: float,
         *,
-        channels: int = 1,
+        channels: int | None = None,
         window: str = "hann",
         win_length: int | Sequence[int] = 4096,
         hop: int | Sequence[int] = 1024,
@@ -97,6 +100,8 @@ class Stft:
         engine: Literal["auto", "opencl", "numpy"] = "auto",
         device: str = "",
     ) -> None:
+        if channels is None:
+            channels = 2 if iq else 1
         self.specs = tuple(
             SpectrumSpec(
                 fs,
@@ -155,7 +160,8 @@ class Stft:
         ----------
         block : Block, (channels, n) or (n,) array-like, or bytes
             Floats in [-1, 1] or integer PCM, see ``as_samples`` [FS]; bytes are interleaved samples
-            of the format. An array follows directly on what was pushed before, and its times are
+            of the format. With ``iq`` also complex, (n,) or (signals, n); uint8 then has its middle
+            at 127.5. An array follows directly on what was pushed before, and its times are
             elapsed ones: index / fs.
 
         Returns
@@ -173,14 +179,18 @@ class Stft:
             After ``close``.
         """
         self._require_open()
-        layout = self._stream.layout
         if isinstance(block, Block):
-            samples = as_samples(block.samples, layout.channels, layout.sample_format)
-            return self._stream.push(replace(block, samples=samples))
-        samples = as_samples(block, layout.channels, layout.sample_format)
+            return self._stream.push(replace(block, samples=self._samples(block.samples)))
+        samples = self._samples(block)
         index = self._stream.next_index or 0
         elapsed_ns = round(index * 1e9 / self.spec.fs)
         return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns))
+
+    def _samples(self, given: ArrayLike | bytes | bytearray | memoryview) -> NDArray[Any]:
+        layout = self._stream.layout
+        if layout.sample_format != "int24":  # those are bytes
+            given = as_channels(given, iq=self.spec.iq, channels=layout.channels)
+        return as_samples(given, layout.channels, layout.sample_format)
 
     def flush(self) -> list[SpectrumBatch]:
         """Return all complete frames that are held back; more may be pushed afterwards.
