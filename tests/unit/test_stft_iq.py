@@ -82,7 +82,9 @@ def test_pairs_of_integers_are_shares_of_full_scale(dtype, full_scale, offset):
     assert spectra.values[0, 256, 0] < -100.0  # no line at the centre frequency
     with spectrod.Stft(FS, iq=True, **SETTINGS) as stft:
         pushed = stft.push(np.round(pairs).astype(dtype))[0].values[0, 0]
-    np.testing.assert_array_equal(pushed, spectra.values[0, :, 0])
+    # A stream of float32 rounds 32 bits to 24, which spectrogram does not.
+    heard = [np.maximum(levels, -120.0) for levels in (pushed, spectra.values[0, :, 0])]
+    np.testing.assert_allclose(*heard, atol=1e-3)
 
 
 @pytest.mark.parametrize(
