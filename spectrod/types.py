@@ -37,6 +37,8 @@ HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
 _NFFT_CHOSEN_MIN = 64
+_WHOLE_MAX = 2.0**53
+"""Largest float that is taken as a whole number: all beyond are whole for want of bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -430,7 +432,9 @@ def rows_leave_out(spec: SpectrumSpec) -> str:
 
 
 def _whole(name: str, value: object) -> int:
-    """Any integer type as int: NumPy's must not reach messages, which know int alone."""
+    """Any integer type, or a float that is whole, as int: messages know int alone."""
+    if isinstance(value, (float, np.floating)) and abs(value) <= _WHOLE_MAX and value.is_integer():
+        return int(value)
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:

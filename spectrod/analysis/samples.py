@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.window import Layout
-from spectrod.errors import InputError
+from spectrod.errors import ConfigError, InputError
 from spectrod.types import CHANNELS_MAX, SampleFormat
 from spectrod.units import Float32Array
 
@@ -98,11 +98,95 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     if len(rows) > CHANNELS_MAX:
         raise InputError(
             f"samples of shape {array.shape}: (channels, n) has at most {CHANNELS_MAX} channels; "
-            "transpose (n, channels)"
+            "transpose (n, channels), or give axis=0"
         )
     if channels is not None and len(rows) != channels:
         raise InputError(f"samples of shape {array.shape}: must have {channels} channels")
     return rows
+
+
+def along_time(x: ArrayLike, axis: int, n_ends: int = 0) -> NDArray[Any]:
+    """Let time be the second axis of samples that have two.
+
+    Parameters
+    ----------
+    x : (n,), (channels, n) or (n, channels) array-like
+        Samples.
+    axis : int
+        Axis of time: 1 or -1 of (channels, n), 0 or -2 of (n, channels). An array of one axis may
+        have any of them.
+    n_ends : int
+        Axes of a sample, which come last and do not count.
+
+    Returns
+    -------
+    array : (n,) or (channels, n)
+        A view where x is an array.
+
+    Raises
+    ------
+    ConfigError
+        If axis is none of these.
+    InputError
+        If x is masked, or its channels have other lengths.
+    """
+    check_axis(axis)
+    array = as_array(x)
+    is_swapped = array.ndim - n_ends > 1 and axis in (0, -2)
+    return array.swapaxes(0, 1) if is_swapped else array
+
+
+def check_axis(axis: int) -> None:
+    """Raise ConfigError if time is on none of the axes that ``along_time`` knows."""
+    if axis not in (0, 1, -1, -2):
+        rule = "must be 0 or -2 of (n, channels), 1 or -1 of (channels, n)"
+        raise ConfigError(f"axis={axis!r}: {rule}")
+
+
+def of_full_scale(x: ArrayLike, full_scale: float | None) -> NDArray[Any]:
+    """Divide samples by the number that stands for digital full scale.
+
+    Parameters
+    ----------
+    x : array-like
+        Integers of any kind, floats or complex numbers.
+    full_scale : float or None
+        Number that becomes 1.0, > 0. None returns x itself.
+
+    Returns
+    -------
+    array : float32 or complex
+        Real ones divided in float64 and rounded once [FS]. Nothing is subtracted, of unsigned
+        integers neither.
+
+    Raises
+    ------
+    ConfigError
+        If full_scale is not a positive number.
+    InputError
+        If x has elements of another kind, is masked, or its channels have other lengths.
+    """
+    array = as_array(x)
+    if full_scale is None:
+        return array
+    divisor = checked_full_scale(full_scale)
+    if array.dtype.kind not in "iufc":
+        raise InputError(f"samples of dtype {array.dtype}: must be integers, floats or complex")
+    with np.errstate(over="ignore"):  # what overflows is found as an infinity
+        if array.dtype.kind == "c":
+            return array / divisor
+        divided = np.empty_like(array, np.float32)
+        np.divide(array, divisor, out=divided, dtype=np.float64, casting="unsafe")
+    return divided
+
+
+def checked_full_scale(full_scale: float) -> float:
+    """Return a full scale as a float; raises ConfigError if it is not a positive number."""
+    kinds = (int, float, np.integer, np.floating)
+    is_number = isinstance(full_scale, kinds) and not isinstance(full_scale, bool)
+    if not (is_number and 0.0 < full_scale < np.inf):
+        raise ConfigError(f"full_scale={full_scale!r}: must be a positive number")
+    return float(full_scale)
 
 
 def as_array(x: ArrayLike) -> NDArray[Any]:
@@ -149,8 +233,10 @@ def _to_float32(array: NDArray[np.generic]) -> Float32Array:
         with np.errstate(over="ignore"):  # what overflows is found as an infinity
             return array.astype(np.float32, copy=False)
     if array.dtype.name not in _PCM:
+        other = "; for other integers give full_scale, the number that stands for 1.0"
         raise InputError(
             f"samples of dtype {array.dtype}: must be real floats or one of {', '.join(_PCM)}"
+            + (other if array.dtype.kind in "iu" else "")
         )
     offset, full_scale = _PCM[array.dtype.name]
     return (array.astype(np.float32) - np.float32(offset)) * np.float32(1.0 / full_scale)

@@ -12,11 +12,13 @@ from spectrod.analysis.copying import copy
 from spectrod.analysis.engine import Engine, stand_in
 from spectrod.analysis.iq import as_channels
 from spectrod.analysis.samples import (
+    along_time,
     as_array,
     as_rows,
     as_samples,
     memory_of,
     native_format,
+    of_full_scale,
     require_finite,
 )
 from spectrod.analysis.stream import FrameStream
@@ -43,7 +45,7 @@ class Spectrogram:
     t : (rows,) float64
         Centre of each frame, or of all frames of an average [s]; the last may be of fewer frames.
     values : (values, rows) or (signals, values, rows) float32 or complex64
-        As the input was (n,) or (channels, n), in ``unit``.
+        As the input had one axis or two, in ``unit``.
     unit : str
         ``FS^2/Hz``, ``FS^2`` or ``dBFS``; of complex spectra ``FS/Hz^0.5`` or ``FS``.
     spec : SpectrumSpec
@@ -77,6 +79,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     averaging_frames: int = 1,
     averaging_s: float = 0.125,
     rate_hz: float = 0.0,
+    axis: int = -1,
+    full_scale: float | None = None,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
     device: str = "",
 ) -> Spectrogram:
@@ -89,9 +93,10 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 
     Parameters
     ----------
-    x : (n,) or (channels, n) array-like
-        Floats in [-1, 1] or integer PCM, n >= win_length [FS]. Devices that share the host's
-        memory read float32, int16 and int32 where they are; ``x.T`` of (n, channels) too.
+    x : (n,), (channels, n) or (n, channels) array-like
+        Floats in [-1, 1] or integer PCM, n >= win_length [FS]; (n, channels) with ``axis=0``.
+        Devices that share the host's memory read float32, int16 and int32 where they are, in
+        either order of axes.
         Complex numbers are I/Q signals, (n,) or (signals, n), and imply ``iq``; as integers or
         real floats each two channels are I and Q, bytes of uint8 with their middle at 127.5.
     fs : float
@@ -108,6 +113,13 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
     output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz
         See ``SpectrumSpec``.
+    axis : int
+        Axis of time in x: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
+    full_scale : float, optional
+        Number in x that stands for digital full scale, 1.0: x is divided by it, and nothing is
+        subtracted. Without it floats are taken as they are, int8, int16 and int32 are divided by
+        2^7, 2^15 and 2^31, and uint8 is ``(x - 128) / 2^7``; other integers, as int64 and lists of
+        int, need it.
     engine : {"auto", "opencl", "numpy"}
         What computes; with "auto", NumPy goes on where a device fails.
     device : str
@@ -126,9 +138,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     ----------
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
-    x = as_array(x)
+    x = along_time(as_array(x), axis)
     iq = iq or x.dtype.kind == "c"
-    rows = as_rows(as_channels(x, iq=iq))
+    rows = as_rows(as_channels(of_full_scale(x, full_scale), iq=iq))
     spec = SpectrumSpec(
         fs,
         len(rows),
@@ -148,8 +160,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     )
     n_samples = rows.shape[1]
     if n_samples < spec.win_length:
+        hint = "; for (n, channels) give axis=0" if n_samples < len(rows) else ""
         raise InputError(
-            f"{n_samples} samples: fewer than one window, win_length={spec.win_length}"
+            f"{n_samples} samples: fewer than one window, win_length={spec.win_length}{hint}"
         )
     with ENGINES.borrow(engine, device) as computing:
         values, name = _compute(computing, spec, rows)
@@ -166,7 +179,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 
 def _hop_for(win_length: Any) -> int:
     """Return a quarter of a window; what is no length is refused with the spec."""
-    return max(1, int(win_length) // 4) if isinstance(win_length, (int, np.integer)) else 1
+    kinds = (int, float, np.integer, np.floating)
+    is_length = isinstance(win_length, kinds) and np.isfinite(win_length)
+    return max(1, int(win_length) // 4) if is_length else 1
 
 
 def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.iq import as_channels
-from spectrod.analysis.samples import as_samples
+from spectrod.analysis.samples import (
+    along_time,
+    as_samples,
+    check_axis,
+    checked_full_scale,
+    of_full_scale,
+)
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
 from spectrod.types import (
@@ -48,6 +54,11 @@ class Stft:
     interleaved : bool
         Whether the channels' samples alternate in that memory. Either order may be pushed; this
         one is copied fastest.
+    axis : int
+        Axis of time in arrays that are pushed: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
+    full_scale : float, optional
+        Number that stands for digital full scale in arrays that are pushed, as ``spectrogram`` has
+        it; with a ``sample_format`` of float32 only.
     max_latency_s : float
         How long complete frames may be held back until there are enough for a batch, by the
         samples' time [s]. With 0, ``push`` returns all that it completes.
@@ -95,6 +106,8 @@ class Stft:
         averaging_s: float = 0.125,
         rate_hz: float = 0.0,
         align: Align = "start",
+        axis: int = -1,
+        full_scale: float | None = None,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
         engine: Literal["auto", "opencl", "numpy"] = "auto",
@@ -121,6 +134,12 @@ class Stft:
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )
+        check_axis(axis)
+        self._axis, self._full_scale = axis, full_scale
+        if full_scale is not None:
+            checked_full_scale(full_scale)
+            if sample_format != "float32":
+                raise ConfigError(f"full_scale={full_scale:g}: needs sample_format='float32'")
         self._is_closed = False
         self._opened = open_engine(engine, device)
         try:
@@ -158,11 +177,12 @@ class Stft:
 
         Parameters
         ----------
-        block : Block, (channels, n) or (n,) array-like, or bytes
+        block : Block, (n,), (channels, n) or (n, channels) array-like, or bytes
             Floats in [-1, 1] or integer PCM, see ``as_samples`` [FS]; bytes are interleaved samples
             of the format. With ``iq`` also complex, (n,) or (signals, n); uint8 then has its middle
-            at 127.5. An array follows directly on what was pushed before, and its times are
-            elapsed ones: index / fs.
+            at 127.5. ``axis`` and ``full_scale`` hold for arrays, not for blocks and bytes. An
+            array follows directly on what was pushed before, and its times are elapsed ones:
+            index / fs.
 
         Returns
         -------
@@ -181,10 +201,18 @@ class Stft:
         self._require_open()
         if isinstance(block, Block):
             return self._stream.push(replace(block, samples=self._samples(block.samples)))
-        samples = self._samples(block)
+        samples = self._samples(self._arranged(block))
         index = self._stream.next_index or 0
         elapsed_ns = round(index * 1e9 / self.spec.fs)
         return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns))
+
+    def _arranged(self, given: Any) -> Any:
+        """Return an array as (channels, n) of full scale 1.0; bytes as they are."""
+        is_view = isinstance(given, memoryview) and given.ndim == 1
+        if is_view or isinstance(given, (bytes, bytearray)):
+            return given
+        n_ends = 1 if self._stream.layout.sample_format == "int24" else 0
+        return of_full_scale(along_time(given, self._axis, n_ends), self._full_scale)
 
     def _samples(self, given: ArrayLike | bytes | bytearray | memoryview) -> NDArray[Any]:
         layout = self._stream.layout

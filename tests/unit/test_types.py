@@ -82,7 +82,7 @@ def test_spec_holds_plain_numbers():
         ({"hop": -1}, "hop=-1: must be at least 1 sample"),
         ({"hop": 2**31}, "hop=2147483648: must be at most 2147483647 samples"),
         ({"hop": 512.5}, "hop=512.5: must be a whole number"),
-        ({"win_length": 1024.0}, "win_length=1024.0: must be a whole number"),
+        ({"win_length": 1024.5}, "win_length=1024.5: must be a whole number"),
         ({"window": ("kaiser", 8.6)}, r"window=\('kaiser', 8.6\): must be a name, one of rect"),
         ({"window": "kaiserin:3"}, "window='kaiserin:3': must be one of rectangular, hann"),
         ({"window": "kaiser:b"}, "window='kaiser:b': kaiser needs its beta, 0 to 700"),
