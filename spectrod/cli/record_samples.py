@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from spectrod.analysis.engine import open_engine
+from spectrod.analysis.engine import Engine, open_engine
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
@@ -23,6 +23,7 @@ from spectrod.cli.record_plan import (
     picture_samples,
     picture_width,
 )
+from spectrod.cli.short_windows import shortened
 from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
@@ -80,9 +81,9 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         source.start_utc_ns = 0
     look = picture_width(found, picture_options(args), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
-    engine = open_engine(settings.engine.engine, settings.engine.device)
+    pictured, data = _specs(args, settings, source, span, found, look)
+    engine = _open_engine(settings, span, pictured, data)
     try:
-        pictured, data = _specs(args, settings, source, span, found, look)
         specs = [*([pictured] if "picture" in found.kinds else []), data]
         if len(specs) > 1 and data is pictured:
             specs.pop()
@@ -113,6 +114,20 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         engine.close()
         raise
     return _record(pipeline, found, plan, args, span)
+
+
+def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
+    """Open what computes: NumPy for a source no longer than a window, unless a device is named.
+
+    A window that is as long as its source may have any length, and kernels for a new length take up
+    to 20 s to compile.
+    """
+    kind, device = settings.engine.engine, settings.engine.device
+    longest = max(spec.win_length for spec in specs)
+    is_short = span.n_samples is not None and span.n_samples <= longest
+    if kind == "auto" and not device and is_short:
+        kind = "numpy"
+    return open_engine(kind, device)
 
 
 def _record(
@@ -325,19 +340,24 @@ def _specs(
         of_kinds["rows"] = _bound(_of_profile(args, settings.analysis, source.fs), source)
     elif "rows" in found.kinds and not is_long:
         of_kinds["rows"] = _bound(settings.analysis, source)
-    for kind in found.kinds & of_kinds.keys():
-        win_length = of_kinds[kind].win_length
-        if span.n_samples is not None and span.n_samples < win_length:
-            raise InputError(
-                f"{args.source}: too short: {span.n_samples} of the {win_length} samples of "
-                "one window (--win-length)"
-            )
+    if args.profile and "rows" in of_kinds:
+        _check_length_of_profile(args, span, of_kinds["rows"])
+    of_kinds = shortened(of_kinds, span.n_samples, args.source)
     pictured, data = of_kinds.get("picture"), of_kinds.get("rows")
     if data is None:
         data = pictured or SpectrumSpec(source.fs, source.channels, iq=source.is_iq)
     elif data.product == PRODUCT:
         data = replace(data, product="data")
     return pictured or data, data
+
+
+def _check_length_of_profile(args: argparse.Namespace, span: _Span, spec: SpectrumSpec) -> None:
+    """Refuse sources without a whole frame of a profile, whose frames are fixed."""
+    if span.n_samples is not None and span.n_samples < spec.win_length:
+        raise InputError(
+            f"{args.source}: too short: {span.n_samples} of the {spec.win_length} samples of one "
+            f"frame (--profile {args.profile})"
+        )
 
 
 def _pictured(

@@ -61,7 +61,7 @@ BAD_FILES = {
     "inf": (lambda path: write_poisoned(path, np.inf), "sample 12345 of channel 0 is inf: must be"),
     "one sample": (
         lambda path: tone(path, seconds=1 / FS),
-        "x.wav: too short: 1 of the 2048 samples of one window (--win-length)",
+        "x.wav: too short: 1 of the 2 samples that a spectrum needs",
     ),
 }
 
