@@ -1,6 +1,6 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from operator import index
 from typing import Any, Literal, get_args
@@ -19,7 +19,16 @@ from spectrod.grid import (
 )
 from spectrod.units import REFERENCES, SCALINGS, UNITS, Float64Array, Scaling
 from spectrod.weighting import WEIGHTINGS, Weighting
-from spectrod.windows import WINDOW_NAMES, Window, get_window
+from spectrod.windows import (
+    CUSTOM,
+    LENGTH_MAX,
+    WINDOW_NAMES,
+    Window,
+    WindowLike,
+    get_window,
+    make_window,
+    window_length,
+)
 
 Int64Array = NDArray[np.int64]
 
@@ -30,13 +39,15 @@ Output = Literal["power", "complex"]
 Averaging = Literal["none", "mean", "max", "min", "exponential"]
 Align = Literal["start", "utc"]
 
-NFFT_MIN, NFFT_MAX = 16, 1 << 20
+NFFT_MIN, NFFT_MAX = 16, LENGTH_MAX
 CHANNELS_MAX = 4096
+WIN_LENGTH_DEFAULT = 4096
 FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
 HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
 _NFFT_CHOSEN_MIN = 64
+_NO_WINDOW = Window("", np.empty(0), 0.0, 0.0)
 _WHOLE_MAX = 2.0**53
 """Largest float that is taken as a whole number: all beyond are whole for want of bits."""
 
@@ -130,6 +141,9 @@ class SpectrumSpec:
     align : {"start", "utc"}
         Where rows of rate_hz begin: with the first sample, and again after each gap; or at whole
         multiples of 1 / rate_hz in UTC.
+    taper : Window
+        The window itself. It follows from a name; with ``window="custom"`` it must be given, see
+        ``spectrod.windows.make_window``.
 
     Raises
     ------
@@ -140,7 +154,7 @@ class SpectrumSpec:
     fs: float
     channels: int = 1
     window: str = "hann"
-    win_length: int = 4096
+    win_length: int = WIN_LENGTH_DEFAULT
     hop: int = 1024
     nfft: int = 0
     scaling: Scaling = "density"
@@ -154,7 +168,7 @@ class SpectrumSpec:
     product: str = ""
     rate_hz: float = 0.0
     align: Align = "start"
-    taper: Window = field(init=False, repr=False, compare=False)
+    taper: Window = field(default=_NO_WINDOW, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("channels", "win_length", "hop", "nfft", "averaging_frames"):
@@ -168,7 +182,7 @@ class SpectrumSpec:
         self._check_averaging()
         if not self.product:
             object.__setattr__(self, "product", self.scaling)
-        object.__setattr__(self, "taper", get_window(self.window, self.win_length))
+        object.__setattr__(self, "taper", self._checked_taper())
         self.band_table  # noqa: B018 - refuses unknown ones
 
     def _check_frames(self) -> None:
@@ -202,6 +216,19 @@ class SpectrumSpec:
         _one_of("weighting", self.weighting, WEIGHTINGS)
         _one_of("averaging", self.averaging, get_args(Averaging))
         _one_of("align", self.align, get_args(Align))
+
+    def _checked_taper(self) -> Window:
+        """Return the window itself: of a name, or the custom one that was given."""
+        if self.window != CUSTOM:
+            return get_window(self.window, self.win_length)
+        if self.taper.name != CUSTOM:
+            raise ConfigError(f"window={CUSTOM!r}: must be given as an array, it has no name")
+        n = len(self.taper.samples)
+        if n != self.win_length:
+            raise ConfigError(
+                f"window: {n} samples: must be as many as win_length={self.win_length}"
+            )
+        return self.taper
 
     def _check_output(self) -> None:
         if self.output == "complex":
@@ -377,6 +404,10 @@ class SpectrumSpec:
         return self.grid.count(n_samples)
 
 
+SPEC_FIELDS = tuple(one.name for one in fields(SpectrumSpec) if one.name != "taper")
+"""Settings of a spectrum that are numbers and names."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SpectrumBatch:
     """Spectra of consecutive frames; a batch never spans a gap.
@@ -421,6 +452,29 @@ class SpectrumBatch:
         return int(self.values.shape[0])
 
 
+def taper_for(window: WindowLike, win_length: int | None) -> Window:
+    """Make the window of an analysis.
+
+    Parameters
+    ----------
+    window : str, tuple or array-like
+        See ``spectrod.windows.make_window``.
+    win_length : int, optional
+        Number of samples; if not given that of an array, or ``WIN_LENGTH_DEFAULT``.
+
+    Raises
+    ------
+    ConfigError
+        If one of them breaks a rule.
+    """
+    if win_length is None:
+        return make_window(window, window_length(window) or WIN_LENGTH_DEFAULT)
+    n = _whole("win_length", win_length)
+    if not 2 <= n <= NFFT_MAX:
+        raise ConfigError(f"win_length={n}: must be 2 to {NFFT_MAX}")
+    return make_window(window, n)
+
+
 def rows_leave_out(spec: SpectrumSpec) -> str:
     """Say what of each row no frame has, for the log; see ``SpectrumSpec.uncovered``."""
     whole = int(spec.row_step)
@@ -433,8 +487,10 @@ def rows_leave_out(spec: SpectrumSpec) -> str:
 
 def _whole(name: str, value: object) -> int:
     """Any integer type, or a float that is whole, as int: messages know int alone."""
-    if isinstance(value, (float, np.floating)) and abs(value) <= _WHOLE_MAX and value.is_integer():
-        return int(value)
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        if abs(number) <= _WHOLE_MAX and number.is_integer():
+            return int(number)
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:

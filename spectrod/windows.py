@@ -1,10 +1,15 @@
-"""Analysis windows: periodic (DFT-even), named, in float64, with the sums that correct for them."""
+"""Analysis windows in float64, with the sums that correct for them.
+
+Named windows are periodic (DFT-even). Arrays are taken as they are.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spectrod.errors import ConfigError
 from spectrod.suggestions import did_you_mean
@@ -50,6 +55,18 @@ def _parse_kaiser(name: str) -> Callable[[int], Float64Array]:
     return lambda n: _kaiser(n, beta)
 
 
+LENGTH_MAX = 1 << 20
+"""Of an analysis window [samples]."""
+
+CUSTOM = "custom"
+"""Name of windows that are given as arrays."""
+
+WindowLike = str | tuple[Any, ...] | ArrayLike
+"""Name, (name, parameter) as SciPy has it, or the samples."""
+
+_NENBW_MIN = 1.0 - 1e-9
+"""Of all windows the rectangular one has the smallest noise bandwidth, 1 bin."""
+
 WINDOW_NAMES: tuple[str, ...] = (*_COSINE_SUMS, "bartlett", "kaiser:BETA")
 
 
@@ -71,9 +88,10 @@ class Window:
     Attributes
     ----------
     name : str
-        As asked for, for example ``"hann"`` or ``"kaiser:8.6"``.
+        As asked for, for example ``"hann"`` or ``"kaiser:8.6"``; ``CUSTOM`` for an array.
     samples : (win_length,) float64
-        Periodic window, read-only.
+        The window, read-only. NaN for an array whose samples are not known: files hold only the
+        noise bandwidth.
     s1 : float
         Sum of the samples: corrects the height of a sine [1].
     s2 : float
@@ -84,6 +102,23 @@ class Window:
     samples: Float64Array
     s1: float
     s2: float
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two windows are the same; a custom one by its samples."""
+        if not isinstance(other, Window):
+            return NotImplemented
+        if self is other:
+            return True
+        return self._key == other._key and (
+            self.name != CUSTOM or np.array_equal(self.samples, other.samples, equal_nan=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, int, float, float]:
+        return self.name, len(self.samples), self.s1, self.s2
 
     @property
     def nenbw_bins(self) -> float:
@@ -127,3 +162,112 @@ def get_window(name: str, win_length: int) -> Window:
     samples = _shape(name)(win_length)
     samples.setflags(write=False)
     return Window(name, samples, float(samples.sum()), float(np.square(samples).sum()))
+
+
+def make_window(window: WindowLike, win_length: int) -> Window:
+    """Make a window from whatever names or holds one.
+
+    Parameters
+    ----------
+    window : str, tuple or (win_length,) array-like
+        A name as ``get_window`` has it; ``(name,)`` or ``("kaiser", beta)`` as
+        ``scipy.signal.get_window`` has it; or real samples. Names stand for periodic windows;
+        samples are taken as they are, so those of ``scipy.signal.get_window`` are right by default
+        (``fftbins=True``), and those of ``scipy.signal.windows`` with ``sym=False``.
+    win_length : int
+        Number of samples, >= 1.
+
+    Returns
+    -------
+    window : Window
+
+    Raises
+    ------
+    ConfigError
+        If it is none of these; samples must be win_length finite numbers, whose sum is not 0 (to
+        within rounding) as it corrects the height of a sine.
+    """
+    if isinstance(window, str):
+        return get_window(window, win_length)
+    if isinstance(window, tuple) and window and isinstance(window[0], str):
+        return get_window(_name_of(window), win_length)
+    samples = _samples_of(window)
+    if len(samples) != win_length:
+        raise ConfigError(
+            f"window: {len(samples)} samples: must be as many as win_length={win_length}"
+        )
+    with np.errstate(over="ignore"):
+        s1, s2 = float(samples.sum()), float(np.square(samples).sum())
+        rounding = np.finfo(np.float64).eps * len(samples) * float(np.abs(samples).sum())
+    if not (np.isfinite(s2) and s2 > 0.0 and abs(s1) > rounding):
+        raise ConfigError(
+            f"window: its sum is {s1:g}, of squares {s2:g}: must be finite, and not 0"
+        )
+    samples.setflags(write=False)
+    return Window(CUSTOM, samples, s1, s2)
+
+
+def window_length(window: WindowLike) -> int | None:
+    """Return the number of samples of a window that is an array; None for names and tuples."""
+    if isinstance(window, str) or (
+        isinstance(window, tuple) and window and isinstance(window[0], str)
+    ):
+        return None
+    return len(_samples_of(window))
+
+
+def unknown_window(win_length: int, nenbw_bins: float) -> Window:
+    """Describe a custom window by its noise bandwidth, where its samples are not known.
+
+    Parameters
+    ----------
+    win_length : int
+        Number of samples, 1 to ``LENGTH_MAX``.
+    nenbw_bins : float
+        Equivalent noise bandwidth, >= 1 [bins of fs / win_length].
+
+    Raises
+    ------
+    ConfigError
+        If that is no bandwidth of a window.
+    """
+    if not 1 <= win_length <= LENGTH_MAX:
+        raise ConfigError(f"win_length={win_length}: must be 1 to {LENGTH_MAX}")
+    if not _NENBW_MIN <= nenbw_bins < np.inf:
+        raise ConfigError(f"nenbw_bins={nenbw_bins:g}: must be 1 or more, and finite")
+    samples = np.broadcast_to(np.float64(np.nan), (win_length,))  # of 8 bytes
+    return Window(CUSTOM, samples, 1.0, nenbw_bins / win_length)
+
+
+def _name_of(window: tuple[Any, ...]) -> str:
+    """Write SciPy's tuples as our names."""
+    name, *parameters = window
+    if not parameters:
+        return str(name)
+    beta = parameters[0]
+    is_number = isinstance(beta, (int, float, np.integer, np.floating))
+    if name != "kaiser" or len(parameters) != 1 or not is_number:
+        raise ConfigError(
+            f"window={window!r}: must be ('kaiser', beta), the only name with a parameter; give "
+            "others as an array, for example of scipy.signal.get_window"
+        )
+    return f"kaiser:{float(beta)!r}".removesuffix(".0")
+
+
+def _samples_of(window: ArrayLike) -> Float64Array:
+    """Copy the samples of a window; raises ConfigError if they are not real numbers in a row."""
+    try:
+        array = np.asarray(window)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0, object)
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or len(array) == 0:
+        what = f"shape {array.shape}, dtype {array.dtype}"
+        raise ConfigError(
+            f"window of {what}: must be a name, ('kaiser', beta), or an array of win_length real "
+            f"numbers; names are {', '.join(WINDOW_NAMES)}"
+        )
+    samples = array.astype(np.float64)
+    if not np.isfinite(samples).all():
+        k = int(np.argmin(np.isfinite(samples)))
+        raise ConfigError(f"window: sample {k} is {samples[k]}: must be finite")
+    return samples

@@ -24,9 +24,10 @@ from spectrod.analysis.samples import (
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.window import SampleWindow
 from spectrod.errors import DeviceError, InputError
-from spectrod.types import Averaging, Block, Output, SpectrumSpec
+from spectrod.types import Averaging, Block, Output, SpectrumSpec, taper_for
 from spectrod.units import Float64Array, Scaling
 from spectrod.weighting import Weighting
+from spectrod.windows import WindowLike
 
 _PIECE_BYTES = 1 << 26
 """Results of one launch: drivers limit the size of buffers, and need scratch for some spectra."""
@@ -66,8 +67,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     x: ArrayLike,
     fs: float,
     *,
-    window: str = "hann",
-    win_length: int = 4096,
+    window: WindowLike = "hann",
+    win_length: int | None = None,
     hop: int | None = None,
     nfft: int = 0,
     scaling: Scaling = "density",
@@ -101,10 +102,12 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         real floats each two channels are I and Q, bytes of uint8 with their middle at 127.5.
     fs : float
         Sample rate [Hz].
-    window : str
-        Name, see ``spectrod.windows``.
-    win_length : int
-        Samples under the window.
+    window : str, tuple or (win_length,) array-like
+        Name, see ``spectrod.windows``; ``("kaiser", beta)``; or samples, of which the sum is not 0.
+        Names stand for periodic windows, as in ``scipy.signal.get_window``; samples are taken as
+        they are.
+    win_length : int, optional
+        Samples under the window; those of an array, 4096 of others, if not given.
     hop : int, optional
         Samples from one frame to the next; a quarter of win_length if not given.
     nfft : int
@@ -141,12 +144,14 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     x = along_time(as_array(x), axis)
     iq = iq or x.dtype.kind == "c"
     rows = as_rows(as_channels(of_full_scale(x, full_scale), iq=iq))
+    taper = taper_for(window, win_length)
+    n = len(taper.samples)
     spec = SpectrumSpec(
         fs,
         len(rows),
-        window,
-        win_length,
-        _hop_for(win_length) if hop is None else hop,
+        taper.name,
+        n,
+        max(1, n // 4) if hop is None else hop,
         nfft,
         scaling,
         output=output,
@@ -157,6 +162,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         averaging_frames=averaging_frames,
         averaging_s=averaging_s,
         rate_hz=rate_hz,
+        taper=taper,
     )
     n_samples = rows.shape[1]
     if n_samples < spec.win_length:
@@ -175,13 +181,6 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         spec,
         name,
     )
-
-
-def _hop_for(win_length: Any) -> int:
-    """Return a quarter of a window; what is no length is refused with the spec."""
-    kinds = (int, float, np.integer, np.floating)
-    is_length = isinstance(win_length, kinds) and np.isfinite(win_length)
-    return max(1, int(win_length) // 4) if is_length else 1
 
 
 def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:

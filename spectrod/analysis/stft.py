@@ -27,9 +27,11 @@ from spectrod.types import (
     SampleFormat,
     SpectrumBatch,
     SpectrumSpec,
+    taper_for,
 )
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
+from spectrod.windows import WindowLike
 
 
 class Stft:
@@ -44,7 +46,9 @@ class Stft:
         Sample rate [Hz].
     channels : int, optional
         Of the samples; 1, or 2 with ``iq``, if not given.
-    window, win_length, hop, nfft, scaling
+    window, win_length
+        As for ``spectrogram``; win_length may be a sequence.
+    hop, nfft, scaling
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
     output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align
         See ``SpectrumSpec``.
@@ -90,8 +94,8 @@ class Stft:
         fs: float,
         *,
         channels: int | None = None,
-        window: str = "hann",
-        win_length: int | Sequence[int] = 4096,
+        window: WindowLike = "hann",
+        win_length: int | Sequence[int] | None = None,
         hop: int | Sequence[int] = 1024,
         nfft: int | Sequence[int] = 0,
         scaling: Scaling = "density",
@@ -119,8 +123,7 @@ class Stft:
             SpectrumSpec(
                 fs,
                 channels,
-                window,
-                **frames,
+                **_with_taper(window, frames),
                 scaling=scaling,
                 output=output,
                 iq=iq,
@@ -261,7 +264,13 @@ class Stft:
         self.close()
 
 
-def _broadcast(**settings: int | Sequence[int]) -> Iterator[dict[str, Any]]:
+def _with_taper(window: WindowLike, frames: dict[str, Any]) -> dict[str, Any]:
+    """Put a window, and its name and length, into the settings of a resolution."""
+    taper = taper_for(window, frames["win_length"])
+    return frames | {"window": taper.name, "win_length": len(taper.samples), "taper": taper}
+
+
+def _broadcast(**settings: Any) -> Iterator[dict[str, Any]]:
     """One dictionary for each resolution: single numbers are the same in all of them."""
     several = {
         name: list(value)

@@ -4,7 +4,6 @@ As a program, ``python -m spectrod.analysis.warm_up DEVICE SPECS``, for a proces
 things to do: while PoCL compiles, it launches nothing else in that process.
 """
 
-import dataclasses
 import json
 import logging
 import subprocess
@@ -15,12 +14,11 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.types import Block, SpectrumSpec
+from spectrod.types import SPEC_FIELDS, Block, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
 _LIMIT_S = 20.0  # after that, spectra that are late are better than a change that never comes
-_FIELDS = tuple(one.name for one in dataclasses.fields(SpectrumSpec) if one.init)
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +51,7 @@ def warm_up_apart(engine: Engine, specs: Sequence[SpectrumSpec]) -> None:
     _, _, device = engine.name.partition("opencl:")
     if not (device and specs):  # NumPy compiles nothing
         return
-    text = json.dumps([{name: getattr(spec, name) for name in _FIELDS} for spec in specs])
+    text = json.dumps([{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs])
     command = [sys.executable, "-P", "-m", __name__, device, text]
     if trouble := _trouble(command):
         _log.warning("not compiled beforehand, so spectra may be late: %s", trouble)

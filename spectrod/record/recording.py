@@ -7,7 +7,8 @@ from typing import Any, Protocol, get_type_hints, runtime_checkable
 import msgspec
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.types import SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
+from spectrod.windows import CUSTOM, unknown_window
 
 TIME_REFERENCE = "time_reference"
 """Name of the attribute that says what times count from, where that is not UTC."""
@@ -58,12 +59,18 @@ class Description:
 
 
 _HINTS = get_type_hints(SpectrumSpec)
+_NENBW = "nenbw_bins"
+"""Noise bandwidth of a window that has no name: its samples are not stored."""
+
+_DEFAULTS = {one.name: one.default for one in fields(SpectrumSpec)}
 _SpecFields = msgspec.defstruct(
     "_SpecFields",
     [
-        (one.name, _HINTS[one.name], *(() if one.default is MISSING else (one.default,)))
-        for one in fields(SpectrumSpec)
-        if one.init
+        *(
+            (name, _HINTS[name], *(() if _DEFAULTS[name] is MISSING else (_DEFAULTS[name],)))
+            for name in SPEC_FIELDS
+        ),
+        (_NENBW, float | msgspec.UnsetType, msgspec.UNSET),
     ],
     forbid_unknown_fields=True,
 )
@@ -72,11 +79,14 @@ _SpecFields = msgspec.defstruct(
 
 def spec_fields(spec: SpectrumSpec) -> dict[str, Any]:
     """Return the fields of an analysis for a file; ``stored_spec`` reads them."""
-    return {name: getattr(spec, name) for name in _SpecFields.__struct_fields__}
+    stored = {name: getattr(spec, name) for name in SPEC_FIELDS}
+    return stored | ({_NENBW: spec.taper.nenbw_bins} if spec.window == CUSTOM else {})
 
 
 def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
     """Make the analysis that a file describes.
+
+    Of a custom window only the noise bandwidth is known, so such an analysis cannot be computed.
 
     Raises
     ------
@@ -84,7 +94,11 @@ def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
         If a field is missing, unknown or of another type, or breaks a rule.
     """
     try:
-        return SpectrumSpec(**msgspec.structs.asdict(msgspec.convert(stored, _SpecFields)))
+        read = msgspec.structs.asdict(msgspec.convert(stored, _SpecFields))
+        nenbw_bins = read.pop(_NENBW)
+        if nenbw_bins is msgspec.UNSET:
+            return SpectrumSpec(**read)
+        return SpectrumSpec(**read, taper=unknown_window(read["win_length"], nenbw_bins))
     except (msgspec.ValidationError, ConfigError) as error:
         raise StorageError(f"spec: {error}") from error
 

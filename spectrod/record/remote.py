@@ -14,6 +14,7 @@ from spectrod.record.recording import Description
 from spectrod.text import printable
 from spectrod.types import CHANNELS_MAX, SpectrumBatch, SpectrumSpec
 from spectrod.units import UNITS, Scaling
+from spectrod.windows import CUSTOM, unknown_window
 
 _NS = 1_000_000_000
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
@@ -208,6 +209,7 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
         rate_hz=h.rate_hz,
         align="utc" if h.align == "utc" else "start",
         product=frame.product,
+        **_custom_window(h),
     )
     if len(frame.values) != spec.n_values:
         raise ConfigError(
@@ -215,3 +217,11 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
             "can be recorded"
         )
     return spec
+
+
+def _custom_window(header: Any) -> dict[str, Any]:
+    """Describe a window without a name by what the header says of it."""
+    if header.window != CUSTOM:
+        return {}
+    nenbw_bins = header.enbw_hz * header.win_length / header.fs
+    return {"taper": unknown_window(header.win_length, nenbw_bins)}

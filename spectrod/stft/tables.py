@@ -5,6 +5,7 @@ from math import expm1
 import numpy as np
 
 from spectrod.bands import Bands
+from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
 from spectrod.types import SampleFormat, SpectrumSpec
@@ -35,6 +36,8 @@ def kernel_spec(
         (fs S2) for densities and bands, 1 / S1^2 for spectra, twice that one-sided, and over the
         reference of a level. Complex spectra have the root of the first two.
     """
+    if np.isnan(spec.taper.samples[0]):
+        raise ConfigError(f"window={spec.window!r}: its samples are not known, nothing is computed")
     bands = spec.band_table
     shape = StftSpec(
         spec.nfft,

@@ -402,7 +402,7 @@ def test_a_pool_lends_what_comes_back():
         ({"batch_frames": 1.5}, "batch_frames=1.5: must be at least 1, a whole number"),
         ({"sample_format": "int8"}, "sample_format='int8': must be one of int16, int24, int32, "),
         ({"bands": 3}, "bands=3: must be a name, or '' for bins"),
-        ({"window": ["hann"]}, "window=['hann']: must be a name, one of rectangular, "),
+        ({"window": ["hann"]}, "window of shape (1,), dtype <U4: must be a name, ('kaiser', beta)"),
         ({"win_length": "64"}, "win_length='64': must be a whole number"),
         ({"device": 0}, "device=0: must be text, also where it is a number"),
     ],

@@ -14,7 +14,7 @@ from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sheet import Sheet
 from spectrod.record.picture.theme import N_LEVELS, THEMES, palette
 from spectrod.record.picture.vector import VectorSheet
-from spectrod.record.recording import Description
+from spectrod.record.recording import Description, spec_fields
 from spectrod.text import printable
 
 METADATA_KEY = "spectrod-levels"
@@ -85,9 +85,7 @@ def _meaning(page: Page, statistics: LevelStatistics, about: Description, span: 
             "source": about.source,
             "software": about.software,
             "cal_id": about.cal_id,
-            "spec": {
-                one.name: getattr(spec, one.name) for one in dataclasses.fields(spec) if one.init
-            },
+            "spec": spec_fields(spec),
         }
     )
 
