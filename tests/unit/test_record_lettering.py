@@ -2,6 +2,7 @@ import pytest
 
 from spectrod.record.picture import lettering
 from spectrod.record.picture.axes import Axis, Tick
+from spectrod.record.picture.fonts import FontFinder
 from spectrod.record.picture.layout import Margins, arrange, bare, fitting, page_limits
 from spectrod.record.picture.lettering import shorten, text_width, wrap
 from spectrod.record.picture.sheet import Sheet
@@ -73,7 +74,10 @@ def test_text_stands_where_it_is_anchored(align):
 def test_characters_without_a_glyph_are_replaced(monkeypatch):
     """Where no typeface has a character a question mark stands; control characters are escaped."""
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
-    assert lettering.typeset("Grün\n", 13)[0] == r"Gr?n\n"
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(lettering, "_finder", FontFinder())
+    runs = lettering.typeset("Grün\n", 13)
+    assert [(run.text, run.missing) for run in runs] == [("Gr", ""), ("?", "ü"), (r"n\n", "")]
 
 
 def test_bitmap_letters_serve_without_freetype(without_freetype):

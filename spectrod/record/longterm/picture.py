@@ -10,6 +10,7 @@ from spectrod.record.longterm.data import Span
 from spectrod.record.longterm.drawing import draw
 from spectrod.record.longterm.page import Page, compose
 from spectrod.record.longterm.statistics import LevelStatistics
+from spectrod.record.picture.lettering import report_missing
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sheet import Sheet
 from spectrod.record.picture.theme import N_LEVELS, THEMES, palette
@@ -57,6 +58,7 @@ def draw_spd(
         sheet = VectorSheet(page.width, page.height, theme, colours)
         draw(page, sheet)
         return sheet.svg(page.title, meaning)
+    report_missing((page.title, *page.names))
     pixels = Sheet(page.width, page.height)
     draw(page, pixels)
     image = Image.fromarray(pixels.entries())

@@ -13,6 +13,7 @@ from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.drawing import draw
 from spectrod.record.picture.embedded import EXIF_DESCRIPTION, METADATA_KEY
 from spectrod.record.picture.layout import page_limits
+from spectrod.record.picture.lettering import report_missing
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.page import Page
 from spectrod.record.picture.theme import THEMES, palette
@@ -44,6 +45,7 @@ def _canvas(page: Page) -> Uint8Array:
     # Not before it is needed: a raw picture goes without drawing.
     from spectrod.record.picture.sheet import Sheet  # noqa: PLC0415
 
+    report_missing((page.title, *page.names))
     sheet = Sheet(page.layout.width, page.layout.height)
     draw(page, sheet)
     return sheet.entries()

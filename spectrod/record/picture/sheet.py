@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from spectrod.record.picture.colormaps import Uint8Array
-from spectrod.record.picture.lettering import typeset
+from spectrod.record.picture.lettering import Run, ascent, coloured, typeset
 from spectrod.record.picture.surface import FULL_INK, SOFT_INK, BoolArray, Box, Point, runs
 from spectrod.record.picture.theme import GAP, N_LEVELS, hatching, ink_entries
 from spectrod.units import Float32Array
@@ -42,11 +42,30 @@ class Sheet:
         ink : int
             0 to 255.
         """
-        text, font = typeset(text, size)
-        _, top, _, bottom = font.getbbox("0")
-        x = round(at[0] - align * font.getlength(text))
+        runs = typeset(text, size)
+        base = runs[0].font
+        _, top, _, bottom = base.getbbox("0")
+        x = round(at[0] - align * sum(run.width for run in runs))
         y = round(at[1] - (top + bottom) / 2.0)
-        self._draw.text((x, y), text, fill=ink, font=font)
+        for run in runs:
+            if run.is_pictures:
+                self._pictures(x, y + ascent(base), run, ink)
+            elif run.text:
+                fall = ascent(base) - ascent(run.font) if run.font is not base else 0
+                self._draw.text((x, y + fall), run.text, fill=ink, font=run.font)
+            x += round(run.width)
+
+    def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
+        """Draw coloured glyphs in ink, the darker the more of it."""
+        glyphs = coloured(run)
+        alpha, luminance = (
+            np.asarray(channel, np.float32)
+            for channel in (glyphs.getchannel("A"), glyphs.convert("L"))
+        )
+        shade = alpha * (1.0 - luminance / 255.0) * (ink / FULL_INK)
+        mask = Image.fromarray(np.rint(shade).astype(np.uint8))
+        top = baseline - round(ascent(run.font) * run.scale)
+        self._image.paste(FULL_INK, (x, top), mask)
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
         """Draw a line one pixel wide, both ends included."""

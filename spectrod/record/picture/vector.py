@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from spectrod.record.picture.colormaps import Uint8Array
-from spectrod.record.picture.lettering import text_width, typeset
+from spectrod.record.picture.lettering import legible, typeset
 from spectrod.record.picture.surface import FULL_INK, SOFT_INK, BoolArray, Box, Point, runs
 from spectrod.record.picture.theme import Rgb, Theme
 from spectrod.units import Float32Array
@@ -49,15 +49,20 @@ class VectorSheet:
     ) -> None:
         """Write a line: see ``Surface``.
 
-        Whatever typeface a viewer has, the text is as wide as the layout took it to be.
+        Whatever typeface a viewer has, the text is as wide as the layout took it to be; a viewer
+        may also have characters that are in no typeface here, whose width is its own then.
         """
-        text, _ = typeset(text, size)
+        text, runs = legible(text), typeset(text, size)
         if not text:
             return
+        length = ""
+        if not any(run.missing for run in runs):
+            width = sum(run.width for run in runs)
+            length = f'textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs" '
         self._elements.append(
             f'<text x="{at[0]:g}" y="{at[1] + _DIGIT_HEIGHT * size / 2.0:.1f}" font-size="{size}" '
-            f'text-anchor="{_ANCHORS[align]}" textLength="{text_width(text, size):.1f}" '
-            f'lengthAdjust="spacingAndGlyphs" fill="{self._colour(ink)}">{escape(text)}</text>'
+            f'text-anchor="{_ANCHORS[align]}" {length}fill="{self._colour(ink)}">'
+            f"{escape(text)}</text>"
         )
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
@@ -115,7 +120,7 @@ class VectorSheet:
 
     def svg(self, title: str, metadata: str) -> bytes:
         """Put the page together; its ``metadata`` element holds the text, with this identifier."""
-        title, _ = typeset(title, 12)
+        title = legible(title)
         hatch = f'stroke="{_hex(self._theme.gap)}" stroke-width="1.5"'
         head = f"""<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"

@@ -1,0 +1,173 @@
+"""Fonts for characters that the usual typefaces lack: those that fontconfig finds."""
+
+import logging
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PIL import ImageFont, features
+
+_log = logging.getLogger(__name__)
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+FC_MATCH_TIMEOUT_S = 10.0
+"""Without its cache fontconfig reads all fonts, which takes seconds on a full system."""
+
+FONTS_MAX = 8
+"""Most fonts that are looked for at once, by as many runs of ``fc-match`` or twice as many."""
+
+KNOWN_MAX = 4096
+"""Most characters whose font is remembered."""
+
+_STRIKES_PX = (109, 128, 136, 160)
+"""Sizes of colour fonts that hold pictures of one size: Noto Color Emoji and similar ones."""
+
+_TEST_PX = 24
+_NOT_A_CHARACTER = "\U0010ffff"
+"""No font has a glyph of its own for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FontFile:
+    """A font that fontconfig has found.
+
+    Attributes
+    ----------
+    path : str
+        Of its file.
+    index : int
+        Of the font in a collection, from 0.
+    """
+
+    path: str
+    index: int = 0
+
+    def scaled(self, size: int) -> tuple[ImageFont.FreeTypeFont, float]:
+        """Open it for a size [px], or for the nearest that it has; the second value scales that.
+
+        Raises
+        ------
+        OSError
+            If FreeType cannot read it.
+        """
+        return _open(self.path, self.index, size)
+
+    def draws(self, character: str) -> bool:
+        """Say whether it has a glyph of its own, and with ink, for a character."""
+        try:
+            font, _ = self.scaled(_TEST_PX)
+            return draws(font, character)
+        except OSError:
+            return False
+
+
+@lru_cache(maxsize=64)
+def _open(path: str, index: int, size: int) -> tuple[ImageFont.FreeTypeFont, float]:
+    try:
+        return ImageFont.truetype(path, size, index), 1.0
+    except OSError as error:
+        for strike in _STRIKES_PX:
+            try:
+                return ImageFont.truetype(path, strike, index), size / strike
+            except OSError:
+                continue
+        raise error from None
+
+
+def draws(font: Font, character: str) -> bool:
+    """Say whether a font has a glyph of its own, and with ink, for a character.
+
+    FreeType draws the same box for all characters that a font lacks.
+    """
+    mask = font.getmask(character)
+    return mask.getbbox() is not None and bytes(mask) != bytes(font.getmask(_NOT_A_CHARACTER))
+
+
+class FontFinder:
+    """Finds fonts for characters, and remembers them.
+
+    Fontconfig is asked by its program ``fc-match``, once for the characters of a text that are new.
+    Where it is not installed, does not reply in ``FC_MATCH_TIMEOUT_S``, or finds nothing, there is
+    no font. Thread: any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, FontFile | None] = {}
+
+    def find(self, characters: Iterable[str]) -> dict[str, FontFile | None]:
+        """Return a font for each character, or None where there is none."""
+        wanted = set(characters)
+        with self._lock:
+            unknown = sorted(wanted - self._known.keys())
+            if unknown:
+                if len(self._known) + len(unknown) > KNOWN_MAX:
+                    self._known.clear()
+                    unknown = sorted(wanted)
+                self._known |= _ask(unknown)
+            return {character: self._known[character] for character in wanted}
+
+    def forget(self) -> None:
+        """Look for all fonts again, because others are installed."""
+        with self._lock:
+            self._known.clear()
+
+
+def fc_match() -> str | None:
+    """Return the path of fontconfig's program that finds fonts, or None if it is not installed."""
+    return shutil.which("fc-match")
+
+
+def _ask(characters: list[str]) -> dict[str, FontFile | None]:
+    """Ask fontconfig for one font after the other, each for all characters that are left."""
+    found: dict[str, FontFile | None] = dict.fromkeys(characters)
+    program = fc_match()
+    if program is None or not features.check_module("freetype2"):
+        return found
+    left = characters
+    for _ in range(FONTS_MAX):
+        font, covered = _best(program, left)
+        if not covered:
+            break
+        found |= dict.fromkeys(covered, font)
+        left = [character for character in left if character not in covered]
+        if not left:
+            break
+    return found
+
+
+def _best(program: str, characters: list[str]) -> tuple[FontFile | None, set[str]]:
+    """Find the font that has the most of some characters, outlines before coloured pictures."""
+    # Versions before 2.12 of fontconfig do not know colours.
+    for colour in (":color=false", ""):
+        font = _match(program, characters, colour)
+        covered = {one for one in characters if font is not None and font.draws(one)}
+        if covered:
+            return font, covered
+    return None, set()
+
+
+def _match(program: str, characters: list[str], colour: str) -> FontFile | None:
+    charset = " ".join(f"{ord(character):x}" for character in characters)
+    pattern = f"sans-serif:charset={charset}{colour}"
+    try:
+        done = subprocess.run(  # noqa: S603 - the pattern holds hexadecimal numbers alone
+            [program, "--format", "%{index}|%{file}", pattern],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=FC_MATCH_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _log.warning("fonts cannot be looked for: %s", error)
+        return None
+    index, _, path = done.stdout.partition(b"|")
+    if done.returncode != 0 or not index.isdigit() or not path:
+        return None
+    # The upper half of the number names a style of a variable font.
+    return FontFile(os.fsdecode(path), int(index) & 0xFFFF)

@@ -1,0 +1,199 @@
+"""Characters that the usual typefaces lack: fontconfig finds fonts, or a warning names them."""
+
+import logging
+import stat
+
+import numpy as np
+import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from PIL import ImageFont
+
+from spectrod.record.picture import fonts, lettering
+from spectrod.record.picture.lettering import report_missing, text_width, typeset
+from spectrod.record.picture.sheet import Sheet
+from spectrod.record.picture.theme import THEMES
+from spectrod.record.picture.vector import VectorSheet
+
+HAN, WHALE, THAI = "\u4e2d", "\U0001f40b", "\u0e17"
+"""The first is in the font that is found, the others are in none."""
+
+
+def rectangle(left, bottom, right, top):
+    pen = TTGlyphPen(None)
+    pen.moveTo((left, bottom))
+    for point in ((left, top), (right, top), (right, bottom)):
+        pen.lineTo(point)
+    pen.closePath()
+    return pen.glyph()
+
+
+@pytest.fixture(scope="module")
+def font_path(tmp_path_factory):
+    """Make a font whose glyph of one Han character is a filled square, red where it has colours."""
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder([".notdef", "han"])
+    builder.setupCharacterMap({ord(HAN): "han"})
+    glyphs = {".notdef": rectangle(0, 0, 300, 500), "han": rectangle(100, 0, 900, 800)}
+    builder.setupGlyf(glyphs)
+    builder.setupHorizontalMetrics({".notdef": (500, 0), "han": (1000, 100)})
+    builder.setupHorizontalHeader(ascent=900, descent=-200)
+    builder.setupNameTable({"familyName": "Square", "styleName": "Regular"})
+    builder.setupOS2(sTypoAscender=900, usWinAscent=900, usWinDescent=200)
+    builder.setupPost()
+    builder.setupCOLR({"han": [("han", 0)]})
+    builder.setupCPAL([[(0.5, 0.0, 0.0, 1.0)]])
+    path = tmp_path_factory.mktemp("fonts") / "square.ttf"
+    builder.save(path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _own_finder(monkeypatch):
+    """Let no test know what another one has found, and no font of this machine's have more."""
+    monkeypatch.setattr(lettering, "_finder", fonts.FontFinder())
+    monkeypatch.setattr(lettering, "_wide", lambda _: None)
+    lettering._report.cache_clear()
+
+
+@pytest.fixture
+def fc_match(monkeypatch, tmp_path):
+    """Replace the program by a script, and count its runs."""
+    log = tmp_path / "asked"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def install(script):
+        program = tmp_path / "fc-match"
+        program.write_text(f'#!/bin/sh\necho "$@" >> "{log}"\n{script}\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return lambda: log.read_text().splitlines() if log.exists() else []
+
+    return install
+
+
+def ink_of(text, size=20):
+    sheet = Sheet(200, 60)
+    sheet.text((10, 30), text, size)
+    return sheet.coverage()
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_font_is_found_for_characters_that_the_usual_ones_lack(fc_match, font_path, caplog):
+    """The glyph of the font that fontconfig names is drawn, as wide as it is, on the line."""
+    asked = fc_match(f"printf '0|{font_path}'")
+    with caplog.at_level(logging.WARNING):
+        report_missing((f"a{HAN}b",))
+        ink = ink_of(HAN)
+    assert warnings(caplog) == []
+    rows, columns = (np.flatnonzero((ink == 255).any(axis=axis)) for axis in (1, 0))
+    assert (columns[0], columns[-1]) == (12, 27)
+    assert len(rows) == 16
+    letter = np.flatnonzero((ink_of("H") > 128).any(axis=1))
+    assert rows[-1] == letter[-1]
+    assert text_width(HAN, 20) == 20.0
+    assert text_width(f"a{HAN}b", 20) == pytest.approx(20.0 + text_width("a", 20) * 2, abs=2.0)
+    assert len(asked()) == 1
+    assert asked()[0].endswith("sans-serif:charset=4e2d:color=false")
+
+
+def test_what_no_font_has_is_named_in_one_warning(fc_match, font_path, caplog):
+    """Question marks stand for it; the same title of the next picture is not reported again."""
+    fc_match(f"printf '0|{font_path}'")
+    title = f"{THAI}{HAN}{WHALE}{THAI}.wav"
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            report_missing((title, f"left {THAI}"))
+            assert ink_of(title).any()
+    assert warnings(caplog) == [
+        f"no font for {THAI} (U+0E17), {WHALE} (U+1F40B): drawn as ?; install a font that has them"
+    ]
+    assert [run.text for run in typeset(title, 13)] == ["", "?", HAN, "??", ".wav"]
+
+
+def test_fontconfig_is_asked_once_for_the_characters_of_a_text(fc_match, font_path):
+    """A text is measured a thousand times while it is shortened."""
+    asked = fc_match(f"printf '0|{font_path}'")
+    title = f"{HAN}{THAI}{WHALE}" * 40
+    short = lettering.shorten(title, 17, 300.0)
+    assert 0.0 < text_width(short, 17) <= 300.0
+    assert len(asked()) <= 3
+
+
+def test_a_warning_names_so_many_characters_and_counts_the_others(fc_match, caplog):
+    """A title of hundreds of different characters makes a short line."""
+    fc_match("exit 1")
+    report_missing(("".join(map(chr, range(0x4E00, 0x4E00 + 300))),))
+    assert "(U+4E13) and 280 more: drawn as ?" in warnings(caplog)[0]
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 1", "true", "echo nonsense", "printf '0|/no/such/font'", "printf '7|FONT'"]
+)
+def test_a_reply_that_names_no_usable_font_is_no_font(fc_match, font_path, script):
+    """Whatever the program says, the line is drawn with what there is."""
+    fc_match(script.replace("FONT", str(font_path)))
+    assert [run.text for run in typeset(f"x{HAN}", 13)] == ["x", "?"]
+
+
+def test_a_program_that_does_not_reply_is_given_up(fc_match, monkeypatch, caplog):
+    """It is ended, and not asked again for the same characters."""
+    monkeypatch.setattr(fonts, "FC_MATCH_TIMEOUT_S", 0.05)
+    asked = fc_match("exec sleep 60")
+    for _ in range(3):
+        assert [run.text for run in typeset(HAN, 13)] == ["", "?"]
+    assert len(asked()) <= 2
+    assert "fonts cannot be looked for" in warnings(caplog)[0]
+
+
+def test_without_fontconfig_the_warning_says_so(monkeypatch, caplog):
+    """It is no dependency."""
+    monkeypatch.setenv("PATH", "")
+    report_missing((HAN,))
+    assert warnings(caplog) == [
+        f"no font for {HAN} (U+4E2D): drawn as ?; install a font that has them, and fontconfig"
+    ]
+
+
+def test_few_characters_are_remembered(fc_match, monkeypatch):
+    """Titles without end do not fill the memory."""
+    fc_match("exit 1")
+    monkeypatch.setattr(fonts, "KNOWN_MAX", 5)
+    for first in range(0x4E00, 0x4E40, 4):
+        typeset("".join(map(chr, range(first, first + 4))), 13)
+        assert len(lettering._finder._known) <= 5
+
+
+def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monkeypatch):
+    """Glyphs that exist in one size only take that of the text; the darker, the more ink."""
+    fc_match(f"printf '0|{font_path}'")
+    only = ImageFont.truetype(font_path, 100)
+    monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
+    ink = ink_of(HAN)
+    columns = np.flatnonzero((ink > 128).any(axis=0))
+    assert text_width(HAN, 20) == 20.0
+    assert (columns[0], columns[-1]) == (12, 27)
+    # Of the red, 0.5 of full, the luminance is 0.299 * 0.5.
+    assert np.median(ink[ink > 128]) == pytest.approx(255 * (1.0 - 0.1495), abs=3)
+
+
+def test_variation_selectors_are_no_characters_of_their_own(fc_match):
+    """A heart that asks to be coloured is drawn as a heart."""
+    fc_match("exit 1")
+    assert "".join(run.text for run in typeset("a\ufe0fb\U000e0100", 13)) == "ab"
+
+
+def test_an_svg_keeps_characters_that_its_viewer_may_have(fc_match, font_path):
+    """Only what is measured here is given a width, so that no viewer squeezes the others."""
+    fc_match(f"printf '0|{font_path}'")
+    sheet = VectorSheet(300, 100, THEMES["light"], bytes(768))
+    for title in (f"{HAN}x", f"{WHALE}x"):
+        sheet.text((10, 20), title, 20)
+    measured, unknown = sheet._elements
+    assert f">{HAN}x</text>" in measured
+    assert f'textLength="{text_width(f"{HAN}x", 20):.1f}"' in measured
+    assert f">{WHALE}x</text>" in unknown
+    assert "textLength" not in unknown
