@@ -179,7 +179,12 @@ class Member:
         if self.pipeline is None or _analyses(table) == _analyses(self.table):
             return None
         source = self.pipeline.source
-        specs = table.specs(source.fs, source.channels, is_iq=source.is_iq)
+        specs = table.specs(
+            source.fs,
+            source.channels,
+            is_iq=source.is_iq,
+            center_frequency_hz=source.center_frequency_hz,
+        )
         # Else the analysis would stand still for seconds at its first launch.
         warm_up_apart(
             self.pipeline.engine, [spec for spec in specs if spec not in self.pipeline.specs]
@@ -349,7 +354,12 @@ class Member:
         with ExitStack() as undo:
             undo.callback(source.stop)
             source.on_change = self._tell
-            specs = table.specs(source.fs, source.channels, is_iq=source.is_iq)
+            specs = table.specs(
+                source.fs,
+                source.channels,
+                is_iq=source.is_iq,
+                center_frequency_hz=source.center_frequency_hz,
+            )
             engine = self._open_engine()
             undo.callback(engine.close)
             if self._shared.publisher.endpoints:  # has started: others compute meanwhile

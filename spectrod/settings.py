@@ -14,7 +14,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from spectrod.bands import check_name as check_bands
 from spectrod.errors import ConfigError
 from spectrod.schedule import Schedule
-from spectrod.types import CHANNELS_MAX, Align, Averaging, SpectrumSpec
+from spectrod.types import (
+    CENTER_FREQUENCY_MAX_HZ,
+    CHANNELS_MAX,
+    Align,
+    Averaging,
+    SpectrumSpec,
+)
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 from spectrod.wire.names import check_name, name_channels
@@ -42,6 +48,9 @@ class SourceConfig(Struct, frozen=True):
     select: tuple[Annotated[int, Meta(ge=0, lt=CHANNELS_MAX)], ...] = ()
     channel_names: tuple[str, ...] = ()
     iq: bool = False
+    center_frequency_hz: Annotated[
+        float, Meta(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)
+    ] = 0.0
     format: Literal[PcmFormat, ""] = ""
     block_ms: Annotated[float, Meta(ge=1, le=1000)] = 10.0
     latency_ms: Annotated[float, Meta(ge=0, le=10_000)] = 0.0
@@ -99,7 +108,13 @@ class AnalysisConfig(Struct, frozen=True):
     align: Align = "start"
 
     def spec(
-        self, fs: float | None, channels: int, *, iq: bool = False, product: str = ""
+        self,
+        fs: float | None,
+        channels: int,
+        *,
+        iq: bool = False,
+        center_frequency_hz: float = 0.0,
+        product: str = "",
     ) -> SpectrumSpec:
         """Bind to a source's rate and channels; raises ConfigError if a rule is broken.
 
@@ -108,7 +123,13 @@ class AnalysisConfig(Struct, frozen=True):
         nothing of the spectra to come.
         """
         if fs is None:
-            return self._without_fs().spec(RATE_DEFAULT_HZ, channels, iq=iq, product=product)
+            return self._without_fs().spec(
+                RATE_DEFAULT_HZ,
+                channels,
+                iq=iq,
+                center_frequency_hz=center_frequency_hz,
+                product=product,
+            )
         if self.averaging in ("mean", "max", "min") and not self.rate_hz:
             raise ConfigError(
                 f"averaging={self.averaging!r}: needs rate_hz, the rows a second that it makes"
@@ -129,6 +150,7 @@ class AnalysisConfig(Struct, frozen=True):
             product=product,
             rate_hz=self.rate_hz,
             align=self.align,
+            center_frequency_hz=center_frequency_hz,
         )
 
     @property
@@ -208,7 +230,12 @@ class SourceTable(SourceConfig, frozen=True):
         return tuple(f"{name}{one}" for name in analyses for one in analyses[name].depends_on_fs)
 
     def specs(
-        self, fs: float | None, channels: int, *, is_iq: bool | None = None
+        self,
+        fs: float | None,
+        channels: int,
+        *,
+        is_iq: bool | None = None,
+        center_frequency_hz: float = 0.0,
     ) -> tuple[SpectrumSpec, ...]:
         """Bind all analyses to what the source turned out to be, once it is open.
 
@@ -220,6 +247,8 @@ class SourceTable(SourceConfig, frozen=True):
             That are analysed.
         is_iq : bool, optional
             Whether each two of them are I and Q; by default what the settings say.
+        center_frequency_hz : float
+            Frequency that 0 Hz of I/Q samples stands for [Hz].
 
         Returns
         -------
@@ -232,10 +261,11 @@ class SourceTable(SourceConfig, frozen=True):
             If a rule is broken, or ``channel_names`` are not one for each spectrum.
         """
         iq = self.is_iq if is_iq is None else is_iq
-        specs = [self.analysis.spec(fs, channels, iq=iq)]
+        signal = {"iq": iq, "center_frequency_hz": center_frequency_hz}
+        specs = [self.analysis.spec(fs, channels, **signal)]
         name_channels(self.channel_names, specs[0].n_signals)
         for product in self.products:
-            specs.append(self._spec(product, fs, channels, iq=iq))
+            specs.append(self._spec(product, fs, channels, signal))
             if product.name == specs[0].product:
                 raise ConfigError(
                     f"products.{product.name}: is what the main analysis is called; "
@@ -243,10 +273,12 @@ class SourceTable(SourceConfig, frozen=True):
                 )
         return tuple(specs)
 
-    def _spec(self, product: Product, fs: float | None, channels: int, *, iq: bool) -> SpectrumSpec:
+    def _spec(
+        self, product: Product, fs: float | None, channels: int, signal: dict[str, Any]
+    ) -> SpectrumSpec:
         check_name("name of a product", product.name)
         try:
-            return product.analysis.spec(fs, channels, iq=iq, product=product.name)
+            return product.analysis.spec(fs, channels, product=product.name, **signal)
         except ConfigError as error:
             raise ConfigError(f"products.{product.name}: {error}") from error
 

@@ -43,6 +43,7 @@ NFFT_MIN, NFFT_MAX = 16, LENGTH_MAX
 CHANNELS_MAX = 4096
 WIN_LENGTH_DEFAULT = 4096
 FS_MIN_HZ, FS_MAX_HZ = 1e-3, 1e10
+CENTER_FREQUENCY_MAX_HZ = 1e12
 HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
@@ -141,6 +142,9 @@ class SpectrumSpec:
     align : {"start", "utc"}
         Where rows of rate_hz begin: with the first sample, and again after each gap; or at whole
         multiples of 1 / rate_hz in UTC.
+    center_frequency_hz : float
+        Frequency to which the receiver of I/Q samples is tuned, which their 0 Hz stands for,
+        within +-``CENTER_FREQUENCY_MAX_HZ`` [Hz]. All frequencies of bins count from it.
     taper : Window
         The window itself. It follows from a name; with ``window="custom"`` it must be given, see
         ``spectrod.windows.make_window``.
@@ -168,6 +172,7 @@ class SpectrumSpec:
     product: str = ""
     rate_hz: float = 0.0
     align: Align = "start"
+    center_frequency_hz: float = 0.0
     taper: Window = field(default=_NO_WINDOW, repr=False)
 
     def __post_init__(self) -> None:
@@ -239,6 +244,22 @@ class SpectrumSpec:
             if self.channels % 2:
                 raise ConfigError(f"channels={self.channels}: must be even, I and Q in turn")
             self._require_none("I/Q signals have none", "weighting", "bands")
+        self._check_center_frequency()
+
+    def _check_center_frequency(self) -> None:
+        given = self.center_frequency_hz
+        try:
+            value = float(given)
+        except (TypeError, ValueError, OverflowError):
+            value = np.nan
+        if not abs(value) <= CENTER_FREQUENCY_MAX_HZ:
+            raise ConfigError(
+                f"center_frequency_hz={given}: must be a frequency within "
+                f"+-{CENTER_FREQUENCY_MAX_HZ:g} Hz"
+            )
+        if value and not self.iq:
+            raise ConfigError(f"center_frequency_hz={value:.15g}: needs I/Q samples, iq")
+        object.__setattr__(self, "center_frequency_hz", value + 0.0)  # no -0.0
 
     def _place_rows(self) -> None:
         """Check rate_hz, and set what follows from it."""
@@ -317,7 +338,8 @@ class SpectrumSpec:
     def bin_frequencies(self) -> Float64Array:
         """Centre of each bin, shape (n_bins,), ascending [Hz]."""
         first = -(self.nfft // 2) if self.iq else 0
-        return np.arange(first, first + self.n_bins, dtype=np.float64) * self.delta_f
+        bins = np.arange(first, first + self.n_bins, dtype=np.float64)
+        return bins * self.delta_f + self.center_frequency_hz
 
     @property
     def frequencies(self) -> Float64Array:

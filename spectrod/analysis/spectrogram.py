@@ -80,6 +80,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     averaging_frames: int = 1,
     averaging_s: float = 0.125,
     rate_hz: float = 0.0,
+    center_frequency_hz: float = 0.0,
     axis: int = -1,
     full_scale: float | None = None,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
@@ -114,7 +115,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         Transform length, see ``SpectrumSpec``.
     scaling : {"density", "spectrum", "dbfs"}
         One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz
+    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz,
+    center_frequency_hz
         See ``SpectrumSpec``.
     axis : int
         Axis of time in x: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
@@ -162,6 +164,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         averaging_frames=averaging_frames,
         averaging_s=averaging_s,
         rate_hz=rate_hz,
+        center_frequency_hz=center_frequency_hz,
         taper=taper,
     )
     n_samples = rows.shape[1]

@@ -50,7 +50,8 @@ class Stft:
         As for ``spectrogram``; win_length may be a sequence.
     hop, nfft, scaling
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align
+    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align,
+    center_frequency_hz
         See ``SpectrumSpec``.
     sample_format : {"float32", "int16", "int24", "int32"}
         Of the samples in memory and on their way to the device. With float32, anything that
@@ -110,6 +111,7 @@ class Stft:
         averaging_s: float = 0.125,
         rate_hz: float = 0.0,
         align: Align = "start",
+        center_frequency_hz: float = 0.0,
         axis: int = -1,
         full_scale: float | None = None,
         max_latency_s: float = 0.0,
@@ -134,6 +136,7 @@ class Stft:
                 averaging_s=averaging_s,
                 rate_hz=rate_hz,
                 align=align,
+                center_frequency_hz=center_frequency_hz,
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )

@@ -44,6 +44,7 @@ class PacedSource:
 
     name = "paced"
     is_iq = False
+    center_frequency_hz = 0.0
     is_live = True
     is_stored = False
     start_utc_ns: int | None = None

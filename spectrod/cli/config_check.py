@@ -63,7 +63,12 @@ def _source(table: SourceTable, name: str) -> str:
         if kind == "pcm" and not Path(rest).is_file():
             return name + _fifo(rest)
         source = open_source(table, "full")
-        specs = table.specs(source.fs, source.channels, is_iq=source.is_iq)
+        specs = table.specs(
+            source.fs,
+            source.channels,
+            is_iq=source.is_iq,
+            center_frequency_hz=source.center_frequency_hz,
+        )
     except SpectrodError as error:
         raise type(error)(f"{name}{error}") from error
     products = ", ".join(spec.product for spec in specs)

@@ -80,7 +80,12 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
 def add_iq(parser: argparse.ArgumentParser) -> None:
     """Add what makes two-sided spectra of pairs of channels."""
     _add_switch(
-        parser, "--iq", "each two channels are the I and the Q of one signal, of raw samples 2"
+        parser, "--iq", "each two channels are I and Q of one signal; raw samples: 2 channels"
+    )
+    parser.add_argument(
+        "--center-frequency",
+        metavar="HZ",
+        help="of the receiver of I/Q samples, as 433.92M: what their 0 Hz stands for",
     )
 
 
@@ -120,6 +125,7 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
         "source": {
             "uri": given("source"),
             "samplerate": given("rate"),
+            "center_frequency_hz": given("center_frequency"),
             **{key: given(key) for key in (*_OF_SOURCE, *_OF_CARD)},
         },
         "analysis": {key: given(key) for key in _OF_ANALYSIS},
@@ -137,7 +143,7 @@ def refuse_flags_of_samples(args: argparse.Namespace) -> None:
     ConfigError
         With the first such flag.
     """
-    for name in ("rate", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
+    for name in ("rate", "center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
         value = getattr(args, name, None)
         if value is not None:
             flag = _flag(name)

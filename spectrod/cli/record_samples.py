@@ -345,7 +345,7 @@ def _specs(
     of_kinds = shortened(of_kinds, span.n_samples, args.source)
     pictured, data = of_kinds.get("picture"), of_kinds.get("rows")
     if data is None:
-        data = pictured or SpectrumSpec(source.fs, source.channels, iq=source.is_iq)
+        data = pictured or _bound(AnalysisConfig(), source)
     elif data.product == PRODUCT:
         data = replace(data, product="data")
     return pictured or data, data
@@ -412,4 +412,9 @@ def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -
 
 
 def _bound(analysis: AnalysisConfig, source: Source) -> SpectrumSpec:
-    return analysis.spec(source.fs, source.channels, iq=source.is_iq)
+    return analysis.spec(
+        source.fs,
+        source.channels,
+        iq=source.is_iq,
+        center_frequency_hz=source.center_frequency_hz,
+    )

@@ -201,6 +201,7 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
         h.nfft,
         _SCALINGS[h.unit],
         iq=iq,
+        center_frequency_hz=h.center_frequency_hz if iq else 0.0,
         weighting=h.weighting,
         bands=getattr(h, "bands", ""),
         averaging=h.averaging,

@@ -46,6 +46,12 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
     if isinstance(source, PulledSource):
         source.select(select_channels(settings, source.channels))
     source.is_iq |= settings.is_iq
+    source.center_frequency_hz = settings.center_frequency_hz or source.center_frequency_hz
+    if source.center_frequency_hz and not source.is_iq:
+        raise ConfigError(
+            f"source.center_frequency_hz={source.center_frequency_hz:.15g}: needs I/Q samples: "
+            "iq, or a format such as cu8"
+        )
     if settings.name:
         source.name = check_name("source.name", settings.name)
     return source

@@ -39,6 +39,8 @@ class Source(Protocol):
     channels: int
     is_iq: bool
     """True if each two channels are the I and the Q of one signal."""
+    center_frequency_hz: float
+    """Frequency that 0 Hz of I/Q samples stands for; 0 if not known [Hz]."""
     n_samples: int | None
     """Samples a channel until it ends; None if it does not, or not foreseeably."""
     is_live: bool
@@ -140,6 +142,7 @@ class PulledSource(ABC):
     fs: float
     channels: int
     is_iq: bool = False
+    center_frequency_hz: float = 0.0
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = False

@@ -47,6 +47,7 @@ class SoundCardSource:
     """
 
     is_iq: bool = False
+    center_frequency_hz: float = 0.0
     n_samples: int | None = None
     start_utc_ns: int | None = None
     is_live = True

@@ -68,22 +68,32 @@ class FrequencyAxis:
 
     def ticks(self) -> list[tuple[int, str]]:
         """Columns and labels of round frequencies in range."""
-        round_hz = self._multiples() if self.is_linear else _TICKS_HZ
+        step_hz = self._step_hz() if self.is_linear else 0.0
+        round_hz = self._multiples(step_hz) if self.is_linear else _TICKS_HZ
         inside = [f for f in round_hz if self.lowest_hz <= f <= self.highest_hz]
-        return [(self.column(f), _short_hz(f)) for f in inside]
+        return [(self.column(f), _short_hz(f, step_hz)) for f in inside]
 
-    def _multiples(self) -> list[float]:
-        """Multiples of the smallest 1-2-5 step that leaves labels their room, 0 Hz among them."""
+    def _step_hz(self) -> float:
+        """Find the smallest 1-2-5 step that leaves labels their room."""
         span_hz, most = self.highest_hz - self.lowest_hz, max(2, self.columns // _TICK_COLUMNS)
-        step = next((s for s in _TICKS_HZ if span_hz <= s * most), math.inf)
-        # No more than the step has room for, whatever the axis; a step that is too large: 0 Hz.
-        n = min(int(self.highest_hz / step), most)
-        return [k * step for k in range(-n, n + 1)] if n else [0.0]
+        return next((s for s in _TICKS_HZ if span_hz <= s * most), math.inf)
+
+    def _multiples(self, step_hz: float) -> list[float]:
+        """List the multiples of a step on the axis; 0 Hz where the step is too large."""
+        first, last = math.ceil(self.lowest_hz / step_hz), math.floor(self.highest_hz / step_hz)
+        # No more than the step has room for, whatever a header claims.
+        last = min(last, first + self.columns)
+        return [k * step_hz for k in range(first, last + 1)] if math.isfinite(step_hz) else [0.0]
 
 
 @lru_cache(maxsize=4)
 def frequency_axis(
-    fs: float, nfft: int, columns: int, first_bin: int = 0, span: Span = ALL
+    fs: float,
+    nfft: int,
+    columns: int,
+    first_bin: int = 0,
+    span: Span = ALL,
+    center_hz: float = 0.0,
 ) -> FrequencyAxis:
     """Lay an axis over a spectrum.
 
@@ -102,6 +112,8 @@ def frequency_axis(
         Number of the first value's bin; negative where two-sided.
     span : tuple of float
         Part of the axis that is shown.
+    center_hz : float
+        Frequency that 0 Hz of a two-sided spectrum stands for [Hz].
     """
     delta_f = fs / nfft
     fractions = np.linspace(*span, columns + 1)
@@ -122,6 +134,8 @@ def frequency_axis(
     first = np.clip(np.where(first < last, first, nearest), 0, n_bins - 1)
     last = np.clip(last, first + 1, n_bins)
     bounds = np.stack([first, last], axis=1).ravel()
+    if first_bin:
+        lowest_hz, highest_hz = lowest_hz + center_hz, highest_hz + center_hz
     return FrequencyAxis(lowest_hz, highest_hz, columns, bounds, is_linear=bool(first_bin))
 
 
@@ -133,8 +147,12 @@ def _octave_edges(fs: float, delta_f: float, fractions: Float64Array) -> Float64
     return edges_hz
 
 
-def _short_hz(frequency_hz: float) -> str:
+def _short_hz(frequency_hz: float, step_hz: float = 0.0) -> str:
+    """Write a frequency with as many digits as tell multiples of a step apart, 6 at least."""
+    is_fine = frequency_hz and 0.0 < step_hz < abs(frequency_hz)
+    n_digits = 1 + math.ceil(math.log10(abs(frequency_hz) / step_hz)) if is_fine else 0
+    n_digits = min(15, max(6, n_digits))
     for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(frequency_hz) >= factor:
-            return f"{frequency_hz / factor:g}{suffix}"
-    return f"{frequency_hz:g}"
+            return f"{frequency_hz / factor:.{n_digits}g}{suffix}"
+    return f"{frequency_hz:.{n_digits}g}"

@@ -70,13 +70,14 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
     # A neighbour at DC or Nyquist is scaled otherwise, it is not doubled; a two-sided spectrum's
     # ends lack one.
     if lobe is None or not 2 <= k <= len(levels) - 3:
-        bin_hz = (header.first_bin + k) * delta_f
+        bin_hz = header.center_frequency_hz + (header.first_bin + k) * delta_f
         return Peak(bin_hz, float(levels[k]), is_interpolated=False)
     offsets, loss_db, difference_db = lobe
     side = 1 if levels[k + 1] > levels[k - 1] else -1
     offset = np.interp(levels[k + side] - levels[k], difference_db, offsets)
     level = levels[k] + np.interp(offset, offsets, loss_db)
-    frequency_hz = (header.first_bin + k + side * offset) * delta_f
+    offset_hz = (header.first_bin + k + side * offset) * delta_f
+    frequency_hz = header.center_frequency_hz + offset_hz
     return Peak(float(frequency_hz), float(level), is_interpolated=True)
 
 

@@ -88,7 +88,9 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
     head = [line[:width] for line in _head(scene, frame, levels)]
     foot = _foot(scene, width, style)
     h = frame.header
-    axis = frequency_axis(h.fs, h.nfft, width - _MARGIN, h.first_bin, scene.look.span)
+    axis = frequency_axis(
+        h.fs, h.nfft, width - _MARGIN, h.first_bin, scene.look.span, h.center_frequency_hz
+    )
     shown = scene.look.shown_levels(h.unit)
     rows = height - len(head) - 3  # two lines of frequencies, one foot
     n_spectrum = max(4, rows * 2 // 5)

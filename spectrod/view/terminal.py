@@ -354,7 +354,7 @@ def _channel(frame: Frame) -> str:
 def _is_like(a: Frame, b: Frame) -> bool:
     """Whether the values of two frames can be drawn on the same axes."""
     one, other = a.header, b.header
-    axes = [(h.fs, h.nfft, h.first_bin, h.unit) for h in (one, other)]
+    axes = [(h.fs, h.nfft, h.first_bin, h.center_frequency_hz, h.unit) for h in (one, other)]
     return axes[0] == axes[1]
 
 

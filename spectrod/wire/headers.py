@@ -42,6 +42,9 @@ _SampleRate = Annotated[float, Rule(ge=FS_MIN_HZ, le=FS_MAX_HZ)]
 _Bandwidth = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
 _Seconds = Annotated[float, Rule(gt=0)]
 _Rate = Annotated[float, Rule(ge=0, le=FS_MAX_HZ)]
+CENTER_FREQUENCY_MAX_HZ: Final = 1e12
+"""Upper bound on ``center_frequency_hz``, of both signs [Hz]."""
+_CenterFrequency = Annotated[float, Rule(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)]
 _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
 _Channels = Annotated[int, Rule(ge=1, le=CHANNELS_MAX)]
 _ChannelName = Annotated[str, Rule(max_length=NAME_MAX_CHARS)]
@@ -99,7 +102,10 @@ class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
-    """A spectrum: one value a bin; value k lies at (first_bin + k) * fs / nfft."""
+    """A spectrum: one value a bin.
+
+    Value k lies at center_frequency_hz + (first_bin + k) * fs / nfft.
+    """
 
     schema: Literal["spectrod.spectrum"] = "spectrod.spectrum"
     first_bin: _FirstBin = 0
@@ -120,6 +126,8 @@ class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
     align: str = "start"
     """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
+    center_frequency_hz: _CenterFrequency = 0.0
+    """Frequency to which the receiver of I/Q samples is tuned, added to that of each bin [Hz]."""
 
 
 class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
@@ -211,6 +219,8 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
     align: str = "start"
     """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
+    center_frequency_hz: _CenterFrequency = 0.0
+    """Frequency to which the receiver of I/Q samples is tuned, added to that of each bin [Hz]."""
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):

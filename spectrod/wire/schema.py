@@ -121,7 +121,7 @@ class Frame(_Values):
         """Frequency of each value, shape (n_values,), ascending [Hz]."""
         h = self.header
         bins = np.arange(h.first_bin, h.first_bin + len(self.values), dtype=np.float64)
-        return bins * (h.fs / h.nfft)
+        return bins * (h.fs / h.nfft) + h.center_frequency_hz
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -101,6 +101,7 @@ class Stream:
             channels=self._spec.channels,
             channel_names=self._names,
             first_bin=self._first_bin,
+            center_frequency_hz=self._spec.center_frequency_hz,
             bands=self._spec.bands,
             **self._fields,
         )
@@ -122,4 +123,8 @@ class Stream:
         }
         if self._spec.bands:
             return BandsHeader(bands=self._spec.bands, n_bands=self._spec.n_values, **fields)
-        return SpectrumHeader(first_bin=self._first_bin, **fields)
+        return SpectrumHeader(
+            first_bin=self._first_bin,
+            center_frequency_hz=self._spec.center_frequency_hz,
+            **fields,
+        )

@@ -26,6 +26,7 @@ SPECS = {
     "odd": {"win_length": 255, "nfft": 255, "hop": 100, "channels": 3},
     "bands": {"scaling": "spectrum", "bands": "third-octave"},
     "levels": {"scaling": "dbfs", "weighting": "A"},
+    "radio": {"channels": 2, "iq": True, "center_frequency_hz": 433.92e6},
     "iq": {"channels": 4, "iq": True, "scaling": "dbfs"},
     "peaks": {"averaging": "max", "averaging_frames": 7},
     "complex": {"output": "complex", "channels": 2},

@@ -85,10 +85,11 @@ def test_netcdf_files_follow_cf(tmp_path):
     export(tmp_path / "bands.nc", bands="third-octave", scaling="spectrum", averaging="exponential")
     export(tmp_path / "levels.nc", scaling="dbfs", averaging="max", averaging_frames=4)
     export(tmp_path / "iq.nc", scaling="dbfs", channels=2, iq=True, rows=11)
+    export(tmp_path / "radio.nc", channels=2, iq=True, center_frequency_hz=433.92e6)
     export(tmp_path / "day.nc", ExportOptions(profile="millidecade"), nfft=4000)
     paths = sorted(tmp_path.iterdir())
     assert [path.name for path in paths] == [
-        "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc"
+        "bands.nc", "day_20261120.nc", "density.nc", "iq.nc", "levels.nc", "radio.nc"
     ]  # fmt: skip
     checker = Path(sys.executable).with_name("compliance-checker")
     command = [checker, "--test=cf:1.11", "--criteria=strict", *paths]

@@ -52,6 +52,7 @@ OTHER_VALUES = {
     "source.select": (1, 0),
     "source.channel_names": ("a", "b"),
     "source.iq": True,
+    "source.center_frequency_hz": 433.92e6,
     "source.format": "u8",
     "source.block_ms": 20.0,
     "source.latency_ms": 50.0,

@@ -64,7 +64,7 @@ def test_bad_options_name_value_and_rule(setting, text):
         ({"f_max": math.nan}, "f_max=nan: must be"),
         ({"f_min": -1.0}, "f_min=-1: must be at least 0 and 0.024 Hz below f_max"),
         ({"f_min": math.nan}, "f_min=nan: must be"),
-        ({"f_min": 23999.999}, "f_min=24000: must be at least 0 and 0.024 Hz below f_max"),
+        ({"f_min": 23999.999}, "f_min=23999.999: must be at least 0 and 0.024 Hz below f_max"),
         ({"f_min": 500.0, "f_max": 500.0}, r"f_min=500: must be .* below f_max \(500 Hz\)"),
         ({"f_min": 0.0, "f_scale": "log"}, "f_min=0: must be at least 0.024 Hz on a log"),
         ({"f_min": 1e-300, "f_scale": "log"}, "f_min=1e-300: must be at least 0.024 Hz on a log"),

@@ -53,6 +53,7 @@ def test_fields_that_came_later_have_defaults():
     assert meta.bands == ""
     assert (spectrum.suspected, spectrum.first_bin) == (0, 0)
     assert (meta.first_bin, meta.channel_names) == (0, ())
+    assert (spectrum.center_frequency_hz, meta.center_frequency_hz) == (0.0, 0.0)
     assert (heartbeat.waiting_for, heartbeat.checks, heartbeat.rate_error_ppm) == ("", (), None)
 
 

@@ -135,6 +135,8 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"first_bin": -32}, r"shape=\[33\]: must be \[nfft\], nfft=64"),
         ({"first_bin": -31, "shape": [64]}, r"first_bin=-31: must be 0 or -32"),
         ({"first_bin": 1}, r"Expected `int` <= 0"),
+        ({"center_frequency_hz": 2e12}, r"Expected `float` <= 1000000000000\.0 - at"),
+        ({"center_frequency_hz": "433.92M"}, r"Expected `float`, got `str`"),
         ({"cut_frames": 1}, r"cut_frames=1: must be less than averaging_frames=1"),
         ({"cut_frames": 9, "averaging_frames": 9}, r"cut_frames=9: must be less than averaging_"),
         ({"shape": [33, 1]}, r"Expected `array` of length 1"),
@@ -197,7 +199,7 @@ def test_source_names_that_would_break_a_topic_are_refused(name):
 
 def make_bands(n_bands=5):
     fields = msgspec.structs.asdict(make_frame().header)
-    for name in ("schema", "first_bin"):
+    for name in ("schema", "first_bin", "center_frequency_hz"):
         del fields[name]
     fields |= {"shape": (n_bands,), "bands": "octave", "n_bands": n_bands, "weighting": "C"}
     values = np.arange(n_bands, dtype=np.float32)

@@ -128,6 +128,7 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         "bands": spec.bands or "none",
         "averaging": spec.averaging,
         "averaging_frames": spec.averaging_frames,
+        **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
         **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
     }
 

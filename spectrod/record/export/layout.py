@@ -151,7 +151,9 @@ def long_name(spec: SpectrumSpec) -> str:
 def _axes(description: Description) -> list[Variable]:
     spec = description.spec
     frequency = {"units": "Hz", "bounds": "frequency_bnds", "coverage_content_type": "coordinate"}
-    if spec.iq:
+    if spec.center_frequency_hz:
+        frequency |= {"standard_name": "radiation_frequency", "long_name": "radio frequency"}
+    elif spec.iq:
         frequency["long_name"] = "frequency from that of the receiver"
     else:
         frequency |= {"standard_name": "sound_frequency", "long_name": "frequency"}

@@ -13,8 +13,8 @@ from spectrod.units import Float64Array
 FrequencyScale = Literal["linear", "log", "mel", "octave"]
 FREQUENCY_SCALES: tuple[FrequencyScale, ...] = get_args(FrequencyScale)
 
-_KHZ_FROM_HZ = 2000.0
-"""A linear axis that reaches this far is labelled in kHz."""
+_UNITS = ((10e9, 1e9, "GHz"), (2e6, 1e6, "MHz"), (2e3, 1e3, "kHz"), (0.0, 1.0, "Hz"))
+"""From which frequency on a linear axis is labelled in which unit [Hz, Hz, name]."""
 
 _THIRD_OCTAVES = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 """Nominal mid-band frequencies of a decade (IEC 61260-1, annex E); each third is of an octave."""
@@ -92,8 +92,12 @@ def linear_ticks(lo: float, hi: float, max_count: int, unit: float = 1.0) -> tup
 
 
 def end_ticks(lo: float, hi: float, unit: float = 1.0) -> tuple[Tick, ...]:
-    """Ticks at both ends, to four digits: for axes that are too short for round numbers."""
-    return tuple(Tick(value, f"{value / unit:.4g}") for value in (lo, hi))
+    """Ticks at both ends: for axes that are too short for round numbers.
+
+    To four digits, or as many as tell thousandths of the axis apart.
+    """
+    n_digits = max(4, math.ceil(math.log10(max(abs(lo), abs(hi)) / (hi - lo))) + 3)
+    return tuple(Tick(value, f"{value / unit:.{n_digits}g}") for value in (lo, hi))
 
 
 def _log_ticks(lo: float, hi: float, mantissas: tuple[int, ...]) -> tuple[float, ...]:
@@ -172,7 +176,7 @@ class FrequencyAxis:
         for values in self._named():
             yield Axis(tuple(Tick(value, _metric(value)) for value in values), "Hz")
         reaches_hz = max(abs(self.lo_hz), abs(self.hi_hz))
-        unit, title = (1000.0, "kHz") if reaches_hz >= _KHZ_FROM_HZ else (1.0, "Hz")
+        unit, title = next((unit, name) for from_hz, unit, name in _UNITS if reaches_hz >= from_hz)
         for count in range(max_count, 0, -1):
             yield Axis(linear_ticks(self.lo_hz, self.hi_hz, count, unit), title)
         yield Axis(end_ticks(self.lo_hz, self.hi_hz, unit), title)

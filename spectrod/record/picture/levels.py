@@ -77,8 +77,9 @@ def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
     bands = spec.band_table
     if bands is not None:
         return band_spans(edges_hz, bands.lower, bands.upper)
-    lowest_hz = spec.nfft // 2 * spec.delta_f if spec.iq else 0.0
-    return bin_spans(edges_hz + lowest_hz, spec.delta_f, spec.n_bins)
+    below_centre_hz = spec.nfft // 2 * spec.delta_f if spec.iq else 0.0
+    from_first_hz = edges_hz - spec.center_frequency_hz + below_centre_hz
+    return bin_spans(from_first_hz, spec.delta_f, spec.n_bins)
 
 
 def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float64Array:

@@ -52,8 +52,8 @@ class PictureOptions:
         Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and take the linear.
     f_min, f_max : float or None
         Its ends [Hz]; None stands for 0 (on an axis of logarithms or octaves about f_max / 1000,
-        but not less than a bin width; minus the Nyquist frequency where I/Q) and for the Nyquist
-        frequency. Of bands, None stands for the edges of the first and the last.
+        but not less than a bin width) and for the Nyquist frequency, of I/Q for that much below and
+        above the centre frequency. Of bands, None stands for the edges of the first and the last.
     levels : (float, float) or None
         Lowest and highest level of the colour map [dBFS or dB re FS^2/Hz]; None chooses both from
         the picture.
@@ -209,26 +209,29 @@ class PictureOptions:
             If f_min and f_max do not fit each other or the sample rate.
         """
         nyquist = spec.fs / 2.0
-        lowest = -nyquist if spec.iq else 0.0
+        lowest, highest = _frequency_limits(spec)
         if spec.iq and self.f_scale != "linear":
             raise ConfigError(f"f_scale={self.f_scale!r}: must be 'linear' of I/Q spectra")
         least = _F_RESOLUTION * nyquist
         bands = spec.band_table
-        default_f_max = nyquist if bands is None else float(bands.upper[-1])
+        default_f_max = highest if bands is None else float(bands.upper[-1])
         f_max = default_f_max if self.f_max is None else self.f_max
-        if not lowest + least <= f_max <= nyquist:
-            raise ConfigError(f"f_max={f_max:g}: must be {lowest + least:g} to {nyquist:g} Hz")
+        if not lowest + least <= f_max <= highest:
+            rule = f"must be {lowest + least:.10g} to {highest:.10g} Hz"
+            raise ConfigError(f"f_max={f_max:.10g}: {rule}")
         f_min = self._default_f_min(f_max, spec) if self.f_min is None else self.f_min
         if not lowest <= f_min <= f_max - least:
-            rule = f"must be at least {lowest:g} and {least:g} Hz below f_max ({f_max:g} Hz)"
-            raise ConfigError(f"f_min={f_min:g}: {rule}")
+            rule = f"must be at least {lowest:.10g} and {least:g} Hz below f_max ({f_max:.10g} Hz)"
+            raise ConfigError(f"f_min={f_min:.10g}: {rule}")
         if self.f_scale in _FROM_ABOVE_ZERO and f_min < least:
             rule = f"must be at least {least:g} Hz on a logarithmic axis"
             raise ConfigError(f"f_min={f_min:g}: {rule}")
         return FrequencyAxis(self.f_scale, f_min, f_max)
 
     def _default_f_min(self, f_max: float, spec: SpectrumSpec) -> float:
-        lowest = -spec.fs / 2.0 if spec.iq else 0.0
+        lowest, _ = _frequency_limits(spec)
+        if spec.iq:
+            return lowest
         if spec.band_table is not None:
             lowest = float(spec.band_table.lower[0])
         if self.f_scale not in _FROM_ABOVE_ZERO or lowest > 0.0:
@@ -248,6 +251,14 @@ def check_width(name: str, width: int, *, raw: bool) -> None:
     if not width_min(raw=raw) <= width <= WIDTH_MAX:
         rule = f"must be {WIDTH_MIN} to {WIDTH_MAX} pixels, from 1 on without axes (raw)"
         raise ConfigError(f"{name}{width}: {rule}")
+
+
+def _frequency_limits(spec: SpectrumSpec) -> tuple[float, float]:
+    """Lowest and highest frequency of a spectrum [Hz]."""
+    nyquist = spec.fs / 2.0
+    if not spec.iq:
+        return 0.0, nyquist
+    return spec.center_frequency_hz - nyquist, spec.center_frequency_hz + nyquist
 
 
 def _check_levels(lo: float, hi: float) -> None:

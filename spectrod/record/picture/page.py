@@ -208,8 +208,10 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         f"hop {spec.hop}",
         f"bin width {_number(spec.delta_f)} Hz",
         f"ENBW {_number(spec.enbw_hz)} Hz",
-        f"sampled at {spec.fs:g} Hz",
+        f"sampled at {spec.fs:.10g} Hz",
     ]
+    if spec.center_frequency_hz:
+        pieces.append(f"centre {spec.center_frequency_hz / 1e6:.12g} MHz")
     if spec.bands:
         pieces.append(f"bands {spec.bands}")
     if spec.weighting != "Z":

@@ -62,6 +62,7 @@ class Recording:
             "scaling": spec.scaling,
             "enbw_hz": spec.enbw_hz,
             "iq": spec.iq,
+            "center_frequency_hz": spec.center_frequency_hz,
             "weighting": spec.weighting,
             "bands": spec.bands,
             "engine": self.engine,
@@ -115,6 +116,7 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     gap_samples: int
     software: str
     iq: bool = False
+    center_frequency_hz: float = 0.0
     weighting: str = "Z"
     bands: str = ""
     options: dict[str, Any] = msgspec.field(default_factory=dict)
