@@ -354,6 +354,9 @@ class Member:
         with ExitStack() as undo:
             undo.callback(source.stop)
             source.on_change = self._tell
+            for line in source.left_out.lines:
+                self._note_left_out(line)
+            source.left_out.on_add = self._note_left_out
             specs = table.specs(
                 source.fs,
                 source.channels,
@@ -400,6 +403,10 @@ class Member:
             self._note("source.ended", "the source has ended")
         self._shared.on_pipeline()
         self._tell()
+
+    def _note_left_out(self, line: str) -> None:
+        _log.warning("%s: %s", self.name, line)
+        self._note("source.left_out", line)
 
     def _note(self, kind: str, text: str) -> None:
         self._shared.events.add(kind, text, source=self.name)

@@ -130,6 +130,11 @@ class Pipeline:
     note : callable
         Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
         a gap, once a second at most, a failure of the engine, what checks have found.
+
+    Attributes
+    ----------
+    read_samples, missing_samples : int
+        Samples a channel that were read, and that gaps between them left out, of those that count.
     """
 
     def __init__(  # noqa: PLR0913 - it is the place where everything meets
@@ -161,6 +166,7 @@ class Pipeline:
         self._noted = (0, 0, 0)
         self._note_due_s = -math.inf
         self._frames = 0
+        self.read_samples = self.missing_samples = 0
         self._state: State = "starting"
         self.failure: SpectrodError | None = None
         self._stopping = False
@@ -447,10 +453,14 @@ class Pipeline:
                 if block is None:
                     continue
             if n_left is not None:
+                n_missing = min(n_left, block.lost_samples)
                 block = _up_to(n_left, block)
                 if block is None:
+                    self.missing_samples += n_missing
                     break
                 n_left -= block.lost_samples + block.n_samples
+            self.missing_samples += block.lost_samples
+            self.read_samples += block.n_samples
             self._take_changes()
             self._check(block)
             if self._tapping:

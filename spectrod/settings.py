@@ -57,6 +57,8 @@ class SourceConfig(Struct, frozen=True):
     exclusive: bool = False
     pace: Pace = "realtime"
     loop: bool = False
+    recursive: bool = False
+    strict: bool = False
 
     @property
     def is_iq(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.source.base import PulledSource
+from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
 
@@ -47,6 +48,7 @@ class PacedSource:
     center_frequency_hz = 0.0
     is_live = True
     is_stored = False
+    left_out = LeftOut()
     start_utc_ns: int | None = None
     failure: SpectrodError | None = None
 

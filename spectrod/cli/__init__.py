@@ -1,7 +1,8 @@
 """The ``spectrod`` command: arguments -> call -> exit code, one module a subcommand.
 
-Exit codes: 0 done, 2 usage or configuration, 69 a device or service that is not there, 70 a bug of
-ours, 74 storage, 75 try again, 130 interrupted.
+Exit codes: 0 done, 2 usage or configuration, 65 done, but something of the input files is left out,
+69 a device or service that is not there, 70 a bug of ours, 74 storage, 75 try again, 130
+interrupted.
 """
 
 import argparse

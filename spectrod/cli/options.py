@@ -10,7 +10,7 @@ from spectrod.types import Align, Averaging
 from spectrod.units import Scaling
 from spectrod.weighting import Weighting
 
-_OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop")
+_OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop", "recursive", "strict")
 _OF_CARD = ("block_ms", "latency_ms", "exclusive")
 _ANALYSIS_HELP = {
     "window": ("NAME", "hann, flattop, blackmanharris, ... (hann)"),
@@ -70,6 +70,8 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
         "--pace", metavar="PACE", help=f"of files and signals: realtime or full ({pace})"
     )
     _add_switch(group, "--loop", "play files again and again")
+    _add_switch(group, "--recursive", "of a folder, the files of the folders in it, too")
+    _add_switch(group, "--strict", "stop at the first file of which something would be left out")
     group.add_argument("--block-ms", metavar="MS", help="a sound card's blocks")
     group.add_argument(
         "--latency-ms", metavar="MS", help="to ask a sound card for; 0 for the least it calls safe"

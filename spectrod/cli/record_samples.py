@@ -44,6 +44,7 @@ from spectrod.types import SpectrumSpec, rows_leave_out
 
 _log = logging.getLogger(__name__)
 
+_INCOMPLETE = 65
 _INTERRUPTED = 130
 _NS = 1_000_000_000
 
@@ -143,6 +144,7 @@ def _record(
             wait_for_start(args.start, args.source)
         exit_code = _run_to_the_end(pipeline, lanes, span)
         _report_left_out(pipeline, lanes, plan)
+        files_code = _report_files(pipeline)
         failure = finish_all(lanes.all, interrupts_held)
     finally:
         with interrupts_held():
@@ -151,7 +153,7 @@ def _record(
                 lanes.abort()  # what is finished stays
     if failure is not None:
         raise failure
-    return exit_code
+    return exit_code or files_code
 
 
 def _connect(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
@@ -217,6 +219,29 @@ def _report_left_out(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
             ", ".join(where),
             spec.win_length,
         )
+
+
+def _report_files(pipeline: Pipeline) -> int:
+    """Name the files that were left out, or read in part; return the exit code that says so."""
+    source, left_out = pipeline.source, pipeline.source.left_out
+    n_read, n_missing = pipeline.read_samples, pipeline.missing_samples
+    n_samples = n_read + n_missing
+    _log.log(
+        logging.WARNING if left_out.n_files else logging.INFO,
+        "%s: %d samples read + %d missing = %d (%.10g s)",
+        source.description,
+        n_read,
+        n_missing,
+        n_samples,
+        n_samples / source.fs,
+    )
+    if not left_out.n_files:
+        return 0
+    for line in left_out.lines:
+        _log.warning("%s", line)
+    if left_out.n_unnamed:
+        _log.warning("and %d more files", left_out.n_unnamed)
+    return _INCOMPLETE
 
 
 class _Watch:

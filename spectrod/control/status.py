@@ -27,6 +27,7 @@ _OF_CAPTURE: Final = (
     ("attempts", "capture_attempts", ""),
     ("suspected", "suspected_losses", ""),
     ("suspected_samples", "suspected_samples", "samples"),
+    ("left_out_files", "left_out_files", ""),
     ("rate_error_ppm", "rate_error", "1e-6"),
     ("rate_uncertainty_ppm", "rate_uncertainty", "1e-6"),
     ("jitter_s", "capture_jitter", "s"),

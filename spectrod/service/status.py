@@ -68,6 +68,7 @@ def _troubles(stats: Stats) -> list[tuple[str, int]]:
     counts = [
         ("suspected losses", capture.suspected),
         ("restarts", capture.restarts),
+        ("files left out", capture.left_out_files),
         ("clipped samples", stats.clipped_samples),
     ]
     return [(what, n) for what, n in counts if n]

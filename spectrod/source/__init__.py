@@ -186,7 +186,13 @@ def _open_recorded(settings: SourceConfig, pace: Pace) -> PulledSource:
     if stat.S_ISDIR(_mode(settings.uri)):
         from spectrod.source.folder import FolderSource  # noqa: PLC0415
 
-        return FolderSource(settings.uri, pace, loop=settings.loop)
+        return FolderSource(
+            settings.uri,
+            pace,
+            loop=settings.loop,
+            strict=settings.strict,
+            recursive=settings.recursive,
+        )
     if pace == "full" and not settings.loop:
         from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
@@ -194,7 +200,7 @@ def _open_recorded(settings: SourceConfig, pace: Pace) -> PulledSource:
             return WavFileSource(settings.uri, layout)
     from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
 
-    return SoundFileSource(settings.uri, pace, loop=settings.loop)
+    return SoundFileSource(settings.uri, pace, loop=settings.loop, strict=settings.strict)
 
 
 def _require_own(key: str, wanted: int, own: int, path: str) -> None:

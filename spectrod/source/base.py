@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectrod.config import Pace
 from spectrod.errors import InternalError, SpectrodError
 from spectrod.ring import SampleRing
+from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
 from spectrod.types import Block, SampleFormat
 from spectrod.units import Float32Array
@@ -51,6 +52,8 @@ class Source(Protocol):
     """UTC of sample 0 [ns], where something other than the clock at the start says it."""
     failure: SpectrodError | None
     """Why it ended early."""
+    left_out: LeftOut
+    """What of its files cannot be used."""
     on_change: Callable[[], None]
     """Called by a thread of the source when what ``capture`` says has changed; must not block."""
 
@@ -151,6 +154,7 @@ class PulledSource(ABC):
     def __init__(self, pace: Pace) -> None:
         self.pace: Pace = pace
         self.failure: SpectrodError | None = None
+        self.left_out = LeftOut()
         self.on_change: Callable[[], None] = _ignore
         self._selected: list[int] | None = None
         self._begin = 0
@@ -197,8 +201,8 @@ class PulledSource(ABC):
             self._thread.join()
 
     def capture(self) -> CaptureStats:
-        """Say that nothing is ever lost here."""
-        return CaptureStats()
+        """Count the files that cannot be used; nothing else is ever lost here."""
+        return CaptureStats(left_out_files=self.left_out.n_files)
 
     def _run(self, ring: SampleRing) -> None:
         try:

@@ -1,70 +1,40 @@
 """A folder of sound files as one stream, with the gaps that their times say."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from spectrod.config import Pace
 from spectrod.errors import InputError
-from spectrod.source.base import PulledSource, Seam
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Seam
+from spectrod.source.left_out import LeftOut
+from spectrod.source.listing import list_sound_files
 from spectrod.source.naming import topic_name
-from spectrod.source.recorded_at import RecordedAt, recorded_at
+from spectrod.source.placing import Member, place
+from spectrod.source.recorded_at import recorded_at
 from spectrod.source.soundfile import SoundFile
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
-SUFFIXES = frozenset({
-    ".wav", ".wave", ".bwf", ".rf64", ".w64", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf",
-    ".flac", ".ogg", ".oga", ".opus", ".mp3",
-})  # fmt: skip
-"""Of the files that count, in capitals or not; others are left alone."""
-
-TOLERANCE_S = 2.0
-"""From where on a difference between a file's end and the next one's time is a gap or an overlap:
-names give whole seconds."""
-
-DRIFT_MAX = 200e-6
-"""What a recorder's sample rate may be off from its clock: so much more may times and samples
-differ over many files that follow on each other. Beyond that, small pauses have added up."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A file of the folder, as its header says, and its place in the stream."""
-
-    path: Path
-    fs: float
-    channels: int
-    n_samples: int
-    recorded: RecordedAt | None
-    begin: int = 0
-    """Sample index of its first sample in the stream."""
-
-    @property
-    def end(self) -> int:
-        return self.begin + self.n_samples
-
-    @property
-    def t_ns(self) -> int:
-        """UTC of its first sample; only where it says so."""
-        assert self.recorded is not None
-        return self.recorded.utc_ns
-
 
 class FolderSource(PulledSource):
     """The sound files of a folder, one after the other, as one stream.
 
-    Files are in the order of their times (see ``recorded_at``). Where one begins ``TOLERANCE_S`` or
-    more after the end of the one before, the samples between are missing: its index is what its
-    time says, counted at the nominal rate from the first file's. Below that it follows directly,
-    unless pauses add up (see ``DRIFT_MAX``); an overlap of that size is an error. Where no file
-    says its time, they are in the order of their names, without gaps, and a warning says so.
-    Folders within the folder, hidden files and files whose suffix is not of sound are left alone.
+    Files are in the order of their times (see ``recorded_at``), with gaps between them as their
+    times say (see ``placing``). Where no file says its time, they are in the order of their names,
+    without gaps, and a warning says so. Hidden files and files whose suffix is not of sound are
+    left alone.
+
+    What can be read is read, and the rest is a gap: of a truncated or damaged file, what comes
+    before the damage; of files that overlap, what comes first. Files are left out that cannot be
+    read, that say no time where others do, and that have another sample rate or number of channels
+    than most of the files (of several that are equally frequent, the one that comes first).
+    ``left_out`` has all of them.
 
     All headers are read at the start; one file at a time is open.
 
@@ -76,165 +46,178 @@ class FolderSource(PulledSource):
         How fast; what is missing is not waited for.
     loop : bool
         Whether to play them again and again; times are then those of playing.
+    strict : bool
+        Whether anything that would be left out is an error.
+    recursive : bool
+        Whether the files of the folders in it count, too; see ``list_sound_files``.
 
     Raises
     ------
     InputError
-        If there is no sound file, if one of them cannot be read or is damaged, differs in sample
-        rate or channels, alone has no time, or overlaps another.
+        If no file can be read; of the first file of which something would be left out, if this is
+        strict; if there are too many files or they are too far apart in time.
     """
 
-    def __init__(self, path: str, pace: Pace, *, loop: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        pace: Pace,
+        *,
+        loop: bool = False,
+        strict: bool = False,
+        recursive: bool = False,
+    ) -> None:
         super().__init__(pace)
-        self._loop = loop
-        self._members = _placed(_in_order(path, [_read_header(name) for name in _listed(path)]))
+        self._path, self._loop = path, loop
+        self.left_out = LeftOut(strict=strict)
+        files = self._listed(recursive=recursive)
+        members = self._alike(self._in_order(self._with_headers(files)))
+        self._members = place(members, self.left_out.add)
         first, last = self._members[0], self._members[-1]
         self.name = topic_name(Path(path).absolute().name)
         self.fs, self.channels = first.fs, first.channels
         self._n_channels = first.channels
         self.description = f"{printable(path)} ({len(self._members)} files)"
+        if last.end > SPAN_MAX_S * self.fs:
+            raise InputError(
+                f"{path}: lasts {last.end / self.fs / YEAR_S:.3g} years: must be at most "
+                f"{SPAN_MAX_S / YEAR_S:g}; the first file by its time is {first.path.name}, the "
+                f"last one {last.path.name}"
+            )
         if not loop:
             self.n_samples = last.end
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
-        self._log_summary()
 
     def begin_at(self, sample_index: int) -> None:
         """Leave out the samples before one; see ``PulledSource``."""
-        member = next((one for one in self._members if one.end > sample_index), None)
-        if member is None or self._loop:
-            return
-        is_inside = sample_index > member.begin
-        self._begin = sample_index
-        if is_inside and not _seeks_exactly(member):
-            self._begin = member.begin
+        if not self._loop:
+            self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield the samples of each file in turn, with a ``Seam`` for each gap."""
         interleaved = np.empty((n_max, self._n_channels), np.float32)
         while True:
-            end = self._begin
+            end, n_read = self._begin, 0
             for member in self._members:
-                if member.end <= end:
+                begin = max(end, member.begin)
+                if begin >= member.end:
                     continue
-                if member.begin > end:
-                    yield Seam(member.begin - end)
-                    end = member.begin
-                for samples in _samples(member, interleaved, end - member.begin):
+                for samples in self._samples(member, interleaved, begin - member.origin):
+                    if begin > end:
+                        yield Seam(begin - end)
                     yield samples
-                    end += samples.shape[1]
+                    n_read += samples.shape[1]
+                    begin = end = begin + samples.shape[1]
+            if not n_read:
+                raise InputError(f"{self._path}: none of its files can be read any more")
             if not self._loop:
                 return
 
-    def _log_summary(self) -> None:
-        last = self._members[-1]
-        n_missing = last.end - sum(member.n_samples for member in self._members)
-        _log.info("%s: %.1f s of it missing", self.description, n_missing / self.fs)
+    def _samples(
+        self, member: Member, interleaved: Float32Array, first: int
+    ) -> Iterator[Float32Array]:
+        """Yield the samples of a file from one of them on, as many as can be read."""
+        try:
+            file = SoundFile(str(member.path))
+            try:
+                _require_unchanged(file, member)
+                file.skip(first)
+                while n := file.read(interleaved):
+                    yield interleaved[:n].T
+            finally:
+                file.close()
+        except InputError as error:
+            self.left_out.add(member.path, str(error))
+        else:
+            self._note_damage(member.path, file)
 
+    def _note_damage(self, path: Path, file: SoundFile) -> None:
+        if file.damage:
+            self.left_out.add(path, f"{path}: {file.damage}", "read up to there")
 
-def _listed(path: str) -> list[Path]:
-    try:
-        found = [
-            name
-            for name in Path(path).iterdir()
-            if name.suffix.lower() in SUFFIXES and not name.name.startswith(".")
-        ]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if not found:
-        raise InputError(f"{path}: a folder without sound files")
-    return sorted(found)
+    # ---- which files there are, and what their headers say
 
-
-def _read_header(path: Path) -> _Member:
-    file = SoundFile(str(path))
-    try:
-        found = recorded_at(str(path), file.fs, file.comment)
-        return _Member(path, file.fs, file.channels, file.n_samples, found)
-    finally:
-        file.close()
-
-
-def _in_order(path: str, members: list[_Member]) -> list[_Member]:
-    """Sort by time, or leave the order of names; refuse what cannot be one stream."""
-    first = members[0]
-    for member in members:
-        if (member.fs, member.channels) != (first.fs, first.channels):
-            raise InputError(
-                f"{member.path}: {_format(member)}, but {first.path.name} has {_format(first)}: "
-                "the files of a folder must be alike"
+    def _listed(self, *, recursive: bool) -> list[Path]:
+        found = list_sound_files(self._path, recursive=recursive)
+        for folder, line in found.unread:
+            self.left_out.add(folder, line)
+        if not found.files:
+            hint = "; --recursive searches the folders in it" if found.n_folders else ""
+            raise InputError(f"{self._path}: a folder without sound files{hint}")
+        if found.n_folders:
+            _log.warning(
+                "%s: the %d folders in it are not searched (--recursive searches them)",
+                printable(self._path),
+                found.n_folders,
             )
-    timeless = [member for member in members if member.recorded is None]
-    if not timeless:
-        return sorted(members, key=lambda member: member.t_ns)
-    if len(timeless) < len(members):
-        raise InputError(
-            f"{timeless[0].path}: does not say when it begins, but other files of its folder do"
-        )
-    _log.warning("%s: no file says when it begins: joined by name, without gaps between them", path)
-    return members
+        return found.files
 
-
-def _format(member: _Member) -> str:
-    return f"{member.fs:g} Hz x {member.channels}"
-
-
-def _placed(members: list[_Member]) -> list[_Member]:
-    """Give each file its place in the stream."""
-    anchor = members[0]
-    placed = [anchor]
-    for member in members[1:]:
-        before = placed[-1]
-        begin = before.end
-        if member.recorded is not None and _is_gap(anchor, before, member):
-            stated = round((member.t_ns - members[0].t_ns) * 1e-9 * member.fs)
-            begin = max(before.end + 1, stated)
-        placed.append(replace(member, begin=begin))
-        if begin > before.end:
-            anchor = placed[-1]
-    return placed
-
-
-def _is_gap(anchor: _Member, before: _Member, member: _Member) -> bool:
-    """Compare a file's time with the samples since the file before and since the last gap."""
-    allowed_s = TOLERANCE_S + DRIFT_MAX * (member.t_ns - anchor.t_ns) * 1e-9
-    excess_s = (
-        (_late_s(before, before, member), TOLERANCE_S),
-        (_late_s(anchor, before, member), allowed_s),
-    )
-    for late_s, limit_s in excess_s:
-        if late_s <= -limit_s:
+    def _with_headers(self, files: list[Path]) -> list[Member]:
+        """Read the headers of all files that can be read."""
+        members = []
+        for path in files:
+            try:
+                members.append(self._read_header(path))
+            except InputError as error:
+                self.left_out.add(path, str(error))
+        if not members:
             raise InputError(
-                f"{member.path}: begins {-late_s:.1f} s before {before.path.name} ends: "
-                "the files of a folder must not overlap"
+                f"{self._path}: none of its {len(files)} sound files can be read: "
+                f"{self.left_out.lines[0]}"
             )
-    return any(late_s >= limit_s for late_s, limit_s in excess_s)
+        return members
+
+    def _read_header(self, path: Path) -> Member:
+        file = SoundFile(str(path))
+        try:
+            found = recorded_at(str(path), file.fs, file.comment)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        finally:
+            file.close()
+        self._note_damage(path, file)
+        return Member(path, file.fs, file.channels, file.n_samples, file.n_announced, found)
+
+    def _in_order(self, members: list[Member]) -> list[Member]:
+        """Sort by time; where no file says its time, leave the order of names."""
+        dated = [member for member in members if member.recorded is not None]
+        if not dated:
+            _log.warning(
+                "%s: no file says when it begins: joined by name, without gaps between them",
+                printable(self._path),
+            )
+            return members
+        for member in members:
+            if member.recorded is None:
+                self.left_out.add(
+                    member.path,
+                    f"{member.path}: does not say when it begins, but other files do",
+                )
+        return sorted(dated, key=lambda member: member.t_ns)
+
+    def _alike(self, members: list[Member]) -> list[Member]:
+        """Choose the files of the rate and the number of channels that most files have."""
+        counts = Counter(map(_format, members))
+        ((chosen, n_chosen),) = counts.most_common(1)  # of equals the first that was counted
+        for member in members:
+            if _format(member) != chosen:
+                self.left_out.add(
+                    member.path,
+                    f"{member.path}: {_text(_format(member))}, but {n_chosen} of {len(members)} "
+                    f"files have {_text(chosen)}",
+                )
+        return [member for member in members if _format(member) == chosen]
 
 
-def _late_s(since: _Member, before: _Member, member: _Member) -> float:
-    """By how much a file begins after the end of the one before, by samples since another [s]."""
-    return (member.t_ns - since.t_ns) * 1e-9 - (before.end - since.begin) / member.fs
+def _format(file: Member | SoundFile) -> tuple[float, int]:
+    """Sample rate [Hz] and channels."""
+    return file.fs, file.channels
 
 
-def _seeks_exactly(member: _Member) -> bool:
-    file = SoundFile(str(member.path))
-    try:
-        return file.seeks_exactly
-    finally:
-        file.close()
+def _text(format_: tuple[float, int]) -> str:
+    return "{:g} Hz x {}".format(*format_)
 
 
-def _samples(member: _Member, interleaved: Float32Array, first: int) -> Iterator[Float32Array]:
-    file = SoundFile(str(member.path))
-    try:
-        if (file.fs, file.channels, file.n_samples) != (
-            member.fs,
-            member.channels,
-            member.n_samples,
-        ):
-            raise InputError(f"{member.path}: has changed since the folder was read")
-        if first:
-            file.seek(first)
-        while n := file.read(interleaved):
-            yield interleaved[:n].T
-    finally:
-        file.close()
+def _require_unchanged(file: SoundFile, member: Member) -> None:
+    if (_format(file), file.n_samples) != (_format(member), member.n_samples):
+        raise InputError(f"{member.path}: has changed since the folder was read")

@@ -15,6 +15,7 @@ from spectrod.source.devices import (
     identity_of,
     parse_wanted,
 )
+from spectrod.source.left_out import LeftOut
 from spectrod.source.supervisor import Supervisor
 from spectrod.stats import CaptureStats
 
@@ -68,6 +69,7 @@ class SoundCardSource:
         self.name = sought.topic_name()
         self.fs, self.channels = self._settings.samplerate, len(self._selected)
         self.failure: SpectrodError | None = None
+        self.left_out = LeftOut()
         self.on_change: Callable[[], None] = _ignore
         self._supervisor: Supervisor | None = None
         self._is_stopped = False

@@ -12,6 +12,7 @@ import soundfile
 from spectrod.config import Pace
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
+from spectrod.source.left_out import LeftOut
 from spectrod.source.naming import topic_name
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import samples_bytes
@@ -28,6 +29,12 @@ _LENGTH_UNKNOWN = 2**63 - 1
 _CODED_STREAMS = ("MP3", "OGG")
 _MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
 _MP3_FRAME_MAX = 2881
+_SAMPLE_BYTES = {
+    "PCM_S8": 1, "PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4,
+    "FLOAT": 4, "DOUBLE": 8, "ULAW": 1, "ALAW": 1,
+}  # fmt: skip
+"""Bytes of a sample, of codings where that is fixed."""
+_SKIP_SAMPLES = 1 << 15
 _TAGS_BYTES_MAX = 1 << 26
 """Of tags behind the last frame, cover pictures among them; more is not read."""
 
@@ -56,8 +63,13 @@ class SoundFile:
     channels : int
         Channels.
     n_samples : int
-        Samples a channel that its header announces, at least 1; of an MP3 file whose header does
-        not, libsndfile's estimate.
+        Samples a channel that there are by its header and its size, at least 1; of an MP3 file
+        whose header does not say it, libsndfile's estimate.
+    n_announced : int
+        Samples a channel that its header announces; more than ``n_samples`` of a truncated file.
+    damage : str
+        What is wrong with it, as far as is known by now; empty if nothing is. Samples up to the
+        damage can be read.
     format : str
         For a person.
     comment : str
@@ -66,7 +78,7 @@ class SoundFile:
     Raises
     ------
     InputError
-        If the file is missing, empty, truncated, of unknown length, or not a sound file.
+        If the file is missing, empty, of unknown length, or not a sound file.
     """
 
     def __init__(self, path: str) -> None:
@@ -78,6 +90,7 @@ class SoundFile:
         self.format = f"{self._file.format}, {self._file.subtype}"
         self.comment = str(self._file.comment)
         self._n_read = 0
+        self._is_decoded = self._file.format in (*_CODED_STREAMS, "FLAC")
         self._is_estimate = self._stream is not None and not _states_length(self._stream)
         if self.n_samples == 0:
             raise InputError(f"{path}: holds no samples")
@@ -86,22 +99,29 @@ class SoundFile:
                 f"{path}: its header leaves its length open, as what was written to a pipe does; "
                 "decode it to a WAV file first"
             )
-        _refuse_truncated(path, self._file.extra_info)
-        if self._file.format == "RF64":
-            _refuse_truncated_rf64(path)
+        announced, found = _bytes_of_samples(path, self._file)
+        self.damage = ""
+        self.n_announced = self.n_samples
+        if found < announced:
+            self.damage = f"truncated: {announced} bytes announced, {found} found"
+            step_bytes = self.channels * _SAMPLE_BYTES.get(self._file.subtype, 0)
+            if step_bytes:
+                self.n_announced += (announced - found) // step_bytes
 
     def read(self, out: Float32Array) -> int:
         """Read the next samples into (n, channels) float32 [FS]; return how many, fewer at the end.
 
-        Raises
-        ------
-        InputError
-            If the file is damaged, ends before it should, or goes on after its end.
+        What turns out to be wrong with the file is in ``damage`` then: that it is damaged, ends
+        before it should, or goes on after its end.
         """
+        if self._is_decoded:
+            out[:, 0] = np.nan
         try:
             n = len(self._file.read(out=out))
         except soundfile.LibsndfileError as error:
-            raise InputError(f"{self._path}: damaged: {error.error_string}") from error
+            self._note_damage(f"damaged: {error.error_string}")
+            # What was decoded before is in its place; its number is not told.
+            n = _n_filled(out) if self._is_decoded else 0
         self._n_read += n
         if n < len(out):
             self._check_end()
@@ -109,14 +129,17 @@ class SoundFile:
 
     def _check_end(self) -> None:
         if self._n_read < self.n_samples and not self._is_estimate:
-            raise InputError(
-                f"{self._path}: truncated: {self.n_samples} samples announced, {self._n_read} found"
+            self._note_damage(
+                f"truncated: {self.n_samples} samples announced, {self._n_read} found"
             )
         if self._stream and (n_bytes := _unread_bytes(self._stream)) > _MP3_FRAME_MAX:
-            raise InputError(
-                f"{self._path}: {self._n_read} samples announced, but {n_bytes} bytes follow them, "
+            self._note_damage(
+                f"{self._n_read} samples announced, but {n_bytes} bytes follow them, "
                 "as where files were joined or the bit rate varies; decode it to a WAV file first"
             )
+
+    def _note_damage(self, text: str) -> None:
+        self.damage = self.damage or text
 
     def seek(self, sample_index: int) -> None:
         """Go to a sample that the file has.
@@ -132,9 +155,38 @@ class SoundFile:
             raise InputError(f"{self._path}: damaged: {error.error_string}") from error
         self._n_read = sample_index
 
+    def skip(self, n_samples: int) -> None:
+        """Leave out so many samples from the first one on, by decoding them if need be.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged.
+        """
+        if self.seeks_exactly:
+            self.seek(n_samples)
+            return
+        unused = np.empty((_SKIP_SAMPLES, self.channels), np.float32)
+        while (n_left := n_samples - self._n_read) > 0 and self.read(unused[:n_left]):
+            pass
+
     def rewind(self) -> None:
-        """Go back to the first sample."""
-        self.seek(0)
+        """Go back to the first sample.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, or no longer what it was.
+        """
+        if not self.damage:
+            self.seek(0)
+            return
+        # Seeking makes some decoders fail for good that have lost their way.
+        self.close()
+        self._file, self._stream = _open(self._path)
+        if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
+            raise InputError(f"{self._path}: has changed while it was read")
+        self._n_read = 0
 
     @property
     def seeks_exactly(self) -> bool:
@@ -161,17 +213,22 @@ class SoundFileSource(PulledSource):
         How fast.
     loop : bool
         Whether to play it again and again; times are then those of playing.
+    strict : bool
+        Whether a truncated or damaged file is an error; else it is read up to there.
 
     Raises
     ------
     InputError
-        As ``SoundFile``.
+        As ``SoundFile``, and of a truncated file if this is strict.
     """
 
-    def __init__(self, path: str, pace: Pace, *, loop: bool = False) -> None:
+    def __init__(self, path: str, pace: Pace, *, loop: bool = False, strict: bool = False) -> None:
         super().__init__(pace)
+        self._path = path
         self._file = SoundFile(path)
         self._loop = loop
+        self.left_out = LeftOut(strict=strict)
+        self._note_damage()
         self.name = topic_name(Path(path).stem)
         self.fs, self.channels = self._file.fs, self._file.channels
         self.description = f"{printable(path)} ({self._file.format})"
@@ -185,22 +242,33 @@ class SoundFileSource(PulledSource):
             self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples; raises InputError if there are fewer than its header says."""
+        """Yield the file's samples, up to its end or to what is damaged."""
         interleaved = np.empty((n_max, self._file.channels), np.float32)
         try:
             if self._begin:
                 self._file.seek(self._begin)
             while n := self._read_into(interleaved):
                 yield interleaved[:n].T
+                self._note_damage()
+            self._note_damage()
         finally:
             self._file.close()
 
     def _read_into(self, interleaved: Float32Array) -> int:
         n = self._file.read(interleaved)
         while self._loop and n < len(interleaved):
+            self._note_damage()
             self._file.rewind()
-            n += self._file.read(interleaved[n:])
+            n_more = self._file.read(interleaved[n:])
+            if not n_more:
+                raise InputError(f"{self._path}: {self._file.damage or 'cannot be read again'}")
+            n += n_more
         return n
+
+    def _note_damage(self) -> None:
+        if self._file.damage:
+            problem = f"{self._path}: {self._file.damage}"
+            self.left_out.add(Path(self._path), problem, "read up to there")
 
 
 def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
@@ -232,6 +300,12 @@ def _refuse_unreadable(path: Path) -> None:
             raise InputError(f"{path}: empty file")
 
 
+def _n_filled(out: Float32Array) -> int:
+    """Count the samples before the first NaN."""
+    unfilled = np.flatnonzero(np.isnan(out[:, 0]))
+    return int(unfilled[0]) if len(unfilled) else len(out)
+
+
 def _states_length(stream: BinaryIO) -> bool:
     """Say whether a coded stream of which the header was read says how long it is."""
     n_read = stream.tell()
@@ -251,21 +325,18 @@ def _unread_bytes(stream: BinaryIO) -> int:
     return len(_TAG_AT_END.sub(b"", rest))
 
 
-def _refuse_truncated_rf64(path: str) -> None:
-    """Compare the 64-bit size of the samples with the file: libsndfile's log does not."""
-    try:
-        announced, found = samples_bytes(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if found < announced:
-        raise InputError(f"{path}: truncated: {announced} bytes announced, {found} found")
+def _bytes_of_samples(path: str, file: soundfile.SoundFile) -> tuple[int, int]:
+    """Find how many bytes of samples a header announces, and how many there are; 0 if all are.
 
-
-def _refuse_truncated(path: str, log: str) -> None:
-    """Find in libsndfile's log of the header that the file is shorter than it says.
-
-    libsndfile itself reads what is there and calls it success.
+    libsndfile itself reads what is there and calls it success; its log of the header tells it. The
+    64-bit size of RF64 is not in that log.
     """
-    for claimed, actual in _SHORT_CHUNK.findall(log):
+    if file.format == "RF64":
+        try:
+            return samples_bytes(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+    for claimed, actual in _SHORT_CHUNK.findall(file.extra_info):
         if int(actual) < int(claimed) < _UNKNOWN_SIZE:
-            raise InputError(f"{path}: truncated: {claimed} bytes announced, {actual} found")
+            return int(claimed), int(actual)
+    return 0, 0

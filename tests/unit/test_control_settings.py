@@ -59,6 +59,8 @@ OTHER_VALUES = {
     "source.exclusive": True,
     "source.pace": "full",
     "source.loop": True,
+    "source.recursive": True,
+    "source.strict": True,
     "analysis.window": "flattop",
     "analysis.win_length": 512,
     "analysis.hop": 77,

@@ -12,8 +12,9 @@ import soundfile
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError
 from spectrod.ring import SampleRing
-from spectrod.source import open_source
-from spectrod.source.folder import DRIFT_MAX, TOLERANCE_S
+from spectrod.source import listing, open_source
+from spectrod.source.left_out import NAMED_MAX
+from spectrod.source.placing import DRIFT_MAX, TOLERANCE_S
 
 FS = 100
 START = dt.datetime(2026, 5, 1, 4, 30, tzinfo=dt.UTC)
@@ -92,13 +93,54 @@ def test_small_differences_are_no_gaps(folder, late_s, begin):
 
 
 @pytest.mark.parametrize("late_s", [-2.0, -9.0, -10.0])
-def test_overlaps_are_refused(folder, late_s):
-    """Two recorders in one folder are not one stream; the file is named."""
+def test_strictly_an_overlap_is_an_error(folder, late_s):
+    """Two recorders in one folder are not one stream; the file is named, and the way out."""
     folder(0, 1000)
     folder(10 + late_s, 100, name="b_{}")
-    message = rf"site 1/b_2026.*\.wav: begins {-late_s:.1f} s before 2026.* ends: .* not overlap"
+    message = (
+        rf"site 1/b_2026.*\.wav: begins {-late_s:.1f} s before 2026.* ends \(without --strict, "
+        r"what can be read is read\)$"
+    )
     with pytest.raises(InputError, match=message):
-        open_folder(folder)
+        open_folder(folder, strict=True)
+
+
+@pytest.mark.parametrize("late_s", [-2.0, -2.57, -9.99])
+def test_an_overlap_loses_the_beginning_of_the_later_file(folder, collect, late_s):
+    """No sample of an overlap is counted twice, and the rest is where the file's time says."""
+    first, second = folder(0, 1000), folder(10 + late_s, 1100, name="b_{}")
+    source = open_folder(folder)
+    ((index, samples, *_),) = collect(source)
+    n_cut = round(-late_s * FS)
+    assert (index, source.n_samples) == (0, 1000 + 1100 - n_cut)
+    np.testing.assert_array_equal(samples, np.concatenate([first, second[:, n_cut:]], axis=1))
+    assert source.left_out.n_files == 1
+    (line,) = source.left_out.lines
+    assert f"ends: its first {-late_s:.1f} s are left out" in line
+
+
+def test_a_file_within_another_is_left_out(folder, collect):
+    """What comes after both is placed by the end of the longer one."""
+    first, inner, last = folder(0, 1000), folder(5, 500, name="b_{}"), folder(20, 100)
+    source = open_folder(folder)
+    stretches = collect(source)
+    assert inner.shape == (1, 500)
+    assert [index for index, *_ in stretches] == [0, 2000]
+    for (_, samples, *_), wanted in zip(stretches, (first, last), strict=True):
+        np.testing.assert_array_equal(samples, wanted)
+    (line,) = source.left_out.lines
+    assert line.endswith("wav: begins 5.0 s before 20260501_043000.000000.wav ends: left out")
+
+
+def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
+    """Seeking in an Ogg file is not exact: what comes before the cut is decoded and dropped."""
+    first = folder(0, 24_000, fs=8000)
+    x = np.random.default_rng(2).uniform(-0.5, 0.5, 40_000)
+    path = folder.path / "20260501_043001.ogg"
+    soundfile.write(path, x, 8000)
+    ((_, samples, *_),) = collect(open_folder(folder))
+    decoded = soundfile.read(path, dtype="float32", always_2d=True)[0].T
+    np.testing.assert_array_equal(samples, np.concatenate([first, decoded[:, 16_000:]], axis=1))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -119,12 +161,17 @@ def test_small_pauses_add_up(folder, collect):
     assert begins == [0, 5250, 10500]
 
 
-def test_small_overlaps_add_up(folder):
-    """Overlaps below the tolerance, one after each file, are found out too."""
+def test_small_overlaps_add_up(folder, collect):
+    """Overlaps below the tolerance, one after each file, are found out too, and cut."""
     for k in range(12):
         folder(9.5 * k, 1000)
     with pytest.raises(InputError, match=r"043047\.500000\.wav: begins 2\.5 s before .* ends"):
-        open_folder(folder)
+        open_folder(folder, strict=True)
+    source = open_folder(folder)
+    assert source.left_out.n_files == 2
+    ((_, samples, *_),) = collect(source)
+    # The tenth file has no overlap since the fifth's that exceeds the tolerance.
+    assert samples.shape == (1, 12_000 - 2 * 250)
 
 
 def test_after_drift_a_gap_is_still_a_gap(folder, collect):
@@ -179,26 +226,180 @@ def cut(path):
         (cut, "truncated: 2000 bytes announced, 1900 found"),
         (lambda path: path.write_text("noise"), "not a sound file"),
         (lambda path: (path.unlink(), path.mkdir()), "not a regular file"),
-        (lambda path: soundfile.write(path, np.zeros(9), 44100), "44100 Hz x 1, but 20260501_0430"),
+        (
+            lambda path: soundfile.write(path, np.zeros(9), 44100),
+            "44100 Hz x 1, but 2 of 3 files have 100 Hz x 1",
+        ),
         (
             lambda path: soundfile.write(path, np.zeros((9, 2)), FS),
-            "100 Hz x 2, but 20260501_043000.000000.wav has 100 Hz x 1: the files of a folder must",
+            "100 Hz x 2, but 2 of 3 files have 100 Hz x 1",
         ),
         (lambda path: path.rename(path.with_name("x.wav")), "does not say when it begins, but oth"),
     ],
 )
-def test_a_bad_file_in_the_middle(folder, spoil, message):
-    """Whatever is wrong with one file of many, it is named at the start and nothing is skipped."""
-    for after_s in (0, 10, 20):
-        folder(after_s, 1000)
+def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
+    """It is named and a gap, or an error if that is asked for; the files around it are whole."""
+    wanted = [folder(after_s, 1000) for after_s in (0, 10, 20)]
     path = folder.path / "20260501_043010.000000.wav"
     spoil(path)
-    name = path.name if path.exists() else "x.wav"
-    with pytest.raises(InputError, match=rf"site 1/{re.escape(name)}: {re.escape(message)}"):
+    line = rf"site 1/{re.escape(path.name if path.exists() else 'x.wav')}: {re.escape(message)}"
+    with pytest.raises(InputError, match=f"{line}.*{re.escape(' (without --strict, what can ')}"):
+        open_folder(folder, strict=True)
+    source = open_folder(folder)
+    assert re.search(line, source.left_out.lines[0])
+    stretches = collect(source)
+    n_found = 950 if spoil is cut else 0
+    first, middle, last = wanted
+    middle = middle[:, :n_found]
+    assert [index for index, *_ in stretches] == [0, 2000]
+    np.testing.assert_array_equal(stretches[0][1], np.concatenate([first, middle], axis=1))
+    np.testing.assert_array_equal(stretches[1][1], last)
+    assert (source.n_samples, source.left_out.n_files) == (3000, 1)
+    assert source.capture().left_out_files == 1
+
+
+@pytest.mark.parametrize("late_s", [-1.9, 0.0, 1.9])
+def test_a_truncated_file_leaves_a_gap_below_the_tolerance(folder, collect, late_s):
+    """A file that follows on the announced end, to the tolerance, is placed at that end."""
+    folder(0, 1000)
+    folder(10 + late_s, 1000)
+    cut(folder.path / "20260501_043000.000000.wav")
+    assert [index for index, *_ in collect(open_folder(folder))] == [0, 1000]
+
+
+def test_a_header_that_announces_too_much_moves_nothing(folder, collect):
+    """If the next file begins before the announced end, what is there of the first one counts."""
+    wanted = [folder(0, 1000), folder(10, 1000)]
+    path = folder.path / "20260501_043000.000000.wav"
+    data = bytearray(path.read_bytes())
+    data[40:44] = (2**30).to_bytes(4, "little")
+    path.write_bytes(data)
+    source = open_folder(folder)
+    ((_, samples, *_),) = collect(source)
+    np.testing.assert_array_equal(samples, np.concatenate(wanted, axis=1))
+    assert "1073741824 bytes announced, 2000 found: read up to there" in source.left_out.lines[0]
+
+
+def test_files_that_are_all_bad_are_an_error(folder):
+    """Nothing that could be read is no recording; the first file is named."""
+    for after_s in (0, 10):
+        folder(after_s, 10)
+    for path in folder.path.iterdir():
+        make_empty(path)
+    message = r"site 1: none of its 2 sound files can be read: .*043000\.000000\.wav: empty file"
+    with pytest.raises(InputError, match=message):
         open_folder(folder)
 
 
+@pytest.mark.parametrize("n_odd", [1, 2, 3])
+def test_the_rate_that_most_files_have_wins(folder, n_odd):
+    """Of equally many, the first file's; a test recording at another rate does not decide."""
+    for k in range(n_odd):
+        folder(100 * k, 100, fs=50)
+    for k in range(2):
+        folder(1000 + 100 * k, 100)
+    source = open_folder(folder)
+    assert (source.fs, source.left_out.n_files) == ((FS, n_odd) if n_odd == 1 else (50, 2))
+
+
+def test_names_are_bounded(folder):
+    """Of many bad files the first are named, each in one printable line, and all are counted."""
+    folder(0, 1000)
+    n_bad = NAMED_MAX + 5
+    for k in range(n_bad):
+        make_empty(folder.path / f"20260501_05{k:04d}\x1b[2J\n.wav")
+    told = []
+    source = open_folder(folder)
+    assert (source.left_out.n_files, source.left_out.n_unnamed) == (n_bad, 5)
+    assert len(source.left_out.lines) == NAMED_MAX
+    assert all(line.isprintable() for line in source.left_out.lines)
+    source.left_out.on_add = told.append
+    source.left_out.add(folder.path / "x", "x: y")
+    assert (source.left_out.n_files, told) == (n_bad + 1, [])
+
+
+# ---- folders within folders
+
+
+def test_folders_within_are_searched_if_asked_for(folder, collect, caplog):
+    """Files are in the order of their times, wherever they lie; links to folders are not followed.
+
+    Without being asked, a warning says that there are folders.
+    """
+    (folder.path / "night").mkdir()
+    (folder.path / ".hidden").mkdir()
+    names = ("{}", "night/{}", "{}", ".hidden/{}")
+    wanted = [folder(10 * k, 1000, name=name) for k, name in enumerate(names)]
+    (folder.path / "night" / "up").symlink_to("..")
+    source = open_folder(folder, recursive=True)
+    ((_, samples, *_),) = collect(source)
+    np.testing.assert_array_equal(samples, np.concatenate(wanted[:3], axis=1))
+    assert "night/up: a link to a folder: it is not followed" in caplog.text
+    assert source.left_out.n_files == 0
+    assert [index for index, *_ in collect(open_folder(folder))] == [0, 2000]
+    assert "the 1 folders in it are not searched (--recursive searches them)" in caplog.text
+
+
+def test_only_folders_within(folder):
+    """A folder of folders says how it is read."""
+    (folder.path / "night").mkdir()
+    folder(0, 10, name="night/{}")
+    message = "site 1: a folder without sound files; --recursive searches the folders in it"
+    with pytest.raises(InputError, match=message):
+        open_folder(folder)
+    assert open_folder(folder, recursive=True).n_samples == 10
+
+
+def test_what_lies_too_deep_is_told(folder):
+    """Folders beyond the depth are left out and named, or an error."""
+    folder(0, 10)
+    for depth in (listing.DEPTH_MAX, listing.DEPTH_MAX + 1):
+        deep = folder.path.joinpath(*"x" * depth)
+        deep.mkdir(parents=True, exist_ok=True)
+        folder(100 * depth, 10, name="/".join("x" * depth) + "/{}")
+    source = open_folder(folder, recursive=True)
+    assert source.n_samples == 100 * listing.DEPTH_MAX * FS + 10
+    assert source.left_out.lines[0].endswith(": lies more than 16 folders deep: left out")
+    with pytest.raises(InputError, match=r"x: lies more than 16 folders deep \(without --strict"):
+        open_folder(folder, recursive=True, strict=True)
+
+
+@pytest.mark.parametrize(("bound", "what"), [("FILES_MAX", "sound files"), ("FOLDERS_MAX", "fold")])
+def test_a_folder_of_too_much_is_one_error(folder, monkeypatch, bound, what):
+    """Files and folders are counted before any is opened."""
+    monkeypatch.setattr(listing, bound, 3)
+    for k in range(4):
+        (folder.path / f"d{k}").mkdir()
+        make_empty(folder.path / f"{k}.wav")
+    with pytest.raises(InputError, match=f"site 1: has more than 3 {what}"):
+        open_folder(folder, recursive=True)
+
+
+# ---- what is found while files are read
+
+
 def test_damage_that_only_decoding_finds(folder, collect):
+    """Of a file whose samples turn out to be damaged, those before are read; the rest is a gap."""
+    x = np.random.default_rng(1).uniform(-1, 1, 20_000)
+    first, last = folder(0, 1000), folder(300, 10)
+    path = folder.path / "20260501_043010.flac"
+    soundfile.write(path, x, FS)
+    data = bytearray(path.read_bytes())
+    data[-20_000:] = bytes(20_000)
+    path.write_bytes(data)
+    source = open_folder(folder)
+    (begin, samples, *_), (index, after, *_) = collect(source)
+    n_found = samples.shape[1] - 1000
+    assert (begin, index) == (0, 30_000)
+    assert 4096 <= n_found < 20_000
+    np.testing.assert_array_equal(samples[:, :1000], first)
+    np.testing.assert_allclose(samples[0, 1000:], x[:n_found], atol=2**-14)
+    np.testing.assert_array_equal(after, last)
+    assert source.left_out.n_files == 1
+    assert source.left_out.lines[0].endswith("read up to there")
+
+
+def test_strictly_damage_ends_the_stream(folder, collect):
     """A file whose samples turn out to be damaged ends the stream with its name."""
     folder(0, 1000)
     path = folder.path / "20260501_043010.flac"
@@ -207,17 +408,62 @@ def test_damage_that_only_decoding_finds(folder, collect):
     data[-20_000:] = bytes(20_000)
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"043010\.flac: (damaged|truncated)"):
-        collect(open_folder(folder))
+        collect(open_folder(folder, strict=True))
 
 
-def test_a_file_that_changes_meanwhile(folder, collect):
-    """A file that is not what it was when the folder was read is an error that names it."""
-    folder(0, 1000)
-    folder(10, 1000)
-    source = open_folder(folder)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_file_that_changes_meanwhile(folder, collect, strict):
+    """A file that is not what it was when the folder was read is a gap, or an error."""
+    for after_s in (0, 10, 20):
+        folder(after_s, 1000)
+    source = open_folder(folder, strict=strict)
     folder(10, 999)
-    with pytest.raises(InputError, match=r"043010\.000000\.wav: has changed since the folder"):
+    message = r"043010\.000000\.wav: has changed since the folder was read"
+    if strict:
+        with pytest.raises(InputError, match=message):
+            collect(source)
+        return
+    assert [index for index, *_ in collect(source)] == [0, 2000]
+    assert re.search(message, source.left_out.lines[0])
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_files_that_are_gone_do_not_hang_it(folder, collect, loop):
+    """Where nothing can be read any more, the source ends with an error, in a loop as well."""
+    folder(0, 1000)
+    source = open_folder(folder, loop=loop)
+    next(folder.path.iterdir()).unlink()
+    with pytest.raises(InputError, match="site 1: none of its files can be read any more"):
         collect(source)
+
+
+def test_a_loop_goes_on_without_a_file_that_is_gone(folder, collect):
+    """A daemon that plays a folder again and again is told of it once, and goes on."""
+    first, _, last = (folder(after_s, 1000) for after_s in (0, 10, 20))
+    source = open_folder(folder, loop=True)
+    told = []
+    source.left_out.on_add = told.append
+    (folder.path / "20260501_043010.000000.wav").unlink()
+    stretches = collect(source, n_samples=5000)
+    assert [index for index, *_ in stretches] == [0, 2000, 5000]
+    np.testing.assert_array_equal(stretches[1][1], np.concatenate([last, first], axis=1))
+    assert len(told) == source.left_out.n_files == 1
+    assert told[0].endswith("043010.000000.wav: No such file or directory: left out")
+
+
+@pytest.mark.parametrize("begin", [0, 500, 970, 1500, 2000, 2777])
+def test_parts_of_a_folder_with_a_truncated_file(folder, collect, begin):
+    """Where a part begins is counted by the times, whatever is missing before."""
+    first, last = folder(0, 1000), folder(20, 1000)
+    cut(folder.path / "20260501_043000.000000.wav")
+    source = open_folder(folder)
+    source.begin_at(begin)
+    stretches = collect(source)
+    if begin < 950:
+        np.testing.assert_array_equal(stretches.pop(0)[1], first[:, begin:950])
+    ((index, samples, *_),) = stretches
+    assert index == max(begin, 2000)
+    np.testing.assert_array_equal(samples, last[:, index - 2000 :])
 
 
 @pytest.mark.parametrize("name", ["", "CONFIG.TXT"])

@@ -12,6 +12,7 @@ import soundfile
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError
 from spectrod.source import open_source
+from spectrod.source.soundfile import SoundFile
 
 
 @pytest.fixture
@@ -54,11 +55,14 @@ def write_wav(path, n=20000):
     ],
 )
 def test_unusable_files(tmp_path, make, message):
-    """A file that is missing, empty, truncated or no sound is one clear error."""
+    """A file that is missing, empty or no sound is one clear error; strictly, truncated as well."""
     path = tmp_path / "x.wav"
     make(path)
     with pytest.raises(InputError, match=re.escape(f"{path}: {message}")):
-        open_source(SourceConfig(uri=str(path)), "full")
+        open_source(SourceConfig(uri=str(path), strict=True), "full")
+    if "truncated" not in message:
+        with pytest.raises(InputError, match=re.escape(f"{path}: {message}")):
+            open_source(SourceConfig(uri=str(path)), "full")
 
 
 def test_a_raw_file_is_named_as_one(tmp_path):
@@ -76,8 +80,33 @@ def test_truncated_files_of_other_formats(tmp_path, format_):
     path = tmp_path / "x"
     soundfile.write(path, np.linspace(-0.5, 0.5, 20000), 8000, "PCM_16", format=format_)
     path.write_bytes(path.read_bytes()[:20000])
-    with pytest.raises(InputError, match=r"x: truncated: 4\d{4} bytes announced, (19|20)\d{3} f"):
-        open_source(SourceConfig(uri=str(path)), "full")
+    message = r"x: truncated: 4\d{4} bytes announced, (19|20)\d{3} found"
+    with pytest.raises(
+        InputError, match=rf"{message} \(without --strict, what can be read is read"
+    ):
+        open_source(SourceConfig(uri=str(path), strict=True), "full")
+    source = open_source(SourceConfig(uri=str(path)), "full")
+    assert re.search(f"{message}: read up to there$", source.left_out.lines[0])
+    file = SoundFile(str(path))
+    assert file.n_announced == 20_000
+    file.close()
+
+
+@pytest.mark.parametrize("pace", ["full", "realtime"])
+@pytest.mark.parametrize("n_cut", [1, 2, 3, 20_001])
+def test_a_truncated_file_is_read_up_to_its_end(tmp_path, collect, pace, n_cut):
+    """Every whole sample that is there counts, and one line says that there should be more."""
+    path = tmp_path / "x.wav"
+    path.write_bytes(write_wav(path, 20_000)[:-n_cut])
+    n_found = 20_000 - -(-n_cut // 2)
+    source = open_source(SourceConfig(uri=str(path)), pace)
+    source.pace = "full"
+    assert (source.n_samples, source.left_out.n_files) == (n_found, 1)
+    ((_, samples, *_),) = collect(source)
+    wanted = soundfile.read(path, dtype="float32", always_2d=True)[0].T
+    assert wanted.shape == (1, n_found)
+    np.testing.assert_array_equal(samples, wanted)
+    assert source.left_out.n_files == source.capture().left_out_files == 1
 
 
 @pytest.mark.parametrize(
@@ -105,12 +134,30 @@ def test_a_file_name_need_not_be_utf8(tmp_path):
 
 @pytest.mark.parametrize("loop", [False, True])
 def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
-    """Where only decoding shows it, a truncated file is still an error, not a short recording."""
+    """Where only decoding shows it, a truncated file is an error, or read up to the damage."""
     path = tmp_path / "x.flac"
     soundfile.write(path, noise, 8000)
     path.write_bytes(path.read_bytes()[:100_000])
     with pytest.raises(InputError, match=r"damaged|truncated"):
-        collect(open_source(SourceConfig(uri=str(path), loop=loop), "full"))
+        collect(open_source(SourceConfig(uri=str(path), loop=loop, strict=True), "full"))
+    source = open_source(SourceConfig(uri=str(path), loop=loop), "full")
+    ((_, samples, *_),) = collect(source, n_samples=50_000 if loop else None)
+    assert re.search(r"x\.flac: (damaged|truncated).*: read up to there", source.left_out.lines[0])
+    n_found = 50_000 if loop else samples.shape[1]
+    assert samples.shape == (3, n_found)
+    assert 4096 <= n_found < len(noise)
+    n_same = min(n_found, 4096)
+    np.testing.assert_allclose(samples[:, :n_same], noise[:n_same].T, atol=2**-15)
+
+
+def test_a_loop_of_what_cannot_be_read_again_ends(tmp_path, collect):
+    """A FLAC file without an intact frame gives no sample, however often it is begun."""
+    path = tmp_path / "x.flac"
+    soundfile.write(path, np.random.default_rng(1).uniform(-1, 1, 9000), 8000)
+    data = path.read_bytes()
+    path.write_bytes(data[:200] + bytes(len(data) - 200))
+    with pytest.raises(InputError, match=r"x\.flac: (damaged|truncated)"):
+        collect(open_source(SourceConfig(uri=str(path), loop=True), "full"))
 
 
 def mp3_without_length(*loudness):
@@ -142,7 +189,7 @@ def test_an_estimated_length_moves_nothing(tmp_path, collect):
 
 
 def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
-    """Where libsndfile stops before the file ends, that is no end but an error."""
+    """Where libsndfile stops before the file ends, that is told, or strictly an error."""
     x = 0.1 * np.random.default_rng(7).standard_normal(44100)
     for suffix in ("mp3", "ogg"):
         soundfile.write(tmp_path / f"one.{suffix}", x, 44100)
@@ -152,7 +199,10 @@ def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
         with pytest.raises(
             InputError, match=rf"{name}: \d+ samples announced, but \d+ bytes follow"
         ):
-            collect(open_source(SourceConfig(uri=str(tmp_path / name)), "full"))
+            collect(open_source(SourceConfig(uri=str(tmp_path / name), strict=True), "full"))
+        source = open_source(SourceConfig(uri=str(tmp_path / name)), "full")
+        collect(source)
+        assert source.left_out.n_files == 1
 
 
 def test_tags_after_the_end_are_no_samples(tmp_path, collect):

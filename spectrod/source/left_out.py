@@ -1,0 +1,82 @@
+"""What of the files of a source could not be used: counted, and the first of it named."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spectrod.errors import InputError
+from spectrod.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMED_MAX = 20
+"""Files that are named; further ones are only counted."""
+
+
+class LeftOut:
+    """Collects what is wrong with the files of a source, or raises the first of it.
+
+    The thread that reads the files adds; any thread may read.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether the first such file is an error.
+
+    Attributes
+    ----------
+    n_files : int
+        Files of which something is left out, or all.
+    lines : tuple of str
+        One for each of the first ``NAMED_MAX`` of them, printable: the file, what is wrong with it
+        and what is left out.
+    on_add : callable
+        Called with each of these lines, and once with another one if there are more files, by the
+        thread that adds. It must not block.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.n_files = 0
+        self.lines: tuple[str, ...] = ()
+        self.on_add: Callable[[str], None] = _ignore
+        self._is_strict = strict
+        self._files: set[Path] = set()
+
+    def add(self, path: Path, problem: str, consequence: str = "left out") -> None:
+        """Note that something of a file is left out; of each file, the first problem counts.
+
+        Parameters
+        ----------
+        path : Path
+            The file, or a folder that could not be searched.
+        problem : str
+            Its path and what is wrong with it.
+        consequence : str
+            What becomes of it.
+
+        Raises
+        ------
+        InputError
+            With the problem, where this is strict.
+        """
+        if self._is_strict:
+            raise InputError(f"{problem} (without --strict, what can be read is read)")
+        if path in self._files:
+            return
+        self._files.add(path)
+        self.n_files += 1
+        if self.n_files <= NAMED_MAX:
+            line = printable(f"{problem}: {consequence}")
+            self.lines = (*self.lines, line)
+            self.on_add(line)
+        elif self.n_files == NAMED_MAX + 1:
+            self.on_add(f"{NAMED_MAX} files are left out or read in part: more are only counted")
+
+    @property
+    def n_unnamed(self) -> int:
+        """How many files have no line."""
+        return self.n_files - len(self.lines)
+
+
+def _ignore(_line: str) -> None:
+    """Do nothing: nobody has asked to be told."""
