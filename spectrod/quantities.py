@@ -94,6 +94,14 @@ def parse_frequency(text: str) -> float | None:
     return _as_float(sign, _sum(rest, _HERTZ, "Hz"), Decimal(1))
 
 
+def format_frequency(hertz: float) -> str:
+    """Write a frequency with the unit that suits it, as ``2.048 MHz`` or ``44.1 kHz``."""
+    for scale, unit in ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz")):
+        if abs(hertz) >= scale:
+            return f"{hertz / scale:.12g} {unit}"
+    return f"{hertz:.12g} Hz"
+
+
 def _split_sign(text: str) -> tuple[str, str]:
     match = _SIGNED.fullmatch(text.strip()[: TEXT_MAX + 1])
     assert match is not None  # the expression takes anything

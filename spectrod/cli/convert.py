@@ -112,7 +112,7 @@ def _plan(args: argparse.Namespace, description: Description, outputs: list[Path
     description = data.described(description)
     repeat(args)
     check_time_axis(args, has_utc=description.has_utc)
-    apply_view(args, has_utc=description.has_utc)
+    apply_view(args, has_utc=description.has_utc, is_iq=description.spec.iq)
     look, description = with_names(picture_options(args, has_samples=False), description)
     picture = PicturePlan(look, _transpose, view=args.view)
     return Plan(description, description, picture, export=data.export, is_copy=True)

@@ -7,6 +7,10 @@ import msgspec
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError
 from spectrod.record.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
+from spectrod.types import NFFT_MAX
+
+_SPD_BINS_MAX = 1 << 17
+"""Most bins of a spectral probability density where the window is chosen here: a histogram each."""
 
 
 def add_view(group: argparse._ActionsContainer) -> None:
@@ -26,21 +30,33 @@ def check_time_axis(args: argparse.Namespace, *, has_utc: bool) -> None:
         raise ConfigError(f"--time-axis utc: {args.source} does not say when it begins")
 
 
-def apply_view(args: argparse.Namespace, *, has_utc: bool) -> None:
+def apply_view(args: argparse.Namespace, *, has_utc: bool, is_iq: bool) -> None:
     """Fill in what a view's pictures begin with, where no flag says otherwise."""
-    for name, value in picture_defaults(args.view, args.theme or "light", has_utc=has_utc).items():
+    theme = args.theme or "light"
+    defaults = picture_defaults(args.view, theme, has_utc=has_utc, is_iq=is_iq)
+    for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
 
 
 def long_term(
-    args: argparse.Namespace, analysis: AnalysisConfig, fs: float, n_samples: int | None
+    args: argparse.Namespace,
+    analysis: AnalysisConfig,
+    fs: float,
+    n_samples: int | None,
+    *,
+    is_iq: bool,
 ) -> tuple[AnalysisConfig, LongTermFrames]:
     """Choose the frames of a long-term view, unpadded, and densities, if no flag says otherwise."""
     win_length = analysis.win_length if args.win_length else 0
     is_unset = analysis.averaging == "none"
     hop = analysis.hop if args.hop else 0
-    frames = frames_for(fs, n_samples, win_length, hop, rate_hz=analysis.rate_hz)
+    longest = NFFT_MAX
+    if args.view == "spd":
+        longest = _SPD_BINS_MAX if is_iq else 2 * _SPD_BINS_MAX
+    frames = frames_for(
+        fs, n_samples, win_length, hop, rate_hz=analysis.rate_hz, win_length_max=longest
+    )
     wanted = msgspec.structs.replace(
         analysis,
         win_length=frames.win_length,

@@ -90,7 +90,9 @@ def _add_levels(group: argparse._ActionsContainer) -> None:
     )
 
 
-def picture_options(args: argparse.Namespace, *, has_samples: bool = True) -> PictureOptions:
+def picture_options(
+    args: argparse.Namespace, *, has_samples: bool = True, title: str = ""
+) -> PictureOptions:
     """Make the options of what was given.
 
     Parameters
@@ -99,6 +101,8 @@ def picture_options(args: argparse.Namespace, *, has_samples: bool = True) -> Pi
         With ``source``, whose name is the title unless there is one.
     has_samples : bool
         Whether the source has more than spectra.
+    title : str
+        Title where no flag gives one; empty: the name of the source.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def picture_options(args: argparse.Namespace, *, has_samples: bool = True) -> Pi
     for name in _LISTS:
         given[name] = _list(given[name])
     if given["title"] is None:
-        given["title"] = Path(args.source).name
+        given["title"] = title or Path(args.source).name
     options = PictureOptions(**{key: value for key, value in given.items() if value is not None})
     if "waveform" in options.strips and not has_samples:
         raise ConfigError(f"strips=waveform: {args.source} has no samples, only spectra")

@@ -90,7 +90,7 @@ def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
 def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     has_utc = rows.description.has_utc
     check_time_axis(args, has_utc=has_utc)
-    apply_view(args, has_utc=has_utc)
+    apply_view(args, has_utc=has_utc, is_iq=rows.description.spec.iq)
     data = data_options(args, found.paths)
     about = data.described(rows.description)
     look, about = with_names(picture_options(args, has_samples=False), about)

@@ -77,10 +77,12 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     span = _span(args, source)
     if isinstance(source, PulledSource):
         source.begin_at(span.first)
-    apply_view(args, has_utc=source.is_live or source.start_utc_ns is not None)
+    has_utc = source.is_live or source.start_utc_ns is not None
+    apply_view(args, has_utc=has_utc, is_iq=source.is_iq)
     if is_undated:
         source.start_utc_ns = 0
-    look = picture_width(found, picture_options(args), args.tile)
+    title = source.description if args.source == "-" else ""
+    look = picture_width(found, picture_options(args, title=title), args.tile)
     look = replace(look, signals=look.signals or settings.source.channel_names)
     pictured, data = _specs(args, settings, source, span, found, look)
     engine = _open_engine(settings, span, pictured, data)
@@ -409,7 +411,7 @@ def _pictured(
             wanted = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
             spec = _bound(wanted, source)
     else:
-        wanted, frames = long_term(args, analysis, source.fs, n_samples)
+        wanted, frames = long_term(args, analysis, source.fs, n_samples, is_iq=source.is_iq)
         spec = averaged(_bound(wanted, source), frames)
     return pooled(spec, n_samples, look.width, look.pool)
 

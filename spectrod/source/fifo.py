@@ -11,7 +11,7 @@ from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import Seam
 from spectrod.source.naming import topic_name
-from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource
+from spectrod.source.pcm import LOOK_AGAIN_S, StreamSource, describe_raw
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
@@ -55,7 +55,7 @@ class FifoSource(StreamSource):
         super().__init__(fs, channels, format_)
         _check_fifo(path)
         self.name = topic_name(Path(path).stem)
-        self.description = f"{printable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.description = describe_raw(printable(path), format_, fs, channels)
         self.dropped_bytes = 0
         self._path = path
         self._fd = -1

@@ -6,13 +6,15 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
+from spectrod.quantities import format_frequency
+from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource, Seam
 from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
@@ -122,6 +124,14 @@ def _widen_s24(data: bytes) -> NDArray[np.int32]:
     wide = np.zeros((len(data) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
     return wide.view("<i4")[:, 0]
+
+
+def describe_raw(name: str, format_: PcmFormat, fs: float, channels: int) -> str:
+    """Describe raw samples for a person, as ``standard input (cu8, 2.048 MHz, I/Q)``."""
+    is_iq = format_ in get_args(IqFormat)
+    n, noun = (channels // 2, "I/Q signal") if is_iq else (channels, "channel")
+    count = "I/Q" if is_iq and n == 1 else f"{n} {noun}{'s' * (n != 1)}"
+    return f"{name} ({format_}, {format_frequency(fs)}, {count})"
 
 
 class PcmDecoder:
@@ -250,7 +260,7 @@ class PcmSource(StreamSource):
     def __init__(self, fs: float, channels: int, format_: PcmFormat, fd: int | None = None) -> None:
         super().__init__(fs, channels, format_)
         self.name = "stdin"
-        self.description = f"standard input ({format_}, {fs:g} Hz, {channels} channels)"
+        self.description = describe_raw("standard input", format_, fs, channels)
         self._fd = _standard_input() if fd is None else fd
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:

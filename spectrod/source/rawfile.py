@@ -8,7 +8,7 @@ from spectrod.config import Pace, PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
 from spectrod.source.naming import topic_name
-from spectrod.source.pcm import PcmDecoder
+from spectrod.source.pcm import PcmDecoder, describe_raw
 from spectrod.source.recorded_at import find_start
 from spectrod.text import printable
 from spectrod.units import Float32Array
@@ -50,7 +50,7 @@ class RawFileSource(PulledSource):
     ) -> None:
         super().__init__(pace)
         self.name = topic_name(Path(path).stem)
-        self.description = f"{printable(path)} ({format_}, {fs:g} Hz, {channels} channels)"
+        self.description = describe_raw(printable(path), format_, fs, channels)
         self.fs, self.channels = fs, channels
         self._path, self._loop = path, loop
         self._decoder = PcmDecoder(format_, channels)

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 import soundfile
+from PIL import Image
 
 from spectrod.cli import main
 from spectrod.record.picture.pixelmap import read_levels
@@ -185,3 +186,20 @@ def _read_until(process, text):
         if text in line:
             return
     raise AssertionError(f"it has ended without {text!r}")
+
+
+def test_a_picture_of_a_pipe_says_what_it_is(monkeypatch):
+    """The title is no hyphen, and the axis is that of the receiver."""
+    x = np.exp(2j * np.pi * 0.25 * np.arange(8000))
+    pairs = np.stack([x.real, x.imag], axis=1)
+    np.round(pairs * 127).astype(np.int8).tofile("x.cs8")
+    with open("x.cs8", "rb") as pipe:  # noqa: PTH123 - as a standard input
+        monkeypatch.setattr("sys.stdin", pipe)
+        levels = record(
+            "-", "--rate", "8k", "--format", "cs8", "--center-frequency", "100.5M", "--start-time",
+            "2026-05-01T04:30:00Z",
+        )  # fmt: skip
+    assert Image.open("x.png").text["Title"] == "standard input (cs8, 8 kHz, I/Q)"
+    assert strongest(levels, 0.5) == pytest.approx(100.5e6 + 2000, abs=FS / 64)
+    assert levels.pixels.center_frequency_hz == 100.5e6
+    assert levels.level.max() == pytest.approx(-0.07, abs=0.5)

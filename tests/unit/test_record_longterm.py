@@ -404,6 +404,7 @@ def test_rows_are_as_long_as_a_view_of_so_many_needs(duration_s, interval_s):
 
 def test_a_day_is_cut_into_minutes_of_one_hertz():
     """Long recordings get rows of a minute, bins of 1 Hz and 120 windows a row."""
+    assert frames_for(2.4e6, None, win_length_max=1000).win_length == 1000
     frames = frames_for(48000.0, 86400 * 48000)
     assert (frames.win_length, frames.hop, frames.averaging_frames) == (48000, 24000, 120)
 
@@ -428,6 +429,8 @@ def test_pictures_of_views_begin_as_they_should():
     assert picture_defaults("spectrogram", "light", has_utc=True) == {}
     assert PictureOptions(**picture_defaults("ltsa", "light", has_utc=True)).time_axis == "utc"
     assert picture_defaults("ltsa", "light", has_utc=False) == {}
+    assert picture_defaults("spd", "light", has_utc=True)["f_scale"] == "log"
+    assert "f_scale" not in picture_defaults("spd", "light", has_utc=True, is_iq=True)
     for theme in ("light", "dark"):
         options = PictureOptions(theme=theme, **picture_defaults("spd", theme, has_utc=True))
         assert (options.f_scale, options.time_axis) == ("log", "utc")

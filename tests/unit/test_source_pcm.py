@@ -17,7 +17,7 @@ from spectrod.errors import ConfigError, InputError
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
 from spectrod.source.fifo import FifoSource
-from spectrod.source.pcm import PcmDecoder, PcmSource, decode_pcm
+from spectrod.source.pcm import PcmDecoder, PcmSource, decode_pcm, describe_raw
 
 FS = 48000
 
@@ -497,3 +497,17 @@ def test_a_fifo_that_breaks_is_a_failure(fifo, monkeypatch, collect):
     monkeypatch.setattr("spectrod.source.fifo.os.read", read)
     with pytest.raises(InputError, match=r"mic.fifo: Input/output error"):
         collect(source)
+
+
+@pytest.mark.parametrize(
+    ("format_", "fs", "channels", "text"),
+    [
+        ("cu8", 2.048e6, 2, "standard input (cu8, 2.048 MHz, I/Q)"),
+        ("cf32", 1e9, 4, "standard input (cf32, 1 GHz, 2 I/Q signals)"),
+        ("s16le", 44100.0, 1, "standard input (s16le, 44.1 kHz, 1 channel)"),
+        ("s8", 12.5, 3, "standard input (s8, 12.5 Hz, 3 channels)"),
+    ],
+)
+def test_raw_samples_are_described(format_, fs, channels, text):
+    """Logs and titles of pictures say what a pipe brings."""
+    assert describe_raw("standard input", format_, fs, channels) == text

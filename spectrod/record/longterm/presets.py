@@ -49,7 +49,13 @@ def interval_for(duration_s: float | None) -> float:
 
 
 def frames_for(
-    fs: float, n_samples: int | None, win_length: int = 0, hop: int = 0, *, rate_hz: float = 0.0
+    fs: float,
+    n_samples: int | None,
+    win_length: int = 0,
+    hop: int = 0,
+    *,
+    rate_hz: float = 0.0,
+    win_length_max: int = NFFT_MAX,
 ) -> LongTermFrames:
     """Choose the frames of a long-term view.
 
@@ -66,6 +72,8 @@ def frames_for(
         Where they are chosen already; 0 where not [samples].
     rate_hz : float
         Rows a second, where they are chosen already; 0 where not [Hz].
+    win_length_max : int
+        Longest window that may be chosen here [samples].
     """
     if rate_hz:
         interval_s = float(row_period_s(rate_hz))
@@ -73,7 +81,7 @@ def frames_for(
         interval_s = interval_for(None if n_samples is None else n_samples / fs)
     if not win_length:
         window_s = min(max(interval_s / _WINDOWS_A_ROW, _WINDOW_MIN_S), _WINDOW_MAX_S)
-        win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), NFFT_MAX)
+        win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), win_length_max)
     hop = hop or max(1, win_length // 2)
     # Rows are as far apart as they are long, so that the last window reaches into the next one.
     return LongTermFrames(win_length, hop, max(1, round(interval_s * fs / hop)))
@@ -86,7 +94,9 @@ def averaged(spec: SpectrumSpec, frames: LongTermFrames) -> SpectrumSpec:
     return replace(spec, averaging="mean", averaging_frames=frames.averaging_frames)
 
 
-def picture_defaults(view: View, theme: str, *, has_utc: bool) -> dict[str, Any]:
+def picture_defaults(
+    view: View, theme: str, *, has_utc: bool, is_iq: bool = False
+) -> dict[str, Any]:
     """Say what a view's picture begins with, by the names of ``PictureOptions``.
 
     Densities that are near to none look like the paper.
@@ -96,5 +106,7 @@ def picture_defaults(view: View, theme: str, *, has_utc: bool) -> dict[str, Any]
     # A recording that does not say when it began has the time when it is read.
     found: dict[str, Any] = {"time_axis": "utc"} if has_utc else {}
     if view == "spd":
-        found |= {"f_scale": "log", "colormap": "inferno" if theme == "dark" else "inferno_r"}
+        found["colormap"] = "inferno" if theme == "dark" else "inferno_r"
+        if not is_iq:  # whose axis is linear
+            found["f_scale"] = "log"
     return found

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spectrod.quantities import format_frequency
 from spectrod.record.picture.axes import Axis, FrequencyAxis
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.labels import (
@@ -211,7 +212,7 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
         f"sampled at {spec.fs:.10g} Hz",
     ]
     if spec.center_frequency_hz:
-        pieces.append(f"centre {spec.center_frequency_hz / 1e6:.12g} MHz")
+        pieces.append(f"centre {format_frequency(spec.center_frequency_hz)}")
     if spec.bands:
         pieces.append(f"bands {spec.bands}")
     if spec.weighting != "Z":
