@@ -6,7 +6,7 @@ Nyquist frequency: the first and, of an even transform length, the last are half
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +21,11 @@ MEL_BANDS_MAX = 1024
 _RULE = "must be octave, third-octave, octave/B, mel:N or millidecade"
 _OCTAVE = 10.0**0.3  # the base-ten octave of IEC 61260-1
 _OCTAVE_REFERENCE_HZ = 1000.0
+_NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
+"""Of third octaves in a decade; octaves have every third of them."""
+
+AUDIBLE_MIN_HZ = 20.0
+"""Nominal frequency of the lowest band that is missed when a window does not resolve it."""
 
 _MEL_HZ = 200.0 / 3.0  # of a mel, up to the mel of 1 kHz
 _MEL_LOG_FROM = 15.0
@@ -44,6 +49,18 @@ class Bands:
         First bin of a band, and how many it has, >= 1.
     shares : (count.sum(),) float64
         How much of a bin belongs to a band, above 0 to 1, of one band after the other [1].
+    names : tuple of str
+        Of fractional octaves: ``63 Hz``, ``1.25 kHz``. Octaves and third octaves have their nominal
+        mid-band frequencies [1]_, other fractions the exact ones to six digits. Empty for others.
+    unresolved : tuple of str
+        Names of fractional octaves from ``AUDIBLE_MIN_HZ`` on that are left out because they are
+        narrower than a bin.
+    resolving_hz : float
+        Bin width that resolves them all; 0 if there are none [Hz].
+
+    References
+    ----------
+    .. [1] IEC 61260-1:2014, annex E, which are those of ISO 266:1997.
     """
 
     lower: Float64Array
@@ -53,6 +70,9 @@ class Bands:
     first: NDArray[np.int64]
     count: NDArray[np.int64]
     shares: Float64Array
+    names: tuple[str, ...] = ()
+    unresolved: tuple[str, ...] = ()
+    resolving_hz: float = 0.0
 
     def __len__(self) -> int:
         return len(self.centre)
@@ -63,7 +83,8 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     """Make the named bands over the bins of a transform.
 
     Bands that reach past fs / 2 are left out: their level would be that of a part of them. Of
-    fractional octaves those narrower than a bin are left out too: nothing would tell them apart.
+    fractional octaves those narrower than a bin are left out too, as nothing would tell them apart;
+    ``Bands.unresolved`` names them.
     A bin that an edge cuts belongs to both bands, in proportion.
 
     Parameters
@@ -141,13 +162,37 @@ def _number(name: str, text: str, largest: int) -> int:
 def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
     """Mid-band frequencies are 1 kHz and so many octaves from it, or half a band more if even."""
     offset = 0.0 if fraction % 2 else 0.5
-    ends_hz = np.array([fs / nfft, fs / 2.0])  # no band is wider than its centre's frequency
+    # No band is wider than its centre's frequency.
+    ends_hz = np.array([min(fs / nfft, AUDIBLE_MIN_HZ / 2.0), fs / 2.0])
     below, above = fraction * np.log(ends_hz / _OCTAVE_REFERENCE_HZ) / np.log(_OCTAVE)
     steps = np.arange(np.floor(below), np.ceil(above) + 1) + offset
     centre = _OCTAVE_REFERENCE_HZ * _OCTAVE ** (steps / fraction)
     half = _OCTAVE ** (0.5 / fraction)
-    centre = centre[centre * (half - 1.0 / half) >= fs / nfft]
-    return _rectangles(centre / half, centre, centre * half, fs, nfft)
+    relative = half - 1.0 / half
+    is_wide = centre * relative >= fs / nfft
+    resolved, narrow = centre[is_wide], _missed(centre[~is_wide], fraction)
+    return replace(
+        _rectangles(resolved / half, resolved, resolved * half, fs, nfft, fraction),
+        unresolved=tuple(_octave_name(one, fraction) for one in narrow),
+        resolving_hz=float(narrow[0] * relative) if len(narrow) else 0.0,
+    )
+
+
+def _missed(centre: Float64Array, fraction: int) -> Float64Array:
+    """Leave out bands below what is audible, by their nominal frequencies."""
+    below = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))
+    return centre[centre >= below]
+
+
+def _octave_name(centre: float, fraction: int) -> str:
+    """Name a band by its nominal mid-band frequency, or by its exact one."""
+    if fraction in (1, 3):
+        decade, number = divmod(round(10.0 * np.log10(centre)), 10)
+        centre = float(f"{_NOMINAL[number]}e{decade}")
+    for unit_hz, unit in ((1e6, "MHz"), (1e3, "kHz")):
+        if centre >= unit_hz:
+            return f"{centre / unit_hz:.6g} {unit}"
+    return f"{centre:.6g} Hz"
 
 
 def _millidecades(_: int, fs: float, nfft: int) -> Bands:
@@ -166,7 +211,12 @@ def _millidecades(_: int, fs: float, nfft: int) -> Bands:
 
 
 def _rectangles(
-    lower: Float64Array, centre: Float64Array, upper: Float64Array, fs: float, nfft: int
+    lower: Float64Array,
+    centre: Float64Array,
+    upper: Float64Array,
+    fs: float,
+    nfft: int,
+    fraction: int = 0,
 ) -> Bands:
     """Bands from edge to edge that end below fs / 2; shares are overlaps with the bins' extents."""
     lower, centre, upper = (values[upper <= fs / 2.0] for values in (lower, centre, upper))
@@ -178,7 +228,8 @@ def _rectangles(
     band, k = _members(first, past - first)
     overlap = np.minimum(ends[k], upper[band]) - np.maximum(starts[k], lower[band])
     shares = overlap / (ends[k] - starts[k])
-    return Bands(lower, centre, upper, upper - lower, first, past - first, shares)
+    names = tuple(_octave_name(one, fraction) for one in centre) if fraction else ()
+    return Bands(lower, centre, upper, upper - lower, first, past - first, shares, names)
 
 
 def _mel(n_bands: int, fs: float, nfft: int) -> Bands:

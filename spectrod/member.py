@@ -23,7 +23,7 @@ from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
 from spectrod.stats import CaptureStats, Stats
-from spectrod.types import SpectrumBatch, rows_leave_out
+from spectrod.types import SpectrumBatch, bands_left_out, rows_leave_out
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
 
@@ -371,6 +371,8 @@ class Member:
             for spec in specs:
                 if spec.uncovered:
                     _log.info("%s: %s", source.name, rows_leave_out(spec))
+                if text := bands_left_out(spec):
+                    _log.warning("%s: %s: %s", source.name, spec.product, text)
             is_paced = source.is_live or table.pace == "realtime"
             self._checks = ContentChecks(source.channels, source.fs) if is_paced else None
             pipeline = Pipeline(

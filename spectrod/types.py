@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from math import ceil
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -48,6 +49,7 @@ HOP_MAX = (1 << 31) - 1
 AVERAGING_FRAMES_MAX = (1 << 31) - 1
 
 _NFFT_CHOSEN_MIN = 64
+_NAMED_MAX = 12
 _NO_WINDOW = Window("", np.empty(0), 0.0, 0.0)
 _WHOLE_MAX = 2.0**53
 """Largest float that is taken as a whole number: all beyond are whole for want of bits."""
@@ -353,6 +355,12 @@ class SpectrumSpec:
         return get_bands(self.bands, self.fs, self.nfft) if self.bands else None
 
     @property
+    def resolving_win_length(self) -> int:
+        """Window length that resolves the bands that ``Bands.unresolved`` names; 0 without any."""
+        bands = self.band_table
+        return ceil(self.fs / bands.resolving_hz) if bands and bands.unresolved else 0
+
+    @property
     def enbw_hz(self) -> float:
         """Equivalent noise bandwidth of the window, and so of a bin, not of a band [Hz]."""
         return self.taper.enbw_hz(self.fs)
@@ -504,6 +512,24 @@ def rows_leave_out(spec: SpectrumSpec) -> str:
     return (
         f"{spec.product}: {spec.uncovered} of the {whole} samples of each row are in no frame; "
         f"hop={hop} leaves out none"
+    )
+
+
+def bands_left_out(spec: SpectrumSpec) -> str:
+    """Name the low bands that the window does not resolve, for the log; empty without any."""
+    bands = spec.band_table
+    if bands is None or not bands.unresolved:
+        return ""
+    names, n = bands.unresolved, len(bands.unresolved)
+    if n > _NAMED_MAX:
+        names = (*names[: _NAMED_MAX - 1], f"... {names[-1]} ({n} bands)")
+    needed = spec.resolving_win_length
+    cure = f"win_length={needed} or more resolves them"
+    if needed > NFFT_MAX:
+        cure = f"no win_length up to {NFFT_MAX} resolves them"
+    return (
+        f"bands={spec.bands!r}: left out, as narrower than a bin of {spec.delta_f:.4g} Hz: "
+        f"{', '.join(names)}; {cure}"
     )
 
 

@@ -153,3 +153,58 @@ def test_rules(name, nfft, message):
     """A broken rule names the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         get_bands(name, FS, nfft)
+
+
+def test_octaves_and_thirds_have_nominal_names():
+    """IEC 61260-1 and ISO 266: 31.5 Hz, 63 Hz, 1.25 kHz, at any decade."""
+    octaves = get_bands("octave", FS, 65536)
+    named = "2 Hz,4 Hz,8 Hz,16 Hz,31.5 Hz,63 Hz,125 Hz,250 Hz,500 Hz,1 kHz,2 kHz,4 kHz,8 kHz,16 kHz"
+    assert octaves.names == tuple(named.split(","))
+    thirds = get_bands("third-octave", 10_000_000.0, 1 << 16)
+    low = "800 Hz,1 kHz,1.25 kHz,1.6 kHz,2 kHz,2.5 kHz,3.15 kHz,4 kHz,5 kHz,6.3 kHz,8 kHz,10 kHz"
+    assert thirds.names[: len(low.split(","))] == tuple(low.split(","))
+    assert thirds.names[-4:] == ("2 MHz", "2.5 MHz", "3.15 MHz", "4 MHz")
+    for bands in (octaves, thirds):
+        assert len(set(bands.names)) == len(bands.names) == len(bands)
+        units = {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6}
+        values = [float(text.split()[0]) * units[text.split()[1]] for text in bands.names]
+        np.testing.assert_allclose(values, bands.centre, rtol=0.012)
+
+
+def test_other_bands_have_exact_names_or_none():
+    """Six digits of the exact frequency; mel and millidecades have no names."""
+    bands = get_bands("octave/12", FS, NFFT)
+    assert "1.0292 kHz" in bands.names
+    assert "971.628 Hz" in bands.names
+    assert len(set(get_bands("octave/96", FS, 1 << 20).names)) == len(
+        get_bands("octave/96", FS, 1 << 20)
+    )
+    assert get_bands("mel:20", FS, NFFT).names == ()
+    assert get_bands("millidecade", FS, 48000).names == ()
+
+
+@pytest.mark.parametrize("name", ["octave", "third-octave", "octave/2", "octave/24"])
+@pytest.mark.parametrize(("fs", "nfft"), [(48000.0, 1024), (44100.0, 1001), (96000.0, 4096)])
+def test_bands_that_are_not_resolved_are_named(name, fs, nfft):
+    """Those from 20 Hz to the first that is there, and the bin width at which they all are."""
+    bands = get_bands(name, fs, nfft)
+    assert bands.unresolved
+    needed = int(np.ceil(fs / bands.resolving_hz))
+    whole = get_bands(name, fs, needed)
+    assert whole.unresolved == ()
+    assert whole.resolving_hz == 0.0
+    assert (*bands.unresolved, *bands.names) == whole.names[
+        whole.names.index(bands.unresolved[0]) :
+    ]
+    assert whole.centre[whole.names.index(bands.unresolved[0])] > 18.0
+    assert bands.unresolved[0] in get_bands(name, fs, needed - 1).unresolved
+
+
+def test_thirds_from_20_hz_are_missed():
+    """What a window of 4096 samples at 48 kHz lacks; octaves from 31.5 Hz."""
+    thirds = get_bands("third-octave", FS, 4096)
+    assert thirds.unresolved == ("20 Hz", "25 Hz", "31.5 Hz", "40 Hz", "50 Hz")
+    assert thirds.names[0] == "63 Hz"
+    assert get_bands("octave", FS, 1024).unresolved == ("31.5 Hz", "63 Hz")
+    assert get_bands("octave", FS, 4096).unresolved == ()
+    assert get_bands("mel:20", FS, NFFT).unresolved == ()

@@ -6,6 +6,7 @@ import pytest
 
 from spectrod.errors import StorageError
 from spectrod.record.export.attributes import coverage, global_attributes
+from spectrod.record.export.csv import value_names
 from spectrod.record.export.description import decode_description, encode_description
 from spectrod.record.export.layout import (
     columns,
@@ -16,7 +17,7 @@ from spectrod.record.export.layout import (
 )
 from spectrod.record.export.rows import rows_of
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.types import SpectrumBatch, SpectrumSpec, bands_left_out
 
 
 def described(**settings):
@@ -182,3 +183,43 @@ def test_the_operator_does_not_say_what_the_analysis_was():
     got = global_attributes(described(), asked)
     assert (got["window"], got["nfft"], got["software"]) == ("hann", 256, "spectrod 1.2.3")
     assert got["calibration"] == "none: of digital full scale"
+
+
+def test_files_name_bands_and_those_that_are_missing():
+    """Nominal names beside exact centres; what the window does not resolve is an attribute."""
+    about = described(fs=48000.0, win_length=4096, hop=2048, bands="third-octave")
+    found = {one.name: one for one in variables(about)}
+    assert found["band_name"].dims == ("frequency",)
+    assert found["band_name"].data.tolist()[:3] == ["63 Hz", "80 Hz", "100 Hz"]
+    assert found["frequency"].data[0] == pytest.approx(63.0957, abs=1e-4)
+    assert found["psd"].attributes["coordinates"] == "channel_name band_name"
+    assert value_names(about)[:2] == ["1:63 Hz", "1:80 Hz"]
+    attributes = global_attributes(about, {})
+    assert attributes["unresolved_bands"] == "20 Hz, 25 Hz, 31.5 Hz, 40 Hz, 50 Hz"
+    assert attributes["unresolved_bands_win_length"] == 10425
+    whole = described(fs=48000.0, win_length=10425, hop=2048, bands="third-octave")
+    assert not [name for name in global_attributes(whole, {}) if name.startswith("unresolved")]
+
+
+@pytest.mark.parametrize("settings", [{}, {"bands": "mel:10"}])
+def test_bins_and_other_bands_have_no_names(settings):
+    """Columns of a table are their frequencies, to the last digit."""
+    about = described(**settings)
+    assert "band_name" not in {one.name for one in variables(about)}
+    assert value_names(about)[3] == f"1:{float(about.spec.frequencies[3])!r}"
+    assert bands_left_out(about.spec) == ""
+
+
+def test_the_log_names_bands_that_are_left_out():
+    """And the window that resolves them, if there is one; of many bands the first and the last."""
+    thirds = SpectrumSpec(48000.0, win_length=4096, bands="third-octave")
+    assert bands_left_out(thirds) == (
+        "bands='third-octave': left out, as narrower than a bin of 11.72 Hz: 20 Hz, 25 Hz, "
+        "31.5 Hz, 40 Hz, 50 Hz; win_length=10425 or more resolves them"
+    )
+    many = SpectrumSpec(48000.0, win_length=4096, bands="octave/12")
+    assert bands_left_out(many).endswith(
+        "34.4747 Hz, 36.5174 Hz, ... 193.865 Hz (40 bands); win_length=40600 or more resolves them"
+    )
+    fast = SpectrumSpec(100e6, win_length=4096, bands="octave")
+    assert bands_left_out(fast).endswith("; no win_length up to 1048576 resolves them")

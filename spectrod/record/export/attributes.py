@@ -126,10 +126,21 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         "enbw_hz": spec.enbw_hz,
         "frequency_weighting": spec.weighting,
         "bands": spec.bands or "none",
+        **_unresolved(spec),
         "averaging": spec.averaging,
         "averaging_frames": spec.averaging_frames,
         **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
         **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
+    }
+
+
+def _unresolved(spec: SpectrumSpec) -> dict[str, Any]:
+    bands = spec.band_table
+    if bands is None or not bands.unresolved:
+        return {}
+    return {
+        "unresolved_bands": ", ".join(bands.unresolved),
+        "unresolved_bands_win_length": spec.resolving_win_length,
     }
 
 

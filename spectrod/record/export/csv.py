@@ -18,7 +18,13 @@ from spectrod.record.export.attributes import (
     iso_time,
 )
 from spectrod.record.export.description import decode_description
-from spectrod.record.export.layout import frames_of, frequency_edges, plain, row_effort_s
+from spectrod.record.export.layout import (
+    frames_of,
+    frequency_edges,
+    names_of_bands,
+    plain,
+    row_effort_s,
+)
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import ExportWriter, chunk_rows
 from spectrod.record.recording import Description
@@ -58,6 +64,7 @@ class CsvWriter(ExportWriter):
         for name, about in (
             ("unit", spec.unit),
             ("reference", spec.reference),
+            *([("frequency_hz", spec.frequencies.tolist())] if names_of_bands(spec) else []),
             ("frequency_lower_hz", lower.tolist()),
             ("frequency_upper_hz", upper.tolist()),
         ):
@@ -206,9 +213,13 @@ class CsvReader:
 
 
 def value_names(description: Description) -> list[str]:
-    """Name the columns of values: channel and frequency [Hz], and real or imaginary part."""
-    parts = (":re", ":im") if description.spec.output == "complex" else ("",)
-    frequencies = [repr(f) for f in description.spec.frequencies.tolist()]
+    """Name the columns of values: channel and frequency, and real or imaginary part.
+
+    Frequencies are the names of fractional octaves, and numbers [Hz] of other bands and bins.
+    """
+    spec = description.spec
+    parts = (":re", ":im") if spec.output == "complex" else ("",)
+    frequencies = names_of_bands(spec) or [repr(f) for f in spec.frequencies.tolist()]
     return [f"{c}:{f}{part}" for c in description.signals for f in frequencies for part in parts]
 
 

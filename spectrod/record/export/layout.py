@@ -158,11 +158,22 @@ def _axes(description: Description) -> list[Variable]:
     else:
         frequency |= {"standard_name": "sound_frequency", "long_name": "frequency"}
     names = np.array([plain(name) for name in description.signals], dtype=object)
-    return [
+    found = [
         Variable("channel_name", ("channel",), "str", {"long_name": "name of the channel"}, names),
         Variable("frequency", ("frequency",), "<f8", frequency, spec.frequencies),
         Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, frequency_edges(spec)),
     ]
+    if band_names := names_of_bands(spec):
+        nominal = np.array(band_names, dtype=object)
+        about = {"long_name": "nominal frequency of the band"}
+        found.append(Variable("band_name", ("frequency",), "str", about, nominal))
+    return found
+
+
+def names_of_bands(spec: SpectrumSpec) -> tuple[str, ...]:
+    """Name each band of fractional octaves; empty for other bands and bins."""
+    bands = spec.band_table
+    return bands.names if bands else ()
 
 
 def _time(*, has_utc: bool) -> Variable:
@@ -238,7 +249,7 @@ def _values(description: Description) -> Variable:
         "reference_level": spec.reference,
         "calibration": description.cal_id or "none",
         "cell_methods": _cell_methods(spec),
-        "coordinates": "channel_name",
+        "coordinates": "channel_name band_name" if names_of_bands(spec) else "channel_name",
         "coverage_content_type": "physicalMeasurement",
     }
     dtype = "<c8" if spec.output == "complex" else "<f4"

@@ -214,4 +214,5 @@ def _frequency(spec: SpectrumSpec) -> dict[str, Any]:
         "lower_hz": bands.lower.tolist(),
         "centre_hz": bands.centre.tolist(),
         "upper_hz": bands.upper.tolist(),
+        **({"names": bands.names, "unresolved": bands.unresolved} if bands.names else {}),
     }
