@@ -20,7 +20,7 @@ def add_view(group: argparse._ActionsContainer) -> None:
         choices=VIEWS,
         default=VIEWS[0],
         help="the long-term average of densities, or how often each level occurs, with its "
-        "percentiles: .png .jpg .webp .svg, .npz .csv (spectrogram)",
+        "percentiles: .png .jpg .webp .svg .pdf, .npz .csv (spectrogram)",
     )
 
 

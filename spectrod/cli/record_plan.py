@@ -71,8 +71,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         action="append",
         required=True,
-        help="its suffix says what it becomes: .png .jpg .webp .pgm .svg; .spd .nc .h5 .zarr .npz "
-        ".npy .csv; .wav .flac; may be repeated",
+        help="its suffix says what it becomes: .png .jpg .webp .pgm .svg .pdf; .spd .nc .h5 .zarr "
+        ".npz .npy .csv; .wav .flac; may be repeated",
     )
     parser.add_argument(
         "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Kind = Literal["picture", "rows", "samples"]
 
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
-    "picture": (".png", ".jpg", ".jpeg", ".webp", ".pgm", ".svg"),
+    "picture": (".png", ".jpg", ".jpeg", ".webp", ".pgm", ".svg", ".pdf"),
     "rows": (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv"),
     "samples": (".wav", ".flac"),
 }

@@ -4,6 +4,7 @@ import logging
 import stat
 
 import numpy as np
+import pypdfium2
 import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -11,6 +12,7 @@ from PIL import ImageFont
 
 from spectrod.record.picture import fonts, lettering
 from spectrod.record.picture.lettering import report_missing, text_width, typeset
+from spectrod.record.picture.pdf import About, PdfSheet
 from spectrod.record.picture.sheet import Sheet
 from spectrod.record.picture.theme import THEMES
 from spectrod.record.picture.vector import VectorSheet
@@ -178,6 +180,23 @@ def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monk
     assert (columns[0], columns[-1]) == (12, 27)
     # Of the red, 0.5 of full, the luminance is 0.299 * 0.5.
     assert np.median(ink[ink > 128]) == pytest.approx(255 * (1.0 - 0.1495), abs=3)
+
+
+def test_coloured_pictures_have_their_colours_in_a_pdf(fc_match, font_path, monkeypatch):
+    """A PDF has no palette that all colours must be of."""
+    fc_match(f"printf '0|{font_path}'")
+    only = ImageFont.truetype(font_path, 100)
+    monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
+    with PdfSheet(100, 60, THEMES["dark"], bytes(768)) as sheet:
+        sheet.text((10, 30), HAN, 20)
+        content = sheet.pdf(About("", "", 0, "{}"))
+    document = pypdfium2.PdfDocument(content)
+    pixels = np.asarray(document[0].render(scale=96 / 72).to_pil().convert("RGB"), np.int16)
+    document.close()
+    is_red = (pixels[:, :, 0] > 115) & (pixels[:, :, 1] < 20)
+    rows, columns = (np.flatnonzero(is_red.any(axis=axis)) for axis in (1, 0))
+    assert (columns[0], columns[-1]) == (pytest.approx(12, abs=1), pytest.approx(27, abs=1))
+    assert len(rows) == pytest.approx(16, abs=1)
 
 
 def test_variation_selectors_are_no_characters_of_their_own(fc_match):

@@ -43,7 +43,7 @@ def draw_spd(
     span : Span
         When the rows were recorded.
     suffix : str
-        .png, .jpg, .jpeg, .webp or .svg.
+        .png, .jpg, .jpeg, .webp, .svg or .pdf.
 
     Returns
     -------
@@ -59,6 +59,13 @@ def draw_spd(
         draw(page, sheet)
         return sheet.svg(page.title, meaning)
     report_missing((page.title, *page.names))
+    if suffix == ".pdf":
+        # An extra, whose import takes longer than all else.
+        from spectrod.record.picture.pdf import About, PdfSheet  # noqa: PLC0415
+
+        with PdfSheet(page.width, page.height, theme, colours) as document:
+            draw(page, document)
+            return document.pdf(About(page.title, about.software, span.begin_utc_ns, meaning))
     pixels = Sheet(page.width, page.height)
     draw(page, pixels)
     image = Image.fromarray(pixels.entries())

@@ -12,7 +12,7 @@ from spectrod.record.picture.options import PictureOptions
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg")
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
 _DATA = {".npz": write_npz, ".csv": write_csv}
 SPD_SUFFIXES = (*_PICTURES, *_DATA)
 
@@ -26,7 +26,7 @@ class SpdSink:
     Parameters
     ----------
     path : path-like
-        A picture (.png, .jpg, .webp, .svg), or numbers (.npz, .csv).
+        A picture (.png, .jpg, .webp, .svg, .pdf), or numbers (.npz, .csv).
     description : Description
         Of the rows; power, or levels.
     options : PictureOptions
@@ -42,6 +42,8 @@ class SpdSink:
         If the suffix is unknown, or options and spec do not fit each other.
     StorageError
         If no file can be made at this path.
+    UnavailableError
+        If what writes a PDF is not installed.
     """
 
     def __init__(
@@ -60,6 +62,11 @@ class SpdSink:
         if self._suffix in _PICTURES:
             if options.raw:
                 raise ConfigError(f"{self.path}: raw: a picture of level statistics has axes")
+            if self._suffix == ".pdf":
+                # Not before it is needed: encoders import Pillow.
+                from spectrod.record.picture.encode import check_pdf  # noqa: PLC0415
+
+                check_pdf()
             options.frequency_axis(description.spec)
             options.height_for(description.spec.n_signals)
         self._statistics: LevelStatistics | None = LevelStatistics(description.spec, step_db)

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from importlib import metadata
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,8 +29,8 @@ _EXIF_SOFTWARE = 0x0131
 _CODECS = {".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
 """Parts of Pillow that need not be there."""
 
-_SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}
-"""Most pixels that a format has across or down."""
+_SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383, ".pdf": 19200}
+"""Most pixels that a format has across or down; of a PDF 200 inches (ISO 32000-1, annex C)."""
 
 _PGM_TOP = 65535
 """Greatest value of a pixel; 0 is kept for no samples."""
@@ -126,6 +127,17 @@ def _svg(page: Page) -> bytes:
     return sheet.svg(page.title, page.pixels.to_json())
 
 
+def _pdf(page: Page) -> bytes:
+    # Its library takes longer to import than all else, and is an extra.
+    from spectrod.record.picture.pdf import About, PdfSheet  # noqa: PLC0415
+
+    report_missing((page.title, *page.names))
+    theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
+    with PdfSheet(layout.width, layout.height, theme, palette(page.colormap, theme)) as sheet:
+        draw(page, sheet)
+        return sheet.pdf(About(page.title, pixels.software, pixels.begin_utc_ns, pixels.to_json()))
+
+
 def _saved(image: Image.Image, **settings: object) -> bytes:
     out = io.BytesIO()
     image.save(out, **settings)  # type: ignore[arg-type]
@@ -139,6 +151,7 @@ _ENCODERS: dict[str, Callable[[Page], bytes]] = {
     ".webp": _webp,
     ".pgm": _pgm,
     ".svg": _svg,
+    ".pdf": _pdf,
 }
 
 SUFFIXES = tuple(_ENCODERS)
@@ -148,9 +161,20 @@ def encode(page: Page, suffix: str) -> bytes:
     """Encode a page in the format of a suffix, one of ``SUFFIXES`` in any case.
 
     All say in themselves what their pixels mean: a PNG in its text entry "spectrod", an SVG in its
-    ``metadata``, JPEG and WebP as EXIF's ImageDescription, a PGM in a comment.
+    ``metadata``, a PDF in its XMP, JPEG and WebP as EXIF's ImageDescription, a PGM in a comment.
     """
     return _ENCODERS[suffix.lower()](page)
+
+
+def check_pdf() -> None:
+    """Raise UnavailableError, with what to install, if there is nothing that writes a PDF."""
+    try:
+        # An older package has the same name when it is imported.
+        metadata.distribution("fpdf2")
+    except metadata.PackageNotFoundError:
+        raise UnavailableError(
+            ".pdf: fpdf2 is not installed: pip install 'spectrod[pdf]'"
+        ) from None
 
 
 def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> None:
@@ -161,7 +185,7 @@ def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> No
     ConfigError
         If the suffix is unknown, or a page would be larger than its format has pixels.
     UnavailableError
-        If Pillow was built without the format.
+        If Pillow was built without the format, or what writes a PDF is not installed.
     """
     suffix = suffix.lower()
     if suffix not in _ENCODERS:
@@ -170,6 +194,8 @@ def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> No
     codec = _CODECS.get(suffix)
     if codec is not None and not features.check(codec):
         raise UnavailableError(f"{suffix}: the installed Pillow cannot write it")
+    if suffix == ".pdf":
+        check_pdf()
     n_plots = 1 if options.channels_as == "files" else spec.n_signals
     size = (options.width, options.height_for(n_plots))
     largest = max(page_limits(size, n_plots, len(options.strips)))

@@ -142,14 +142,13 @@ def ascent(font: Font) -> int:
 
 
 def coloured(run: Run) -> Image.Image:
-    """Draw a run whose glyphs are pictures, RGBA, its ascender at the top and its origin left."""
+    """Draw a run whose glyphs are pictures in their own size, RGBA, its ascender at the top."""
     font = run.font
     assert isinstance(font, ImageFont.FreeTypeFont)
     width, height = round(font.getlength(run.text)), sum(font.getmetrics())
     image = Image.new("RGBA", (max(1, width), height))
     ImageDraw.Draw(image).text((0, 0), run.text, font=font, embedded_color=True)
-    size = max(1, round(width * run.scale)), max(1, round(height * run.scale))
-    return image.resize(size, Image.Resampling.LANCZOS)
+    return image
 
 
 def report_missing(texts: tuple[str, ...]) -> None:

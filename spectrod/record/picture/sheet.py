@@ -5,7 +5,15 @@ from PIL import Image, ImageDraw
 
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.lettering import Run, ascent, coloured, typeset
-from spectrod.record.picture.surface import FULL_INK, SOFT_INK, BoolArray, Box, Point, runs
+from spectrod.record.picture.surface import (
+    FULL_INK,
+    SOFT_INK,
+    BoolArray,
+    Box,
+    Point,
+    runs,
+    stretched,
+)
 from spectrod.record.picture.theme import GAP, N_LEVELS, hatching, ink_entries
 from spectrod.units import Float32Array
 
@@ -58,6 +66,8 @@ class Sheet:
     def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
         """Draw coloured glyphs in ink, the darker the more of it."""
         glyphs = coloured(run)
+        size = [max(1, round(length * run.scale)) for length in glyphs.size]
+        glyphs = glyphs.resize((size[0], size[1]), Image.Resampling.LANCZOS)
         alpha, luminance = (
             np.asarray(channel, np.float32)
             for channel in (glyphs.getchannel("A"), glyphs.convert("L"))
@@ -97,10 +107,7 @@ class Sheet:
 
     def picture(self, box: Box, entries: Uint8Array) -> None:
         """Put palette entries there; where they are fewer than pixels, repeat them."""
-        rows = np.arange(box.height) * entries.shape[0] // box.height
-        columns = np.arange(box.width) * entries.shape[1] // box.width
-        is_whole = entries.shape == (box.height, box.width)
-        self._over.append((box, entries if is_whole else entries[rows][:, columns]))
+        self._over.append((box, stretched(box, entries)))
 
     def coverage(self) -> Uint8Array:
         """Ink of each pixel, shape (height, width)."""

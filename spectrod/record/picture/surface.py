@@ -73,3 +73,29 @@ def runs(is_set: BoolArray) -> Iterator[tuple[int, int]]:
     """First of each run of set columns, and the one after its last."""
     steps = np.flatnonzero(np.diff(is_set, prepend=False, append=False))
     yield from zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True)
+
+
+def stretched(box: Box, entries: Uint8Array) -> Uint8Array:
+    """Repeat palette entries, shape (rows, columns), so that there is one for each pixel."""
+    if entries.shape == (box.height, box.width):
+        return entries
+    rows = np.arange(box.height) * entries.shape[0] // box.height
+    columns = np.arange(box.width) * entries.shape[1] // box.width
+    return np.asarray(entries[rows][:, columns])
+
+
+def outline(box: Box, low: Float32Array, high: Float32Array) -> Iterator[list[Point]]:
+    """Yield the corners of each area between two curves, a pixel high at least: see ``Surface``."""
+    y_high = box.bottom - 0.5 - high * (box.height - 1.0)
+    y_low = box.bottom - 0.5 - low * (box.height - 1.0)
+    # A line of no height would not be seen.
+    is_thin = y_low - y_high < 1.0
+    y_low = np.where(is_thin, (y_low + y_high) / 2.0 + 0.5, y_low)
+    y_high = np.where(is_thin, y_low - 1.0, y_high)
+    for first, stop in runs(np.isfinite(y_low) & np.isfinite(y_high)):
+        along = slice(first, stop)
+        ends = np.concatenate([[first - 0.5], np.arange(first, stop), [stop - 0.5]])
+        xs = (box.left + 0.5 + ends).tolist()
+        there = zip(xs, np.pad(y_high[along], 1, mode="edge").tolist(), strict=True)
+        back = zip(xs[::-1], np.pad(y_low[along][::-1], 1, mode="edge").tolist(), strict=True)
+        yield [*there, *back]

@@ -9,7 +9,7 @@ from PIL import Image
 
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.lettering import legible, typeset
-from spectrod.record.picture.surface import FULL_INK, SOFT_INK, BoolArray, Box, Point, runs
+from spectrod.record.picture.surface import FULL_INK, SOFT_INK, BoolArray, Box, Point, outline, runs
 from spectrod.record.picture.theme import Rgb, Theme
 from spectrod.units import Float32Array
 
@@ -84,20 +84,10 @@ class VectorSheet:
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
         """Fill between two curves, a pixel at least: see ``Surface``."""
-        y_high = box.bottom - 0.5 - high * (box.height - 1.0)
-        y_low = box.bottom - 0.5 - low * (box.height - 1.0)
-        # A line of no height would not be seen.
-        is_thin = y_low - y_high < 1.0
-        y_low = np.where(is_thin, (y_low + y_high) / 2.0 + 0.5, y_low)
-        y_high = np.where(is_thin, y_low - 1.0, y_high)
-        pieces = []
-        for first, stop in runs(np.isfinite(y_low) & np.isfinite(y_high)):
-            along = slice(first, stop)
-            ends = np.concatenate([[first - 0.5], np.arange(first, stop), [stop - 0.5]])
-            xs = box.left + 0.5 + ends
-            there = zip(xs, np.pad(y_high[along], 1, mode="edge"), strict=True)
-            back = zip(xs[::-1], np.pad(y_low[along][::-1], 1, mode="edge"), strict=True)
-            pieces.append("M" + "L".join(f"{a:g} {b:.1f}" for a, b in (*there, *back)) + "Z")
+        pieces = (
+            "M" + "L".join(f"{x:g} {y:.1f}" for x, y in points) + "Z"
+            for points in outline(box, low, high)
+        )
         self._elements.append(f'<path d="{"".join(pieces)}" fill="{self._colour(ink)}"/>')
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
