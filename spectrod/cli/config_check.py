@@ -72,10 +72,14 @@ def _source(table: SourceTable, name: str) -> str:
     except SpectrodError as error:
         raise type(error)(f"{name}{error}") from error
     products = ", ".join(spec.product for spec in specs)
-    return (
+    text = (
         f"{name}{source.description}: {source.fs:g} Hz, channels: {source.channels}, "
         f"products: {products}"
     )
+    left_out = source.left_out
+    if not left_out.n_files:
+        return text
+    return f"{text}; files left out or read in part: {left_out.n_files}, first {left_out.lines[0]}"
 
 
 def _sound_card(text: str) -> str:

@@ -123,6 +123,8 @@ def _notes(source: Json) -> Iterator[str]:
         yield f"waits: {capture['waiting_for']}"
     if capture["restarts"]:
         yield f"begun again {_times(capture['restarts'])}"
+    if n_files := capture.get("left_out_files"):  # daemons before did not count them
+        yield f"files left out or read in part: {count_text(n_files)}"
     if source["engine_failures"]:
         yield f"engine failed {_times(source['engine_failures'])}; {source['engine']} goes on"
     if source["checks"] or source["clipped_samples"]:

@@ -230,21 +230,16 @@ def _report_files(pipeline: Pipeline) -> int:
     source, left_out = pipeline.source, pipeline.source.left_out
     n_read, n_missing = pipeline.read_samples, pipeline.missing_samples
     n_samples = n_read + n_missing
-    _log.log(
-        logging.WARNING if left_out.n_files else logging.INFO,
-        "%s: %d samples read + %d missing = %d (%.10g s)",
-        source.description,
-        n_read,
-        n_missing,
-        n_samples,
-        n_samples / source.fs,
-    )
+    counts = f"{n_read} samples read + {n_missing} missing = {n_samples}"
+    summary = f"{source.description}: {counts} ({n_samples / source.fs:.10g} s)"
     if not left_out.n_files:
+        _log.info("%s", summary)
         return 0
+    _log.warning("%s; files left out or read in part: %d", summary, left_out.n_files)
     for line in left_out.lines:
         _log.warning("%s", line)
     if left_out.n_unnamed:
-        _log.warning("and %d more files", left_out.n_unnamed)
+        _log.warning("and %d more files (--log-level info names all)", left_out.n_unnamed)
     return _INCOMPLETE
 
 

@@ -1,5 +1,6 @@
 """What of the files of a source could not be used: counted, and the first of it named."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ from spectrod.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_log = logging.getLogger(__name__)
+
 NAMED_MAX = 20
-"""Files that are named; further ones are only counted."""
+"""Files that are named; further ones are only counted, and logged as information."""
 
 
 class LeftOut:
@@ -65,8 +68,9 @@ class LeftOut:
             return
         self._files.add(path)
         self.n_files += 1
+        line = printable(f"{problem}: {consequence}")
+        _log.info("%s", line)
         if self.n_files <= NAMED_MAX:
-            line = printable(f"{problem}: {consequence}")
             self.lines = (*self.lines, line)
             self.on_add(line)
         elif self.n_files == NAMED_MAX + 1:

@@ -195,6 +195,17 @@ def test_strictly_the_first_bad_file_ends_it(deployment, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_deep_check_of_the_configuration_names_a_bad_file(tmp_path, capsys):
+    """Before a daemon plays a folder, ``config check --deep`` says what it would leave out."""
+    (tmp_path / "site").mkdir()
+    paths = [write(tmp_path / "site", 10 * k, 1, 0.1) for k in range(2)]
+    paths[1].write_bytes(b"")
+    (tmp_path / "c.toml").write_text('[source]\nuri = "site"\n[engine]\nengine = "numpy"\n')
+    assert main(["config", "check", "c.toml", "--deep"]) == 0
+    text = "files left out or read in part: 1, first site/20260501_000010.WAV: empty file: left out"
+    assert text in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_a_truncated_file_is_recorded_up_to_its_end(tmp_path, capsys, suffix):
     """What is there is drawn, a line says that there should be more, and so does the exit code."""

@@ -43,7 +43,9 @@ STATS = Stats(
     name="roof",
     products=("dbfs", "thirds"),
     computed=("dbfs",),
-    capture=CaptureStats(restarts=3, rate_error_ppm=-1.26, rate_uncertainty_ppm=0.31),
+    capture=CaptureStats(
+        restarts=3, left_out_files=2, rate_error_ppm=-1.26, rate_uncertainty_ppm=0.31
+    ),
     checks=("silent: 0",),
     clipped_samples=5,
 )
@@ -80,6 +82,7 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         f"roof    running  44.1 kHz  2   dbfs,(thirds)  1.23 M    {LOST}",
         "  test signal, rate -1.3 +- 0.31 ppm",
         "  begun again 3 times",
+        "  files left out or read in part: 2",
         "  silent: 0, 5 clipped samples",
         "",
         "RECORDINGS",

@@ -1,6 +1,8 @@
 """A folder as one stream: every sample in its place, every gap as long as the files' times say."""
 
 import datetime as dt
+import errno
+import os
 import re
 import threading
 import time
@@ -215,6 +217,19 @@ def make_empty(path):
     path.write_bytes(b"")
 
 
+def make_fifo(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link_to(target):
+    def link(path):
+        path.unlink()
+        path.symlink_to(target)
+
+    return link
+
+
 def cut(path):
     path.write_bytes(path.read_bytes()[:-100])
 
@@ -226,6 +241,10 @@ def cut(path):
         (cut, "truncated: 2000 bytes announced, 1900 found"),
         (lambda path: path.write_text("noise"), "not a sound file"),
         (lambda path: (path.unlink(), path.mkdir()), "not a regular file"),
+        (make_fifo, "not a regular file"),
+        (link_to("/dev/zero"), "not a regular file"),
+        (link_to("20260501_043010.000000.wav"), "Too many levels of symbolic links"),
+        (link_to("absent.wav"), "No such file or directory"),
         (
             lambda path: soundfile.write(path, np.zeros(9), 44100),
             "44100 Hz x 1, but 2 of 3 files have 100 Hz x 1",
@@ -242,7 +261,8 @@ def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
     wanted = [folder(after_s, 1000) for after_s in (0, 10, 20)]
     path = folder.path / "20260501_043010.000000.wav"
     spoil(path)
-    line = rf"site 1/{re.escape(path.name if path.exists() else 'x.wav')}: {re.escape(message)}"
+    name = path.name if os.path.lexists(path) else "x.wav"
+    line = rf"site 1/{re.escape(name)}: {re.escape(message)}"
     with pytest.raises(InputError, match=f"{line}.*{re.escape(' (without --strict, what can ')}"):
         open_folder(folder, strict=True)
     source = open_folder(folder)
@@ -362,6 +382,29 @@ def test_what_lies_too_deep_is_told(folder):
     assert source.left_out.lines[0].endswith(": lies more than 16 folders deep: left out")
     with pytest.raises(InputError, match=r"x: lies more than 16 folders deep \(without --strict"):
         open_folder(folder, recursive=True, strict=True)
+
+
+def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
+    """One within is left out and named, or an error; the folder itself is an error."""
+    folder(0, 10)
+    (folder.path / "night").mkdir()
+    search = listing._search
+
+    def refused(path, found, *, recursive):
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return search(path, found, recursive=recursive)
+
+    monkeypatch.setattr(listing, "_search", refused)
+    name = "night"
+    source = open_folder(folder, recursive=True)
+    assert (source.n_samples, source.left_out.n_files) == (10, 1)
+    assert source.left_out.lines[0].endswith("site 1/night: Permission denied: left out")
+    with pytest.raises(InputError, match=r"night: Permission denied \(without --strict"):
+        open_folder(folder, recursive=True, strict=True)
+    name = "site 1"
+    with pytest.raises(InputError, match=r"site 1: Permission denied$"):
+        open_folder(folder, recursive=True)
 
 
 @pytest.mark.parametrize(("bound", "what"), [("FILES_MAX", "sound files"), ("FOLDERS_MAX", "fold")])
