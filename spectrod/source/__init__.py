@@ -193,6 +193,8 @@ def _open_recorded(settings: SourceConfig, pace: Pace) -> PulledSource:
             strict=settings.strict,
             recursive=settings.recursive,
         )
+    if Path(settings.uri).suffix.lower().startswith(".sigmf"):
+        return _open_sigmf(settings, pace)
     if pace == "full" and not settings.loop:
         from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
 
@@ -201,6 +203,16 @@ def _open_recorded(settings: SourceConfig, pace: Pace) -> PulledSource:
     from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
 
     return SoundFileSource(settings.uri, pace, loop=settings.loop, strict=settings.strict)
+
+
+def _open_sigmf(settings: SourceConfig, pace: Pace) -> PulledSource:
+    from spectrod.source.sigmf import SigmfSource  # noqa: PLC0415
+    from spectrod.source.sigmf_meta import is_sigmf  # noqa: PLC0415
+
+    if not is_sigmf(settings.uri):
+        rule = "must be a .sigmf-meta file; unpack an archive, and take one of its recordings"
+        raise InputError(f"{settings.uri}: {rule}")
+    return SigmfSource(settings.uri, settings.samplerate, pace, loop=settings.loop)
 
 
 def _require_own(key: str, wanted: int, own: int, path: str) -> None:

@@ -50,7 +50,7 @@ class Coding(NamedTuple):
         return 3 if self.dtype == "s24" else np.dtype(self.dtype).itemsize
 
 
-_U8_MIDDLE = 127.5
+U8_IQ_MIDDLE = 127.5
 """The middle of codes 0 to 255, which RTL-SDR receivers put at 0 V; WAV files put 128 there."""
 
 CODINGS: dict[PcmFormat, Coding] = {
@@ -61,7 +61,7 @@ CODINGS: dict[PcmFormat, Coding] = {
     "s32le": Coding("<i4", 0.0, 2.0**31),
     "f32le": Coding("<f4"),
     "f64le": Coding("<f8"),
-    "cu8": Coding("u1", _U8_MIDDLE, 2.0**7),
+    "cu8": Coding("u1", U8_IQ_MIDDLE, 2.0**7),
     "cs8": Coding("i1", 0.0, 2.0**7),
     "cs16": Coding("<i2", 0.0, 2.0**15),
     "cs32": Coding("<i4", 0.0, 2.0**31),

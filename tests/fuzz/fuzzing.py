@@ -80,6 +80,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "bext": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "guano": ("recorded_at", ("spectrod.source.recorded_at", "spectrod.source.riff")),
     "time_in_text": ("recorded_at", ("spectrod.source.recorded_at",)),
+    "sigmf": ("sigmf", ("spectrod.source.sigmf_meta",)),
     "wav_recovery": ("sound_recovery", ("spectrod.record.sound",)),
     "flac_recovery": ("sound_recovery", ("spectrod.record.sound",)),
     "segment": ("segment", ("spectrod.record.segment", "spectrod.types")),

@@ -1,0 +1,101 @@
+"""SigMF recordings: samples of receivers, with times, gaps and centre frequency."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from spectrod.config import Pace
+from spectrod.errors import InputError
+from spectrod.quantities import format_frequency
+from spectrod.source.base import PulledSource, Seam
+from spectrod.source.naming import topic_name
+from spectrod.source.pcm import decode
+from spectrod.source.recorded_at import find_start
+from spectrod.source.sigmf_meta import Segment, read_sigmf
+from spectrod.text import printable
+from spectrod.units import Float32Array
+
+
+class SigmfSource(PulledSource):
+    """A SigMF recording, played once or in a loop; samples missing between captures are a gap.
+
+    It begins when its first capture with a time says, or else its name.
+
+    Parameters
+    ----------
+    path : str
+        ``NAME.sigmf-meta``, or ``NAME.sigmf-data`` beside it.
+    samplerate : int
+        That of a recording that states none; 0 if not known [Hz].
+    pace : {"realtime", "full"}
+        How fast; what is missing is not waited for.
+    loop : bool
+        Whether to play it again and again; times are then those of playing.
+
+    Raises
+    ------
+    InputError
+        See ``read_sigmf``.
+    """
+
+    def __init__(self, path: str, samplerate: int, pace: Pace, *, loop: bool = False) -> None:
+        super().__init__(pace)
+        self._recording = recording = read_sigmf(path, samplerate)
+        self._loop = loop
+        self.name = topic_name(Path(path).stem)
+        self.fs, self.channels = recording.fs, recording.channels
+        self.is_iq = recording.is_iq
+        self.center_frequency_hz = recording.center_frequency_hz
+        rate = format_frequency(recording.fs)
+        self.description = f"{printable(path)} (SigMF, {printable(recording.datatype)}, {rate})"
+        if not loop:
+            self.n_samples = recording.n_samples
+            self.start_utc_ns = recording.start_utc_ns
+            if self.start_utc_ns is None:
+                self.start_utc_ns = find_start(recording.data_path)
+
+    def begin_at(self, sample_index: int) -> None:
+        """Leave out the samples before one; see ``PulledSource``."""
+        if not self._loop:
+            self._begin = sample_index
+
+    def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
+        """Yield the samples of each segment in turn, with a ``Seam`` for each gap."""
+        with Path(self._recording.data_path).open("rb", buffering=0) as file:
+            while True:
+                end = self._begin
+                for segment in self._recording.segments:
+                    if segment.end <= end:
+                        continue
+                    if segment.begin > end:
+                        yield Seam(segment.begin - end)
+                        end = segment.begin
+                    yield from self._samples(file, segment, end - segment.begin, n_max)
+                    end = segment.end
+                if not self._loop:
+                    return
+
+    def _samples(
+        self, file: BinaryIO, segment: Segment, first: int, n_max: int
+    ) -> Iterator[Float32Array]:
+        recording = self._recording
+        file.seek(segment.place + first * recording.frame_bytes)
+        while first < segment.n_samples:
+            n = min(n_max, segment.n_samples - first)
+            data = _read(file, recording.data_path, n * recording.frame_bytes)
+            yield decode(data, recording.coding).reshape(n, recording.channels).T
+            first += n
+
+
+def _read(file: BinaryIO, path: str, n_bytes: int) -> bytes:
+    """Read so many bytes, which must be there."""
+    data = b""
+    while len(data) < n_bytes:
+        try:
+            part = file.read(n_bytes - len(data))
+        except OSError as error:
+            raise InputError(f"{printable(path)}: {error.strerror}") from error
+        if not part:
+            raise InputError(f"{printable(path)}: truncated while it was read")
+        data += part
+    return data
