@@ -14,6 +14,7 @@ from spectrod.cli.long_term import add_view, apply_view, check_time_axis
 from spectrod.cli.picture_options import add_picture, picture_options, repeat, with_names
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
+from spectrod.cli.standard_output import standard_output
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.inputs import batches_between, left_out_samples, open_recording
 from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
@@ -39,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "output",
         metavar="OUT",
         nargs="+",
-        help=f"its suffix says what it becomes: {' '.join(_SUFFIXES)}",
+        help=f"its suffix says what it becomes: {' '.join(_SUFFIXES)}; - and FORMAT:- are standard "
+        "output",
     )
     parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
     parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
@@ -54,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the recording once, from its begin to its end, and write all that is asked for."""
     configure_logging(args.log_level)
+    with standard_output(args):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     source, outputs = Path(args.source), [Path(one) for one in profile_paths(args, args.output)]
     if is_unfinished(source):
         return _make_whole(source, outputs)

@@ -6,6 +6,7 @@ from spectrod.cli import options
 from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.picture_options import add_picture, repeat
 from spectrod.cli.record_plan import add_outputs
+from spectrod.cli.standard_output import standard_output
 from spectrod.service import configure_logging
 
 _ENDPOINTS = ("tcp://", "ipc://")
@@ -51,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Record to the end of the source, of the duration, or to Ctrl-C."""
+    with standard_output(args):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     # What each kind of source needs is imported for it alone.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
         from spectrod.cli.record_rows import record_rows  # noqa: PLC0415

@@ -72,7 +72,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         help="its suffix says what it becomes: .png .jpg .webp .pgm .svg .pdf; .spd .nc .h5 .zarr "
-        ".npz .npy .csv; .wav .flac; may be repeated",
+        ".npz .npy .csv; .wav .flac; may be repeated; - (a PNG) and FORMAT:- are standard output",
     )
     parser.add_argument(
         "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"

@@ -1,0 +1,151 @@
+"""An output to standard output: the file that would have been written, and nothing else."""
+
+import io
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from spectrod.cli import main
+from spectrod.record.outputs import KINDS
+
+FS = 8000
+FRAMES = ["--win-length", "800", "--hop", "800"]
+SMALL = ["--raw", "--width", "8", "--height", "8"]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch, tmp_path):
+    """Work in a folder of its own, and leave nothing in that of temporary files."""
+    monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
+    folder, temporary = tmp_path / "here", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    x = np.random.default_rng(4).uniform(-0.5, 0.5, FS)
+    soundfile.write("a.wav", x, FS, subtype="PCM_16")
+    yield
+    assert list(temporary.iterdir()) == []
+
+
+def record(*outputs, options=()):
+    outs = [text for output in outputs for text in ("-o", output)]
+    return main(["record", "a.wav", *outs, *FRAMES, *options])
+
+
+@pytest.mark.parametrize("suffix", [one for one, kind in KINDS.items() if kind == "picture"])
+def test_standard_output_is_the_file_to_the_byte(capsysbinary, suffix):
+    """Whatever the format of the picture."""
+    assert record(f"a{suffix}", options=SMALL) == 0
+    assert capsysbinary.readouterr() == (b"", b"")
+    assert record(f"{suffix[1:]}:-", options=SMALL) == 0
+    assert capsysbinary.readouterr() == (Path(f"a{suffix}").read_bytes(), b"")
+
+
+@pytest.mark.parametrize("form", ["wav", "flac"])
+def test_sound_is_whole(capsysbinary, form):
+    """Headers that are written last are there."""
+    assert record(f"{form}:-", options=["--subtype", "s16"]) == 0
+    read, fs = soundfile.read(io.BytesIO(capsysbinary.readouterr().out), dtype="int16")
+    assert fs == FS
+    np.testing.assert_array_equal(read, soundfile.read("a.wav", dtype="int16")[0])
+
+
+@pytest.mark.parametrize("form", ["nc", "h5", "npz", "csv", "spd"])
+def test_data_are_whole(capsysbinary, form):
+    """Formats that need to seek come as their files, too."""
+    assert record(f"{form}:-") == 0
+    Path(f"b.{form}").write_bytes(capsysbinary.readouterr().out)
+    assert main(["convert", f"b.{form}", "c.csv"]) == 0
+    rows = [line for line in Path("c.csv").read_text().splitlines() if not line.startswith("#")]
+    assert len(rows) == 10 + 1
+
+
+def test_a_dash_is_a_png_beside_other_files(capsysbinary):
+    """Messages go to standard error, other outputs to their files."""
+    assert record("-", "x.csv", options=SMALL) == 0
+    captured = capsysbinary.readouterr()
+    with Image.open(io.BytesIO(captured.out)) as image:
+        assert (image.format, image.size) == ("PNG", (8, 8))
+    assert b"does not say when it begins" in captured.err
+    assert Path("x.csv").exists()
+
+
+def test_stored_spectra_are_converted_to_it(capsysbinary):
+    """``convert`` takes the same names, and so does ``record`` of a recording."""
+    assert record("x.spd") == 0
+    capsysbinary.readouterr()
+    assert main(["convert", "x.spd", "-", *SMALL]) == 0
+    converted = capsysbinary.readouterr().out
+    assert main(["record", "x.spd", "-o", "-", *SMALL]) == 0
+    assert capsysbinary.readouterr().out == converted
+    assert converted.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "text"),
+    [
+        (["-", "csv:-"], [], "csv:-: one output alone can go to standard output, besides -"),
+        (["npy:-"], [], "npy:-: .npy is more than one file, and needs a name"),
+        (["zarr:-"], [], "zarr:-: .zarr is more than one file, and needs a name"),
+        (["pgn:-"], [], "pgn:-: the format must be one of png jpg .* did you mean png?"),
+        (["-"], ["--every", "1h"], "--every 1h: makes several files, and - is standard output"),
+        (["svg:-"], ["--time-per-pixel", "1"], "--time-per-pixel 1: makes several files, and svg"),
+        (["nc:-"], ["--profile", "millidecade"], "--profile millidecade: makes several files"),
+        (["-"], ["--channels-as", "files"], "--channels-as files: makes several files, and -"),
+        (["-"], ["--width", "7"], "width=7: must be 200"),
+        (["csv:-"], ["--view", "spd", "--duration", "1ms"], "standard output: nothing to count"),
+    ],
+)
+def test_what_cannot_go_there_is_refused(capsysbinary, outputs, options, text):
+    """In one line, and nothing is written."""
+    assert record(*outputs, options=options) != 0
+    captured = capsysbinary.readouterr()
+    assert captured.out == b""
+    last = captured.err.decode().splitlines()[-1]
+    assert last.startswith("spectrod: ")
+
+    assert re.search(text.replace("?", r"\?"), last)
+
+
+def test_a_terminal_is_refused_what_it_cannot_show(monkeypatch, capsys):
+    """Pictures in pixels and other binary formats; texts are shown."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert record("-") != 0
+    text = "standard output: is a terminal, which shows no .png: redirect it, or name a file"
+    assert capsys.readouterr().err == f"spectrod: {text}\n"
+
+
+def test_a_closed_standard_output_is_refused(monkeypatch, capsys):
+    """Before anything is recorded."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert record("-") == 74
+    assert capsys.readouterr().err == "spectrod: standard output: is closed\n"
+
+
+def test_a_reader_that_has_gone_is_no_error(monkeypatch, capfd):
+    """As of every program in a pipe, and nothing is left behind."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert record("-", options=["--width", "1000", "--height", "1000"]) == 0
+        monkeypatch.undo()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_full_disk_behind_it_is_reported(monkeypatch, capfd):
+    """With the exit code of what cannot be stored."""
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert record("-", options=SMALL) == 74
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+    assert capfd.readouterr().err == "spectrod: standard output: No space left on device\n"
