@@ -76,14 +76,23 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
         return
     number, suffix = found[0]
     _check(args, [args.output[one] for one, _ in found], suffix)
-    with tempfile.TemporaryDirectory(prefix="spectrod-") as folder:
+    with _folder() as folder:
         path = Path(folder) / f"standard-output{suffix}"
         args.output[number] = str(path)
         try:
             yield
+        except StorageError:  # of the file that is written in its place
+            raise
         except SpectrodError as error:
             raise type(error)(str(error).replace(str(path), _NAME)) from error
         _copy(path)
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="spectrod-")
+    except OSError as error:
+        raise StorageError(f"folder for temporary files: {error.strerror}") from error
 
 
 def _check(args: argparse.Namespace, outputs: list[str], suffix: str) -> None:

@@ -149,3 +149,13 @@ def test_a_full_disk_behind_it_is_reported(monkeypatch, capfd):
         monkeypatch.undo()
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
     assert capfd.readouterr().err == "spectrod: standard output: No space left on device\n"
+
+
+def test_no_room_for_temporary_files_is_reported(monkeypatch, capsys, tmp_path):
+    """Of standard output and of a PDF's fonts, with the exit code of what cannot be stored."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    for output, options in (("-", SMALL), ("a.pdf", [])):
+        assert record(output, options=options) == 74
+        text = "spectrod: folder for temporary files: No such file or directory\n"
+        assert capsys.readouterr().err == text
+    assert not Path("a.pdf").exists()

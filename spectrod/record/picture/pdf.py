@@ -19,6 +19,7 @@ from fpdf import FPDF
 from fpdf.errors import FPDFException
 from PIL import Image, ImageDraw, ImageFont
 
+from spectrod.errors import StorageError
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.embedded import PDF_ELEMENT
 from spectrod.record.picture.lettering import Run, ascent, coloured, legible, typeset
@@ -80,6 +81,11 @@ class PdfSheet:
         Its paper and ink.
     palette : bytes
         All 256 colours of the plots, three bytes each.
+
+    Raises
+    ------
+    StorageError
+        If there is no room for these files; from ``text`` too.
     """
 
     def __init__(self, width: int, height: int, theme: Theme, palette: bytes) -> None:
@@ -88,7 +94,10 @@ class PdfSheet:
         self._pdf.set_auto_page_break(auto=False)
         self._pdf.add_page()
         self._families: dict[tuple[str, int], str] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="spectrod-fonts-")
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="spectrod-fonts-")
+        except OSError as error:
+            raise StorageError(f"folder for temporary files: {error.strerror}") from error
         self._rectangle(0, 0, width, height, theme.paper)
 
     def __enter__(self) -> Self:
@@ -159,7 +168,10 @@ class PdfSheet:
         path, name = _path_of(font), f"font{len(self._families)}"
         if not path:
             path = str(Path(self._folder.name) / f"{name}.ttf")
-            Path(path).write_bytes(font.font_bytes)
+            try:
+                Path(path).write_bytes(font.font_bytes)
+            except OSError as error:
+                raise StorageError(f"{path}: {error.strerror}") from error
         try:
             with _quiet():
                 self._pdf.add_font(name, fname=path, collection_font_number=index)

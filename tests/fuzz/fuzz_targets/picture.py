@@ -188,6 +188,7 @@ _PIXELS = PixelMap(
     options={"width": 640, "f_scale": "log"},
 )
 _JSON = _PIXELS.to_json().encode()
+_FORMS = (b"png", b"pgm", b"svg", b"pdf", b"webp", b"jpeg")
 _EXIF_MAX_BYTES = 60_000
 _MARK = b"\xffJSON\xff"
 """Stands in an input where the description stood in the file."""
@@ -224,6 +225,8 @@ def _with_text(text: bytes, form: bytes) -> bytes:
             return (
                 b'<?xml version="1.0"?><svg><metadata id="spectrod">' + text + b"</metadata></svg>"
             )
+        case b"pdf":
+            return b"%PDF-1.6\n<spectrod:picture>" + text + b"</spectrod:picture>\n%%EOF\n"
         case _:
             return text
 
@@ -245,7 +248,7 @@ def _pixels_with(text: str, form: str) -> bytes:
 
 def pixel_map_seeds() -> list[bytes]:
     """Make the description in each format, and whole files."""
-    made = [_JSON + _MARK + form for form in (b"png", b"pgm", b"svg", b"webp", b"jpeg")]
+    made = [_JSON + _MARK + form for form in _FORMS]
     return made + [_with_text(_JSON, form) for form in (b"png", b"webp", b"pgm")]
 
 
@@ -257,7 +260,7 @@ def mutate_pixel_map(data: bytes, rng: random.Random) -> bytes:
     if rng.random() < 0.1:
         return _with_text(text, form)
     if rng.random() < 0.05:
-        form = rng.choice((b"png", b"pgm", b"svg", b"webp", b"jpeg"))
+        form = rng.choice(_FORMS)
     changed = havoc(text, rng) if rng.random() < 0.1 else mutate_json(text, rng)
     return changed + mark + form
 
