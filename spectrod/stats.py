@@ -27,7 +27,7 @@ class CaptureStats:
     suspected_samples: int = 0
     """Samples a channel missing in them."""
     left_out_files: int = 0
-    """Files of a source of files of which something is left out, or all."""
+    """Files of the source that are left out or read in part."""
     rate_error_ppm: float | None = None
     """Measured over nominal sample rate, less one, by this machine's monotonic clock [1e-6]."""
     rate_uncertainty_ppm: float | None = None

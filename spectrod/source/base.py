@@ -53,7 +53,7 @@ class Source(Protocol):
     failure: SpectrodError | None
     """Why it ended early."""
     left_out: LeftOut
-    """What of its files cannot be used."""
+    """Files that are left out or read in part."""
     on_change: Callable[[], None]
     """Called by a thread of the source when what ``capture`` says has changed; must not block."""
 

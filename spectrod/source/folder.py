@@ -3,6 +3,8 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,9 @@ from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
+_LONG_GAP_S = YEAR_S
+"""A longer gap gets a warning: a recorder whose clock was not set begins in 1970."""
+
 
 class FolderSource(PulledSource):
     """The sound files of a folder, one after the other, as one stream.
@@ -30,11 +35,11 @@ class FolderSource(PulledSource):
     without gaps, and a warning says so. Hidden files and files whose suffix is not of sound are
     left alone.
 
-    What can be read is read, and the rest is a gap: of a truncated or damaged file, what comes
-    before the damage; of files that overlap, what comes first. Files are left out that cannot be
-    read, that say no time where others do, and that have another sample rate or number of channels
-    than most of the files (of several that are equally frequent, the one that comes first).
-    ``left_out`` has all of them.
+    What can be read is read, and the rest is a gap. A truncated or damaged file is read up to the
+    damage. Where files overlap, the later one begins at the end of the earlier one. A file is left
+    out if it cannot be read, if it says no time but others do, or if its sample rate or number of
+    channels is not that of most files (of equally many, that of the earlier file counts).
+    ``left_out`` lists these files.
 
     All headers are read at the start; one file at a time is open.
 
@@ -84,6 +89,7 @@ class FolderSource(PulledSource):
                 f"{SPAN_MAX_S / YEAR_S:g}; the first file by its time is {first.path.name}, the "
                 f"last one {last.path.name}"
             )
+        self._warn_of_a_long_gap()
         if not loop:
             self.n_samples = last.end
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
@@ -109,7 +115,8 @@ class FolderSource(PulledSource):
                     n_read += samples.shape[1]
                     begin = end = begin + samples.shape[1]
             if not n_read:
-                raise InputError(f"{self._path}: none of its files can be read any more")
+                why = "".join(f": {line}" for line in self.left_out.lines[-1:])
+                raise InputError(f"{self._path}: none of its files can be read any more{why}")
             if not self._loop:
                 return
 
@@ -177,6 +184,20 @@ class FolderSource(PulledSource):
             file.close()
         self._note_damage(path, file)
         return Member(path, file.fs, file.channels, file.n_samples, file.n_announced, found)
+
+    def _warn_of_a_long_gap(self) -> None:
+        pairs = pairwise(self._members)
+        gaps = ((after.begin - before.end, before, after) for before, after in pairs)
+        length, before, after = max(gaps, key=itemgetter(0), default=(0, None, None))
+        if before and after and length > _LONG_GAP_S * self.fs:
+            _log.warning(
+                "%s: %.3g years without samples between %s and %s: is the clock of one of them "
+                "wrong?",
+                printable(self._path),
+                length / self.fs / YEAR_S,
+                printable(before.path.name),
+                printable(after.path.name),
+            )
 
     def _in_order(self, members: list[Member]) -> list[Member]:
         """Sort by time; where no file says its time, leave the order of names."""

@@ -1,4 +1,4 @@
-"""What of the files of a source could not be used: counted, and the first of it named."""
+"""Files of a source that cannot be used, or only in part: counted, and the first ones named."""
 
 import logging
 from pathlib import Path
@@ -17,25 +17,25 @@ NAMED_MAX = 20
 
 
 class LeftOut:
-    """Collects what is wrong with the files of a source, or raises the first of it.
+    """Collects what is wrong with the files of a source, or raises the first problem.
 
-    The thread that reads the files adds; any thread may read.
+    The thread that reads the files calls ``add``; any thread may read the attributes.
 
     Parameters
     ----------
     strict : bool
-        Whether the first such file is an error.
+        Whether the first problem is an error.
 
     Attributes
     ----------
     n_files : int
-        Files of which something is left out, or all.
+        Files that are left out or read in part.
     lines : tuple of str
         One for each of the first ``NAMED_MAX`` of them, printable: the file, what is wrong with it
         and what is left out.
     on_add : callable
-        Called with each of these lines, and once with another one if there are more files, by the
-        thread that adds. It must not block.
+        Called with each of these lines, and once with another line if there are more files, by the
+        thread that calls ``add``. It must not block.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -46,7 +46,7 @@ class LeftOut:
         self._files: set[Path] = set()
 
     def add(self, path: Path, problem: str, consequence: str = "left out") -> None:
-        """Note that something of a file is left out; of each file, the first problem counts.
+        """Note that a file is left out or read in part; only its first problem counts.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class LeftOut:
         Raises
         ------
         InputError
-            With the problem, where this is strict.
+            With the problem, if this is strict.
         """
         if self._is_strict:
             raise InputError(f"{problem} (without --strict, what can be read is read)")
@@ -78,9 +78,9 @@ class LeftOut:
 
     @property
     def n_unnamed(self) -> int:
-        """How many files have no line."""
+        """Number of files without a line."""
         return self.n_files - len(self.lines)
 
 
 def _ignore(_line: str) -> None:
-    """Do nothing: nobody has asked to be told."""
+    """Ignore the line, by default."""

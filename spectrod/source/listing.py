@@ -21,7 +21,7 @@ FILES_MAX = 600_000
 FOLDERS_MAX = 100_000
 """Folders that are searched for them."""
 DEPTH_MAX = 16
-"""How deep folders may lie in the one that is named."""
+"""Levels of folders below the folder that is named."""
 
 
 @dataclass(slots=True)

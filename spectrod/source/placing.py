@@ -7,12 +7,12 @@ from pathlib import Path
 from spectrod.source.recorded_at import RecordedAt
 
 TOLERANCE_S = 2.0
-"""From where on a difference between a file's end and the next one's time is a gap or an overlap:
+"""Smaller differences between a file's end and the next file's time are neither gaps nor overlaps:
 names give whole seconds."""
 
 DRIFT_MAX = 200e-6
-"""What a recorder's sample rate may be off from its clock: so much more may times and samples
-differ over many files that follow on each other. Beyond that, small pauses have added up."""
+"""Largest error of a recorder's sample rate by its own clock. The times of consecutive files may
+differ from their samples by this much more; a larger difference is the sum of small pauses."""
 
 Note = Callable[[Path, str, str], None]
 """Takes a file, what is wrong with it, and what becomes of it."""
@@ -76,15 +76,15 @@ def place(members: Iterable[Member], note: Note) -> list[Member]:
     file's. Below that it follows directly, unless pauses have added up (see ``DRIFT_MAX``). A
     truncated file ends where its header says, if the next one begins there.
 
-    Where a file begins ``TOLERANCE_S`` or more before the end of the one before, its beginning is
-    left out up to that end, and all of it if it ends before. No time has two samples.
+    If a file begins ``TOLERANCE_S`` or more before the end of the one before, its samples up to
+    that end are left out; that may be all of them. No time is counted twice.
 
     Parameters
     ----------
     members : iterable of Member
         At least one, of one rate; in the order of their times, if they have times.
     note : callable
-        Called with each file of which something is left out.
+        Called with each file that loses samples.
 
     Returns
     -------

@@ -111,8 +111,7 @@ class SoundFile:
     def read(self, out: Float32Array) -> int:
         """Read the next samples into (n, channels) float32 [FS]; return how many, fewer at the end.
 
-        What turns out to be wrong with the file is in ``damage`` then: that it is damaged, ends
-        before it should, or goes on after its end.
+        If the file is damaged, ends before it should, or goes on after its end, ``damage`` says so.
         """
         if self._is_decoded:
             out[:, 0] = np.nan
@@ -156,7 +155,7 @@ class SoundFile:
         self._n_read = sample_index
 
     def skip(self, n_samples: int) -> None:
-        """Leave out so many samples from the first one on, by decoding them if need be.
+        """Skip the first samples of the file; decode them where seeking is not exact.
 
         Raises
         ------
@@ -181,7 +180,7 @@ class SoundFile:
         if not self.damage:
             self.seek(0)
             return
-        # Seeking makes some decoders fail for good that have lost their way.
+        # A decoder that has failed may fail again when it seeks.
         self.close()
         self._file, self._stream = _open(self._path)
         if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
@@ -328,8 +327,8 @@ def _unread_bytes(stream: BinaryIO) -> int:
 def _bytes_of_samples(path: str, file: soundfile.SoundFile) -> tuple[int, int]:
     """Find how many bytes of samples a header announces, and how many there are; 0 if all are.
 
-    libsndfile itself reads what is there and calls it success; its log of the header tells it. The
-    64-bit size of RF64 is not in that log.
+    libsndfile itself reads what is there without an error; its log of the header has both sizes,
+    but not those of RF64.
     """
     if file.format == "RF64":
         try:

@@ -145,6 +145,18 @@ def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
     np.testing.assert_array_equal(samples, np.concatenate([first, decoded[:, 16_000:]], axis=1))
 
 
+@pytest.mark.parametrize(("days", "is_told"), [(300, False), (400, True)])
+def test_a_clock_that_was_not_set_is_told(folder, caplog, days, is_told):
+    """A gap of years is kept, since times are believed, but a warning names its files."""
+    for after_s in (0, 20, days * 86_400):
+        folder(after_s, 1000, name="{}\n")
+    source = open_folder(folder)
+    assert source.n_samples == days * 86_400 * FS + 1000
+    told = "site 1: 1.1 years without samples between 20260501_043020.000000\\n.wav and 2027"
+    assert (told in caplog.text) == is_told
+    assert source.left_out.n_files == 0
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_drift_is_no_gap(folder, sign):
     """A recorder whose rate is a little off leaves no gaps in days; its files just follow."""
@@ -476,7 +488,8 @@ def test_files_that_are_gone_do_not_hang_it(folder, collect, loop):
     folder(0, 1000)
     source = open_folder(folder, loop=loop)
     next(folder.path.iterdir()).unlink()
-    with pytest.raises(InputError, match="site 1: none of its files can be read any more"):
+    message = r"site 1: none of its files can be read any more: .*wav: No such file or directory"
+    with pytest.raises(InputError, match=message):
         collect(source)
 
 
