@@ -153,7 +153,7 @@ class FolderSource(PulledSource):
             raise InputError(f"{self._path}: a folder without sound files{hint}")
         if found.n_folders:
             _log.warning(
-                "%s: the %d folders in it are not searched (--recursive searches them)",
+                "%s: folders in it that are not searched: %d (--recursive searches them)",
                 printable(self._path),
                 found.n_folders,
             )

@@ -68,7 +68,7 @@ class LeftOut:
             return
         self._files.add(path)
         self.n_files += 1
-        line = printable(f"{problem}: {consequence}")
+        line = printable(f"{problem.rstrip('.')}: {consequence}")
         _log.info("%s", line)
         if self.n_files <= NAMED_MAX:
             self.lines = (*self.lines, line)
