@@ -72,7 +72,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         help="its suffix says what it becomes: .png .jpg .webp .pgm .svg .pdf; .spd .nc .h5 .zarr "
-        ".npz .npy .csv; .wav .flac; may be repeated; - (a PNG) and FORMAT:- are standard output",
+        ".npz .npy .csv; .wav .flac .sigmf-meta; may be repeated; - (a PNG) and FORMAT:- are "
+        "standard output",
     )
     parser.add_argument(
         "--every", metavar="TIME", help="a file for each 10min, 1h, 1d, ... of UTC; needs --name"
@@ -95,7 +96,9 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--pool", choices=("mean", "max", "min"), help="what a pixel shows of its frames (mean)"
     )
     add_view(group)
-    group.add_argument("--subtype", default="", metavar="T", help="of sound files: s16 s24 s32 f32")
+    group.add_argument(
+        "--subtype", default="", metavar="T", help="of .wav .flac .sigmf-meta: s16 s24 s32 f32"
+    )
 
 
 def asked(args: argparse.Namespace) -> Asked:

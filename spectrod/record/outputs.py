@@ -18,10 +18,13 @@ Kind = Literal["picture", "rows", "samples"]
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {
     "picture": (".png", ".jpg", ".jpeg", ".webp", ".pgm", ".svg", ".pdf"),
     "rows": (".spd", ".nc", ".h5", ".zarr", ".npz", ".npy", ".csv"),
-    "samples": (".wav", ".flac"),
+    "samples": (".wav", ".flac", ".sigmf-meta", ".sigmf-data"),
 }
 KINDS: dict[str, Kind] = {one: kind for kind, known in _SUFFIXES.items() for one in known}
 """What each suffix, in small letters, stands for."""
+
+_SIGMF = (".sigmf-meta", ".sigmf-data")
+"""The two files of a SigMF recording; either name stands for both."""
 
 _OF_LEVELS = (".npz", ".csv")
 """Data files that hold level statistics where that is the view."""
@@ -45,9 +48,9 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 def check_outputs(paths: list[str], source: Path | None = None) -> None:
     """Refuse to write two outputs into one file, or into what is read; raises ConfigError."""
     seen = set()
-    given = source.resolve() if source else None
+    given = _as_one(source.resolve()) if source else None
     for path in paths:
-        target = Path(path).resolve()
+        target = _as_one(Path(path).resolve())
         if target in seen:
             raise ConfigError(f"{path}: must be named once")
         if given in (target, target.with_name(target.name + ".part")):
@@ -55,6 +58,11 @@ def check_outputs(paths: list[str], source: Path | None = None) -> None:
         if target.suffix.lower() == ".spd" and given == target.parent:
             raise ConfigError(f"{path}: must not lie in the folder that is read")
         seen.add(target)
+
+
+def _as_one(path: Path) -> Path:
+    """Give both files of a SigMF recording one name."""
+    return path.with_suffix(_SIGMF[0]) if path.suffix.lower() in _SIGMF else path
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,7 @@ def _make_picture(path: Path, plan: Plan) -> RowWriter:
 
 
 def make_samples(path: Path, plan: Plan) -> SampleWriter:
-    """Begin a sound file; raises as ``make_rows``."""
+    """Begin a sound file or a SigMF recording; raises as ``make_rows``."""
     from spectrod.record.sound import SoundOptions, SoundWriter  # noqa: PLC0415
 
     about = plan.data
@@ -156,4 +164,8 @@ def make_samples(path: Path, plan: Plan) -> SampleWriter:
         is_copy=plan.is_copy,
         has_utc=about.has_utc,
     )
+    if path.suffix.lower() in _SIGMF:
+        from spectrod.record.sound.sigmf import SigmfWriter  # noqa: PLC0415
+
+        return SigmfWriter(path, about.spec, plan.subtype, options)
     return SoundWriter(path, about.spec.fs, about.spec.channels, plan.subtype, options)

@@ -344,9 +344,12 @@ def _data_path(meta: Path, dataset: str) -> Path:
 
 
 def _counts(
-    meta: Path, data_path: Path, starts: Sequence[_Start], frame_bytes: int, trailing: int
+    meta: Path, data_path: Path, starts: list[_Start], frame_bytes: int, trailing: int
 ) -> list[int]:
-    """Count the samples of each capture; raises InputError if the file does not have them."""
+    """Count the samples of each capture; one at the very end, which has none, is removed.
+
+    Raises InputError if the file does not have them.
+    """
     n_other = sum(one.header_bytes for one in starts) + trailing
     n_bytes = data_path.stat().st_size - n_other
     if n_bytes <= 0:
@@ -358,6 +361,9 @@ def _counts(
             f"{frame_bytes}-byte samples"
         )
     samples = [one.sample for one in starts]
+    if samples[-1] == n_all and len(starts) > 1:
+        starts.pop()  # a program that was killed has not written its samples
+        samples.pop()
     if samples[-1] >= n_all:
         raise InputError(
             f"{meta}: a capture begins at sample {samples[-1]}: must be below the {n_all} samples "

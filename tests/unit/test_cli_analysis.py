@@ -133,7 +133,7 @@ def test_daily_files_beside_a_picture_and_by_other_frames():
         ),
         (
             ["-o", "a.nc", "--subtype", "s16"],
-            "--subtype s16: is for .wav .flac, and the output is a",
+            "--subtype s16: is for .wav .flac .sigmf-meta .sigmf-data, and the output is a",
         ),
         (
             ["-o", "a.png", "--attribute", "title=x"],

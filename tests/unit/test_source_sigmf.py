@@ -210,7 +210,7 @@ def test_a_recording_is_played_again_and_again(tmp_path):
         ({}, [capture(-1)], "not SigMF metadata: Expected `int` >= 0"),
         ({}, [capture(2**63)], "not SigMF metadata: "),
         ({}, [capture(0), capture(0)], "core:sample_start=0: must be above that of the capture"),
-        ({}, [capture(100)], "begins at sample 100: must be below the 100 samples of x.sigmf-data"),
+        ({}, [capture(101)], "begins at sample 101: must be below the 100 samples of x.sigmf-data"),
         ({}, [capture(0), capture(50, global_index=40)], "at sample 50 begins 10 samples before"),
         ({}, [capture(0), capture(50, global_index=2**61)], "years: must be at most 60"),
         ({}, [capture(0, header_bytes=2**61)], "x.sigmf-data: holds no samples"),

@@ -12,6 +12,7 @@ SOUND_SUFFIXES = (".wav", ".flac")
 _SUBTYPES: dict[str, tuple[Subtype, ...]] = {
     ".wav": ("f32", "s16", "s24", "s32"),
     ".flac": ("s24", "s16"),
+    ".sigmf-meta": ("f32", "s16", "s32"),
 }
 """Of each suffix, the default first: what loses nothing of the analysis's samples, or least."""
 
