@@ -18,7 +18,7 @@ _DEFAULT = ".png"
 _TEXTS = (".csv", ".svg")
 """Formats that a terminal shows."""
 
-_SEVERAL = (".npy", ".zarr")
+_SEVERAL = (".npy", ".zarr", ".sigmf-meta", ".sigmf-data")
 """Formats that are more than a file."""
 
 _OF_SEVERAL_FILES = ("every", "time_per_pixel", "profile")

@@ -94,6 +94,7 @@ def test_stored_spectra_are_converted_to_it(capsysbinary):
     [
         (["-", "csv:-"], [], "csv:-: one output alone can go to standard output, besides -"),
         (["npy:-"], [], "npy:-: .npy is more than one file, and needs a name"),
+        (["sigmf-meta:-"], [], "sigmf-meta:-: .sigmf-meta is more than one file, and needs a"),
         (["zarr:-"], [], "zarr:-: .zarr is more than one file, and needs a name"),
         (["pgn:-"], [], "pgn:-: the format must be one of png jpg .* did you mean png?"),
         (["-"], ["--every", "1h"], "--every 1h: makes several files, and - is standard output"),

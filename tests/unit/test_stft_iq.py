@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import spectrod
+from spectrod.analysis.iq import as_channels
+from spectrod.analysis.samples import memory_of
 from spectrod.errors import InputError
 from spectrod.types import Block
 
@@ -48,6 +50,14 @@ def test_complex_arrays_are_iq(layout, dtype):
     parts = np.stack([x.real, x.imag])
     stacked = spectrod.spectrogram(parts, FS, iq=True, **SETTINGS)
     np.testing.assert_array_equal(spectra.values.reshape(-1, 512, 4)[0], stacked.values[0])
+
+
+def test_complex64_is_not_copied():
+    """One signal goes to the device from where it lies."""
+    x = tone()
+    channels = as_channels(x, iq=True)
+    assert np.shares_memory(channels, x)
+    assert memory_of(channels) is not None
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
