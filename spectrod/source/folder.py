@@ -108,12 +108,12 @@ class FolderSource(PulledSource):
                 begin = max(end, member.begin)
                 if begin >= member.end:
                     continue
-                for samples in self._samples(member, interleaved, begin - member.origin):
-                    if begin > end:
-                        yield Seam(begin - end)
+                for first, samples in self._samples(member, interleaved, begin - member.origin):
+                    if member.origin + first > end:
+                        yield Seam(member.origin + first - end)
                     yield samples
                     n_read += samples.shape[1]
-                    begin = end = begin + samples.shape[1]
+                    end = member.origin + first + samples.shape[1]
             if not n_read:
                 why = "".join(f": {line}" for line in self.left_out.lines[-1:])
                 raise InputError(f"{self._path}: none of its files can be read any more{why}")
@@ -122,21 +122,29 @@ class FolderSource(PulledSource):
 
     def _samples(
         self, member: Member, interleaved: Float32Array, first: int
-    ) -> Iterator[Float32Array]:
-        """Yield the samples of a file from one of them on, as many as can be read."""
+    ) -> Iterator[tuple[int, Float32Array]]:
+        """Yield the samples of a file from one of them on, as many as can be read, with indices."""
+        n_bad = 0
         try:
             file = SoundFile(str(member.path))
             try:
                 _require_unchanged(file, member)
                 file.skip(first)
                 while n := file.read(interleaved):
-                    yield interleaved[:n].T
+                    n_bad += n
+                    for run in _finite_runs(interleaved[:n]) if file.is_float else [slice(0, n)]:
+                        yield first + run.start, interleaved[run].T
+                        n_bad -= run.stop - run.start
+                    first += n
             finally:
                 file.close()
         except InputError as error:
             self.left_out.add(member.path, str(error))
-        else:
-            self._note_damage(member.path, file)
+            return
+        self._note_damage(member.path, file)
+        if n_bad:
+            problem = f"{member.path}: {n_bad} of its samples are not finite"
+            self.left_out.add(member.path, problem, "these are left out")
 
     def _note_damage(self, path: Path, file: SoundFile) -> None:
         if file.damage:
@@ -237,6 +245,13 @@ def _format(file: Member | SoundFile) -> tuple[float, int]:
 
 def _text(format_: tuple[float, int]) -> str:
     return "{:g} Hz x {}".format(*format_)
+
+
+def _finite_runs(samples: Float32Array) -> list[slice]:
+    """Find the runs of (n, channels) samples that are neither infinite nor NaN in any channel."""
+    is_finite = np.isfinite(samples).all(axis=1)
+    edges = np.flatnonzero(np.diff(is_finite, prepend=False, append=False)).tolist()
+    return [slice(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _require_unchanged(file: SoundFile, member: Member) -> None:

@@ -72,6 +72,8 @@ class SoundFile:
         damage can be read.
     format : str
         For a person.
+    is_float : bool
+        Whether it stores floats, which may be infinite or NaN.
     comment : str
         From its header.
 
@@ -88,6 +90,7 @@ class SoundFile:
         self.channels = int(self._file.channels)
         self.n_samples = int(self._file.frames)
         self.format = f"{self._file.format}, {self._file.subtype}"
+        self.is_float = self._file.subtype in ("FLOAT", "DOUBLE")
         self.comment = str(self._file.comment)
         self._n_read = 0
         self._is_decoded = self._file.format in (*_CODED_STREAMS, "FLAC")

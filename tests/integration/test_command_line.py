@@ -68,11 +68,12 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("kind", BAD_FILES)
 def test_bad_files(kind, tmp_path, capsys):
-    """An unusable recording is one line, exit code 2, and no picture."""
+    """An unusable recording is one line, exit code 2, and no picture; strictly, a truncated one."""
     make, message = BAD_FILES[kind]
     make(tmp_path / "x.wav")
     before = sorted(tmp_path.iterdir())
-    assert main(["record", "x.wav", "-o", "out.png"]) == 2
+    flags = ["--strict"] if kind == "truncated" else []
+    assert main(["record", "x.wav", "-o", "out.png", *flags]) == 2
     assert_one_line(capsys, message)
     assert sorted(tmp_path.iterdir()) == before
 

@@ -455,6 +455,27 @@ def test_damage_that_only_decoding_finds(folder, collect):
     assert source.left_out.lines[0].endswith("read up to there")
 
 
+@pytest.mark.parametrize("damaged", [[0], [50, 51], [999], [0, 2, 4, 999], range(1000)])
+def test_samples_that_are_not_finite_are_gaps(folder, collect, damaged):
+    """The other samples are read; strictly, the file is an error that names it."""
+    first, _, last = (folder(after_s, 1000, channels=2) for after_s in (0, 10, 20))
+    wanted = np.concatenate([first, np.full((2, 1000), 0.25, np.float32), last], axis=1)
+    for number, at in enumerate(damaged):
+        wanted[number % 2, 1000 + at] = (np.nan, np.inf)[number % 2]
+    path = folder.path / "20260501_043010.000000.wav"
+    soundfile.write(path, wanted[:, 1000:2000].T, FS, "FLOAT")
+    source = open_folder(folder)
+    found = np.full_like(wanted, np.nan)
+    for index, samples, *_ in collect(source):
+        found[:, index : index + samples.shape[1]] = samples
+    np.testing.assert_array_equal(found, np.where(np.isfinite(wanted).all(axis=0), wanted, np.nan))
+    message = f"043010.000000.wav: {len(damaged)} of its samples are not finite"
+    assert source.left_out.lines[0].endswith(f"{message}: these are left out")
+    whole = re.escape(f"{message} (without --strict, what can be read is read)")
+    with pytest.raises(InputError, match=f"{whole}$"):
+        collect(open_folder(folder, strict=True))
+
+
 def test_strictly_damage_ends_the_stream(folder, collect):
     """A file whose samples turn out to be damaged ends the stream with its name."""
     folder(0, 1000)
