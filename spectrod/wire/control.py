@@ -537,7 +537,7 @@ def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: memoryvi
             if error.errno != errno.EAGAIN:
                 raise
             # As many wait as may; but a look makes ZeroMQ take notice of what was read meanwhile.
-            socket.getsockopt(zmq.EVENTS)
+            socket.poll(0)
         else:
             socket.send(last, 0, copy=False, track=False)
             return True

@@ -92,6 +92,9 @@ class ListeningSocket:
 
     def take_back(self, sock: zmq.SyncSocket) -> None:
         """Cut all connections that came in here; newcomers wait until it is lent again."""
+        # pyzmq unbinds without releasing Python's lock, and libzmq first handles what has come for
+        # the socket, which takes seconds where many subscriptions end. Polling does that before.
+        sock.poll(0)
         sock.unbind(self.text)
 
     def close_to_newcomers(self) -> None:

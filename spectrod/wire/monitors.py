@@ -32,8 +32,9 @@ _FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_k
 class Monitors:
     """Reads the monitors of sockets; ``watch`` and the waits are any thread's, the rest one's.
 
-    libzmq's own threads wait while a monitor has 1000 events that were not read: the thread that
-    reads them must not end before the sockets, or call ``unwatch`` and read on.
+    Events wait in memory until they are read. A queue with a bound would stop libzmq's threads when
+    it is full, and with them every thread that binds or unbinds: pyzmq does both without releasing
+    Python's lock, which the reader of the events needs.
 
     Parameters
     ----------
@@ -53,13 +54,17 @@ class Monitors:
 
     def watch(self, sock: zmq.SyncSocket) -> None:
         """Have a socket's connections told of, before it binds; to be called by its owner."""
-        monitor = sock.get_monitor_socket(_EVENTS)
+        address = f"inproc://monitor-{sock.fileno()}"
+        sock.monitor(address, _EVENTS)
+        monitor = sock.context.socket(zmq.PAIR)
+        monitor.setsockopt(zmq.RCVHWM, 0)
+        monitor.connect(address)
         with self._lock:
             self._watched.append(sock)
             self._unread.append(monitor)
 
     def unwatch(self) -> None:
-        """Have nothing more told, while it is still read: libzmq's threads would wait for ever."""
+        """Have nothing more told: nobody reads it any more."""
         with self._lock:
             watched, self._watched = self._watched, []
         for sock in watched:
