@@ -91,7 +91,9 @@ class Access:
     monitors : Monitors
         What libzmq tells of them.
     generation : int
-        Rises when connections that live must be proven anew; see ``Listeners``.
+        Rises when all connections with keys must be made again; see ``Listeners``.
+    revocations : int
+        Rises when clients' keys have been revoked; see ``KeyHolders``.
     failure : Exception or None
         What ended the thread, if it was not ``close``.
     at_end : ExitStack
@@ -121,7 +123,7 @@ class Access:
         self.refusals = Refusals(events)
         self.connections = Connections(self._security.max_connections, current_limit(), events)
         self.monitors = Monitors(self.refusals if self._keys else None, self.connections)
-        self.generation = 0
+        self.generation = self.revocations = 0
         self.failure: Exception | None = None
 
     @property
@@ -192,14 +194,24 @@ class Access:
         A connection without a key may do all on this machine, where the socket's file has its
         mode or the loopback is trusted, and read from others, where ``insecure`` lets them in.
         """
-        keys = self._keys
-        # Where no key was asked for, a peer may call itself what it likes.
-        user = _PLAIN_USER if keys is None else _metadata(frame, "User-Id")
-        if keys is None or user == _PLAIN_USER:
+        keys, key = self._keys, self.key_of(frame)
+        if keys is None or key is None:
             return _plain_peer(_metadata(frame, "Peer-Address"))
-        # The key, not its name, which a reload may have given to another key.
-        known = keys.clients.get(user.encode())
-        return Peer(user, None) if known is None else Peer(known.name, known.right)
+        known = keys.clients.get(key)
+        return Peer(key.decode(), None) if known is None else Peer(known.name, known.right)
+
+    def key_of(self, frame: zmq.Frame) -> bytes | None:
+        """Return the key by which a frame's connection came in; None if it needed none.
+
+        The key, not its name, which a reload may give to another key.
+        """
+        # Where no key was asked for, a peer may call itself what it likes.
+        user = _PLAIN_USER if self._keys is None else _metadata(frame, "User-Id")
+        return None if user == _PLAIN_USER else user.encode()
+
+    def is_known(self, key: bytes) -> bool:
+        """Say whether a client's key may come in."""
+        return self._keys is not None and key in self._keys.clients
 
     def watch(self, sock: zmq.SyncSocket, on_change: Callable[[], None]) -> None:
         """Count a socket's connections and refusals, before it binds; to be called by its owner.
@@ -208,7 +220,7 @@ class Access:
         ----------
         sock : zmq.Socket
         on_change : callable
-            Wakes the owner, by any thread, when ``generation`` has risen.
+            Wakes the owner, by any thread, when ``generation`` or ``revocations`` has risen.
         """
         if self._wakeup is None:
             return
@@ -233,9 +245,9 @@ class Access:
     def reload(self) -> list[str]:
         """Read the keys again, and cut off whoever may not come in any more; any thread.
 
-        All connections to the endpoints with keys are cut, because libzmq cannot cut a single one;
-        those that may come back do so by themselves, within 0.2 s, and see what they have missed as
-        a hole in ``seq``. If only keys were added, or rights changed, none is.
+        If the server's key changed, all connections to the endpoints with keys are cut. Those that
+        may come back do so by themselves, within 0.2 s, and see what they have missed as a hole in
+        ``seq``. Otherwise only the connections of keys that were revoked are cut.
 
         Returns
         -------
@@ -265,10 +277,12 @@ class Access:
         revoked = [key for key in (*old.revoked, *gone) if key not in new.clients]
         self._keys = replace(new, revoked=tuple(revoked[-_KEPT_REVOKED:]))
         lines = _differences(old, new)
-        if not gone and old.server.key == new.server.key:
+        is_new_server = old.server.key != new.server.key
+        if not gone and not is_new_server:
             return lines, []
         with self._lock:
-            self.generation += 1
+            self.generation += is_new_server
+            self.revocations += bool(gone)
             return lines, list(self._on_change)
 
     # All below runs in the access thread.

@@ -32,6 +32,7 @@ from spectrod.wire.answers import (
     succeeded,
 )
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.holders import KeyHolders
 from spectrod.wire.inbox import Inbox
 from spectrod.wire.limits import PeerLimits, TokenBucket
 from spectrod.wire.links import Link, cut, link_of
@@ -50,7 +51,7 @@ from spectrod.wire.unread import LARGE_BYTES, PART_BYTES, REPLIES_A_PEER, Unread
 
 _log = logging.getLogger(__name__)
 
-_LINGER_MS = 200
+_LINGER_S = 0.2
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
 _RECEIVE_BUFFER_BYTES = 64 * 1024  # of the operating system, for each connection
 _SEND_BUFFER_BYTES = 256 * 1024
@@ -175,6 +176,7 @@ class ControlServer:
         self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
         self._inbox: Inbox[_Message] = Inbox()
+        self._holders = KeyHolders(access, linger_s=_LINGER_S)
         self._links: dict[bytes, Link] = {}
         self._n_links = _PEERS_MAX
         self._cut: OrderedDict[bytes, None] = OrderedDict()
@@ -198,7 +200,7 @@ class ControlServer:
         """
         socket = self._open_socket()
         try:
-            self._listeners = Listeners(socket, self._access, self._wake, linger_s=_LINGER_MS / 1e3)
+            self._listeners = Listeners(socket, self._access, self._wake, linger_s=_LINGER_S)
             # ZeroMQ removes a socket's file in a thread of its own, until the context has ended.
             locks = self._access.at_end
             self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._wanted)
@@ -248,7 +250,7 @@ class ControlServer:
         _scatter_routing_ids()
         socket = self._access.context.socket(zmq.ROUTER)
         # Linger comes before bind: without it, the context's end waits for who does not read.
-        socket.setsockopt(zmq.LINGER, _LINGER_MS)
+        socket.setsockopt(zmq.LINGER, round(_LINGER_S * 1e3))
         socket.setsockopt(zmq.SNDHWM, REPLIES_A_PEER)
         socket.setsockopt(zmq.RCVHWM, 0)  # see liveness.py; what waits is bounded by the inbox
         socket.setsockopt(zmq.RCVBUF, _RECEIVE_BUFFER_BYTES)
@@ -298,7 +300,8 @@ class ControlServer:
             self._reply_done(socket)
             self._look_again(socket)
             if not self._n_changing:
-                # Who has revoked keys is told so before all connections with keys are cut.
+                # Who has revoked keys is told so before connections are cut, maybe its own.
+                self._holders.refresh()
                 self._listeners.refresh()
 
     def _poll_ms(self, rest_s: float) -> int | None:
@@ -306,7 +309,8 @@ class ControlServer:
             return 0
         now_s = time.monotonic()
         # While a change is made, it is not refreshed; the end of the change wakes us.
-        listen_s = math.inf if self._n_changing else self._listeners.due_s - now_s
+        cut_s = min(self._listeners.due_s, self._holders.due_s)
+        listen_s = math.inf if self._n_changing else cut_s - now_s
         wait_s = min([rest_s, listen_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
 
@@ -334,16 +338,17 @@ class ControlServer:
         body = frames[n_envelope:]
         part = body[0].bytes if len(body) == 1 else b""
         message = _Message(envelope, len(body), part, self._access.user(frames[-1]))
-        if envelope[0] not in self._links:
-            self._note_link(envelope[0], frames[-1])
+        self._note_link(envelope[0], frames[-1])
         greedy = self._inbox.add(envelope[0], message, len(part))
         if greedy is not None:
             self._cut_off(greedy)
 
     def _note_link(self, routing_id: bytes, frame: zmq.Frame) -> None:
         link = link_of(frame)
-        if link is not None:
-            self._links[routing_id] = link
+        if link is None:
+            return
+        self._holders.note(link, frame)
+        self._links[routing_id] = link
         if len(self._links) > 2 * self._n_links:
             self._links = {peer: link for peer, link in self._links.items() if link.is_there}
             self._n_links = max(_PEERS_MAX, len(self._links))

@@ -18,6 +18,7 @@ from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, par
 from spectrod.wire.feed import Feed, Numbers
 from spectrod.wire.flood import FloodWatch, Stall
 from spectrod.wire.history import History
+from spectrod.wire.holders import KeyHolders
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.sender import Roster, Sender
@@ -208,7 +209,8 @@ class Publisher:
             self._cleanup = cleanup.pop_all()
         self._wakeup = wakeup
         shared = self._roster, self.history, self._events
-        self._sender = Sender(socket, raw32, every, *shared, upstream=Upstream(access.note_flood))
+        upstream = Upstream(KeyHolders(access), access.note_flood)
+        self._sender = Sender(socket, raw32, every, *shared, upstream=upstream)
         if self._events is not None:
             self._events.on_event = self._wake_for_event
             self._sender.events_waiting.set()

@@ -189,6 +189,7 @@ class Sender:
 
     def _cut_off(self) -> None:
         now_s = time.monotonic()
+        self._upstream.cut_revoked()
         if sum(listeners.refresh() for listeners in self._listeners):  # each, unlike with any()
             self._book.hold()
             self._held_until_s = now_s + _HOLD_S

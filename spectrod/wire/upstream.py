@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import zmq
 
 from spectrod.wire.connections import Transport
-from spectrod.wire.links import Link, cut, fd_of, inode_of
+from spectrod.wire.holders import KeyHolders
+from spectrod.wire.links import Link, cut, fd_of, link_of
 
 PREFIX_MAX_BYTES = 201
 """Length of the longest topic: ``bands/``, and three names of 64 with a slash each [bytes]."""
@@ -38,12 +39,14 @@ class Upstream:
 
     Parameters
     ----------
+    holders : KeyHolders
+        Knows by which key each connection came in.
     on_cut : callable
         Called when a connection was cut off.
     """
 
-    def __init__(self, on_cut: Callable[[Transport], None]) -> None:
-        self._on_cut = on_cut
+    def __init__(self, holders: KeyHolders, on_cut: Callable[[Transport], None]) -> None:
+        self._key_holders, self._on_cut = holders, on_cut
         self._of_link: dict[Link, set[bytes]] = {}
         self._lengths: Counter[Link] = Counter()
         self._holders: Counter[bytes] = Counter()
@@ -70,11 +73,16 @@ class Upstream:
                 yield frame.bytes
                 continue
             if fd not in links:
-                inode = inode_of(fd)
-                links[fd] = None if inode is None else Link(fd, inode)
+                links[fd] = link = link_of(frame)
+                if link is not None:
+                    self._key_holders.note(link, frame)
             request = frame.bytes
             if self._note(links[fd], request):
                 yield request
+
+    def cut_revoked(self) -> None:
+        """Cut the connections whose key was revoked."""
+        self._key_holders.refresh()
 
     def _note(self, link: Link | None, request: bytes) -> bool:
         """Count what a connection has sent; say whether it is to be looked at."""

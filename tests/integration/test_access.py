@@ -18,7 +18,9 @@ from spectrod.settings import SecurityConfig
 from spectrod.wire import access
 from spectrod.wire.access import Access, Peer
 from spectrod.wire.endpoint import parse_endpoint
+from spectrod.wire.holders import KeyHolders
 from spectrod.wire.keys import make_keys, read_secret
+from spectrod.wire.links import link_of
 from spectrod.wire.listeners import Listeners
 
 TIMEOUT_MS = 30_000
@@ -62,11 +64,15 @@ class Server:
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
         self.listeners = Listeners(self.socket, access, self.woken.set)
+        self.holders = KeyHolders(access)
         self.endpoints = [self.listeners.bind(parse_endpoint(e), access.at_end) for e in endpoints]
 
     def receive(self):
         """Return who has sent the next message, and what."""
         frames = self.socket.recv_multipart(copy=False)
+        link = link_of(frames[-1])
+        if link is not None:
+            self.holders.note(link, frames[-1])
         return self.access.user(frames[-1]), frames[-1].bytes
 
 
@@ -372,8 +378,8 @@ def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_pat
         assert server.receive() == (Peer("127.0.0.1", "control"), b"hi")
 
 
-def test_a_revoked_key_is_cut_off_and_others_come_back(keys, serve, connect, counted):
-    """All connections with keys are cut; whose key is left is there again by itself."""
+def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
+    """Only the connections that it has opened are cut; it is refused when it comes back."""
     server = serve(keys.security)
     _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
@@ -381,14 +387,49 @@ def test_a_revoked_key_is_cut_off_and_others_come_back(keys, serve, connect, cou
     keys.revoke("alice")
     assert server.access.reload() == ["key alice: revoked"]
     assert server.woken.is_set()
-    assert server.listeners.refresh()
-    for monitor in (alices, bobs):
-        next_event(monitor, zmq.Event.DISCONNECTED, server)
+    server.holders.refresh()
+    assert not server.listeners.refresh()
+    next_event(alices, zmq.Event.DISCONNECTED, server)
     counted(server.access, "revoked_key")
     bob.send(b"again")
     assert server.receive() == (Peer("bob", "control"), b"again")
+    next_event(bobs, zmq.Event.CONNECTED, server)
+    assert not bobs.poll(0)
     assert not server.socket.poll(0)
-    assert not server.listeners.refresh()
+
+
+def test_a_key_that_was_revoked_before_its_first_message_is_cut_by_it(keys, serve, connect):
+    """A connection that has said nothing is not known, and was sent nothing."""
+    server = serve(keys.security)
+    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.socket.poll(TIMEOUT_MS)  # it is let in, and nobody has read what it says
+    keys.revoke("alice")
+    server.access.reload()
+    server.holders.refresh()
+    assert server.receive()[0].right is None
+    next_event(alices, zmq.Event.DISCONNECTED, server)
+
+
+def test_a_revoked_key_lives_until_its_replies_are_out(keys, serve, connect, monkeypatch):
+    """With a linger, its connections are cut when that is over, and not before."""
+    server = serve(keys.security)
+    server.holders = KeyHolders(server.access, linger_s=0.2)
+    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+    assert server.holders.due_s == math.inf
+    keys.revoke("alice")
+    server.access.reload()
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    server.holders.refresh()
+    assert server.holders.due_s == now_s + 0.2
+    next_event(alices, zmq.Event.CONNECTED, server)
+    assert not alices.poll(0)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 0.2)
+    server.holders.refresh()
+    monkeypatch.undo()
+    assert server.holders.due_s == math.inf
+    next_event(alices, zmq.Event.DISCONNECTED, server)
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ import pytest
 import zmq
 
 from spectrod.wire import upstream as upstream_module
+from spectrod.wire.access import Access
+from spectrod.wire.holders import KeyHolders
 from spectrod.wire.links import Link, Links, cut, link_of, traffic
 from spectrod.wire.upstream import PREFIX_MAX_BYTES, SUBSCRIPTIONS_A_LINK, Upstream
 from spectrod.wire.xpub import open_xpub
@@ -22,12 +24,12 @@ READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
 class Stage:
     """A bound socket, what it takes, and who was cut off."""
 
-    def __init__(self, context, endpoint):
-        self.socket = open_xpub(context, 100)
+    def __init__(self, access, endpoint):
+        self.socket = open_xpub(access.context, 100)
         self.socket.bind(endpoint)
         self.endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self.cut = []
-        self.upstream = Upstream(self.cut.append)
+        self.upstream = Upstream(KeyHolders(access), self.cut.append)
         self.taken = []
 
     def connect(self):
@@ -58,8 +60,8 @@ class Stage:
 @pytest.fixture(params=["tcp", "ipc"])
 def stage(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with zmq.Context() as context:
-        made = Stage(context, "tcp://127.0.0.1:*" if request.param == "tcp" else "ipc://s.ipc")
+    with contextlib.closing(Access()) as access:
+        made = Stage(access, "tcp://127.0.0.1:*" if request.param == "tcp" else "ipc://s.ipc")
         yield made
         made.socket.close()
 
