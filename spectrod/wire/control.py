@@ -32,6 +32,7 @@ from spectrod.wire.answers import (
     succeeded,
 )
 from spectrod.wire.endpoint import Endpoint, parse_endpoint
+from spectrod.wire.flood import FloodWatch, Unfinished
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.inbox import Inbox
 from spectrod.wire.limits import PeerLimits, TokenBucket
@@ -53,7 +54,9 @@ _log = logging.getLogger(__name__)
 
 _LINGER_S = 0.2
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
-_RECEIVE_BUFFER_BYTES = 64 * 1024  # of the operating system, for each connection
+# Of the operating system, which takes its least. All peers together can send about 5 MB a second
+# with it, however many they are: whoever sends too much is known before it is much.
+_RECEIVE_BUFFER_BYTES = 1024
 _SEND_BUFFER_BYTES = 256 * 1024
 _REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
 _READS_A_TURN = 1024
@@ -121,8 +124,8 @@ class ControlServer:
     method whose reply is larger than 64 KiB waits 1 s for room, among those 8, and becomes
     ``too_many``; any other reply without room is dropped, which ``counts`` tells.
 
-    Messages of more than one part are the exception: ZeroMQ collects all parts before it hands
-    them on, each of up to 64 KiB, and any number of them.
+    ZeroMQ collects all parts of a message before it hands them on: a connection that has sent 256
+    KiB without a message that is complete is cut off, see ``Unfinished``.
 
     Parameters
     ----------
@@ -178,7 +181,9 @@ class ControlServer:
         self._inbox: Inbox[_Message] = Inbox()
         self._holders = KeyHolders(access, linger_s=_LINGER_S)
         self._links: dict[bytes, Link] = {}
+        self._n_messages: Counter[Link] = Counter()
         self._n_links = _PEERS_MAX
+        self._watch: FloodWatch | None = None
         self._cut: OrderedDict[bytes, None] = OrderedDict()
         self._unread = UnreadReplies()
         self._wakeup: Wakeup | None = None
@@ -214,6 +219,9 @@ class ControlServer:
         ]
         for thread in self._threads:
             thread.start()
+        judge = Unfinished(self._n_messages)
+        self._watch = FloodWatch(self.endpoints, judge, self._access.note_flood)
+        self._watch.start()
 
     def stop(self) -> None:
         """Finish the change that runs, refuse those that wait, release the endpoints; idempotent.
@@ -224,6 +232,8 @@ class ControlServer:
             return
         changes, server = self._threads
         self._threads = []
+        if self._watch is not None:
+            self._watch.stop()
         self._is_closing.set()
         with suppress(queue.Full):  # then the flag is seen before the next of them
             self._changes.put_nowait(None)
@@ -349,9 +359,12 @@ class ControlServer:
             return
         self._holders.note(link, frame)
         self._links[routing_id] = link
-        if len(self._links) > 2 * self._n_links:
+        self._n_messages[link] += 1
+        if len(self._n_messages) > 2 * self._n_links:
             self._links = {peer: link for peer, link in self._links.items() if link.is_there}
-            self._n_links = max(_PEERS_MAX, len(self._links))
+            for gone in [link for link in self._n_messages if not link.is_there]:
+                del self._n_messages[gone]
+            self._n_links = max(_PEERS_MAX, len(self._n_messages))
 
     def _cut_off(self, routing_id: bytes) -> None:
         self._inbox.forget(routing_id)

@@ -1,15 +1,19 @@
-"""Cuts off connections that send a publisher far more than subscriptions, also while it is stuck.
+"""Cuts off connections that send more than they may, also while the thread that reads is stuck.
 
 libzmq's ``zmq_poll`` and ``zmq_msg_recv`` take in all subscriptions that have come, and do not
 return as long as enough connections send more of them. And the parts of a message are collected
 without a bound, and shown to nobody, until its last part has come. So what the operating system
 has received is looked at, by a thread of its own.
+
+``Inbound`` decides for a publisher, to which peers send next to nothing; ``Unfinished`` for a
+socket that takes requests.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from spectrod.wire.connections import Transport
 from spectrod.wire.limits import TokenBucket
@@ -25,7 +29,7 @@ TOTAL_BURST_BYTES = 32 * 1024
 ``BUSY_BYTES`` or more. A subscriber that connects sends about 250 bytes."""
 BUSY_BYTES = 1024
 """Since the last look [bytes]; over IPC, where that is not known, waiting to be read."""
-BUSY_LOOKS = 4
+BUSY_LOOKS = 8
 """Looks in a row at which so much waits, after which a connection over IPC is cut off."""
 STALL_S = 0.1
 """Time of the processor in one step of the publisher's thread, after which it counts as held up:
@@ -33,9 +37,20 @@ whoever has sent ``BUSY_BYTES``, and over IPC those of which something waits, is
 LONG_STALL_S = 0.3
 """The same, after which all connections over IPC are cut off."""
 
+UNFINISHED_BYTES = 256 * 1024
+"""That a connection may send without a message that is complete: four times the longest request."""
+UNFINISHED_TOTAL_BYTES = 1024 * 1024
+"""The same of all connections together; above that, the one with most is cut off."""
+UNFINISHED_LOOKS = 8.0
+"""Over IPC, where bytes are not counted: looks at which something waited to be read, and no message
+was complete since the look before; each look at which nothing waits takes back a quarter. While
+something waits, a look is taken every ``_WAITING_PERIOD_S``."""
+
 _PER_THREAD = 0b110  # a thread's time of the processor, linux/posix-timers.h
 _PERIOD_S = 0.025
 _SHARE = 0.02  # of the time of one processor that all this may take
+_WAITING_PERIOD_S = 0.005
+_WAITING_SHARE = 0.1
 _JOIN_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -118,6 +133,68 @@ class Inbound:
         ]
 
 
+class _Sender:
+    """What is known of one connection that sends requests."""
+
+    def __init__(self) -> None:
+        self.n_messages = 0
+        self.base_bytes = 0
+        self.unfinished_bytes = 0
+        self.waiting_looks = 0.0
+
+
+class Unfinished:
+    """Decides which connections to cut off because their messages have no end. Pure.
+
+    Parameters
+    ----------
+    n_messages : mapping of Link to int
+        How many messages have come over each connection; another thread counts them.
+    """
+
+    def __init__(self, n_messages: Mapping[Link, int]) -> None:
+        self._n_messages = n_messages
+        self._senders: dict[Link, _Sender] = {}
+
+    def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
+        """See ``Inbound.look``; neither the clock nor a stall matters."""
+        del now_s, stall_s
+        self._senders = {link: self._senders.get(link) or _Sender() for link in found}
+        for link, one in found.items():
+            self._take(self._senders[link], self._n_messages.get(link, 0), one)
+        floods = [link for link, sender in self._senders.items() if _is_too_long(sender)]
+        left = sorted(
+            (link for link in self._senders if link not in floods),
+            key=lambda link: self._senders[link].unfinished_bytes,
+        )
+        total = sum(self._senders[link].unfinished_bytes for link in left)
+        while total > UNFINISHED_TOTAL_BYTES:
+            floods.append(left.pop())
+            total -= self._senders[floods[-1]].unfinished_bytes
+        return floods
+
+    def _take(self, sender: _Sender, n_messages: int, one: Traffic) -> None:
+        if n_messages != sender.n_messages:
+            sender.n_messages, sender.base_bytes = n_messages, one.received_bytes
+            sender.waiting_looks = 0.0
+        elif one.waiting_bytes and not one.received_bytes:
+            sender.waiting_looks += 1.0
+        else:
+            sender.waiting_looks = max(0.0, sender.waiting_looks - 0.25)
+        sender.unfinished_bytes = one.received_bytes - sender.base_bytes
+
+
+def _is_too_long(sender: _Sender) -> bool:
+    return sender.unfinished_bytes > UNFINISHED_BYTES or sender.waiting_looks >= UNFINISHED_LOOKS
+
+
+class Judge(Protocol):
+    """Decides which connections to cut off, see ``Inbound.look``."""
+
+    def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
+        """Return the connections to cut off."""
+
+
 class FloodWatch:
     """A thread that looks at all connections to endpoints, forty times a second.
 
@@ -127,22 +204,26 @@ class FloodWatch:
     ----------
     endpoints : collection of str
         As they were bound.
-    stall : Stall
-        Of the publisher's thread.
+    judge : Judge
+        Decides which to cut off.
     on_cut : callable
         Called by the thread when a connection was cut off.
+    stall : Stall or None
+        Of the thread that reads what comes.
     on_stall : callable
-        Called by the thread, again and again, while the publisher's thread is held up.
+        Called by the thread, again and again, while that thread is held up.
     """
 
     def __init__(
         self,
         endpoints: Collection[str],
-        stall: Stall,
+        judge: Judge,
         on_cut: Callable[[Transport], None],
-        on_stall: Callable[[], None],
+        *,
+        stall: Stall | None = None,
+        on_stall: Callable[[], None] = lambda: None,
     ) -> None:
-        self._links = Links(endpoints)
+        self._links, self._judge = Links(endpoints), judge
         self._stall = stall
         self._on_cut, self._on_stall = on_cut, on_stall
         self._stopping = threading.Event()
@@ -159,7 +240,6 @@ class FloodWatch:
             self._thread.join(_JOIN_S)
 
     def _run(self) -> None:
-        inbound = Inbound(time.monotonic())
         wait_s = _PERIOD_S
         while not self._stopping.wait(wait_s):
             begin_s = time.thread_time()
@@ -170,12 +250,17 @@ class FloodWatch:
                 return
             seen = ((link, traffic(link, is_tcp=is_tcp)) for link, is_tcp in found.items())
             there = {link: one for link, one in seen if one is not None}
-            stall_s = self._stall.look()
-            floods = inbound.look(there, time.monotonic(), stall_s)
+            stall_s = 0.0 if self._stall is None else self._stall.look()
+            floods = self._judge.look(there, time.monotonic(), stall_s)
             # All of them first: each look at the others takes time in which they send.
             for transport in [cut(link) for link in floods]:
                 if transport is not None:
                     self._on_cut(transport)
             if stall_s >= STALL_S:
                 self._on_stall()
-            wait_s = max(_PERIOD_S, (time.thread_time() - begin_s) / _SHARE)
+            # Over IPC a gigabyte may come in a second.
+            is_waiting = any(one.waiting_bytes and not one.received_bytes for one in there.values())
+            period_s, share = (
+                (_WAITING_PERIOD_S, _WAITING_SHARE) if is_waiting else (_PERIOD_S, _SHARE)
+            )
+            wait_s = max(period_s, (time.thread_time() - begin_s) / share)

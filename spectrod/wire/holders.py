@@ -29,7 +29,9 @@ class KeyHolders:
 
     def __init__(self, access: Access, *, linger_s: float = 0.0) -> None:
         self._access, self._linger_s = access, linger_s
-        self._keys: dict[Link, bytes] = {}
+        # Messages of a connection that has gone may be read when its descriptor is another one's
+        # already: then both keys stand for the new one, which is cut for either.
+        self._keys: dict[Link, set[bytes]] = {}
         self._look_at = _LOOK_AT
         self._revocations = access.revocations
         self._cut_due_s = math.inf
@@ -44,17 +46,15 @@ class KeyHolders:
 
         It is cut at once if its key has been revoked since it was let in.
         """
-        if link in self._keys:
-            return
         key = self._access.key_of(frame)
         if key is None:
             return
         if not self._access.is_known(key):
             cut(link)
             return
-        self._keys[link] = key
+        self._keys.setdefault(link, set()).add(key)
         if len(self._keys) > self._look_at:
-            self._keys = {link: key for link, key in self._keys.items() if link.is_there}
+            self._keys = {link: keys for link, keys in self._keys.items() if link.is_there}
             self._look_at = max(_LOOK_AT, 2 * len(self._keys))
 
     def refresh(self) -> None:
@@ -66,6 +66,7 @@ class KeyHolders:
         if now_s < self._cut_due_s:
             return
         self._cut_due_s = math.inf
-        for link in [one for one, key in self._keys.items() if not self._access.is_known(key)]:
-            cut(link)
-            del self._keys[link]
+        for link, keys in tuple(self._keys.items()):
+            if not all(self._access.is_known(key) for key in keys):
+                cut(link)
+                del self._keys[link]

@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.feed import Feed, Numbers
-from spectrod.wire.flood import FloodWatch, Stall
+from spectrod.wire.flood import FloodWatch, Inbound, Stall
 from spectrod.wire.history import History
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.listeners import Listeners
@@ -220,7 +221,13 @@ class Publisher:
         self._thread.start()
         sender, every_endpoint = self._sender, (*self.endpoints, *self.raw32_endpoints)
         stall = Stall(self._thread, lambda: sender.steps)
-        self._watch = FloodWatch(every_endpoint, stall, access.note_flood, access.hold_newcomers)
+        self._watch = FloodWatch(
+            every_endpoint,
+            Inbound(time.monotonic()),
+            access.note_flood,
+            stall=stall,
+            on_stall=access.hold_newcomers,
+        )
         self._watch.start()
 
     def stop(self) -> None:

@@ -73,11 +73,11 @@ class Upstream:
                 yield frame.bytes
                 continue
             if fd not in links:
-                links[fd] = link = link_of(frame)
-                if link is not None:
-                    self._key_holders.note(link, frame)
-            request = frame.bytes
-            if self._note(links[fd], request):
+                links[fd] = link_of(frame)
+            link, request = links[fd], frame.bytes
+            if link is not None:
+                self._key_holders.note(link, frame)
+            if self._note(link, request):
                 yield request
 
     def cut_revoked(self) -> None:

@@ -1,6 +1,8 @@
-"""Send a publisher what no subscriber sends, over many connections, until killed.
+"""Send a socket what no proper peer sends, over many connections, until killed.
 
 python flooding_peers.py ENDPOINT WHAT CONNECTIONS
+
+What begins with "requests" goes to a socket that takes requests, the rest to a publisher.
 
 Connections that are cut off are made again.
 """
@@ -12,6 +14,7 @@ import socket
 import sys
 
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
+DEALER = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06DEALER"
 READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
 _TURN_S = 0.05
 _BLOCK_BYTES = 64 * 1024
@@ -40,12 +43,19 @@ WHAT = {
     "subscriptions of 65 kB": lambda number: _subscriptions(number, 65_000),
     "one subscription again and again": lambda _: itertools.repeat(frame(b"\x01nobody/1") * 100),
 }
+REQUESTS = {
+    "requests of empty parts": lambda _: itertools.repeat(b"\x01\0" * 1000),
+    "requests of 1-byte parts": lambda _: itertools.repeat(b"\x01\x01x" * 1000),
+    "requests of 60-kB parts": lambda _: itertools.repeat(
+        b"\x03" + (60_000).to_bytes(8, "big") + b"y" * 60_000
+    ),
+}
 
 
 class _Peer:
     """One connection: a handshake, then what there is to send."""
 
-    def __init__(self, address, frames):
+    def __init__(self, address, frames, ready):
         self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
         self.socket.setblocking(False)  # noqa: FBT003
         code = self.socket.connect_ex(address)
@@ -53,6 +63,7 @@ class _Peer:
             self.socket.close()
             raise ConnectionError(code)
         self._frames, self._left, self._heard, self._is_ready = frames, GREETING, b"", False
+        self._ready = ready
 
     @property
     def wanted(self):
@@ -65,7 +76,7 @@ class _Peer:
                 raise ConnectionError
             self._heard = (self._heard + some)[-100:] if self._is_ready else self._heard + some
             if not self._is_ready and b"READY" in self._heard:
-                self._left, self._is_ready = READY, True
+                self._left, self._is_ready = self._ready, True
         if events & select.EPOLLOUT:
             while self._is_ready and len(self._left) < _BLOCK_BYTES:
                 self._left += next(self._frames)
@@ -74,11 +85,12 @@ class _Peer:
 
 def _flood(address, what, count):
     poll, peers = select.epoll(), {}
-    numbers = itertools.count()
+    numbers, ready = itertools.count(), DEALER if what in REQUESTS else READY
+    frames = (WHAT | REQUESTS)[what]
     while True:
         while len(peers) < count:
             try:
-                peer = _Peer(address, WHAT[what](next(numbers)))
+                peer = _Peer(address, frames(next(numbers)), ready)
             except ConnectionError:
                 break
             peers[peer.socket.fileno()] = peer

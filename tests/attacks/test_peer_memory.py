@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from flooding_peers import GREETING, READY, WHAT, frame
+from flooding_peers import DEALER, GREETING, READY, REQUESTS, WHAT, frame
 
 from spectrod.client import Control, subscribe
 from spectrod.wire.endpoint import parse_endpoint
@@ -48,8 +48,10 @@ class Daemon:
             source = {{ uri = "signal:sine,1000,-20", name = "tone" }}
             analysis = {{ win_length = 512, hop = 960 }}
             engine = {{ engine = "numpy" }}
-            publish = {{ endpoints = ["tcp://127.0.0.1:*"], high_water_mark = 10000 }}
-            control = {{ endpoints = ["ipc://{folder}/c.ipc"], state_folder = "{folder}" }}
+            publish = {{ high_water_mark = 10000, \
+                endpoints = ["tcp://127.0.0.1:*", "ipc://{folder}/p.ipc"] }}
+            control = {{ state_folder = "{folder}", \
+                endpoints = ["ipc://{folder}/c.ipc", "tcp://127.0.0.1:*"] }}
             """
         )
         self.process = subprocess.Popen(
@@ -60,8 +62,8 @@ class Daemon:
         self._lines, self._news = [], threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        self.endpoint = self.wait_for("publishing at ")
-        self.control = self.wait_for("control at ")
+        self.endpoint, self.endpoint_ipc = self.wait_for("publishing at ").split(", ")
+        self.control, self.control_tcp = self.wait_for("control at ").split(", ")
         self.wait_for("ready")
         self.begin_bytes = self._memory(1)
         limit = self._memory(0) + MORE_BYTES
@@ -150,17 +152,21 @@ def connect(endpoint, ready=READY):
     return peer
 
 
-DEALER = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06DEALER"
+OVER_IPC = ("64-kB messages", "parts of a message without end")
+FLOODS = [
+    *((what, "tcp", count) for what in sorted(WHAT) for count in (1, 30)),
+    *((what, "ipc", 20) for what in OVER_IPC),
+]
 
 
-@pytest.mark.parametrize("count", [1, 30])
-@pytest.mark.parametrize("what", sorted(WHAT))
-def test_a_flood_upstream_fills_no_memory(daemon, what, count):
+@pytest.mark.parametrize(("what", "transport", "count"), FLOODS)
+def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
     """A subscriber beside it misses nothing that the daemon does not count."""
     with subscribe(daemon.endpoint) as frames:
         first = frames.receive(TIMEOUT_S)
         most = 0
-        with flooded(daemon.endpoint, what, count):
+        endpoint = daemon.endpoint if transport == "tcp" else daemon.endpoint_ipc
+        with flooded(endpoint, what, count):
             end_s = time.monotonic() + ATTACK_S
             while time.monotonic() < end_s:
                 frames.receive(0.05)
@@ -173,6 +179,22 @@ def test_a_flood_upstream_fills_no_memory(daemon, what, count):
     status = daemon.check()
     is_harmless = what.startswith(("one subscription", "64-kB", "subscriptions of 65"))
     assert is_harmless or status["daemon"]["security"]["flood"] > 0
+
+
+@pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.parametrize("transport", ["tcp", "ipc"])
+@pytest.mark.parametrize("what", sorted(REQUESTS))
+def test_requests_without_end_fill_no_memory(daemon, what, transport, count):
+    """Parts of one message, each with more to follow; who asks meanwhile gets replies."""
+    endpoint = daemon.control_tcp if transport == "tcp" else daemon.control
+    most = 0
+    with flooded(endpoint, what, count):
+        end_s = time.monotonic() + ATTACK_S
+        while time.monotonic() < end_s:
+            daemon.check()
+            most = max(most, daemon.grown_bytes)
+    assert most < 200 << 20
+    assert daemon.check()["daemon"]["security"]["flood"] > 0
 
 
 @pytest.mark.parametrize("which", ["publisher", "control"])

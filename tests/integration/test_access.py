@@ -626,3 +626,18 @@ def test_a_thread_that_fails_lets_nobody_in(keys, serve, connect, monkeypatch):
     assert isinstance(server.access.failure, ZeroDivisionError)
     connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
     assert not server.socket.poll(200)
+
+
+def test_a_connection_with_the_descriptor_of_another_is_cut_for_either(keys, serve, connect):
+    """What one that has gone had sent may be read when its descriptor is a newcomer's."""
+    server = serve(keys.security)
+    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    alices_frame = server.socket.recv_multipart(copy=False)[-1]
+    link = link_of(alices_frame)
+    _bob, _ = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    server.holders.note(link, server.socket.recv_multipart(copy=False)[-1])
+    server.holders.note(link, alices_frame)
+    keys.revoke("alice")
+    server.access.reload()
+    server.holders.refresh()
+    next_event(alices, zmq.Event.DISCONNECTED, server)
