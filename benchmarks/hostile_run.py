@@ -346,7 +346,7 @@ def _result(found: Run, rows: list[dict[str, Any]]) -> Report:
         "verdict": rows,
         "subscriber": found.listened,
         "normal_after_s": {name: round(s, 2) for name, s in found.normal_s.items()},
-        "quiet_cpu_cores": round(_cores(quiet[0], quiet[-1]), 3) if quiet else None,
+        "quiet_cpu_cores": round(_cores(quiet[0], quiet[-1]), 3) if len(quiet) > 1 else None,
         **{name: value for name, value in found.facts.items() if name != "status"},
         "recorders": found.facts.get("status", {}).get("recorders"),
         "daemon": found.facts.get("status", {}).get("daemon"),

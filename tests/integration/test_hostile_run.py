@@ -1,6 +1,8 @@
-"""The checks of ``benchmarks/hostile_run.py`` can fail."""
+"""A few seconds of ``benchmarks/hostile_run.py``, and that each of its checks can fail."""
 
 import importlib
+import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,3 +94,40 @@ def test_rows_that_a_recording_lacks_are_found(checks, tmp_path):
     assert whole["uncounted_samples"] == whole["gap_samples"] == 0
     write_segment(tmp_path / "1.spd", [0, 5 * 480])
     assert checks.check_recording(tmp_path, [])["uncounted_samples"] == 480
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_few_seconds_of_all_attacks(tmp_path):
+    """Nothing is lost uncounted; a bound that cannot be met ends it with exit code 1.
+
+    Bounds of time are left to the whole run, on a machine that does nothing else.
+    """
+    report = tmp_path / "report.json"
+    command = [sys.executable, BENCHMARKS / "hostile_run.py", "--seconds", "4", "--json", report]
+    options = ["--connections", "300", "--bound", "threads_peak=0"]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, timeout=360, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    (result,) = json.loads(report.read_text())["results"]
+    verdict = {row["criterion"]: row for row in result["verdict"]}
+    assert not verdict["threads_peak"]["ok"]
+    timed = {"latency_p99_ms", "operator_longest_s", "normal_after_s", "cpu_cores"}
+    failed = {name for name, row in verdict.items() if not row["ok"]}
+    assert failed <= {"threads_peak"} | timed, done.stdout
+    assert verdict["exit_code"]["measured"] == 0
+    assert result["recording"]["rows"] > 300
+    assert all(one["rows"] > 0 for one in result["subscriber"].values())
+    attacks = result["attacks"]
+    assert attacks["silent"]["opened"] >= 300
+    for name, what in (
+        ("upstream", "messages"),
+        ("subscriptions", "subscriptions"),
+        ("unread", "requests"),
+        ("malformed", "garbage"),
+        ("strangers", "keys"),
+        ("files", "files"),
+        ("revocations", "revocations"),
+    ):
+        assert attacks[name][what] > 0
