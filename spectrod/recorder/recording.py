@@ -336,7 +336,7 @@ class Recording:
         """Report once that a rule to delete does not hold for some files."""
         config, shelf = self.config, self._shelf
         deletes = config.keep_days or config.keep_mb or config.when_full == "delete"
-        if self._has_told_foreign or not (deletes and shelf.foreign) or shelf.n_unread:
+        if self._has_told_foreign or not (deletes and shelf.foreign) or shelf.n_untried:
             return
         self._has_told_foreign = True
         rule = "neither counted nor deleted: this recording did not write it"

@@ -70,8 +70,8 @@ class Shelf:
         The folder, while this recording has it.
     foreign : list of str
         Names of finished files of such suffixes that the recording did not write.
-    n_unread : int
-        Finished files of which it is not known yet, or which cannot be read.
+    n_untried : int
+        Finished files that were not read yet; one that cannot be read was tried.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Shelf:
         self._failed_reads = Counter[str]()
         self.n_files = self.n_bytes = 0
         self.foreign: list[str] = []
-        self.n_unread = 0
+        self.n_untried = 0
 
     # ---- the folder
 
@@ -324,7 +324,7 @@ class Shelf:
             raise self._error(error) from error
         own = [file for file, is_own in self._known.values() if is_own]
         self.foreign = [file.name for file, is_own in self._known.values() if not is_own]
-        self.n_unread = len(found) - len(self._known)
+        self.n_untried = len(found) - len(self._known) - len(+self._failed_reads)
         self.n_files, self.n_bytes = len(own), sum(file.n_bytes for file in own)
         return heapq.nsmallest(_BATCH, own)
 
