@@ -69,11 +69,12 @@ class LeftOut:
         self._files.add(path)
         self.n_files += 1
         line = printable(f"{problem.rstrip('.')}: {consequence}")
-        _log.info("%s", line)
         if self.n_files <= NAMED_MAX:
             self.lines = (*self.lines, line)
             self.on_add(line)
-        elif self.n_files == NAMED_MAX + 1:
+            return
+        _log.info("%s", line)
+        if self.n_files == NAMED_MAX + 1:
             self.on_add(f"{NAMED_MAX} files are left out or read in part: more are only counted")
 
     @property

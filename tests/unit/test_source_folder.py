@@ -335,8 +335,12 @@ def test_the_rate_that_most_files_have_wins(folder, n_odd):
     assert (source.fs, source.left_out.n_files) == ((FS, n_odd) if n_odd == 1 else (50, 2))
 
 
-def test_names_are_bounded(folder):
-    """Of many bad files the first are named, each in one printable line, and all are counted."""
+def test_names_are_bounded(folder, caplog):
+    """Of many bad files the first are named, each in one printable line, and all are counted.
+
+    The log has the others, as information.
+    """
+    caplog.set_level("INFO")
     folder(0, 1000)
     n_bad = NAMED_MAX + 5
     for k in range(n_bad):
@@ -346,6 +350,8 @@ def test_names_are_bounded(folder):
     assert (source.left_out.n_files, source.left_out.n_unnamed) == (n_bad, 5)
     assert len(source.left_out.lines) == NAMED_MAX
     assert all(line.isprintable() for line in source.left_out.lines)
+    logged = [line for line in caplog.messages if line.endswith("wav: empty file: left out")]
+    assert len({*logged, *source.left_out.lines}) == len(logged) + NAMED_MAX == n_bad
     source.left_out.on_add = told.append
     source.left_out.add(folder.path / "x", "x: y")
     assert (source.left_out.n_files, told) == (n_bad + 1, [])
