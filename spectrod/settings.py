@@ -263,7 +263,7 @@ class SourceTable(SourceConfig, frozen=True):
             If a rule is broken, or ``channel_names`` are not one for each spectrum.
         """
         iq = self.is_iq if is_iq is None else is_iq
-        signal = {"iq": iq, "center_frequency_hz": center_frequency_hz}
+        signal: dict[str, Any] = {"iq": iq, "center_frequency_hz": center_frequency_hz}
         specs = [self.analysis.spec(fs, channels, **signal)]
         name_channels(self.channel_names, specs[0].n_signals)
         for product in self.products:

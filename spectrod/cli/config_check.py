@@ -73,7 +73,7 @@ def _source(table: SourceTable, name: str) -> str:
         raise type(error)(f"{name}{error}") from error
     products = ", ".join(spec.product for spec in specs)
     text = (
-        f"{name}{source.description}: {source.fs:g} Hz, channels: {source.channels}, "
+        f"{name}{source.description}: {source.fs:.10g} Hz, channels: {source.channels}, "
         f"products: {products}"
     )
     left_out = source.left_out

@@ -144,7 +144,7 @@ def _description(member: Member) -> str:
     if pipeline is None:
         return "not there yet"
     source = pipeline.source
-    return f"{source.description}, {source.fs:g} Hz, engine {pipeline.engine.name}"
+    return f"{source.description}, {source.fs:.10g} Hz, engine {pipeline.engine.name}"
 
 
 def _print_status(stats: Sequence[Stats]) -> None:

@@ -20,7 +20,7 @@ def _whole(stats: Stats) -> str:
 def _source(stats: Stats) -> str:
     if not stats.fs:
         return stats.capture.waiting_for or stats.source
-    place = f"{stats.source}, {stats.fs:g} Hz x {stats.channels}, {stats.engine}"
+    place = f"{stats.source}, {stats.fs:.10g} Hz x {stats.channels}, {stats.engine}"
     waiting_for = stats.capture.waiting_for
     return f"{place}; {waiting_for}" if waiting_for else place
 

@@ -6,7 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,13 +106,15 @@ def decode(data: bytes, coding: Coding) -> Float32Array:
         Integers less the offset, divided by their full scale, so in [-1, 1]; floats as they are
         [FS].
     """
-    numbers = _widen_s24(data) if coding.dtype == "s24" else np.frombuffer(data, coding.dtype)
+    numbers: NDArray[Any] = (
+        _widen_s24(data) if coding.dtype == "s24" else np.frombuffer(data, coding.dtype)
+    )
     if numbers.dtype.kind == "f":
         with np.errstate(over="ignore"):  # what overflows is found as an infinity
             return numbers.astype(np.float32)
     # An offset of 2^31 leaves float32 too few digits.
     is_wide = coding.offset >= 2.0**24
-    values = numbers.astype(np.float64 if is_wide else np.float32)
+    values: NDArray[Any] = numbers.astype(np.float64 if is_wide else np.float32)
     if coding.offset:
         values -= coding.offset
     values *= 1.0 / coding.full_scale

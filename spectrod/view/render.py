@@ -138,7 +138,7 @@ def _waiting_text(scene: Scene) -> str:
 def _head(scene: Scene, frame: Frame, levels: Float64Array) -> list[str]:
     h = frame.header
     peak = peak_text(find_peak(levels, h), h)
-    what = f"{frame.source}/{frame.channel}  {h.fs:g} Hz  {plain(h.window)} {h.win_length}"
+    what = f"{frame.source}/{frame.channel}  {h.fs:.10g} Hz  {plain(h.window)} {h.win_length}"
     return [
         f"{what}  N {h.nfft}  hop {h.hop}  {plain(h.engine)}",
         f"peak {peak:<28}  seq {h.seq}  {losses_text(h, scene.missed)}",

@@ -148,5 +148,5 @@ def _summary(description: Description) -> str:
     spec = description.spec
     return (
         f"{long_name(spec)} in {spec.unit}, {spec.reference}; {spec.window} window of "
-        f"{spec.win_length} samples every {spec.hop} at {spec.fs:g} Hz"
+        f"{spec.win_length} samples every {spec.hop} at {spec.fs:.10g} Hz"
     )
