@@ -181,7 +181,8 @@ def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
 def _missed(centre: Float64Array, fraction: int) -> Float64Array:
     """Leave out bands below what is audible, by their nominal frequencies."""
     below = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))
-    return centre[centre >= below]
+    missed: Float64Array = centre[centre >= below]
+    return missed
 
 
 def _octave_name(centre: float, fraction: int) -> str:

@@ -114,7 +114,7 @@ def decode(data: bytes, coding: Coding) -> Float32Array:
             return numbers.astype(np.float32)
     # An offset of 2^31 leaves float32 too few digits.
     is_wide = coding.offset >= 2.0**24
-    values: NDArray[Any] = numbers.astype(np.float64 if is_wide else np.float32)
+    values: NDArray[np.floating] = numbers.astype(np.float64 if is_wide else np.float32)
     if coding.offset:
         values -= coding.offset
     values *= 1.0 / coding.full_scale
