@@ -153,6 +153,7 @@ class AnalysisConfig(Struct, frozen=True):
             rate_hz=self.rate_hz,
             align=self.align,
             center_frequency_hz=center_frequency_hz,
+            broadband=bool(self.bands),
         )
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.bands import Bands, get_bands
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
     RowGrid,
     exact_row_step,
@@ -147,6 +147,9 @@ class SpectrumSpec:
     center_frequency_hz : float
         Frequency to which the receiver of I/Q samples is tuned, which their 0 Hz stands for,
         within +-``CENTER_FREQUENCY_MAX_HZ`` [Hz]. All frequencies of bins count from it.
+    broadband : bool
+        Whether a row also has the power of all bins, 0 Hz and Nyquist included, beside its bands:
+        the mean square of the windowed, weighted sound. Needs bands.
     taper : Window
         The window itself. It follows from a name; with ``window="custom"`` it must be given, see
         ``spectrod.windows.make_window``.
@@ -175,6 +178,7 @@ class SpectrumSpec:
     rate_hz: float = 0.0
     align: Align = "start"
     center_frequency_hz: float = 0.0
+    broadband: bool = False
     taper: Window = field(default=_NO_WINDOW, repr=False)
 
     def __post_init__(self) -> None:
@@ -218,6 +222,8 @@ class SpectrumSpec:
             )
         if not isinstance(self.bands, str):
             raise ConfigError(f"bands={self.bands!r}: must be a name, or '' for bins")
+        if self.broadband and not self.bands:
+            raise ConfigError("broadband=True: needs bands")
         _one_of("scaling", self.scaling, SCALINGS)
         _one_of("output", self.output, get_args(Output))
         _one_of("weighting", self.weighting, WEIGHTINGS)
@@ -332,6 +338,11 @@ class SpectrumSpec:
         return self.n_bins if bands is None else len(bands)
 
     @property
+    def n_computed(self) -> int:
+        """Values that are computed of a spectrum: ``n_values``, and the broadband one."""
+        return self.n_values + self.broadband
+
+    @property
     def delta_f(self) -> float:
         """Bin width [Hz]."""
         return self.fs / self.nfft
@@ -371,6 +382,11 @@ class SpectrumSpec:
         if self.output == "complex":
             return "FS/Hz^0.5" if self.scaling == "density" else "FS"
         return UNITS[self.scaling]
+
+    @property
+    def broadband_unit(self) -> str:
+        """Unit of the broadband values: a level, or a mean square also beside densities."""
+        return UNITS["dbfs" if self.scaling == "dbfs" else "spectrum"]
 
     @property
     def reference(self) -> str:
@@ -463,6 +479,8 @@ class SpectrumBatch:
         Rows directly before the first of these that nobody wanted, so that they were not computed.
     cut_frames : int
         Frames of the only row, an average that a gap or the end cut off; 0 where rows are whole.
+    broadband : (rows, signals) float32, optional
+        The power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
     """
 
     values: NDArray[Any]
@@ -475,6 +493,12 @@ class SpectrumBatch:
     discontinuity: bool = False
     skipped_rows: int = 0
     cut_frames: int = 0
+    broadband: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.broadband is not None) != self.spec.broadband:
+            rule = "must be there" if self.spec.broadband else "must be None"
+            raise InternalError(f"broadband values of {self.spec.product}: {rule}")
 
     @property
     def n_frames(self) -> int:
@@ -503,6 +527,15 @@ def taper_for(window: WindowLike, win_length: int | None) -> Window:
     if not 2 <= n <= NFFT_MAX:
         raise ConfigError(f"win_length={n}: must be 2 to {NFFT_MAX}")
     return make_window(window, n)
+
+
+def without_broadband(
+    computed: NDArray[Any], spec: SpectrumSpec
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Split rows, (..., n_computed), into values, (..., n_values), and broadband ones, (...)."""
+    if not spec.broadband:
+        return computed, None
+    return computed[..., :-1], computed[..., -1]
 
 
 def rows_leave_out(spec: SpectrumSpec) -> str:

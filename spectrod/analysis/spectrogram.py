@@ -24,7 +24,7 @@ from spectrod.analysis.samples import (
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.window import SampleWindow
 from spectrod.errors import DeviceError, InputError
-from spectrod.types import Averaging, Block, Output, SpectrumSpec, taper_for
+from spectrod.types import Averaging, Block, Output, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array, Scaling
 from spectrod.weighting import Weighting
 from spectrod.windows import WindowLike
@@ -53,6 +53,9 @@ class Spectrogram:
         What the values mean.
     engine : str
         What computed them.
+    broadband : (rows,) or (signals, rows) float32, optional
+        Where there are bands, the power of all bins of the same rows, 0 Hz and Nyquist included, in
+        the product's weighting: the mean square of the sound, in ``spec.broadband_unit``.
     """
 
     f: Float64Array
@@ -61,6 +64,7 @@ class Spectrogram:
     unit: str
     spec: SpectrumSpec
     engine: str
+    broadband: NDArray[Any] | None = None
 
 
 def spectrogram(  # noqa: PLR0913 - the analysis has these settings
@@ -165,6 +169,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         averaging_s=averaging_s,
         rate_hz=rate_hz,
         center_frequency_hz=center_frequency_hz,
+        broadband=bool(bands),
         taper=taper,
     )
     n_samples = rows.shape[1]
@@ -174,8 +179,10 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}{hint}"
         )
     with ENGINES.borrow(engine, device) as computing:
-        values, name = _compute(computing, spec, rows)
+        computed, name = _compute(computing, spec, rows)
+    values, broadband = without_broadband(computed, spec)
     by_signal = values.transpose(1, 2, 0)
+    levels = None if broadband is None else broadband.T
     return Spectrogram(
         spec.frequencies,
         _centres(spec, n_samples, len(values)),
@@ -183,6 +190,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         spec.unit,
         spec,
         name,
+        levels if levels is None or x.ndim > 1 else levels[0],
     )
 
 
@@ -197,10 +205,10 @@ def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
 
 
 def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """All rows, (rows, signals, values), and the name of what computed them last."""
+    """All rows, (rows, signals, n_computed), and the name of what computed them last."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
-    values = np.empty((n_rows, spec.n_signals, spec.n_values), dtype)
+    values = np.empty((n_rows, spec.n_signals, spec.n_computed), dtype)
     try:
         window = _window_over(engine, rows)
         if window is None:
@@ -254,7 +262,10 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
     for block in _blocks(rows, format_):
         last = block.sample_index + block.n_samples == rows.shape[1]
         for batch in [*stream.push(block), *(stream.finish() if last else [])]:
-            copy(values[done : done + batch.n_frames], batch.values, axis=0)
+            out, broadband = without_broadband(values[done : done + batch.n_frames], spec)
+            copy(out, batch.values, axis=0)
+            if broadband is not None and batch.broadband is not None:
+                broadband[...] = batch.broadband
             done += batch.n_frames
     if stream.engine is not engine:
         ENGINES.discard(engine)

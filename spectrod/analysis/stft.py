@@ -137,6 +137,7 @@ class Stft:
                 rate_hz=rate_hz,
                 align=align,
                 center_frequency_hz=center_frequency_hz,
+                broadband=bool(bands),
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )

@@ -434,7 +434,7 @@ def _beyond(spec: SpectrumSpec) -> int:
 def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:
     """Frames whose samples or results, whichever are more, are as many as suit the engine."""
     value_bytes = 8 if spec.output == "complex" else 4
-    row_bytes = spec.n_signals * spec.n_values * value_bytes
+    row_bytes = spec.n_signals * spec.n_computed * value_bytes
     frame_bytes = max(spec.hop * layout.step_bytes, row_bytes // spec.averaging_frames, 1)
     return max(1, min(_BATCH_FRAMES_MAX, engine.batch_bytes // frame_bytes))
 

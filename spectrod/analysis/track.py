@@ -11,7 +11,7 @@ from spectrod.analysis.engine import Engine, FramePlan, Rows
 from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.window import SampleWindow
 from spectrod.grid import row_period_s
-from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec, without_broadband
 
 
 @dataclass(slots=True, eq=False)
@@ -346,7 +346,7 @@ class Track:
 
         It stays in flight where that raises DeviceError.
         """
-        values = self.in_flight[0].rows.collect()
+        values, broadband = without_broadband(self.in_flight[0].rows.collect(), self.spec)
         batch = self.in_flight.popleft()
         if batch.gap is not None:
             self.unreported = (self.unreported or 0) + batch.gap
@@ -375,6 +375,7 @@ class Track:
             discontinuity=gap is not None,
             skipped_rows=skipped_rows,
             cut_frames=batch.done + batch.n_frames if batch.is_cut else 0,
+            broadband=broadband,
         )
 
     def _begins(self, n_rows: int, phase: int) -> Int64Array:

@@ -1,10 +1,12 @@
 """What a recording is: rows of spectra with their description; who writes and who reads them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, StorageError
 from spectrod.types import SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
@@ -185,8 +187,15 @@ def rows_between(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
         sample_index=batch.sample_index[part],
         t_mono_ns=batch.t_mono_ns[part],
         t_utc_ns=batch.t_utc_ns[part],
+        broadband=None if batch.broadband is None else batch.broadband[part],
     )
     return as_first(cut) if first else cut
+
+
+def concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Put arrays one after the other; None if there are none."""
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if found else None
 
 
 def as_first(batch: SpectrumBatch) -> SpectrumBatch:

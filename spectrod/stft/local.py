@@ -238,8 +238,8 @@ def _transform_spec(spec: StftSpec) -> TransformSpec:
 
 
 def _pieces_max(spec: StftSpec) -> int:
-    """Pieces of as many bands, where each bin belongs to two at most."""
-    return 2 * spec.n_bins // _PIECE_BINS + 2 * spec.n_bands if spec.n_bands else 0
+    """Pieces of as many bands, where each bin belongs to two at most, and to one of all bins."""
+    return 3 * spec.n_bins // _PIECE_BINS + 2 * spec.n_bands if spec.n_bands else 0
 
 
 def _fits(spec: StftSpec, params: StftLocalParams, device: DeviceInfo, n_pieces: int) -> bool:

@@ -47,7 +47,7 @@ def kernel_spec(
         spec.iq,
         spec.output,
         weighted=spec.weighting != "Z",
-        n_bands=0 if bands is None else len(bands),
+        n_bands=0 if bands is None else spec.n_computed,
         averaging=spec.averaging,
         decibels=spec.scaling == "dbfs",
         placed=not spec.grid.is_even,
@@ -78,11 +78,20 @@ def _scale(spec: SpectrumSpec) -> float:
 
 
 def _band_rows(spec: SpectrumSpec, bands: Bands) -> BandRows:
-    """Bins have densities: times the bin width they are mean squares."""
+    """Bins have densities: times the bin width they are mean squares.
+
+    The broadband row comes last: the sum over all bins, which is a mean square in any scaling.
+    """
     weights = bands.shares * spec.delta_f
     if spec.scaling == "density":
         weights = weights / np.repeat(bands.width, bands.count)
-    return BandRows(bands.first, bands.count, weights)
+    if not spec.broadband:
+        return BandRows(bands.first, bands.count, weights)
+    return BandRows(
+        np.append(bands.first, 0),
+        np.append(bands.count, spec.n_bins),
+        np.append(weights, np.full(spec.n_bins, spec.delta_f)),
+    )
 
 
 def _smoothing(spec: SpectrumSpec) -> float:

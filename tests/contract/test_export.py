@@ -25,6 +25,7 @@ SPECS = {
     "density": {"channels": 2},
     "odd": {"win_length": 255, "nfft": 255, "hop": 100, "channels": 3},
     "bands": {"scaling": "spectrum", "bands": "third-octave"},
+    "broadband": {"channels": 2, "scaling": "dbfs", "bands": "octave", "broadband": True},
     "levels": {"scaling": "dbfs", "weighting": "A"},
     "radio": {"channels": 2, "iq": True, "center_frequency_hz": 433.92e6},
     "iq": {"channels": 4, "iq": True, "scaling": "dbfs"},
@@ -65,9 +66,10 @@ def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
             values = (values + 1j * rng.standard_normal(shape)).astype(np.complex64)
         values.flat[0] = np.finfo(np.float32).smallest_subnormal
         values.flat[-1] = np.finfo(np.float32).max
-        batches.append(
-            SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **({"engine": "numpy"} | more))
-        )
+        said = {"engine": "numpy"} | more
+        if spec.broadband:
+            said["broadband"] = rng.standard_normal(shape[:2]).astype(np.float32)
+        batches.append(SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **said))
     return batches
 
 
@@ -115,6 +117,8 @@ def test_what_was_written_is_read_back(tmp_path, suffix, kind):
         for name in ("sample_index", "t_mono_ns", "t_utc_ns"):
             np.testing.assert_array_equal(joined(got, name), joined(given, name))
             assert joined(got, name).dtype == np.int64
+        if about.spec.broadband:
+            assert joined(got, "broadband").tobytes() == joined(given, "broadband").tobytes()
         assert breaks(got) == breaks(given)
         assert [b.engine for b in got for _ in b.sample_index] == [
             b.engine for b in given for _ in b.sample_index

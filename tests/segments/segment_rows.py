@@ -29,6 +29,8 @@ def make_batch(spec, first_row, n_rows, seed=0, **more):
     bits = rng.integers(0, 256, (*shape, np.dtype(dtype).itemsize), np.uint8)
     index = (first_row + np.arange(n_rows, dtype=np.int64)) * spec.hop * spec.averaging_frames
     since_ns = np.rint(index * 1e9 / spec.fs).astype(np.int64)
+    if spec.broadband:
+        more = {"broadband": rng.standard_normal(shape[:2]).astype(np.float32)} | more
     return SpectrumBatch(
         bits.view(dtype)[..., 0],
         index,
@@ -60,5 +62,7 @@ def rows_of(batches):
             said = [getattr(batch, name) for name in FIELDS]
             if k:
                 said[1:] = [0, False, 0, 0]
+            if batch.broadband is not None:
+                said.append(batch.broadband[k].tobytes())
             rows.append((batch.values[k].tobytes(), *map(int, times), *said))
     return rows

@@ -52,6 +52,7 @@ def damage(path, offset, n_bytes=1):
         {"output": "complex", "scaling": "spectrum"},
         {"channels": 4, "iq": True},
         {"win_length": 4096, "hop": 999, "nfft": 4096, "fs": 48000.0, "bands": "third-octave"},
+        {"bands": "octave", "fs": 48000.0, "nfft": 512, "channels": 3, "broadband": True},
         {"averaging": "mean", "averaging_frames": 7, "nfft": 31, "win_length": 15},
     ],
 )

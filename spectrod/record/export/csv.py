@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.errors import StorageError
 from spectrod.record.export.attributes import (
@@ -19,6 +20,7 @@ from spectrod.record.export.attributes import (
 )
 from spectrod.record.export.description import decode_description
 from spectrod.record.export.layout import (
+    BROADBAND,
     frames_of,
     frequency_edges,
     names_of_bands,
@@ -28,7 +30,7 @@ from spectrod.record.export.layout import (
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import ExportWriter, chunk_rows
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumBatch
+from spectrod.types import SpectrumBatch, without_broadband
 
 _NUMBERS = (
     "sample_index",
@@ -64,6 +66,7 @@ class CsvWriter(ExportWriter):
         for name, about in (
             ("unit", spec.unit),
             ("reference", spec.reference),
+            *([("broadband_unit", spec.broadband_unit)] if spec.broadband else []),
             *([("frequency_hz", spec.frequencies.tolist())] if names_of_bands(spec) else []),
             ("frequency_lower_hz", lower.tolist()),
             ("frequency_upper_hz", upper.tolist()),
@@ -84,7 +87,7 @@ class CsvWriter(ExportWriter):
         self._coverage.add(rows)
         effort = row_effort_s(spec, frames_of(rows, spec))
         numbers = [columns.get(name, effort).tolist() for name in _NUMBERS]
-        flat = rows.values.reshape(len(rows), -1).view("<f4")
+        flat = _with_broadband(rows).reshape(len(rows), -1).view("<f4")
         engines = columns["engine_index"].tolist()
         for engine, utc_ns, values, *row in zip(
             engines, columns["t_utc_ns"].tolist(), flat, *numbers, strict=True
@@ -207,7 +210,9 @@ class CsvReader:
             values = np.loadtxt([row[-1] for row in fields], np.float32, delimiter=",", ndmin=2)
             if spec.output == "complex":
                 values = values.view(np.complex64)
-            return Rows(values.reshape(len(lines), spec.n_signals, spec.n_values), columns)
+            values = values.reshape(len(lines), spec.n_signals, spec.n_computed)
+            values, broadband = without_broadband(values, spec)
+            return Rows(values, columns, broadband)
         except (IndexError, OverflowError, ValueError) as error:
             raise StorageError(f"{self.path}: not rows of spectra: {error}") from error
 
@@ -215,12 +220,21 @@ class CsvReader:
 def value_names(description: Description) -> list[str]:
     """Name the columns of values: channel and frequency, and real or imaginary part.
 
-    Frequencies are the names of fractional octaves, and numbers [Hz] of other bands and bins.
+    Frequencies are the names of fractional octaves, and numbers [Hz] of other bands and bins. The
+    broadband value of a channel comes after its bands.
     """
     spec = description.spec
     parts = (":re", ":im") if spec.output == "complex" else ("",)
-    frequencies = names_of_bands(spec) or [repr(f) for f in spec.frequencies.tolist()]
+    frequencies = [*(names_of_bands(spec) or map(repr, spec.frequencies.tolist()))]
+    if spec.broadband:
+        frequencies.append(BROADBAND)
     return [f"{c}:{f}{part}" for c in description.signals for f in frequencies for part in parts]
+
+
+def _with_broadband(rows: Rows) -> NDArray[Any]:
+    if rows.broadband is None:
+        return np.ascontiguousarray(rows.values)
+    return np.concatenate([rows.values, rows.broadband[..., np.newaxis]], axis=2)
 
 
 def open_csv(path: Path) -> CsvReader:

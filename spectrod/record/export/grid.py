@@ -18,7 +18,14 @@ from spectrod.record.export.attributes import (
     global_attributes,
 )
 from spectrod.record.export.description import decode_description
-from spectrod.record.export.layout import ENGINES, Variable, columns, values_name, variables
+from spectrod.record.export.layout import (
+    BROADBAND,
+    ENGINES,
+    Variable,
+    columns,
+    values_name,
+    variables,
+)
 from spectrod.record.export.rows import COLUMNS, Rows, batches_of
 from spectrod.record.export.writer import CHUNK_BYTES, ExportWriter, chunk_rows
 from spectrod.record.recording import Description
@@ -114,9 +121,13 @@ class GridWriter(ExportWriter):
         """Shapes: of a chunk, rows together as they are read, by time; and of a row."""
         if variable.data is not None:
             return variable.data.shape, variable.data.shape[1:]
+        row: tuple[int, ...]
         spec = self.description.spec
+        if variable.name == BROADBAND:
+            row = (spec.n_signals,)
+            return (max(1, _CHUNK_NUMBERS // spec.n_signals), *row), row
         if variable.name != values_name(spec):
-            row: tuple[int, ...] = (2,) if len(variable.dims) == 2 else ()
+            row = (2,) if len(variable.dims) == 2 else ()
             return (_CHUNK_NUMBERS, *row), row
         row = (spec.n_signals, spec.n_values)
         # Of a row that is larger than a chunk, as many signals as fit: a chunk may be a file.
@@ -195,11 +206,15 @@ class GridReader:
                 f"{name} of shape {values.shape}, {values.dtype}: not those described"
             )
         forms = {one: self._shelf.form(one) for one in COLUMNS}
+        expected = {one: (values.shape[:1], np.dtype(COLUMNS[one])) for one in COLUMNS}
+        if spec.broadband:
+            forms[BROADBAND] = self._shelf.form(BROADBAND)
+            expected[BROADBAND] = (values.shape[:2], np.dtype("<f4"))
         for one, form in forms.items():
-            if form.shape != values.shape[:1] or form.dtype != COLUMNS[one]:
+            if (form.shape, form.dtype) != expected[one]:
+                shape, dtype = expected[one]
                 raise StorageError(
-                    f"{one} of shape {form.shape}, {form.dtype}: must be {values.shape[:1]}, "
-                    f"{np.dtype(COLUMNS[one])}"
+                    f"{one} of shape {form.shape}, {form.dtype}: must be {shape}, {dtype}"
                 )
         for one, form in {name: values, **forms}.items():
             if form.piece_bytes > PIECE_BYTES_MAX:
@@ -211,12 +226,13 @@ class GridReader:
         try:
             values = self._shelf.read(values_name(spec), first, past)
             numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
+            broadband = self._shelf.read(BROADBAND, first, past) if spec.broadband else None
         except _DAMAGE as error:
             raise self._unreadable(error) from error
         engine = numbers["engine_index"]
         if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
             raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")
-        return Rows(values, numbers)
+        return Rows(values, numbers, broadband)
 
     def _unreadable(self, error: Exception) -> StorageError:
         return StorageError(f"{self.path}: cannot be read: {_reason(error)}")

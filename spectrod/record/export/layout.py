@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from spectrod.record.export.rows import COLUMNS, Rows
 from spectrod.record.recording import Description
 from spectrod.types import Int64Array, SpectrumSpec
-from spectrod.units import Float64Array
+from spectrod.units import REFERENCES, Float64Array
+
+BROADBAND = "broadband"
+"""Name of the variable that holds the power of all bins beside bands."""
 
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
@@ -80,11 +83,13 @@ def variables(description: Description) -> list[Variable]:
     """List the variables of a recording; those that do not grow hold their data."""
     has_utc = description.has_utc
     grow = [_time(has_utc=has_utc), *_times(has_utc=has_utc), *_row_numbers(), *_gaps()]
-    return [*_axes(description), *grow, _values(description)]
+    levels = [_broadband(description)] if description.spec.broadband else []
+    return [*_axes(description), *grow, *levels, _values(description)]
 
 
 def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
     """Give every growing variable's part for these rows, by name."""
+    levels = {} if rows.broadband is None else {BROADBAND: rows.broadband}
     t = rows.columns["t_utc_ns"] / _NS_PER_S
     frames = frames_of(rows, spec)
     missing = rows.columns["gap_samples"]
@@ -96,6 +101,7 @@ def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
         "gap_start": rows.columns["sample_index"][at] - missing[at],
         "gap_length": missing[at],
         **rows.columns,
+        **levels,
         values_name(spec): rows.values,
     }
 
@@ -256,12 +262,34 @@ def _values(description: Description) -> Variable:
     return Variable(name, ("time", "channel", "frequency"), dtype, about)
 
 
-def _cell_methods(spec: SpectrumSpec) -> str:
+def _broadband(description: Description) -> Variable:
+    spec = description.spec
+    scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
+    _, kind, units = _KINDS[spec.output, scaling]
+    reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
+    about: dict[str, Any] = {
+        "long_name": f"broadband {kind} in {spec.broadband_unit}",
+        "units": units,
+        "spectrod_unit": spec.broadband_unit,
+        "reference_level": reference,
+        "calibration": description.cal_id or "none",
+        "cell_methods": f"time: {_time_method(spec)} frequency: sum (of power)",
+        "comment": "of all bins from 0 Hz to half the sample rate, both included",
+        "coordinates": "channel_name",
+        "coverage_content_type": "physicalMeasurement",
+    }
+    return Variable(BROADBAND, ("time", "channel"), "<f4", about)
+
+
+def _time_method(spec: SpectrumSpec) -> str:
     if spec.averaging == "exponential":
-        time_method = f"mean (exponential, of power, {spec.averaging_s:g} s)"
-    else:
-        time_method = f"{_METHODS[spec.averaging]} (of power)"
+        return f"mean (exponential, of power, {spec.averaging_s:g} s)"
+    return f"{_METHODS[spec.averaging]} (of power)"
+
+
+def _cell_methods(spec: SpectrumSpec) -> str:
+    method = f"time: {_time_method(spec)}"
     if not spec.bands:
-        return f"time: {time_method}"
+        return method
     over = "mean" if spec.scaling == "density" else "sum"
-    return f"time: {time_method} frequency: {over} (of power)"
+    return f"{method} frequency: {over} (of power)"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.record.recording import concatenated
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 
 COLUMNS: dict[str, str] = {
@@ -35,10 +36,13 @@ class Rows:
         is missing directly before a row, ``cut_frames`` of how many frames a row is that was cut
         off; ``engine_index`` counts the engines from 0 in the order
         that they appeared in.
+    broadband : (rows, signals) float32, optional
+        Where the spec has it.
     """
 
     values: NDArray[Any]
     columns: dict[str, NDArray[Any]]
+    broadband: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,7 +62,9 @@ def rows_of(batch: SpectrumBatch, engine_index: int) -> Rows:
         "engine_index": np.full(n, engine_index),
     }
     return Rows(
-        batch.values, {name: columns[name].astype(dtype) for name, dtype in COLUMNS.items()}
+        batch.values,
+        {name: columns[name].astype(dtype) for name, dtype in COLUMNS.items()},
+        batch.broadband,
     )
 
 
@@ -69,6 +75,7 @@ def join(parts: list[Rows]) -> Rows:
     return Rows(
         np.concatenate([part.values for part in parts]),
         {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS},
+        concatenated([part.broadband for part in parts]),
     )
 
 
@@ -77,6 +84,7 @@ def take(rows: Rows, first: int, past: int) -> Rows:
     return Rows(
         rows.values[first:past],
         {name: column[first:past] for name, column in rows.columns.items()},
+        None if rows.broadband is None else rows.broadband[first:past],
     )
 
 
@@ -115,6 +123,7 @@ def batches_of(
             bool(columns["discontinuity"][first]),
             int(columns["skipped_rows"][first]),
             int(columns["cut_frames"][first]),
+            None if rows.broadband is None else rows.broadband[first:past],
         )
 
 

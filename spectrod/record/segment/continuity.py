@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectrod.errors import StorageError
-from spectrod.record.recording import as_first, rows_between
+from spectrod.record.recording import as_first, concatenated, rows_between
 from spectrod.record.segment.frame import NUMBER_MAX, Head
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
@@ -169,4 +169,5 @@ def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:
         sample_index=np.concatenate([one.sample_index for one in held]),
         t_mono_ns=np.concatenate([one.t_mono_ns for one in held]),
         t_utc_ns=np.concatenate([one.t_utc_ns for one in held]),
+        broadband=concatenated([one.broadband for one in held]),
     )

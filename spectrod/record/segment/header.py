@@ -194,7 +194,7 @@ def row_samples(spec: SpectrumSpec) -> int:
 
 def row_bytes(spec: SpectrumSpec) -> int:
     """Count the bytes that a row has in a record, its index and times among them."""
-    n_values = spec.n_signals * spec.n_values
+    n_values = spec.n_signals * spec.n_computed
     return n_values * (8 if spec.output == "complex" else 4) + _TIMES_BYTES
 
 

@@ -222,7 +222,9 @@ class Segment:
         spec = self.header.description.spec
         sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
         self._check_times(record, sample_index, t_utc_ns)
-        values = np.frombuffer(payload, self._dtype, offset=24 * n)
+        numbers = np.frombuffer(payload, self._dtype, offset=24 * n)
+        n_values = n * spec.n_signals * spec.n_values
+        values, broadband = numbers[:n_values], numbers[n_values:]
         return SpectrumBatch(
             values.reshape(n, spec.n_signals, spec.n_values),
             sample_index,
@@ -234,6 +236,7 @@ class Segment:
             bool(head.flags & Flag.DISCONTINUITY),
             head.skipped_rows,
             head.cut_frames,
+            broadband.reshape(n, spec.n_signals) if spec.broadband else None,
         )
 
     def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:

@@ -297,7 +297,8 @@ class SegmentWriter:
         times = (batch.sample_index, batch.t_mono_ns, batch.t_utc_ns)
         columns = [np.ascontiguousarray(one[rows], "<i8") for one in times]
         values = np.ascontiguousarray(batch.values[rows], self._dtype)
-        return b"".join(one.tobytes() for one in (*columns, values))
+        levels = () if batch.broadband is None else (batch.broadband[rows].astype("<f4"),)
+        return b"".join(one.tobytes() for one in (*columns, values, *levels))
 
     def _engine_number(self, name: str) -> int:
         """Give an engine a number; the file says so before the first of its rows."""
