@@ -1,17 +1,18 @@
 """``-o -`` and ``-o FORMAT:-``: an output that goes to standard output."""
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.record.outputs import KINDS
 from spectrod.suggestions import did_you_mean
+
+if TYPE_CHECKING:  # imported where it is needed: most outputs have a name
+    from tempfile import TemporaryDirectory
 
 _NAME = "standard output"
 _DEFAULT = ".png"
@@ -88,9 +89,11 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
         _copy(path)
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder() -> "TemporaryDirectory[str]":
+    from tempfile import TemporaryDirectory  # noqa: PLC0415
+
     try:
-        return tempfile.TemporaryDirectory(prefix="spectrod-")
+        return TemporaryDirectory(prefix="spectrod-")
     except OSError as error:
         raise StorageError(f"folder for temporary files: {error.strerror}") from error
 
@@ -113,10 +116,12 @@ def _check(args: argparse.Namespace, outputs: list[str], suffix: str) -> None:
 
 
 def _copy(path: Path) -> None:
+    from shutil import copyfileobj  # noqa: PLC0415 - as above
+
     into: BinaryIO = sys.stdout.buffer
     try:
         with path.open("rb") as file:
-            shutil.copyfileobj(file, into)
+            copyfileobj(file, into)
         into.flush()
     except FileNotFoundError:  # by what an old picture says, see --like
         raise ConfigError(f"{_NAME}: takes one file, and several were asked for") from None

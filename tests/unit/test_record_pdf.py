@@ -97,14 +97,15 @@ def test_fonts_are_embedded_and_the_same_page_makes_the_same_file():
     assert about["CreationDate"].startswith("D:20261120214703")
 
 
-def test_a_raw_page_is_the_plots_alone():
-    """One below the other, without margins."""
-    page = page_of(raw=True)
+def test_a_raw_page_is_the_plots_alone(caplog):
+    """One below the other, without margins; what is not drawn needs no font."""
+    page = page_of(raw=True, title="\U0001f40b")
     pdf, text = drawn(encode(page, ".pdf"))
     assert pdf.shape == (2 * HEIGHT, WIDTH, 3)
     png = Image.open(io.BytesIO(encode(page, ".png"))).convert("RGB")
     np.testing.assert_array_equal(pdf, np.asarray(png, np.int16))
     assert text == ""
+    assert caplog.records == []
 
 
 def test_typefaces_that_are_found_are_embedded_too(monkeypatch):

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable
-from importlib import metadata
 
 import numpy as np
 from msgspec.structs import replace
@@ -131,7 +130,8 @@ def _pdf(page: Page) -> bytes:
     # Its library takes longer to import than all else, and is an extra.
     from spectrod.record.picture.pdf import About, PdfSheet  # noqa: PLC0415
 
-    report_missing((page.title, *page.names))
+    if not page.is_bare:
+        report_missing((page.title, *page.names))
     theme, pixels, layout = THEMES[page.theme], page.pixels, page.layout
     with PdfSheet(layout.width, layout.height, theme, palette(page.colormap, theme)) as sheet:
         draw(page, sheet)
@@ -168,6 +168,9 @@ def encode(page: Page, suffix: str) -> bytes:
 
 def check_pdf() -> None:
     """Raise UnavailableError, with what to install, if there is nothing that writes a PDF."""
+    # It takes 20 ms to import, which other formats need not wait for.
+    from importlib import metadata  # noqa: PLC0415
+
     try:
         # An older package has the same name when it is imported.
         metadata.distribution("fpdf2")

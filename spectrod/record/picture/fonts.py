@@ -2,8 +2,6 @@
 
 import logging
 import os
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -120,7 +118,10 @@ class FontFinder:
 
 def fc_match() -> str | None:
     """Return the path of fontconfig's program that finds fonts, or None if it is not installed."""
-    return shutil.which("fc-match")
+    # Not before it is needed: most texts have no such characters.
+    from shutil import which  # noqa: PLC0415
+
+    return which("fc-match")
 
 
 def _ask(characters: list[str]) -> dict[str, FontFile | None]:
@@ -153,6 +154,8 @@ def _best(program: str, characters: list[str]) -> tuple[FontFile | None, set[str
 
 
 def _match(program: str, characters: list[str], colour: str) -> FontFile | None:
+    import subprocess  # noqa: PLC0415 - as above
+
     charset = " ".join(f"{ord(character):x}" for character in characters)
     pattern = f"sans-serif:charset={charset}{colour}"
     try:
