@@ -39,16 +39,17 @@ class Plot:
             if not unit.startswith("dB"):
                 values, unit = 10 * np.log10(np.maximum(values, 1e-20)), f"dB re {unit}"
             f = (h.get("first_bin", 0) + np.arange(len(values))) * h["fs"] / h["nfft"]
+            f += h.get("center_frequency_hz", 0.0)
             if topic not in self._lines:
-                self._add(topic, f, unit)
+                self._add(topic, f, unit, is_two_sided=h.get("first_bin", 0) < 0)
             self._lines[topic].set_data(f[1:], values[1:])
             losses = f"  missed {self._missed}  restarts {self._restarts}"
             title = f"{h['fs']:g} Hz  {h['window']} {h['win_length']}  seq {h['seq']}"
             self._axes.set_title(title + losses * bool(self._missed or self._restarts))
 
-    def _add(self, topic: str, f: np.ndarray, unit: str) -> None:
+    def _add(self, topic: str, f: np.ndarray, unit: str, *, is_two_sided: bool) -> None:
         (self._lines[topic],) = self._axes.plot(f[1:], f[1:], linewidth=0.8, label=topic)
-        if f[0] < 0:  # of I/Q, two-sided
+        if is_two_sided:  # of I/Q
             self._axes.set(xscale="linear", xlim=(f[0], f[-1]))
         else:
             self._axes.set(xlim=(max(20, f[1]), f[-1]))

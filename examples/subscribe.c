@@ -216,7 +216,8 @@ static void show(const struct message *message)
         if (message->values[k] > message->values[highest])
             highest = k;
     const double bin = (double)(integer(header, "first_bin", 0) + (int64_t)highest);
-    const double hertz = bin * number(header, "fs") / (double)integer(header, "nfft", 1);
+    const double offset = bin * number(header, "fs") / (double)integer(header, "nfft", 1);
+    const double hertz = number(header, "center_frequency_hz") + offset; /* 0 where absent */
     const char *unit = json_string_value(json_object_get(header, "unit"));
     printf("%s %.1f Hz %.2f %s\n", message->topic, hertz, message->values[highest],
            unit == NULL ? "" : unit);

@@ -85,7 +85,8 @@ function show({ topic, header, values, missed, restarted }) {
   if (values === null || !topic.startsWith("spec/")) return;
   if (header.gap_samples) console.error(`${topic} gap of ${header.gap_samples} samples`);
   const k = values.reduce((best, value, at) => (value > values[best] ? at : best), 0);
-  const hertz = (((header.first_bin ?? 0) + k) * header.fs) / header.nfft;
+  const offset = (((header.first_bin ?? 0) + k) * header.fs) / header.nfft;
+  const hertz = (header.center_frequency_hz ?? 0) + offset;
   console.log(`${topic} ${hertz.toFixed(1)} Hz ${values[k].toFixed(2)} ${header.unit}`);
 }
 

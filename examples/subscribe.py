@@ -119,7 +119,8 @@ def receive(socket: zmq.Socket) -> Iterator[Message | None]:
 
 def frequency_hz(header: dict[str, Any], k: int) -> float:
     """Return where value k of a spectrum lies [Hz]."""
-    return (header.get("first_bin", 0) + k) * header["fs"] / header["nfft"]
+    offset_hz = (header.get("first_bin", 0) + k) * header["fs"] / header["nfft"]
+    return header.get("center_frequency_hz", 0.0) + offset_hz
 
 
 def as_json(message: Message) -> str:

@@ -67,6 +67,7 @@ def main(endpoint: str = "tcp://127.0.0.1:5556", prefix: str = "spec/") -> None:
         if values:
             k = max(range(len(values)), key=values.__getitem__)
             hertz = (h.get("first_bin", 0) + k) * h["fs"] / h["nfft"]
+            hertz += h.get("center_frequency_hz", 0.0)
             print(f"{topic} {hertz:.1f} Hz {values[k]:.2f} {h['unit']}", flush=True)
 
 
