@@ -216,7 +216,7 @@ def test_a_person_is_shown_peak_holes_and_restarts(run, publisher, language):
     for changes in ({"seq": 7}, {"seq": 11}, {"seq": 0, "epoch": 1}):
         publisher.send_multipart(parts_of(spectrum, **changes))
         assert process.stdout.readline() == "spec/mic1/0/dbfs/ 6000.0 Hz -20.00 dBFS\n"
-    radio = parts_of(spectrum, seq=1, epoch=1, center_frequency_hz=433.92e6)
+    radio = parts_of(spectrum, seq=1, epoch=1, center_frequency_hz=433_920_000)
     publisher.send_multipart(radio)
     assert process.stdout.readline() == "spec/mic1/0/dbfs/ 433926000.0 Hz -20.00 dBFS\n"
     process.kill()
