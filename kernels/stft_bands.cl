@@ -5,7 +5,7 @@
 //           rows [3][n_bands]: first bin in ascending order of frequency, number of bins, number of
 //           the first weight. weights real, of one band after the other.
 // Out     : sums [n_lines][n_bands] real.
-// Scalars : nfft.
+// Scalars : nfft; first_band, past_band: the bands of this launch.
 // NDRange : global (GROUP * any, any), local (GROUP, 1), GROUP = max(64, BAND_ITEMS): dimension 0
 //           runs over the items of all bands, 1 over lines.
 // Bounds  : items past the last band add nothing; no item leaves before a barrier.
@@ -51,11 +51,12 @@ INLINE real sum_of_items(__local real *sums, const real own, const int item) {
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 sum_bands(__global real *restrict sums, __global const cplx *restrict lines, const ulong pitch,
           __global const ulong *restrict rows, __global const real *restrict weights,
-          const ulong n_lines, const ulong n_bands, const ulong nfft) {
+          const ulong n_lines, const ulong n_bands, const ulong nfft, const ulong first_band,
+          const ulong past_band) {
     const int item = get_local_id(0) % BAND_ITEMS;
-    const ulong band = get_group_id(0) * GROUP_BANDS + get_local_id(0) / BAND_ITEMS;
-    const ulong row = min(band, n_bands - 1);
-    const ulong first = rows[row], count = band < n_bands ? rows[n_bands + row] : 0;
+    const ulong band = first_band + get_group_id(0) * GROUP_BANDS + get_local_id(0) / BAND_ITEMS;
+    const ulong row = min(band, past_band - 1);
+    const ulong first = rows[row], count = band < past_band ? rows[n_bands + row] : 0;
 #if BAND_ITEMS > 1
     __local real partial[GROUP];
     __local real *own = partial + get_local_id(0) / BAND_ITEMS * BAND_ITEMS;
@@ -66,7 +67,7 @@ sum_bands(__global real *restrict sums, __global const cplx *restrict lines, con
 #if BAND_ITEMS > 1
         sum = sum_of_items(own, sum, item);
 #endif
-        if (item == 0 && band < n_bands)
+        if (item == 0 && band < past_band)
             sums[l * n_bands + band] = sum;
     }
 }

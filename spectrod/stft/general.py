@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.fft.linekernels import LineKernel, aligned, rest_of
 from spectrod.fft.select import make_stage
@@ -32,6 +33,7 @@ from spectrod.stft.stage import (
 
 _SLICE_BYTES = 1 << 28
 _CPU_SLICE_BYTES = 1 << 22  # less costs launches, more costs memory
+_LONG_BINS, _LONG_TIMES = 256, 16  # of a row that is longer than the mean of the others
 _LINE_ALIGN = 16  # complex values: 128 bytes, the longest that memory takes at once
 
 
@@ -118,7 +120,7 @@ class GeneralStage:
         values = spectra
         if self._bands is not None:
             values = Lines(parts.bands, self.spec.n_bands)
-            events.append(self._bands.launch(values, spectra, lines))
+            events += self._bands.launch(values, spectra, lines)
         return [*events, self._products.launch(out, values, place, average)]
 
     def _continued(self, average: Average | None, n_frames: int) -> Average | None:
@@ -227,20 +229,38 @@ class _Bands:
         self._weights = context.table(weights.astype(np.float32))
         self._spec = spec
         self._context = context
-        self._items = _band_items(context.device, int(bands.count.mean()))
-        self._group = max(64, self._items)
-        defines = ("IQ", int(spec.iq)), ("BAND_ITEMS", self._items)
-        self._arguments = Arguments(context.kernel("stft_bands.cl", "sum_bands", defines))
+        self._parts = [
+            _BandPart(first, past, items, self._compiled(items))
+            for first, past, items in _band_parts(context.device, bands.count)
+        ]
 
-    def launch(self, sums: Lines, spectra: Lines, lines: int) -> Any:
-        """Queue it; return the event."""
-        spec = self._spec
-        self._arguments.set(0, (sums.buffer, spectra.buffer, np.uint64(spectra.pitch)))
-        self._arguments.set(3, (self._rows, self._weights))
-        self._arguments.set(5, map(np.uint64, (lines, spec.n_bands, spec.nfft)))
-        groups = -(-spec.n_bands * self._items // self._group)
-        size = groups * self._group, min(lines, 65535)
-        return self._context.launch(self._arguments.kernel, size, (self._group, 1))
+    def launch(self, sums: Lines, spectra: Lines, lines: int) -> list[Any]:
+        """Queue it; return the events."""
+        return [self._launch_part(part, sums, spectra, lines) for part in self._parts]
+
+    def _launch_part(self, part: "_BandPart", sums: Lines, spectra: Lines, lines: int) -> Any:
+        spec, arguments, group = self._spec, part.arguments, max(64, part.items)
+        arguments.set(0, (sums.buffer, spectra.buffer, np.uint64(spectra.pitch)))
+        arguments.set(3, (self._rows, self._weights))
+        numbers = lines, spec.n_bands, spec.nfft, part.first, part.past
+        arguments.set(5, map(np.uint64, numbers))
+        groups = -(-(part.past - part.first) * part.items // group)
+        size = groups * group, min(lines, 65535)
+        return self._context.launch(arguments.kernel, size, (group, 1))
+
+    def _compiled(self, items: int) -> Arguments:
+        defines = ("IQ", int(self._spec.iq)), ("BAND_ITEMS", items)
+        return Arguments(self._context.kernel("stft_bands.cl", "sum_bands", defines))
+
+
+@dataclass(frozen=True, slots=True)
+class _BandPart:
+    """Bands that one launch adds up, and the work-items that each of them gets."""
+
+    first: int
+    past: int
+    items: int
+    arguments: Arguments
 
 
 class _Products:
@@ -324,6 +344,22 @@ def _kernel_of(spec: StftSpec) -> str:
     if spec.averaging == "none":
         return "write_power"
     return "smooth_rows" if spec.averaging == "exponential" else "average_rows"
+
+
+def _band_parts(device: DeviceInfo, count: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Divide bands between launches: (first, past, work-items of a band) of each.
+
+    On a GPU a last row much longer than the others, that of all bins, has a launch with more items
+    of its own: the others would wait for it.
+    """
+    n, others = len(count), count[:-1]
+    is_long = n > 1 and count[-1] > _LONG_BINS + _LONG_TIMES * int(others.mean())
+    if device.kind == "cpu" or not is_long:
+        return [(0, n, _band_items(device, int(count.mean())))]
+    return [
+        (0, n - 1, _band_items(device, int(others.mean()))),
+        (n - 1, n, _band_items(device, int(count[-1]))),
+    ]
 
 
 def _band_items(device: DeviceInfo, mean_bins: int) -> int:

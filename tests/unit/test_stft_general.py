@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.opencl.context import Context
-from spectrod.stft.general import GENERAL, GeneralParams
+from spectrod.stft.general import GENERAL, GeneralParams, _band_parts
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
 FRAMES, CHANNELS, HOP = 21, 3, 37
@@ -103,8 +103,9 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
     bands = BandRows(np.array([nfft // 2, 7, 0, 1, 20]), count, rng.uniform(size=count.sum()))
     x = rng.standard_normal((2, nfft + 9 * 17)).astype(np.float32)
     buffer, rows = context.table(x), []
-    for items in (1, 8, 64, 256):
-        monkeypatch.setattr("spectrod.stft.general._band_items", lambda *_, items=items: items)
+    several = [[(0, 5, items)] for items in (1, 8, 64, 256)]
+    for parts in (*several, [(0, 4, 8), (4, 5, 256)], [(0, 1, 1), (1, 3, 8), (3, 5, 1)]):
+        monkeypatch.setattr("spectrod.stft.general._band_parts", lambda *_, parts=parts: parts)
         tables = StftTables(np.ones(nfft) / nfft, bands=bands)
         stage = GENERAL.build(context, spec, tables)
         out = context.allocate(10 * 2 * 5 * 4)
@@ -114,3 +115,17 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
         context.download(rows[-1], out)
     for found in rows[1:]:
         np.testing.assert_allclose(found, rows[0], rtol=5e-7)
+
+
+def test_a_row_of_all_bins_has_a_launch_of_its_own_on_gpus(context):
+    """Few work-items would take long for it, and many are idle in all other bands."""
+    gpu = replace(context.device, kind="gpu", max_work_group_size=1024)
+    thin = np.full(1800, 5)
+    assert _band_parts(gpu, np.append(thin, 24001)) == [(0, 1800, 8), (1800, 1801, 256)]
+    assert _band_parts(gpu, thin) == [(0, 1800, 8)]
+    assert _band_parts(gpu, np.array([3, 24001])) == [(0, 1, 8), (1, 2, 256)]
+    wide = np.array([300, 600, 900])
+    assert _band_parts(gpu, np.append(wide, 2049)) == [(0, 4, 256)]
+    assert _band_parts(gpu, np.array([9])) == [(0, 1, 8)]
+    cpu = replace(gpu, kind="cpu")
+    assert _band_parts(cpu, np.append(thin, 24001)) == [(0, 1801, 1)]
