@@ -29,6 +29,7 @@ Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 RealFormat = Literal["u8", "s8", "s16le", "s24le", "s32le", "f32le", "f64le"]
 IqFormat = Literal["cu8", "cs8", "cs16", "cs32", "cf32", "cf64"]
 """Pairs of I and Q, little-endian."""
+_IQ_FORMATS: tuple[IqFormat, ...] = get_args(IqFormat)
 PcmFormat = Literal[RealFormat, IqFormat]
 """Raw samples; ``docs/sources.md`` describes each."""
 Pace = Literal["realtime", "full"]
@@ -63,7 +64,8 @@ class SourceConfig(Struct, frozen=True):
     @property
     def is_iq(self) -> bool:
         """Whether each two channels are I and Q, as ``iq`` or the sample format says."""
-        return self.iq or self.format in get_args(IqFormat)
+        format_ = self.raw_format if self.is_raw else self.format
+        return self.iq or format_ in _IQ_FORMATS
 
     @property
     def default_channels(self) -> int:
@@ -75,6 +77,12 @@ class SourceConfig(Struct, frozen=True):
         """Whether ``uri`` names raw samples, whose format nothing but ``format`` says."""
         return self.uri == "-" or self.uri.startswith("pcm:")
 
+    @property
+    def raw_format(self) -> PcmFormat:
+        """Format of raw samples: the one given, or that of a file's suffix, or s16le."""
+        suffix = self.uri.rpartition(".")[2].lower()
+        return self.format or next((one for one in _IQ_FORMATS if one == suffix), "s16le")
+
     def check_format(self) -> None:
         """Check that samples in pairs of I and Q are raw samples in whole pairs.
 
@@ -83,13 +91,14 @@ class SourceConfig(Struct, frozen=True):
         ConfigError
             If a rule is broken.
         """
-        if self.format not in get_args(IqFormat):
+        format_ = self.raw_format if self.is_raw else self.format
+        if format_ not in _IQ_FORMATS:
             return
         if not self.is_raw:
-            raise ConfigError(f"format={self.format!r}: must be of raw samples, - or pcm:PATH")
+            raise ConfigError(f"format={format_!r}: must be of raw samples, - or pcm:PATH")
         if self.channels % 2:
             raise ConfigError(
-                f"channels={self.channels}: must be even with format={self.format!r}, "
+                f"channels={self.channels}: must be even with format={format_!r}, "
                 "whose I and Q count as a channel each"
             )
 

@@ -154,7 +154,7 @@ def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
     return (
         float(settings.samplerate or RATE_DEFAULT_HZ),
         settings.channels or settings.default_channels,
-        settings.format or "s16le",
+        settings.raw_format,
     )
 
 

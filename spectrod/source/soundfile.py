@@ -4,13 +4,14 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
 import numpy as np
 import soundfile
 
 from spectrod.config import Pace
 from spectrod.errors import InputError
+from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource
 from spectrod.source.left_out import LeftOut
 from spectrod.source.naming import topic_name
@@ -21,6 +22,8 @@ from spectrod.units import Float32Array
 
 # Sizes near 2^31 and 2^32 are what programs write that stream to a pipe: length unknown.
 _UNKNOWN_SIZE = 0x7FFF0000
+
+_RAW_SUFFIXES = (".raw", *(f".{name}" for name in get_args(IqFormat)))
 
 _LENGTH_UNKNOWN = 2**63 - 1
 """What libsndfile says of a FLAC file whose header leaves it open."""
@@ -295,7 +298,8 @@ def _refuse_unreadable(path: Path) -> None:
     # Before it is opened: opening a pipe waits for who writes to it, and takes their samples.
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with pcm:")
-    if path.suffix.lower() == ".raw":  # soundfile would ask for what the name cannot say
+    # Of .raw soundfile would ask for what the name cannot say; the others are a receiver's.
+    if path.suffix.lower() in _RAW_SUFFIXES:
         raise InputError(f"{path}: has no header; raw samples are read with pcm:{path}")
     with path.open("rb") as file:
         if not file.read(1):

@@ -77,7 +77,12 @@ def test_a_tone_in_iq_samples_reads_its_level_and_frequency(tmp_path, collect, f
     """Each I/Q format means pairs by itself, and a tone above the centre shows there alone."""
     path = iq_file(tmp_path, format_)
     source = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=FS, format=format_), "full")
+    by_suffix = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=FS), "full")
+    assert by_suffix.description == source.description
     assert source.is_iq
+    assert by_suffix.is_iq
+    with pytest.raises(InputError, match=rf"has no header; raw samples are read with pcm:{path}"):
+        open_source(SourceConfig(uri=str(path)), "full")
     assert source.channels == 2
     ((_, samples, *_),) = collect(source)
     spectra = spectrogram(
