@@ -198,8 +198,8 @@ class Latest:
     def _why_no_reply(self) -> str:
         return (
             f"{self._control.endpoint}: no reply to latest for {NO_REPLY_S:g} s; is the daemon "
-            "running there, and is this its control endpoint? Of a daemon on another machine the "
-            "endpoint where it publishes does not do"
+            "running there, and is this its control endpoint? (On the daemon's own machine the "
+            "endpoint where it publishes will do.)"
         )
 
     def _why_nothing(self) -> str:
