@@ -176,6 +176,21 @@ def test_what_is_there_is_replaced_and_what_comes_meanwhile_is_not(tmp_path, col
     assert (tmp_path / "x.sigmf-data").read_text() == "of others"
 
 
+def test_links_stay_links(tmp_path):
+    """What a link names is replaced, of both files."""
+    (tmp_path / "disk").mkdir()
+    for suffix in ("meta", "data"):
+        (tmp_path / f"x.sigmf-{suffix}").symlink_to(tmp_path / f"disk/y.sigmf-{suffix}")
+        (tmp_path / f"disk/y.sigmf-{suffix}").write_text("old")
+    writer = writer_of(tmp_path)
+    writer.take(block_of(noise(30)))
+    writer.finish()
+    assert all((tmp_path / f"x.sigmf-{suffix}").is_symlink() for suffix in ("meta", "data"))
+    assert opened(tmp_path).n_samples == 30
+    names = sorted(path.name for path in (tmp_path / "disk").iterdir())
+    assert names == ["y.sigmf-data", "y.sigmf-meta"]
+
+
 def test_a_write_that_fails_is_a_gap(tmp_path, monkeypatch, collect):
     """What was not written is missing; the metadata lists no capture without samples."""
     samples = noise(60)

@@ -266,7 +266,7 @@ class SigmfWriter:
 
     def _publish(self) -> None:
         if self._had_meta:  # must not describe other data, not even for a moment
-            self._meta.path.unlink(missing_ok=True)
+            Path(os.path.realpath(self._meta.path)).unlink(missing_ok=True)
         self._data.publish()
         self._meta.publish()
         if self._data.path.stem != self._meta.path.stem:
