@@ -35,10 +35,10 @@ def export(path, options=None, rows=20, **settings):
     index[10:] += 1000
     t_ns = BEGIN_UTC_NS + (index * (10**9 / spec.fs)).astype(np.int64)
     for some, gap in ((slice(10), 0), (slice(10, None), 1000)):
+        times = index[some], t_ns[some], t_ns[some]
+        broadband = values[some].sum(axis=2) if spec.broadband else None
         writer.submit(
-            SpectrumBatch(
-                values[some], index[some], t_ns[some], t_ns[some], spec, "numpy", gap, bool(gap)
-            )
+            SpectrumBatch(values[some], *times, spec, "numpy", gap, bool(gap), broadband=broadband)
         )
     writer.finish()
     return spec, t_ns, values
@@ -79,10 +79,27 @@ def test_pandas_reads_a_csv(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("suffix", OPEN)
+def test_xarray_finds_bands_by_name_and_the_broadband_level(tmp_path, suffix):
+    """Nominal names are a coordinate beside exact frequencies."""
+    bands = {"bands": "octave", "broadband": True, "scaling": "dbfs"}
+    _, _, values = export(tmp_path / f"x{suffix}", channels=2, **bands)
+    with OPEN[suffix](tmp_path / f"x{suffix}") as dataset:
+        named = dataset.level.swap_dims(frequency="band_name")
+        column = named.sel(band_name="63 Hz")
+        np.testing.assert_array_equal(column, values[:, :, 5])
+        assert column.frequency.item() == pytest.approx(63.0957, abs=1e-4)
+        assert dataset.broadband.dims == ("time", "channel")
+        np.testing.assert_array_equal(dataset.broadband, values.sum(axis=2))
+        assert dataset.broadband.long_name == "broadband level in dBFS"
+
+
+@pytest.mark.slow
 def test_netcdf_files_follow_cf(tmp_path):
     """The checker of CF 1.11 finds nothing, in rows, bands, levels and daily files."""
     export(tmp_path / "density.nc", channels=2)
-    export(tmp_path / "bands.nc", bands="third-octave", scaling="spectrum", averaging="exponential")
+    bands = {"bands": "third-octave", "broadband": True}
+    export(tmp_path / "bands.nc", scaling="spectrum", averaging="exponential", **bands)
     export(tmp_path / "levels.nc", scaling="dbfs", averaging="max", averaging_frames=4)
     export(tmp_path / "iq.nc", scaling="dbfs", channels=2, iq=True, rows=11)
     export(tmp_path / "radio.nc", channels=2, iq=True, center_frequency_hz=433.92e6)

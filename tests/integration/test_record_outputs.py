@@ -87,6 +87,31 @@ def test_pictures_data_and_sound_at_once(tmp_path, engine):
     np.testing.assert_array_equal(soundfile.read("a.flac")[0], soundfile.read("x.wav")[0])
 
 
+def test_data_of_bands_have_a_broadband_level_and_names(tmp_path, capsys):
+    """In each format; the low bands that the window does not resolve are named."""
+    write("x.wav")
+    bands = ["--bands", "octave", "--averaging", "mean", "--rate-hz", "1", "--engine", "numpy"]
+    outputs = ["-o", "a.csv", "-o", "a.npz", "-o", "a.spd"]
+    assert main(["record", "x.wav", *outputs, *DATA, *bands]) == 0
+    warning = (
+        "bands='octave': left out, as narrower than a bin of 31.25 Hz: 31.5 Hz; win_length=360"
+    )
+    assert warning in capsys.readouterr().err
+    assert main(["convert", "a.spd", "b.csv"]) == 0
+    for name in ("a.csv", "a.npz", "a.spd", "b.csv"):
+        about, batches = rows_of(tmp_path / name)
+        assert about.spec.broadband
+        broadband = np.concatenate([batch.broadband for batch in batches])
+        np.testing.assert_allclose(broadband, np.full((4, 1), -20.0), atol=0.01)
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert '# unresolved_bands: "31.5 Hz"' in lines
+    header = next(line for line in lines if not line.startswith("#")).split(",")
+    assert header[-6:] == [
+        f"channel 0:{name}"
+        for name in ("125 Hz", "250 Hz", "500 Hz", "1 kHz", "2 kHz", "broadband")
+    ]
+
+
 def test_sound_alone(tmp_path):
     """Samples can be all that is wanted; a part of them is cut at the very sample."""
     write("x.wav")

@@ -126,6 +126,20 @@ def test_what_is_recorded_is_whole_from_the_first_sample_to_the_last(start):
 
 
 @pytest.mark.slow
+def test_recordings_of_bands_have_a_broadband_level(start):
+    """Of all frequencies of the same rows, though messages have the bands alone."""
+    thirds = '[products.thirds]\nbands = "third-octave"\naveraging = "mean"\nrate_hz = 8.0\n'
+    site = start(thirds + '[recordings.bands]\nproduct = "thirds"\nmin_free_mb = 1')
+    site.await_rows("bands", 3)
+    site.controlled.stop()
+    batches = site.batches("bands")
+    levels = np.concatenate([batch.broadband for batch in batches if not batch.cut_frames])
+    assert levels.shape[1:] == (1,)
+    np.testing.assert_allclose(levels, -20.0, atol=0.01)
+    assert batches[0].values.shape[2] == batches[0].spec.n_values
+
+
+@pytest.mark.slow
 def test_changes_leave_alone_what_stays_the_same(start):
     """Of the file and of the settings: recordings come, change and go beside one that goes on."""
     steady = "[recordings.steady]\nrotate_s = 0\nmin_free_mb = 1\n"

@@ -273,8 +273,8 @@ def _broadband(description: Description) -> Variable:
         "spectrod_unit": spec.broadband_unit,
         "reference_level": reference,
         "calibration": description.cal_id or "none",
-        "cell_methods": f"time: {_time_method(spec)} frequency: sum (of power)",
-        "comment": "of all bins from 0 Hz to half the sample rate, both included",
+        "cell_methods": f"time: {_time_method(spec)}",  # it has no frequency any more
+        "comment": "sum of the power of all bins from 0 Hz to half the sample rate, both included",
         "coordinates": "channel_name",
         "coverage_content_type": "physicalMeasurement",
     }
