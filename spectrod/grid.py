@@ -1,8 +1,10 @@
 """Where the frames of a stream begin: one every hop, or rows of frames at an exact rate."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 WHOLE_SECONDS_TOLERANCE = 5e-4
 """Relative. 1/n written with four digits, as 0.01667 for 1/60, is so near to it."""
@@ -87,9 +89,11 @@ class RowGrid:
         """Phase of a row, if that of row 0 is given."""
         return (phase + row * self.step.numerator) % self.step.denominator
 
-    def begins(self, rows: Iterable[int], phase: int = 0) -> list[int]:
-        """Places where rows begin."""
-        return [self.begin(row, phase) for row in rows]
+    def begins(self, n_rows: int, phase: int = 0) -> NDArray[np.int64]:
+        """Places where the first rows begin, (n_rows,) int64."""
+        whole, part = divmod(self.step.numerator, self.step.denominator)
+        rows = np.arange(n_rows)
+        return rows * whole + (phase + rows * part) // self.step.denominator
 
     def place(self, frame: int, phase: int = 0) -> int:
         """Place where a frame begins."""

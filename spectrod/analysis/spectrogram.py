@@ -198,7 +198,7 @@ def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
     """Centre of the frames of each row, shape (n_rows,) [s]."""
     frames = np.full(n_rows, spec.averaging_frames, np.float64)
     frames[-1:] = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
-    starts = np.array(spec.grid.begins(range(n_rows)), np.float64)
+    starts = spec.grid.begins(n_rows)
     spans = (frames - 1.0) * spec.hop + spec.win_length
     centres: Float64Array = (starts + spans / 2.0) / spec.fs
     return centres

@@ -11,7 +11,7 @@ from spectrod.analysis.engine import Engine, FramePlan, Rows
 from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.window import SampleWindow
 from spectrod.grid import row_period_s
-from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec, without_broadband
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
 
 
 @dataclass(slots=True, eq=False)
@@ -356,7 +356,7 @@ class Track:
         gap, self.unreported = self.unreported, None
         skipped_rows, self.unreported_skipped_rows = self.unreported_skipped_rows, 0
         begin = batch.index - batch.done * self.spec.hop
-        index = begin + self._begins(len(values), batch.phase)
+        index = begin + self._cursor.grid.begins(len(values), batch.phase)
         clock = batch.clock
         since = (index - clock.sample_index) * (1e9 / self.spec.fs)
         since_ns = np.rint(since).astype(np.int64)
@@ -377,13 +377,6 @@ class Track:
             cut_frames=batch.done + batch.n_frames if batch.is_cut else 0,
             broadband=broadband,
         )
-
-    def _begins(self, n_rows: int, phase: int) -> Int64Array:
-        """Begins of rows, from that of the first of them."""
-        step = self._cursor.grid.step
-        if step.denominator == 1:
-            return np.arange(n_rows, dtype=np.int64) * step.numerator
-        return np.array(self._cursor.grid.begins(range(n_rows), phase), np.int64)
 
     def replay(self, engine: Engine) -> int:
         """Compute what is in flight and not settled anew, by another engine.
