@@ -28,16 +28,16 @@ _SILENCE_S = 5.0
 
 
 class Coding(NamedTuple):
-    """How numbers stand for samples: ``(number - offset) / full_scale`` [FS].
+    """Conversion of stored numbers to samples, ``(number - offset) / full_scale`` [FS].
 
     Attributes
     ----------
     dtype : str
         Of a number in memory; "s24" for three little-endian bytes, which NumPy does not have.
     offset : float
-        Number that stands for 0.
+        Number of a sample of 0.
     full_scale : float
-        Number above the offset that stands for 1.
+        Difference of the numbers of 1.0 and 0.
     """
 
     dtype: str

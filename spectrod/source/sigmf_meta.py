@@ -1,8 +1,8 @@
-"""What a SigMF recording says of itself: its metadata file, read within bounds and checked.
+"""Metadata of SigMF recordings: read within bounds, and checked against the file of the samples.
 
-SigMF, the Signal Metadata Format, describes a file of plain samples by a JSON file beside it:
-``NAME.sigmf-meta`` with what holds for all (``global``) and with its ``captures``, segments of
-samples that follow on each other.
+SigMF, the Signal Metadata Format, describes a file of plain samples by a JSON file beside it,
+``NAME.sigmf-meta``. Its object ``global`` describes the whole recording, its array ``captures``
+segments of consecutive samples.
 
 References
 ----------
@@ -94,7 +94,7 @@ class _Capture(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """What is read of the file; annotations and other fields are passed over."""
+    """The fields that are used; the decoder skips annotations and other fields."""
 
     of_all: _Global = msgspec.field(name="global")
     captures: tuple[_Capture, ...] = ()
@@ -144,7 +144,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SigmfRecording:
-    """A SigMF recording, as its metadata describes it and its data file bears out.
+    """Description of a SigMF recording that was checked against its data file.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class SigmfRecording:
     datatype : str
         In SigMF's words, for a person.
     coding : Coding
-        How numbers stand for samples.
+        Conversion of numbers to samples.
     fs : float
         Sample rate [Hz].
     channels : int
@@ -163,7 +163,7 @@ class SigmfRecording:
     center_frequency_hz : float
         Of I/Q samples; 0 if it is not stated [Hz].
     start_utc_ns : int or None
-        UTC of the first sample, if that is stated [ns].
+        UTC of the first sample, if the metadata states it [ns].
     segments : tuple of Segment
         At least one; between them samples are missing.
     """
@@ -262,7 +262,7 @@ def _decode(meta: Path) -> _Document:
         raise InputError(f"{meta}: must have at most {META_BYTES_MAX} bytes")
     try:
         return _decoder.decode(content)
-    # RecursionError: what is passed over may be nested as deep as it likes.
+    # RecursionError: fields that are skipped may be nested to any depth.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(printable(f"{meta}: not SigMF metadata: {error}")) from error
 
@@ -315,7 +315,7 @@ def _starts(meta: Path, document: _Document) -> list[_Start]:
         starts.append(
             _Start(sample, index, has_index, one.datetime, one.frequency, one.header_bytes)
         )
-    if not starts or starts[0].sample > 0:  # what no capture describes is one of its own
+    if not starts or starts[0].sample > 0:  # samples before the first capture
         first = max(0, starts[0].index - starts[0].sample) if starts else 0
         starts.insert(0, _Start(0, first, has_index=False))
     return starts
@@ -362,7 +362,7 @@ def _counts(
         )
     samples = [one.sample for one in starts]
     if samples[-1] == n_all and len(starts) > 1:
-        starts.pop()  # a program that was killed has not written its samples
+        starts.pop()  # the writer was killed before it wrote the samples
         samples.pop()
     if samples[-1] >= n_all:
         raise InputError(

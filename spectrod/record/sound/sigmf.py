@@ -33,12 +33,12 @@ _FS_MIN_HZ = 1.0
 
 
 class SigmfWriter:
-    """Writes samples to ``NAME.sigmf-data`` as they come, and what they are to ``NAME.sigmf-meta``.
+    """Writes samples to ``NAME.sigmf-data`` as they come, and metadata to ``NAME.sigmf-meta``.
 
-    Until ``finish`` both have ``.part`` behind their names. The metadata is valid JSON at every
-    moment and grows by a capture for each gap, so what a killed program leaves is a recording when
-    the names are changed. Sample i of the file is not the source's i-th where samples are missing:
-    ``core:global_index`` of its capture is the source's index. One thread at a time.
+    Until ``finish`` both names end in ``.part``. The metadata is valid JSON at every moment and
+    each gap adds a capture, so the parts that a killed program leaves are a recording once they
+    are renamed. Gaps are not filled: ``core:global_index`` of a capture is the index of its first
+    sample in the source. One thread at a time.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class SigmfWriter:
     spec : SpectrumSpec
         For sample rate, channels, whether they are I/Q, and the centre frequency.
     subtype : {"", "f32", "s16", "s32"}
-        How numbers are stored; f32 by default, which is exact.
+        Type of the stored numbers; f32 by default, which is exact.
     options : SoundOptions
-        When to wait for the disk, and what the files say of themselves.
+        Interval of ``fsync``, and source, software and kind of times for the metadata.
     clock : callable
         Monotonic seconds.
 
@@ -240,7 +240,7 @@ class SigmfWriter:
         self._n_captures += 1
 
     def _write_meta(self, text: bytes) -> None:
-        """Append to the metadata; its end is written with it, so that it is whole at once."""
+        """Append to the metadata, in one write with the end of the document."""
         try:
             write_at(self._meta_fd, text + _TAIL, self._meta_bytes)
         except OSError as error:
@@ -248,7 +248,7 @@ class SigmfWriter:
         self._meta_bytes += len(text)
 
     def _drop_capture(self, meta_bytes: int, n_captures: int) -> None:
-        """Let the metadata end where it did; what stands there needs no more room on the disk."""
+        """Cut the metadata back to an earlier length; this needs no more space on the disk."""
         self._meta_bytes, self._n_captures = meta_bytes, n_captures
         try:
             write_at(self._meta_fd, _TAIL, meta_bytes)
@@ -265,7 +265,7 @@ class SigmfWriter:
         self._synced_s = self._clock()
 
     def _publish(self) -> None:
-        if self._had_meta:  # must not describe other data, not even for a moment
+        if self._had_meta:  # old metadata must never stand beside new samples
             Path(os.path.realpath(self._meta.path)).unlink(missing_ok=True)
         self._data.publish()
         self._meta.publish()
