@@ -300,3 +300,14 @@ def test_a_tap_that_fails_is_let_go():
     assert told == [error]
     assert len(tap.blocks) == 1
     assert sum(batch.n_frames for batch in sink.batches) == (300_000 - 256) // 100 + 1
+
+
+@pytest.mark.parametrize(("fs", "seconds"), [(48_000.0, 4.0), (4e6, 4.0), (20e6, 0.84)])
+def test_the_ring_of_a_fast_source_is_bounded(fs, seconds):
+    """It holds 4 s, and at most 2^24 samples a channel, whatever the sample rate."""
+    source = ArraySource(np.zeros((2, 10), np.float32))
+    source.fs = fs
+    pipeline = Pipeline(source, SpectrumSpec(fs, 2, iq=True), NumpyEngine())
+    assert pipeline.ring.capacity / fs == pytest.approx(seconds, abs=0.2)
+    assert pipeline.ring.capacity <= 1 << 24
+    pipeline.stop()

@@ -64,6 +64,17 @@ def test_the_frames_of_these_tests_make_rows():
     assert read(*rows(6)) == [96, 128, 160]
 
 
+def test_spectra_of_a_receiver_keep_its_frequency():
+    """The description counts from the centre frequency; that of a one-sided spectrum is ignored."""
+    radio = {"first_bin": -(NFFT // 2), "shape": (NFFT,), "center_frequency_hz": 433.92e6}
+    spec = DaemonReader(Subscribed(*rows(3, **radio)), "spec/", timeout_s=0.0).description.spec
+    assert (spec.iq, spec.channels, spec.center_frequency_hz) == (True, 4, 433.92e6)
+    np.testing.assert_array_equal(spec.frequencies, make_frame(0, **radio).f)
+    real = rows(3, center_frequency_hz=433.92e6)
+    spec = DaemonReader(Subscribed(*real), "spec/", timeout_s=0.0).description.spec
+    assert (spec.iq, spec.center_frequency_hz) == (False, 0.0)
+
+
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
