@@ -80,8 +80,10 @@ class SourceConfig(Struct, frozen=True):
     @property
     def raw_format(self) -> PcmFormat:
         """Format of raw samples: the one given, or that of a file's suffix, or s16le."""
+        if self.format != "":
+            return self.format
         suffix = self.uri.rpartition(".")[2].lower()
-        return self.format or next((one for one in _IQ_FORMATS if one == suffix), "s16le")
+        return next((one for one in _IQ_FORMATS if one == suffix), "s16le")
 
     def check_format(self) -> None:
         """Check that samples in pairs of I and Q are raw samples in whole pairs.

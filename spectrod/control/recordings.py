@@ -308,9 +308,10 @@ class Recordings:
         if suffix in _SUFFIXES:
             return path
         if suffix in KINDS:
+            is_of_samples = KINDS[suffix] == "samples"
+            others = "record makes others" if is_of_samples else "convert makes others of a .spd"
             raise ConfigError(
-                f"name={name!r}: a running daemon makes {', '.join(_SUFFIXES)}; spectrod convert "
-                "makes others of a .spd"
+                f"name={name!r}: a running daemon makes {', '.join(_SUFFIXES)}; spectrod {others}"
             )
         return path.with_name(path.name + _PICTURE)
 

@@ -263,6 +263,8 @@ def test_files_that_are_asked_for_are_finished_by_stop_and_with_the_daemon(start
     wanted = r"name='d.nc': a running daemon makes .png, .spd, .wav, .flac; spectrod convert makes"
     with pytest.raises(SpectrodError, match=wanted):
         site.call("record.start", name="d.nc")
+    with pytest.raises(SpectrodError, match=r"\.wav, \.flac; spectrod record makes others"):
+        site.call("record.start", name="d.sigmf-meta")
     deadline_s = time.monotonic() + SECONDS
     while min(one["frames"] for one in site.call("status")["recordings"]) < 10:
         assert time.monotonic() < deadline_s
