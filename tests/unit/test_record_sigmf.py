@@ -228,6 +228,7 @@ def test_captures_are_bounded(tmp_path, monkeypatch):
     assert opened(tmp_path).n_samples == 25
 
 
+@pytest.mark.slow
 def test_a_killed_program_leaves_a_recording(tmp_path):
     """Renamed, its two parts are read, with the gap that was listed last."""
     program = f"""
@@ -262,6 +263,7 @@ def test_a_recording_is_not_written_into_itself():
             check_outputs(["x.sigmf-data"], Path(source))
 
 
+@pytest.mark.slow
 def test_record_writes_what_a_receiver_gives(tmp_path, monkeypatch, collect):
     """From raw bytes to SigMF and back: datatype, centre frequency, date and samples."""
     monkeypatch.chdir(tmp_path)

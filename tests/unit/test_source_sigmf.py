@@ -238,6 +238,7 @@ def test_metadata_that_breaks_a_rule_is_one_error(tmp_path, about, captures, mes
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_hostile_metadata_is_bounded(tmp_path):
     """Size, nesting and counts are refused before they cost anything; annotations cost nothing."""
     path = write(tmp_path)
