@@ -51,7 +51,7 @@ def sound(fs, seconds):
 
 
 def recorded(tmp_path, fs, x, settings):
-    """Rows of levels that ``record`` makes, with their times, and the file's last line."""
+    """Rows of levels that ``record`` makes, the broadband one last, and the file's last line."""
     soundfile.write(tmp_path / "x.wav", x, fs, "PCM_24")
     (tmp_path / "c.toml").write_text("[analysis]\n" + settings)
     arguments = ["record", str(tmp_path / "x.wav"), "-o", str(tmp_path / "x.csv")]
@@ -59,8 +59,9 @@ def recorded(tmp_path, fs, x, settings):
     assert main(arguments) == 0
     lines = (tmp_path / "x.csv").read_text().splitlines()
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    names = [name for name in rows[0] if ":" in name]
-    levels = np.array([[float(row[name]) for name in names] for row in rows])
+    *names, last = [name for name in rows[0] if ":" in name]
+    assert last == "channel 0:broadband"
+    levels = np.array([[float(row[name]) for name in (*names, last)] for row in rows])
     return rows, levels, json.loads(lines[-1].removeprefix("# end: "))
 
 
@@ -81,7 +82,7 @@ def decibels(power):
     ],
 )
 def test_seconds_of_the_clock(tmp_path, fs, bands, win_length, hop, seconds):
-    """Rows begin at whole UTC seconds; each band and the sum are Welch's of just that second."""
+    """Rows begin at whole UTC seconds; bands and broadband are Welch's of just that second."""
     x = sound(fs, seconds)
     settings = f"""
 bands = "{bands}"
@@ -110,9 +111,10 @@ hop = {hop}
     assert end["rows"] == len(rows)
 
     edges = {"third-octave": third_octaves, "millidecade": millidecades}[bands](fs, fs / win_length)
-    assert levels.shape[1] == len(edges)
-    worst_band = worst_sum = 0.0
-    for number, ours in enumerate(levels[has_lead : has_lead + n_seconds]):
+    assert levels.shape[1] == len(edges) + 1
+    worst_band = worst_sum = worst_broadband = 0.0
+    for number, (*bands_, broadband) in enumerate(levels[has_lead : has_lead + n_seconds]):
+        ours = np.array(bands_)
         begin = lead + number * fs
         f, density = signal.welch(
             x[begin : begin + fs],
@@ -126,5 +128,8 @@ hop = {hop}
         worst_band = max(worst_band, np.abs(ours - decibels(power)).max())
         total = FULL_SCALE_SINE * (10.0 ** (ours / 10.0)).sum()
         worst_sum = max(worst_sum, abs(decibels(total) - decibels(power.sum())))
+        of_all = decibels(density.sum() * f[1])
+        worst_broadband = max(worst_broadband, abs(broadband - of_all))
     assert worst_band <= BAND_ERROR_MAX_DB
     assert worst_sum <= BROADBAND_ERROR_MAX_DB
+    assert worst_broadband <= BROADBAND_ERROR_MAX_DB
