@@ -23,7 +23,13 @@ from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
 from spectrod.stats import CaptureStats, Stats
-from spectrod.types import SpectrumBatch, bands_left_out, rows_leave_out
+from spectrod.types import (
+    SpectrumBatch,
+    bands_blurred,
+    bands_left_out,
+    frames_leave_out,
+    rows_leave_out,
+)
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
 
@@ -371,7 +377,9 @@ class Member:
             for spec in specs:
                 if spec.uncovered:
                     _log.info("%s: %s", source.name, rows_leave_out(spec))
-                if text := bands_left_out(spec):
+                if text := frames_leave_out(spec):
+                    _log.info("%s: %s", source.name, text)
+                for text in filter(None, (bands_left_out(spec), bands_blurred(spec))):
                     _log.warning("%s: %s: %s", source.name, spec.product, text)
             is_paced = source.is_live or table.pace == "realtime"
             self._checks = ContentChecks(source.channels, source.fs) if is_paced else None

@@ -1,5 +1,6 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from math import ceil
@@ -9,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bands import Bands, get_bands
+from spectrod.bands import AUDIBLE_MIN_HZ, Bands, get_bands
 from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
     RowGrid,
@@ -548,21 +549,54 @@ def rows_leave_out(spec: SpectrumSpec) -> str:
     )
 
 
+def frames_leave_out(spec: SpectrumSpec) -> str:
+    """Say how many samples lie between frames, for the log; empty if none do."""
+    between = spec.hop - spec.win_length
+    if between <= 0:
+        return ""
+    return (
+        f"{spec.product}: {between} of each {spec.hop} samples are in no frame: hop={spec.hop} is "
+        f"longer than win_length={spec.win_length}"
+    )
+
+
+def bands_blurred(spec: SpectrumSpec) -> str:
+    """Name the audible bands that only zero-padding seems to resolve; empty without any.
+
+    Bins are fs / nfft apart, but what the window tells apart is no less than fs / win_length.
+    """
+    bands, resolution_hz = spec.band_table, spec.fs / spec.win_length
+    if bands is None or not bands.names or spec.nfft <= spec.win_length:
+        return ""
+    narrow = (bands.width < resolution_hz) & (bands.upper > AUDIBLE_MIN_HZ)
+    if not narrow.any():
+        return ""
+    names = tuple(name for name, is_narrow in zip(bands.names, narrow, strict=True) if is_narrow)
+    return (
+        f"bands={spec.bands!r}: narrower than the window tells apart, {resolution_hz:.4g} Hz, and "
+        f"so mixed with their neighbours: {_enumerated(names)}"
+    )
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    """Write names one after the other, of many the first and the last."""
+    if len(names) > _NAMED_MAX:
+        names = (*names[: _NAMED_MAX - 1], f"... {names[-1]} ({len(names)} bands)")
+    return ", ".join(names)
+
+
 def bands_left_out(spec: SpectrumSpec) -> str:
     """Name the low bands that the window does not resolve, for the log; empty without any."""
     bands = spec.band_table
     if bands is None or not bands.unresolved:
         return ""
-    names, n = bands.unresolved, len(bands.unresolved)
-    if n > _NAMED_MAX:
-        names = (*names[: _NAMED_MAX - 1], f"... {names[-1]} ({n} bands)")
     needed = spec.resolving_win_length
     cure = f"win_length={needed} or more resolves them"
     if needed > NFFT_MAX:
         cure = f"no win_length up to {NFFT_MAX} resolves them"
     return (
         f"bands={spec.bands!r}: left out, as narrower than a bin of {spec.delta_f:.4g} Hz: "
-        f"{', '.join(names)}; {cure}"
+        f"{_enumerated(bands.unresolved)}; {cure}"
     )
 
 

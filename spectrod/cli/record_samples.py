@@ -40,11 +40,18 @@ from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.base import PulledSource
 from spectrod.text import printable
-from spectrod.types import SpectrumSpec, bands_left_out, rows_leave_out
+from spectrod.types import (
+    SpectrumSpec,
+    bands_blurred,
+    bands_left_out,
+    frames_leave_out,
+    rows_leave_out,
+)
 
 _log = logging.getLogger(__name__)
 
 _INCOMPLETE = 65
+_NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
 _NS = 1_000_000_000
 
@@ -96,7 +103,8 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
             warm_up(engine, *specs)
         if "rows" in found.kinds and data.uncovered:
             _log.warning("%s", rows_leave_out(data))
-        for text in dict.fromkeys(filter(None, map(bands_left_out, specs))):
+        notes = (note(spec) for note in _NOTES for spec in specs)
+        for text in dict.fromkeys(filter(None, notes)):
             _log.warning("%s", text)
         names = look.names(data.n_signals)
         about = files.described(describe(data, source.name, names), is_undated=is_undated)

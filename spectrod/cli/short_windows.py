@@ -66,4 +66,5 @@ def _within(spec: SpectrumSpec, n_samples: int) -> SpectrumSpec:
         return spec
     # At a rate, the number of frames in a row follows from the window.
     frames = 1 if spec.rate_hz else spec.averaging_frames
-    return replace(spec, win_length=n_samples, averaging_frames=frames)
+    hop = min(spec.hop, n_samples)
+    return replace(spec, win_length=n_samples, hop=hop, averaging_frames=frames)

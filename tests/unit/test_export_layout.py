@@ -17,7 +17,13 @@ from spectrod.record.export.layout import (
 )
 from spectrod.record.export.rows import rows_of
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumBatch, SpectrumSpec, bands_left_out
+from spectrod.types import (
+    SpectrumBatch,
+    SpectrumSpec,
+    bands_blurred,
+    bands_left_out,
+    frames_leave_out,
+)
 
 
 def described(**settings):
@@ -222,4 +228,26 @@ def test_the_log_names_bands_that_are_left_out():
         "34.4747 Hz, 36.5174 Hz, ... 193.865 Hz (40 bands); win_length=40600 or more resolves them"
     )
     fast = SpectrumSpec(100e6, win_length=4096, bands="octave")
+    assert bands_blurred(thirds) == bands_blurred(many) == ""
     assert bands_left_out(fast).endswith("; no win_length up to 1048576 resolves them")
+
+
+def test_the_log_names_bands_that_only_zero_padding_resolves():
+    """Bins of a longer transform are nearer to each other than what the window tells apart."""
+    padded = SpectrumSpec(48000.0, win_length=960, nfft=4096, bands="third-octave")
+    assert bands_blurred(padded) == (
+        "bands='third-octave': narrower than the window tells apart, 50 Hz, and so mixed with "
+        "their neighbours: 63 Hz, 80 Hz, 100 Hz, 125 Hz, 160 Hz, 200 Hz"
+    )
+    bins = SpectrumSpec(48000.0, win_length=960, nfft=4096)
+    mel = SpectrumSpec(48000.0, win_length=960, nfft=4096, bands="mel:10")
+    assert bands_blurred(bins) == bands_blurred(mel) == ""
+
+
+@pytest.mark.parametrize(
+    ("hop", "text"), [(4096, ""), (5000, "density: 904 of each 5000 samples ")]
+)
+def test_the_log_says_that_samples_lie_between_frames(hop, text):
+    """Where the hop is longer than the window."""
+    assert frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop)).startswith(text)
+    assert bool(frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop))) == bool(text)
