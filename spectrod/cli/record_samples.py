@@ -111,7 +111,10 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         plan = Plan(
             describe(pictured, source.name, names),
             about,
-            picture_plan(found, look, EnginePainter(engine)),
+            replace(
+                picture_plan(found, look, EnginePainter(engine)),
+                origin_sample=0 if source.is_stored else None,
+            ),
             args.subtype,
             files.export,
             is_copy=source.is_stored,

@@ -79,12 +79,15 @@ class PicturePlan:
         Of a picture whose width follows from its length; 0 for one of ``options.width``.
     view : {"spectrogram", "ltsa", "spd"}
         What they show; of "spd", numbers are of levels too, see ``SpdSink``.
+    origin_sample : int or None
+        From which sample on elapsed time counts; None: from the first that is drawn.
     """
 
     options: "PictureOptions"
     paint: "Painter | Transpose"
     seconds_per_pixel: float = 0.0
     view: str = "spectrogram"
+    origin_sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,9 @@ def _make_picture(path: Path, plan: Plan) -> RowWriter:
         return TiledPicture(path, how, about.spec, about.software)
     from spectrod.record.picture.sink import PictureSink  # noqa: PLC0415
 
-    return PictureSink(path, how.options, how.paint, about.spec, about.software)
+    made = PictureSink(path, how.options, how.paint, about.spec, about.software)
+    made.origin_sample = how.origin_sample
+    return made
 
 
 def make_samples(path: Path, plan: Plan) -> SampleWriter:

@@ -83,6 +83,8 @@ class PictureSink:
     ----------
     write : callable
         Writes a file of a path and its content; by default it replaces what was there before.
+    origin_sample : int or None
+        From which sample on elapsed time counts; None: from the first that is drawn.
 
     Raises
     ------
@@ -107,6 +109,7 @@ class PictureSink:
         self._options = options
         self._spec = spec
         self.scale = scale
+        self.origin_sample: int | None = None if scale is None else scale.first_sample
         self.write: Callable[[Path, bytes], None] = self._write
         self.rename(path)
         self._linear = replace(spec, scaling="spectrum") if spec.scaling == "dbfs" else spec
@@ -221,9 +224,8 @@ class PictureSink:
         # The pool's memory is for drawing now.
         del pool
         self.abort()
-        if self.scale is not None:
-            begin_s = (begin - self.scale.first_sample) / self._spec.fs
-            plots = replace(plots, begin_s=begin_s)
+        if self.origin_sample is not None:
+            plots = replace(plots, begin_s=(begin - self.origin_sample) / self._spec.fs)
         for path, part, names in self._pages(plots):
             page = compose(part, about, replace(options, **names))
             self.write(path, encode(page, path.suffix))

@@ -54,14 +54,15 @@ class TiledPicture:
         self._sink = self._new_sink(path)
 
     def _new_sink(self, path: Path, begin_sample: int = 0) -> PictureSink:
-        how = self._how
+        how, origin = self._how, self._how.origin_sample
+        first_sample = (self._begin or 0) if origin is None else origin
         return PictureSink(
             path,
             how.options,
             how.paint,
             self._spec,
             self._software,
-            TimeScale(self._tile_samples / how.options.width, begin_sample, self._begin or 0),
+            TimeScale(self._tile_samples / how.options.width, begin_sample, first_sample),
         )
 
     def submit(self, batch: SpectrumBatch) -> None:
