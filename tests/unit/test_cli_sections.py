@@ -219,9 +219,9 @@ def test_frequencies_with_units():
 def test_the_elapsed_time_of_a_part_counts_from_the_beginning_of_the_file():
     """In the picture as in the data of the same command."""
     ramp("a.wav")
-    part = ["--start", "2", "--duration", "1.5", "--width", "600"]
+    part = ["--start", "7", "--width", "600"]
     assert main(["record", "a.wav", "-o", "x.svg", "-o", "x.csv", *part]) == 0
     drawn = Path("x.svg").read_text(encoding="utf-8")
-    assert [f">{label}</text>" in drawn for label in ("0.0", "2.0", "3.0")] == [False, True, True]
+    assert all(f">{label}.0</text>" in drawn for label in (7, 8, 9))  # the frequencies end at 4
     rows = [line for line in Path("x.csv").read_text().splitlines() if line[0].isdigit()]
-    assert rows[0].startswith("2.0")
+    assert rows[0].startswith("7.0")
