@@ -358,7 +358,7 @@ def test_device_that_delivers_in_bursts(silent_server):
     silent_server.sink = silent_server.sink.replace(" norewinds=1", "")
     silent_server.start()
     with Listener(latency_ms=4000.0) as ear:
-        ear.wait(lambda: ear.ring.written, 8.0, "begun")
+        ear.wait(lambda: ear.ring.written, 30.0, "begun")
         # Two bursts come in five seconds; each three that are too far apart teach patience.
         borne = (_silences_during(ear, 5.0) == 0 for _ in range(5))
         assert any(borne)
