@@ -1,6 +1,7 @@
 """PNG, through Pillow: grey of 8 and 16 bits, colour of 8, with or without alpha."""
 
 import io
+import math
 import struct
 
 import numpy as np
@@ -52,7 +53,8 @@ def _check_header(content: bytes) -> None:
     if depth == 16 and colour_type != _GREY:
         raise InputError("16 bits a colour: only grey may have 16 in a PNG; use a PPM")
     check_size(columns, rows)
-    n_bytes = rows * (columns * depth * _CHANNELS.get(colour_type, 0) // 8)
+    # Each row has a byte for its filter, and begins a byte of its own.
+    n_bytes = rows * (1 + math.ceil(columns * depth * _CHANNELS.get(colour_type, 0) / 8))
     if n_bytes > _DEFLATE_RATIO_MAX * len(content):
         raise InputError(f"truncated: {columns} x {rows} pixels do not fit {len(content)} bytes")
 

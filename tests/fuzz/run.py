@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--keep-going", action="store_true", help="after a defect")
     arguments = sys.argv[1:]
     at = arguments.index("--") if "--" in arguments else len(arguments)
-    args = parser.parse_args(arguments[:at])
+    args = parser.parse_intermixed_args(arguments[:at])
     if args.list or args.target is None:
         print("\n".join(MODULES))
         return 0

@@ -249,7 +249,9 @@ def read_text(file: IO[bytes]) -> str:
     content = file.read(dtype.itemsize)
     if len(content) != dtype.itemsize:
         raise ValueError(f"ends {dtype.itemsize - len(content)} bytes too early")
-    return str(np.frombuffer(content, dtype)[0])
+    # NumPy would take numbers that are no characters, and Python fail at such a text later.
+    coding = "utf-32-be" if dtype.str.startswith(">") else "utf-32-le"
+    return content.decode(coding).rstrip("\0")
 
 
 def read_array(file: IO[bytes], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

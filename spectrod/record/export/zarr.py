@@ -149,6 +149,8 @@ class ZarrShelf:
             array = self._group[name]
             if not isinstance(array, need("zarr", "zarr").Array):
                 raise ValueError(f"{name}: must be an array")
+            if 0 in array.chunks:
+                raise ValueError(f"{name}: chunks of {array.chunks}: must have no length 0")
             n_lost = array.nchunks - array.nchunks_initialized
             if n_lost:  # which Zarr reads as its fill value
                 raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
