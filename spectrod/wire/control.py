@@ -179,7 +179,6 @@ class ControlServer:
         self._doing: _Asked | None = None
         self._waiting: list[_Waiting] = []
         self._inbox: Inbox[_Message] = Inbox()
-        self._holders = KeyHolders(access, linger_s=_LINGER_S)
         self._links: dict[bytes, Link] = {}
         self._n_messages: Counter[Link] = Counter()
         self._n_links = _PEERS_MAX
@@ -212,6 +211,8 @@ class ControlServer:
         except BaseException:
             socket.close()
             raise
+        with_keys = self._listeners.with_keys
+        self._holders = KeyHolders(self._access, with_keys, linger_s=_LINGER_S)
         self._wakeup = wakeup = Wakeup()
         self._threads = [
             threading.Thread(target=self._change, name="control-changes", daemon=True),

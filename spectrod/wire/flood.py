@@ -30,7 +30,8 @@ TOTAL_BURST_BYTES = 32 * 1024
 BUSY_BYTES = 1024
 """Since the last look [bytes]; over IPC, where that is not known, waiting to be read."""
 BUSY_LOOKS = 8
-"""Looks in a row at which so much waits, after which a connection over IPC is cut off."""
+"""Looks in a row at which so much waits and data flows, after which a connection over IPC is cut
+off."""
 STALL_S = 0.1
 """Time of the processor in one step of the publisher's thread, after which it counts as held up:
 whoever has sent ``BUSY_BYTES``, and over IPC those of which something waits, is cut off."""
@@ -40,11 +41,17 @@ LONG_STALL_S = 0.3
 UNFINISHED_BYTES = 256 * 1024
 """That a connection may send without a message that is complete: four times the longest request."""
 UNFINISHED_TOTAL_BYTES = 1024 * 1024
-"""The same of all connections together; above that, the one with most is cut off."""
+"""The same of all connections together, of each what is above ``HANDSHAKE_BYTES``; above that, the
+one with most is cut off."""
+HANDSHAKE_BYTES = 4096
+"""That every connection may send before its first message."""
 UNFINISHED_LOOKS = 8.0
-"""Over IPC, where bytes are not counted: looks at which something waited to be read, and no message
-was complete since the look before; each look at which nothing waits takes back a quarter. While
-something waits, a look is taken every ``_WAITING_PERIOD_S``."""
+"""Over IPC, where bytes are not counted: looks at which data flowed, and no message was complete
+since the look before; each other look takes back a quarter. While something waits to be read, a
+look is taken every ``_WAITING_PERIOD_S``."""
+FULL_BYTES = 128 * 1024
+"""That wait over IPC only while more comes: twice the longest request. Less of it flows if its
+amount has changed since the look before; on a busy machine a request may wait for long."""
 
 _PER_THREAD = 0b110  # a thread's time of the processor, linux/posix-timers.h
 _PERIOD_S = 0.025
@@ -93,6 +100,7 @@ class _Watched:
         self.bucket = TokenBucket(LINK_BYTES_PER_S, LINK_BURST_BYTES, now_s)
         self.received_bytes = 0
         self.busy_looks = 0
+        self.waiting_bytes = 0
 
 
 class Inbound:
@@ -116,12 +124,14 @@ class Inbound:
         self._watched = {link: self._watched.get(link) or _Watched(now_s) for link in found}
         floods, n_bytes = [], 0
         busy = []
-        for link, (received, waiting) in found.items():
+        for link, look in found.items():
+            received, waiting = look
             one = self._watched[link]
             sent, one.received_bytes = received - one.received_bytes, received
             n_bytes += sent
             is_ipc = not received
-            one.busy_looks = one.busy_looks + 1 if is_ipc and waiting >= BUSY_BYTES else 0
+            flows = waiting >= BUSY_BYTES and _flows(look, one.waiting_bytes)
+            one.busy_looks, one.waiting_bytes = one.busy_looks + 1 if flows else 0, waiting
             if not one.bucket.take(now_s, sent) or one.busy_looks >= BUSY_LOOKS:
                 floods.append(link)
             elif sent >= BUSY_BYTES or (is_ipc and (waiting or stall_s >= LONG_STALL_S)):
@@ -140,6 +150,7 @@ class _Sender:
         self.n_messages = 0
         self.base_bytes = 0
         self.unfinished_bytes = 0
+        self.waiting_bytes = 0
         self.waiting_looks = 0.0
 
 
@@ -163,25 +174,38 @@ class Unfinished:
         for link, one in found.items():
             self._take(self._senders[link], self._n_messages.get(link, 0), one)
         floods = [link for link, sender in self._senders.items() if _is_too_long(sender)]
-        left = sorted(
-            (link for link in self._senders if link not in floods),
-            key=lambda link: self._senders[link].unfinished_bytes,
-        )
-        total = sum(self._senders[link].unfinished_bytes for link in left)
-        while total > UNFINISHED_TOTAL_BYTES:
-            floods.append(left.pop())
-            total -= self._senders[floods[-1]].unfinished_bytes
+        counted = {
+            link: sender.unfinished_bytes - HANDSHAKE_BYTES
+            for link, sender in self._senders.items()
+            if sender.unfinished_bytes > HANDSHAKE_BYTES and not _is_too_long(sender)
+        }
+        total = sum(counted.values())
+        for link in sorted(counted, key=lambda link: counted[link], reverse=True):
+            if total <= UNFINISHED_TOTAL_BYTES:
+                break
+            floods.append(link)
+            total -= counted[link]
         return floods
 
     def _take(self, sender: _Sender, n_messages: int, one: Traffic) -> None:
+        flows = _flows(one, sender.waiting_bytes)
+        sender.waiting_bytes = one.waiting_bytes
         if n_messages != sender.n_messages:
             sender.n_messages, sender.base_bytes = n_messages, one.received_bytes
             sender.waiting_looks = 0.0
-        elif one.waiting_bytes and not one.received_bytes:
+        elif flows:
             sender.waiting_looks += 1.0
         else:
             sender.waiting_looks = max(0.0, sender.waiting_looks - 0.25)
         sender.unfinished_bytes = one.received_bytes - sender.base_bytes
+
+
+def _flows(one: Traffic, before_bytes: int) -> bool:
+    """Say whether data flows over IPC, by what waits now and what waited at the look before."""
+    waiting = one.waiting_bytes
+    return (
+        not one.received_bytes and waiting > 0 and (waiting != before_bytes or waiting > FULL_BYTES)
+    )
 
 
 def _is_too_long(sender: _Sender) -> bool:

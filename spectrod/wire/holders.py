@@ -1,12 +1,16 @@
 """By which key each connection came in, and cutting those whose key was revoked."""
 
+import logging
 import math
 import time
+from collections.abc import Collection
 
 import zmq
 
 from spectrod.wire.access import Access
-from spectrod.wire.links import Link, cut
+from spectrod.wire.links import Link, Links, cut
+
+_log = logging.getLogger("spectrod")
 
 _LOOK_AT = 256  # connections after which those that have gone are looked for
 
@@ -15,20 +19,25 @@ class KeyHolders:
     """The connections of the sockets of one thread, by their keys. To be used by that thread.
 
     ZeroMQ asks about a key when a connection begins and never again, but it says with each message
-    by which key its connection came. A connection that has sent none has been sent none either:
-    nothing is published without a subscription, and nothing is answered without a request.
+    by which key its connection came. What a connection has sent may not be read yet: of a
+    connection that is not known, a revocation takes the worst.
 
     Parameters
     ----------
     access : Access
         Knows which keys there are.
+    endpoints : collection of str
+        Of these sockets, as they were bound: those that ask for keys.
     linger_s : float
         After a key was revoked its connections live for so much longer, so that what was sent to
         them before can go out [s].
     """
 
-    def __init__(self, access: Access, *, linger_s: float = 0.0) -> None:
+    def __init__(
+        self, access: Access, endpoints: Collection[str], *, linger_s: float = 0.0
+    ) -> None:
         self._access, self._linger_s = access, linger_s
+        self._links = Links(endpoints)
         # Messages of a connection that has gone may be read when its descriptor is another one's
         # already: then both keys stand for the new one, which is cut for either.
         self._keys: dict[Link, set[bytes]] = {}
@@ -58,7 +67,10 @@ class KeyHolders:
             self._look_at = max(_LOOK_AT, 2 * len(self._keys))
 
     def refresh(self) -> None:
-        """Cut the connections whose key was revoked; the others are not touched."""
+        """Cut the connections whose key was revoked, and those whose key is not known yet.
+
+        Whoever is cut of these and may come in connects again by itself.
+        """
         now_s = time.monotonic()
         if self._revocations != self._access.revocations:
             self._revocations = self._access.revocations
@@ -66,7 +78,16 @@ class KeyHolders:
         if now_s < self._cut_due_s:
             return
         self._cut_due_s = math.inf
-        for link, keys in tuple(self._keys.items()):
-            if not all(self._access.is_known(key) for key in keys):
+        self._keys = {
+            link: keys
+            for link, keys in self._keys.items()
+            if all(self._access.is_known(key) for key in keys)
+        }
+        try:
+            found = self._links.find()
+        except OSError as error:
+            _log.error("connections of revoked keys are not cut: %s", error)
+            return
+        for link in found:
+            if link not in self._keys:
                 cut(link)
-                del self._keys[link]

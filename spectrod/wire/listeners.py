@@ -88,6 +88,12 @@ class Listeners:
         return listening.text
 
     @property
+    def with_keys(self) -> tuple[str, ...]:
+        """The endpoints that take connections of known keys only, as they were bound."""
+        access = self._access
+        return tuple(one.text for one in self._all if access.is_curve(one.endpoint))
+
+    @property
     def due_s(self) -> float:
         """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
         waiting = (one.due_s for one in self._waiting if not one.must_wait)

@@ -210,7 +210,8 @@ class Publisher:
             self._cleanup = cleanup.pop_all()
         self._wakeup = wakeup
         shared = self._roster, self.history, self._events
-        upstream = Upstream(KeyHolders(access), access.note_flood)
+        with_keys = [endpoint for listeners in every for endpoint in listeners.with_keys]
+        upstream = Upstream(KeyHolders(access, with_keys), access.note_flood)
         self._sender = Sender(socket, raw32, every, *shared, upstream=upstream)
         if self._events is not None:
             self._events.on_event = self._wake_for_event

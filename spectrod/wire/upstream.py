@@ -75,7 +75,8 @@ class Upstream:
             if fd not in links:
                 links[fd] = link_of(frame)
             link, request = links[fd], frame.bytes
-            if link is not None:
+            # Of nothing else does a connection get anything.
+            if link is not None and request[:1] == b"\x01" and link not in self._cut:
                 self._key_holders.note(link, frame)
             if self._note(link, request):
                 yield request

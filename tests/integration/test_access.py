@@ -64,8 +64,8 @@ class Server:
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.RCVTIMEO, TIMEOUT_MS)
         self.listeners = Listeners(self.socket, access, self.woken.set)
-        self.holders = KeyHolders(access)
         self.endpoints = [self.listeners.bind(parse_endpoint(e), access.at_end) for e in endpoints]
+        self.holders = KeyHolders(access, self.listeners.with_keys)
 
     def receive(self):
         """Return who has sent the next message, and what."""
@@ -398,14 +398,32 @@ def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
     assert not server.socket.poll(0)
 
 
-def test_a_key_that_was_revoked_before_its_first_message_is_cut_by_it(keys, serve, connect):
-    """A connection that has said nothing is not known, and was sent nothing."""
+def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(keys, serve, connect):
+    """It may be of the key; whoever may come in is there again by itself."""
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
-    assert server.socket.poll(TIMEOUT_MS)  # it is let in, and nobody has read what it says
+    bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert server.socket.poll(TIMEOUT_MS)  # one is let in, and nobody has read what it says
+    next_event(alices, zmq.Event.CONNECTED, server)
+    next_event(bobs, zmq.Event.CONNECTED, server)
     keys.revoke("alice")
     server.access.reload()
     server.holders.refresh()
+    next_event(alices, zmq.Event.DISCONNECTED, server)
+    next_event(bobs, zmq.Event.CONNECTED, server)
+    bob.send(b"again")
+    while (received := server.receive())[1] != b"again":
+        pass
+    assert received == (Peer("bob", "control"), b"again")
+
+
+def test_a_connection_that_a_revocation_has_missed_is_cut_by_its_next_message(keys, serve, connect):
+    """A key is looked up again with each message until it is known."""
+    server = serve(keys.security)
+    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.socket.poll(TIMEOUT_MS)
+    keys.revoke("alice")
+    server.access.reload()
     assert server.receive()[0].right is None
     next_event(alices, zmq.Event.DISCONNECTED, server)
 
@@ -413,7 +431,7 @@ def test_a_key_that_was_revoked_before_its_first_message_is_cut_by_it(keys, serv
 def test_a_revoked_key_lives_until_its_replies_are_out(keys, serve, connect, monkeypatch):
     """With a linger, its connections are cut when that is over, and not before."""
     server = serve(keys.security)
-    server.holders = KeyHolders(server.access, linger_s=0.2)
+    server.holders = KeyHolders(server.access, server.listeners.with_keys, linger_s=0.2)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0].name == "alice"
     assert server.holders.due_s == math.inf

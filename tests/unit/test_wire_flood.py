@@ -8,12 +8,18 @@ import pytest
 from spectrod.wire.flood import (
     BUSY_BYTES,
     BUSY_LOOKS,
+    FULL_BYTES,
+    HANDSHAKE_BYTES,
     LINK_BURST_BYTES,
     LONG_STALL_S,
     STALL_S,
     TOTAL_BURST_BYTES,
+    UNFINISHED_BYTES,
+    UNFINISHED_LOOKS,
+    UNFINISHED_TOTAL_BYTES,
     Inbound,
     Stall,
+    Unfinished,
 )
 from spectrod.wire.links import Link, Traffic
 
@@ -82,14 +88,70 @@ def test_many_that_send_a_little_each_are_cut_off_together():
     assert TOTAL_BURST_BYTES < 100 * 1200
 
 
-def test_over_ipc_one_whose_queue_stays_full_is_cut_off():
-    """How much has come is not known there."""
-    inbound, (flood, burst) = Inbound(0.0), links(2)
+def test_over_ipc_one_that_sends_on_and_on_is_cut_off():
+    """How much has come is not known there; what waits and does not change is only not read yet."""
+    inbound, (full, flowing, slow, burst) = Inbound(0.0), links(4)
 
     def traffic_at(k):
-        return {flood: ipc(50_000), burst: ipc(50_000 if k == 1 else 0)}
+        return {
+            full: ipc(FULL_BYTES + 1),
+            flowing: ipc(50_000 + k),
+            slow: ipc(50_000),
+            burst: ipc(50_000 if k == 1 else 0),
+        }
 
-    assert looks(inbound, traffic_at, 20) == {flood: BUSY_LOOKS - 1}
+    assert looks(inbound, traffic_at, 20) == {full: BUSY_LOOKS - 1, flowing: BUSY_LOOKS - 1}
+
+
+class Requests:
+    """Connections that send requests: what has come of each, and how many were complete."""
+
+    def __init__(self, n):
+        self.links = links(n)
+        self.counts = {}
+        self.judge = Unfinished(self.counts)
+
+    def look(self, traffic):
+        return self.judge.look(dict(zip(self.links, traffic, strict=True)), 0.0)
+
+
+def test_a_request_without_end_is_cut_off():
+    """One that has sent as much in complete requests is not."""
+    requests = Requests(2)
+    endless, proper = requests.links
+    for k in range(1, 100):
+        requests.counts[proper] = k
+        n_bytes = k * UNFINISHED_BYTES // 10
+        cut = requests.look([tcp(n_bytes), tcp(n_bytes)])
+        assert cut == ([endless] if n_bytes > UNFINISHED_BYTES else [])
+        if cut:
+            return
+    pytest.fail("was not cut off")
+
+
+def test_many_requests_without_end_are_cut_off_from_the_longest_on():
+    """Each is below what one may send; handshakes of thousands do not count."""
+    n_idle = 2 * UNFINISHED_TOTAL_BYTES // HANDSHAKE_BYTES
+    requests = Requests(n_idle + 6)
+    sent = [tcp(HANDSHAKE_BYTES)] * n_idle
+    sent += [tcp(UNFINISHED_BYTES - 6000 + 1000 * k) for k in range(6)]
+    cut = requests.look(sent)
+    assert cut == requests.links[: n_idle + 1 : -1][: len(cut)]
+    assert 1 <= len(cut) <= 2
+    assert requests.look([tcp(HANDSHAKE_BYTES)] * (n_idle + 6)) == []
+
+
+def test_over_ipc_requests_without_end_are_cut_off_by_how_long_data_flows():
+    """One that waits to be read on a busy machine is not, nor one that sends many."""
+    requests = Requests(4)
+    full, flowing, _waiting, many = requests.links
+    cut = {}
+    for k in range(100):
+        requests.counts[many] = k
+        found = [ipc(FULL_BYTES + 1), ipc(1 + k % 7), ipc(60_000), ipc(1 + k)]
+        for link in requests.look(found):
+            cut.setdefault(link, k)
+    assert cut == {full: UNFINISHED_LOOKS - 1, flowing: UNFINISHED_LOOKS - 1}
 
 
 @pytest.mark.parametrize(

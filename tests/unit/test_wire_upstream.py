@@ -29,7 +29,7 @@ class Stage:
         self.socket.bind(endpoint)
         self.endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self.cut = []
-        self.upstream = Upstream(KeyHolders(access), self.cut.append)
+        self.upstream = Upstream(KeyHolders(access, ()), self.cut.append)
         self.taken = []
 
     def connect(self):
