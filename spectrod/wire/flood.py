@@ -47,8 +47,8 @@ HANDSHAKE_BYTES = 4096
 """That every connection may send before its first message."""
 UNFINISHED_LOOKS = 8.0
 """Over IPC, where bytes are not counted: looks at which data flowed, and no message was complete
-since the look before; each other look takes back a quarter. While something waits to be read, a
-look is taken every ``_WAITING_PERIOD_S``."""
+since the look before; those at which ``FULL_BYTES`` wait count twice, and each other look takes
+back a quarter. While something waits to be read, a look is taken every ``_WAITING_PERIOD_S``."""
 FULL_BYTES = 128 * 1024
 """That wait over IPC only while more comes: twice the longest request. Less of it flows if its
 amount has changed since the look before; on a busy machine a request may wait for long."""
@@ -194,7 +194,7 @@ class Unfinished:
             sender.n_messages, sender.base_bytes = n_messages, one.received_bytes
             sender.waiting_looks = 0.0
         elif flows:
-            sender.waiting_looks += 1.0
+            sender.waiting_looks += 2.0 if one.waiting_bytes > FULL_BYTES else 1.0
         else:
             sender.waiting_looks = max(0.0, sender.waiting_looks - 0.25)
         sender.unfinished_bytes = one.received_bytes - sender.base_bytes

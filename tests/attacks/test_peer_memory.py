@@ -181,8 +181,14 @@ def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
     assert is_harmless or status["daemon"]["security"]["flood"] > 0
 
 
-@pytest.mark.parametrize(("transport", "count"), [("tcp", 20), ("ipc", 1)])
-@pytest.mark.parametrize("what", sorted(REQUESTS))
+@pytest.mark.parametrize(
+    ("what", "transport", "count"),
+    [
+        *((what, "tcp", 20) for what in sorted(REQUESTS)),
+        ("requests of 1-byte parts", "ipc", 1),
+        ("requests of empty parts", "ipc", 1),
+    ],
+)
 def test_requests_without_end_fill_no_memory(daemon, what, transport, count):
     """Parts of one message, each with more to follow; who asks meanwhile gets replies."""
     endpoint = daemon.control_tcp if transport == "tcp" else daemon.control
