@@ -32,11 +32,12 @@ def decode(content: bytes) -> Picture:
         If it is damaged, has more than ``PIXELS_MAX`` pixels, or has 16 bits a colour or 16 bits of
         grey with transparency, which Pillow would halve or forget.
     """
-    _check_header(content)
+    size = _check_header(content)
     what = "not a PNG that can be read: "
     with reading(f"{what}its header is damaged", what):
         image = Image.open(io.BytesIO(content), formats=["PNG"])
-        check_size(*image.size)  # a second header chunk would count
+        if image.size != size:  # a second header chunk would count
+            raise ValueError("has two headers")
         image.load()
     if image.mode.startswith("I") and "transparency" in image.info:
         raise InputError("16 bits of grey with transparency: write it with 8, or without")
@@ -44,10 +45,13 @@ def decode(content: bytes) -> Picture:
         return _picture(image)
 
 
-def _check_header(content: bytes) -> None:
-    """Refuse, before it is decoded, what is not for here or larger than its bytes can hold."""
+def _check_header(content: bytes) -> tuple[int, int]:
+    """Refuse, before it is decoded, what is not for here or larger than its bytes can hold.
+
+    Returns the columns and rows.
+    """
     if content[_TYPE:_SIZE] != b"IHDR" or len(content) <= _COLOUR_TYPE:
-        return  # Pillow says what is wrong
+        raise InputError("not a PNG that can be read: its header is damaged")
     columns, rows = struct.unpack_from(">II", content, _SIZE)
     depth, colour_type = content[_DEPTH], content[_COLOUR_TYPE]
     if depth == 16 and colour_type != _GREY:
@@ -57,6 +61,7 @@ def _check_header(content: bytes) -> None:
     n_bytes = rows * (1 + math.ceil(columns * depth * _CHANNELS.get(colour_type, 0) / 8))
     if n_bytes > _DEFLATE_RATIO_MAX * len(content):
         raise InputError(f"truncated: {columns} x {rows} pixels do not fit {len(content)} bytes")
+    return columns, rows
 
 
 def encode(picture: Picture) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ _NUMBERS = (
 )
 _ENGINE = "# engine: "
 _END = "# end: "
+_NUMBER_MAX = 64  # characters of a time, an index or another number before the values
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}Z", re.ASCII)
 _ELAPSED = re.compile(r"-?\d{1,10}\.\d{9}", re.ASCII)
 _DESCRIPTION = f"# {DESCRIPTION}: "
@@ -199,6 +200,7 @@ class CsvReader:
         n_before = 1 + len(_NUMBERS)
         try:
             fields = [line.split(",", n_before) for line in lines]
+            _check_lengths(text for row in fields for text in row[:n_before])
             before = zip(*(row[:n_before] for row in fields), strict=True)
             numbers: dict[str, Any] = dict(zip(("time", *_NUMBERS), before, strict=True))
             read = _utc_ns if self._description.has_utc else _elapsed_ns
@@ -215,6 +217,13 @@ class CsvReader:
             return Rows(values, columns, broadband)
         except (IndexError, OverflowError, ValueError) as error:
             raise StorageError(f"{self.path}: not rows of spectra: {error}") from error
+
+
+def _check_lengths(texts: Iterable[str]) -> None:
+    """Refuse long numbers: NumPy would make every text of a column as long as the longest."""
+    longest = max(map(len, texts))
+    if longest > _NUMBER_MAX:
+        raise ValueError(f"a number of {longest} characters: must have at most {_NUMBER_MAX}")
 
 
 def value_names(description: Description) -> list[str]:

@@ -137,7 +137,7 @@ def check_netcdf(data: bytes) -> None:
 
 def check_zarr(data: bytes) -> None:
     """Read a Zarr store whose root has this metadata, and the chunks of a valid one."""
-    folder = _zarr_folder()
+    folder, _ = _zarr_store()
     (folder / "zarr.json").write_bytes(data)
     try:
         _read(open_recording(folder))
@@ -146,10 +146,11 @@ def check_zarr(data: bytes) -> None:
 
 
 @cache
-def _zarr_folder() -> Path:
+def _zarr_store() -> tuple[Path, bytes]:
+    """Make a valid store; return its folder, and its metadata, which a check replaces."""
     folder = _SCRATCH.folder / "input.zarr"
     _export(folder)
-    return folder
+    return folder, (folder / "zarr.json").read_bytes()
 
 
 def _export(path: Path, **settings: Any) -> None:
@@ -187,7 +188,7 @@ def attribute_seeds() -> list[bytes]:
 
 def zarr_seeds() -> list[bytes]:
     """Take the metadata of a valid store."""
-    return [(_zarr_folder() / "zarr.json").read_bytes()]
+    return [_zarr_store()[1]]
 
 
 def levels_seeds() -> list[bytes]:
