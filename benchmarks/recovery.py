@@ -5,9 +5,9 @@
 ``spectrod run`` sends 100 frames a second of a test signal over TCP with keys. It is killed
 (SIGKILL) and started again; measured is from the moment that it says where it publishes, and from
 the kill, to the receipt of a frame by a subscription that lives on. Then a key is revoked by
-SIGHUP, which cuts all connections; measured is the longest time between two frames of a subscriber
-whose key is left. Asserted: the first frame after a restart says so, and with replay none is
-missing after a revocation.
+SIGHUP, which cuts its connections; measured is the longest time between two frames of a subscriber
+with another key. Asserted: the first frame after a restart says so, and none is missing after a
+revocation.
 """
 
 import argparse

@@ -342,7 +342,7 @@ class Recordings:
                 sink.discard()
         except SpectrodError as error:
             wanted.error = error
-        except Exception as error:  # noqa: BLE001 - the thread's last frame: told to who asked
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: logged, and the reply
             _log.exception("%s: cannot be recorded", wanted.path.name)
             wanted.error = InternalError(f"{wanted.path.name}: {error!r}; please report this")
         finally:
@@ -422,7 +422,7 @@ class Recordings:
             state: State = "finished"
         except SpectrodError as error:
             recording.error, state = str(error), "failed"
-        except Exception as error:  # noqa: BLE001 - the thread's last frame: told in the status
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: logged, and in status
             _log.exception("recording failed")
             recording.error, state = f"{error!r}; please report this", "failed"
         with self._lock:

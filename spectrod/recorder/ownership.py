@@ -20,9 +20,10 @@ class Owner:
     """A recording of a source, by what it writes into its files.
 
     A file is the recording's if it says so itself: each holds the names of the recording and of the
-    source, and the name that the file was begun for, which it must still have, but for a number. So
-    a copy under another name, or what another program has made, is not the recording's. Nor is an
-    unfinished file with a second hard link: to finish it would change what the other name holds.
+    source, and the name that the file was started with, which it must still have, but for a
+    number. So a copy under another name, or what another program has made, is not the recording's.
+    Nor is an unfinished file with a second hard link: to finish it would change what the other name
+    holds.
 
     Files of versions that wrote no recording's name are the recording's if they are of the source,
     belong to this user, and have the name that the recording gives to a file of their begin.

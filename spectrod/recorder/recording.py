@@ -242,7 +242,7 @@ class Recording:
             self._tidy()
 
     def _look_at_folder(self) -> None:
-        """Finish what was begun in a folder that was moved away, and go on in the one there is."""
+        """Finish the files in a folder that was moved away, and continue in the one at its path."""
         now_s = self._clock.monotonic_s()
         if 0 <= now_s - self._looked_s < _LOOK_S:
             return
@@ -252,7 +252,7 @@ class Recording:
         for lane in self._lanes:
             lane.close()
         self._shelf.release()
-        rule = "was moved or replaced: files that were begun in it end there"
+        rule = "was moved or replaced: files that were started in it end there"
         self._teller.warn("record.moved", f"{self._shelf.folder}: {rule}")
         self._recover_all()
 

@@ -161,7 +161,7 @@ def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
 
 
 def identity_of(device: InputDevice) -> Wanted:
-    """Say what a device is sought by when it was lost: its ``uri``, never "the default".
+    """Return the name by which a lost device is found again: its ``uri``, never "the default".
 
     Where that is but an index, which may be another's by then: one of its name, best at that index.
     """
@@ -189,7 +189,7 @@ def describe_inputs(
     inputs : list of InputDevice
         In the scan's order, then those in use.
     """
-    # What is shown of a name is what it is sought by, so both are made printable here.
+    # A device is found by the name that is shown, so both are made printable here.
     listed = [InputDevice(**printable_all(device)) for device in scanned]
     names = {device.name for device in listed}
     listed += [_unlisted(capture) for capture in in_use if capture.name not in names]

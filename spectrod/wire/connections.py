@@ -125,8 +125,8 @@ class Connections:
             transport: _Side(bound, now_s())
             for transport, bound in bounds(max_connections, descriptors).items()
         }
-        # By descriptor: the monitor that told of it, and the endpoint. A descriptor that is told of
-        # again was closed in between, also where nothing was told of that.
+        # By descriptor: the monitor that reported it, and the endpoint. If a descriptor is reported
+        # again, it was closed in between, even if no monitor reported that.
         self._live: dict[int, tuple[Hashable, _Place]] = {}
         self._counts = Counter[_Place]()
         self._lock = threading.Lock()

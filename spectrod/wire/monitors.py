@@ -53,7 +53,7 @@ class Monitors:
         self._lock = threading.Condition()
 
     def watch(self, sock: zmq.SyncSocket) -> None:
-        """Have a socket's connections told of, before it binds; to be called by its owner."""
+        """Report a socket's connections, before it binds; to be called by its owner."""
         address = f"inproc://monitor-{sock.fileno()}"
         sock.monitor(address, _EVENTS)
         monitor = sock.context.socket(zmq.PAIR)
@@ -64,7 +64,7 @@ class Monitors:
             self._unread.append(monitor)
 
     def unwatch(self) -> None:
-        """Have nothing more told: nobody reads it any more."""
+        """Stop the reports: nobody reads them any more."""
         with self._lock:
             watched, self._watched = self._watched, []
         for sock in watched:

@@ -185,7 +185,7 @@ def test_only_what_the_recording_wrote_is_deleted_or_made_whole(site):
 
 @pytest.mark.parametrize("by", ["link", "folder", "locked folder"])
 def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
-    """What was begun ends where it was begun; what is there now is not touched."""
+    """Open files end in the folder where they started; what is at its path now is not touched."""
     with site.running(RETENTION.replace("rotate_s = 1", "rotate_s = 0")):
         site.wait_rows()
         before = plant(site.victim, "theirs.wav", "theirs.spd.part")
@@ -201,7 +201,7 @@ def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
             if by == "locked folder":
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (text,) = site.wait(lambda: site.events("record.moved"))
-            assert "mic: was moved or replaced: files that were begun in it end there" in text
+            assert "mic: was moved or replaced: files that were started in it end there" in text
             if by == "folder":
                 site.wait_rows()
             else:
