@@ -78,15 +78,14 @@ class KeyHolders:
         if now_s < self._cut_due_s:
             return
         self._cut_due_s = math.inf
-        self._keys = {
-            link: keys
-            for link, keys in self._keys.items()
-            if all(self._access.is_known(key) for key in keys)
-        }
+        for link, keys in tuple(self._keys.items()):
+            if not all(self._access.is_known(key) for key in keys):
+                cut(link)
+                del self._keys[link]
         try:
             found = self._links.find()
-        except OSError as error:
-            _log.error("connections of revoked keys are not cut: %s", error)
+        except OSError as error:  # without /proc: then they are cut by their first message
+            _log.warning("connections whose key is not known yet are not cut: %s", error)
             return
         for link in found:
             if link not in self._keys:

@@ -417,6 +417,21 @@ def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(ke
     assert received == (Peer("bob", "control"), b"again")
 
 
+def test_a_revoked_key_is_cut_where_connections_cannot_be_listed(
+    keys, serve, connect, monkeypatch, caplog
+):
+    """Those that are known are cut all the same; the rest is logged."""
+    server = serve(keys.security)
+    _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
+    assert server.receive()[0].name == "alice"
+    monkeypatch.setattr("spectrod.wire.links._FDS", "/nonexistent")
+    keys.revoke("alice")
+    server.access.reload()
+    server.holders.refresh()
+    next_event(alices, zmq.Event.DISCONNECTED, server)
+    assert "connections whose key is not known yet are not cut: " in caplog.text
+
+
 def test_a_connection_that_a_revocation_has_missed_is_cut_by_its_next_message(keys, serve, connect):
     """A key is looked up again with each message until it is known."""
     server = serve(keys.security)
