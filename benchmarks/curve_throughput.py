@@ -26,11 +26,11 @@ import zmq
 from _report import new_report, write_report
 
 from spectrod.client.connection import Connection, Credentials, read_credentials
+from spectrod.endpoint import parse_remote
 from spectrod.settings import SecurityConfig
 from spectrod.stats import Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.access import Access
-from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys
 from spectrod.wire.publisher import Publisher
 

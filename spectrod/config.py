@@ -19,7 +19,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from spectrod.endpoint import check_bindable, parse_endpoint, parse_raw32
 from spectrod.errors import ConfigError
+from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.quantities import FREQUENCY_RULE, TIME_RULE, parse_frequency, parse_time
 from spectrod.settings import (
     AnalysisConfig,
@@ -39,8 +41,6 @@ from spectrod.settings import (
     check_folder_names,
 )
 from spectrod.suggestions import did_you_mean
-from spectrod.wire.endpoint import check_bindable, parse_endpoint, parse_raw32
-from spectrod.wire.names import check_channel_names, check_name, name_channels
 
 __all__ = [
     "AnalysisConfig",
@@ -389,8 +389,13 @@ def _of_each_source(settings: Settings, key: str, origin: str) -> list[str]:
     return [f'{_SOURCES}."{name}".{own_key}' for name in settings[_SOURCES]]
 
 
+def key_parts(key: str) -> list[str]:
+    """Split a dotted TOML key; parts in double quotes may hold dots."""
+    return [quoted or bare for quoted, bare in _KEY_PART.findall(key)]
+
+
 def _change(settings: Settings, key: str, value: Any, origin: str) -> None:
-    path = [quoted or bare for quoted, bare in _KEY_PART.findall(key)]
+    path = key_parts(key)
     last = path.pop() if path else ""
     if path == [_SOURCES] and "source" in settings:
         _make_several(settings, origin)

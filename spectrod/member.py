@@ -14,12 +14,12 @@ import msgspec
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_apart
+from spectrod.backoff import Backoff
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.errors import InternalError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap, ignore_failure
 from spectrod.source import Source, open_source
-from spectrod.source.backoff import Backoff
 from spectrod.source.checks import ContentChecks
 from spectrod.source.devices import parse_wanted
 from spectrod.stats import CaptureStats, Stats

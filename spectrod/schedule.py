@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from spectrod.errors import ConfigError
+from spectrod.units import NS_PER_S
 
 NEVER_NS: Final = (1 << 63) - 1
 """Later than any time [ns since 1970]."""
 
-_NS: Final = 1_000_000_000
 _CYCLE_PART_MIN_S: Final = 1.0
-_MINUTE_NS: Final = 60 * _NS
+_MINUTE_NS: Final = 60 * NS_PER_S
 _DAY_MINUTES: Final = 24 * 60
 _WEEK_MINUTES: Final = 7 * _DAY_MINUTES
 _WEEK_NS: Final = _WEEK_MINUTES * _MINUTE_NS
@@ -46,7 +46,7 @@ class Schedule:
             raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must both be 0, or neither")
         if on_s and min(on_s, off_s) < _CYCLE_PART_MIN_S:
             raise ConfigError(f"on_s={on_s:g}, off_s={off_s:g}: must be 1 or more, where not 0")
-        self._on_ns, self._cycle_ns = round(on_s * _NS), round((on_s + off_s) * _NS)
+        self._on_ns, self._cycle_ns = round(on_s * NS_PER_S), round((on_s + off_s) * NS_PER_S)
         wanted = [False] * _WEEK_MINUTES
         for text in hours:
             for minute in _minutes(text):

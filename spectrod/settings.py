@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from spectrod.bands import check_name as check_bands
 from spectrod.errors import ConfigError
+from spectrod.names import check_name, name_channels
 from spectrod.schedule import Schedule
 from spectrod.types import (
     CENTER_FREQUENCY_MAX_HZ,
@@ -21,9 +22,8 @@ from spectrod.types import (
     Averaging,
     SpectrumSpec,
 )
-from spectrod.units import Scaling
+from spectrod.units import NS_PER_S, Scaling
 from spectrod.weighting import Weighting
-from spectrod.wire.names import check_name, name_channels
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 RealFormat = Literal["u8", "s8", "s16le", "s24le", "s32le", "f32le", "f64le"]
@@ -353,7 +353,7 @@ class RecordingConfig(Struct, frozen=True):
 
     def file_stem(self, t_utc_ns: int) -> str:
         """Name a file that begins at a time [ns since 1970], without its suffix."""
-        return time.strftime(self.file_name, time.gmtime(t_utc_ns // 1_000_000_000))
+        return time.strftime(self.file_name, time.gmtime(t_utc_ns // NS_PER_S))
 
     def check(self) -> None:
         """Check what belongs together.

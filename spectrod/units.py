@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 
+NS_PER_S = 1_000_000_000
+"""Nanoseconds in a second."""
+
 Scaling = Literal["density", "spectrum", "dbfs"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 

@@ -6,8 +6,8 @@ from math import ceil, floor
 
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumSpec
+from spectrod.units import NS_PER_S
 
-_NS = 1_000_000_000
 _EARLY = Fraction(1, 100)
 """Part of a sample by which a row may begin before its instant: times are rounded to nanoseconds,
 and a sample must not be taken for one that comes after the instant for that."""
@@ -58,7 +58,7 @@ class Cursor:
         self._win_length = spec.win_length
         self._averages = spec.averaging != "none"
         self._fs = Fraction(repr(spec.fs))
-        self._period_ns = row_period_s(spec.rate_hz) * _NS if spec.align == "utc" else None
+        self._period_ns = row_period_s(spec.rate_hz) * NS_PER_S if spec.align == "utc" else None
         # Then all that counts is the next frame.
         self._is_plain = self.grid.is_even and self._period_ns is None
         self.restart(0)
@@ -173,11 +173,11 @@ class Cursor:
         """Exact position of an instant."""
         assert self._period_ns is not None
         since_ns = instant * self._period_ns - timing.clock.t_utc_ns
-        return timing.clock.sample_index - timing.offset + since_ns * self._fs / _NS
+        return timing.clock.sample_index - timing.offset + since_ns * self._fs / NS_PER_S
 
     def _instant_from(self, timing: Timing, position: int) -> int:
         """Find the first instant whose row begins at a position or later."""
         assert self._period_ns is not None
         away = position - _EARLY - (timing.clock.sample_index - timing.offset)
-        t_ns = timing.clock.t_utc_ns + away * _NS / self._fs
+        t_ns = timing.clock.t_utc_ns + away * NS_PER_S / self._fs
         return ceil(t_ns / self._period_ns)

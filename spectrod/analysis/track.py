@@ -12,6 +12,7 @@ from spectrod.analysis.numpy_engine import Computed
 from spectrod.analysis.window import SampleWindow
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
+from spectrod.units import NS_PER_S
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +68,6 @@ class Submitted:
     is_settled: bool = False
 
 
-_NS = 1_000_000_000
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
 """Of frames that are not launched yet."""
 
@@ -113,7 +113,7 @@ class Track:
         self.spec = spec
         self.batch_frames = batch_frames
         self._cursor = Cursor(spec)
-        self._period_ns = row_period_s(spec.rate_hz) * _NS if spec.align == "utc" else None
+        self._period_ns = row_period_s(spec.rate_hz) * NS_PER_S if spec.align == "utc" else None
         self.gap: int | None = None
         self.unreported: int | None = None
         self.skipped_rows = 0

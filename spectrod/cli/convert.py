@@ -17,14 +17,14 @@ from spectrod.cli.sections import section_utc_ns
 from spectrod.cli.standard_output import standard_output
 from spectrod.errors import ConfigError, InputError
 from spectrod.record.inputs import batches_between, left_out_samples, open_recording
-from spectrod.record.outputs import KINDS, PicturePlan, Plan, check_outputs, kind_of, make_rows
+from spectrod.record.outputs import KINDS, Plan, check_outputs, kind_of, make_rows
+from spectrod.record.picture.plan import PicturePlan
 from spectrod.record.recording import Description, RowWriter, note_left_out
 from spectrod.record.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
 from spectrod.types import SpectrumBatch
-from spectrod.units import Float32Array
+from spectrod.units import NS_PER_S, Float32Array
 
-_NS = 1_000_000_000
 _SUFFIXES = tuple(suffix for suffix, kind in KINDS.items() if kind != "samples")
 
 
@@ -137,7 +137,7 @@ def _copy(
     duration_ns: int | None,
 ) -> bool:
     """Hand all rows to all writers, with a progress bar; return whether there were any."""
-    n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / _NS))
+    n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / NS_PER_S))
     begin_ns = None
     with ProgressBar(fs, n_samples) as bar:
         for batch in batches:
@@ -146,5 +146,5 @@ def _copy(
                     writer.submit(batch)
             last_ns = int(batch.t_utc_ns[-1])
             begin_ns = last_ns if begin_ns is None else begin_ns
-            bar.update(max(0, round((last_ns - begin_ns) * fs / _NS)))
+            bar.update(max(0, round((last_ns - begin_ns) * fs / NS_PER_S)))
     return any(writer.n_frames for writer in writers)

@@ -13,6 +13,7 @@ from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.client import Control
 from spectrod.client.calls import messages_of
+from spectrod.endpoint import parse_endpoint
 from spectrod.errors import (
     ConfigError,
     DeniedError,
@@ -22,7 +23,6 @@ from spectrod.errors import (
     WireError,
 )
 from spectrod.text import json_text, printable, printable_all
-from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.rendezvous import beside, check_answers, check_none_closed, find_endpoints
 from spectrod.wire.schema import BandFrame, Frame, decode
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from spectrod.errors import WireError
 from spectrod.text import printable
+from spectrod.units import NS_PER_S
 from spectrod.wire.schema import BandFrame, Frame
 
 Json = Mapping[str, Any]
@@ -221,7 +222,7 @@ def time_text(t_utc_ns: int) -> str:
     """
     if not (isinstance(t_utc_ns, int) and abs(t_utc_ns) < 1 << 63):
         raise WireError(f"t_utc_ns={t_utc_ns!r}: must be an integer of 64 bits")
-    seconds, rest_ns = divmod(t_utc_ns, 1_000_000_000)
+    seconds, rest_ns = divmod(t_utc_ns, NS_PER_S)
     when = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1_000_000:03d}Z"
 

@@ -17,10 +17,10 @@ from spectrod.bridge.topics import Topics
 from spectrod.cli import options
 from spectrod.client.connection import Connection, read_credentials
 from spectrod.client.subscription import open_subscription
+from spectrod.endpoint import parse_remote
 from spectrod.errors import ConfigError, UnavailableError
+from spectrod.names import check_name
 from spectrod.service import Notifier, caught_signals, configure_logging
-from spectrod.wire.endpoint import parse_remote
-from spectrod.wire.names import check_name
 
 _INTERVAL_MAX_S = 86_400.0
 _QUEUE_MAX = 1_000_000

@@ -16,7 +16,6 @@ from spectrod.errors import ConfigError, SpectrodError
 from spectrod.record.lanes import RowLane, SampleLane
 from spectrod.record.longterm.presets import View
 from spectrod.record.outputs import (
-    PicturePlan,
     Plan,
     check_outputs,
     kind_of,
@@ -25,12 +24,13 @@ from spectrod.record.outputs import (
 )
 from spectrod.record.picture.options import PictureOptions, check_width
 from spectrod.record.picture.painter import Painter, Transpose
+from spectrod.record.picture.plan import PicturePlan
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
+from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
-_NS = 1_000_000_000
 _TILE_PX = 8000
 _COMES_AGAIN_H = (12, 24, 7 * 24, 31 * 24, 365 * 24)
 """After which a time of day, a day of the week, the month or the year is the same [h]."""
@@ -125,8 +125,8 @@ def _period_ns(args: argparse.Namespace) -> int:
         if args.pattern is not None:
             raise ConfigError(f"--name {args.pattern}: needs --every")
         return 0
-    period_ns = round(parse_seconds("--every", args.every) * _NS)
-    if period_ns < _NS:
+    period_ns = round(parse_seconds("--every", args.every) * NS_PER_S)
+    if period_ns < NS_PER_S:
         raise ConfigError(f"--every {args.every}: must be at least 1 s")
     if args.profile:
         raise ConfigError(
@@ -154,7 +154,9 @@ def _check_names(found: Asked, source: Path | None) -> None:
         if not found.period_ns:
             continue
         # A name that comes again, the next day or the next year, would replace a file.
-        n_next = {0, 1} | {-(-hours * 3600 * _NS // found.period_ns) for hours in _COMES_AGAIN_H}
+        n_next = {0, 1} | {
+            -(-hours * 3600 * NS_PER_S // found.period_ns) for hours in _COMES_AGAIN_H
+        }
         names = {name_at(path, found.period_ns, n * found.period_ns) for n in n_next}
         if len(names) < len(n_next):
             raise ConfigError(
@@ -184,7 +186,7 @@ def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) 
     """Count the samples that a picture of full width stands for, if that is known."""
     if found.seconds_per_pixel:
         return max(1, round(found.seconds_per_pixel * width * fs))
-    n_period = round(found.period_ns * fs / _NS) if found.period_ns else None
+    n_period = round(found.period_ns * fs / NS_PER_S) if found.period_ns else None
     return min((n for n in (n_period, n_samples) if n is not None), default=None)
 
 

@@ -29,12 +29,11 @@ from spectrod.record.lanes import RowLane, finish_all
 from spectrod.record.outputs import Plan, kind_of
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
-from spectrod.units import Float32Array
+from spectrod.units import NS_PER_S, Float32Array
 
 _log = logging.getLogger(__name__)
 
 _INTERRUPTED = 130
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _of_recording(args: argparse.Namespace, found: Asked) -> int:
     with closing(open_recording(Path(args.source))) as reader:
         start_ns, stop_ns, duration_ns = section_utc_ns(args, reader)
         fs = reader.description.spec.fs
-        n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / _NS))
+        n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / NS_PER_S))
         batches = batches_between(reader, start_ns, stop_ns)
         return _record(args, found, _Rows(reader.description, batches, n_samples))
 

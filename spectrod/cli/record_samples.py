@@ -47,13 +47,13 @@ from spectrod.types import (
     frames_leave_out,
     rows_leave_out,
 )
+from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
 _INCOMPLETE = 65
 _NOTES = (frames_leave_out, bands_left_out, bands_blurred)
 _INTERRUPTED = 130
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,11 +345,11 @@ def _first_sample(args: argparse.Namespace, source: Source) -> int:
     if args.start is None or source.is_live:
         return 0
     n_samples = source.n_samples
-    duration_ns = None if n_samples is None else round(n_samples * _NS / source.fs)
+    duration_ns = None if n_samples is None else round(n_samples * NS_PER_S / source.fs)
     extent = Extent(args.source, source.start_utc_ns, duration_ns)
     offset_ns = extent.offset_ns("--start", args.start)
     extent.check_within("--start", args.start, offset_ns)
-    first = round(offset_ns * source.fs / _NS)
+    first = round(offset_ns * source.fs / NS_PER_S)
     return first if n_samples is None else min(first, n_samples - 1)
 
 

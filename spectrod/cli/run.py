@@ -17,6 +17,7 @@ from spectrod.cli import options
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import Daemon, build_daemon
 from spectrod.descriptors import raise_limit
+from spectrod.endpoint import parse_endpoint
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.member import Member
 from spectrod.service import (
@@ -29,7 +30,6 @@ from spectrod.service import (
 )
 from spectrod.stats import Stats
 from spectrod.view.status import write_line
-from spectrod.wire.endpoint import parse_endpoint
 
 _log = logging.getLogger("spectrod")
 

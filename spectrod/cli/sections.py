@@ -7,8 +7,7 @@ from spectrod.errors import ConfigError
 from spectrod.quantities import parse_time
 from spectrod.record.inputs import scan_span_utc_ns, span_utc_ns
 from spectrod.record.recording import RowReader
-
-_NS = 1_000_000_000
+from spectrod.units import NS_PER_S
 
 
 def section_utc_ns(
@@ -51,7 +50,7 @@ def section_utc_ns(
             start = f"--start {args.start}" if first_ns > 0 else f"the beginning of {args.source}"
             raise ConfigError(f"--stop {stop}: must be later than {start}")
     elif args.duration:
-        stop_ns = first_ns + round(parse_seconds("--duration", args.duration) * _NS)
+        stop_ns = first_ns + round(parse_seconds("--duration", args.duration) * NS_PER_S)
     if args.start and (first_ns > 0 or parse_time(args.start) is not None):
         extent.check_within("--start", args.start, first_ns)
     known = [ns for ns in (stop_ns, duration_ns) if ns is not None]

@@ -7,7 +7,7 @@ then sees no more than an end. The layout is that of ZMTP 3.1: signature, versio
 import socket
 import time
 
-from spectrod.wire.endpoint import Endpoint
+from spectrod.endpoint import Endpoint
 
 # Signature and major version. Whoever has these sends all of its greeting, without the rest.
 _BEGINNING = b"\xff" + bytes(8) + b"\x7f\x03"

@@ -17,8 +17,8 @@ from spectrod.client.connection import (
 )
 from spectrod.client.control import Control
 from spectrod.client.tracker import AnyFrame, Ask, Tracker
+from spectrod.endpoint import Endpoint, parse_remote
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
-from spectrod.wire.endpoint import Endpoint, parse_remote
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon

@@ -24,6 +24,7 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
+from spectrod.names import name_channels
 from spectrod.pipeline import Pipeline, Sink, Tap
 from spectrod.record.directory import Directory
 from spectrod.record.outputs import KINDS
@@ -32,7 +33,6 @@ from spectrod.record.recording import Description
 from spectrod.recorder.ondemand import QUEUE_MAX_BYTES, SegmentSink, SoundSink
 from spectrod.settings import SourceTable
 from spectrod.types import SpectrumSpec
-from spectrod.wire.names import name_channels
 
 _log = logging.getLogger(__name__)
 

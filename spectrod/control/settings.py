@@ -13,10 +13,9 @@ from spectrod import config
 from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.errors import ConfigError, NotFoundError
+from spectrod.names import check_name
 from spectrod.suggestions import did_you_mean
-from spectrod.wire.names import check_name
 
-_KEY_PART: Final = re.compile(r'"([^"]*)"|([^".]+)')
 _SIGNAL: Final = "SIGHUP"
 _DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
 _OF_RECORDING: Final[Any] = msgspec.json.decode(msgspec.json.encode(RecordingConfig("")))
@@ -92,7 +91,7 @@ class LiveSettings:
             If there is no such key.
         """
         value: Any = _tree(self.current)
-        for part in _parts(key):
+        for part in config.key_parts(key):
             if not (isinstance(value, dict) and part in value):
                 known = f"there are {_names(_tree(self.current))}"
                 suggestion = did_you_mean(part, value if isinstance(value, dict) else ())
@@ -236,8 +235,8 @@ def _reach(settings: Config, changed: Sequence[str]) -> list[str]:
         if key.startswith("analysis.")
     ]
     for product in settings.products:
-        prefix = _parts(f'products."{product.name}"')
-        if any(_parts(key)[:2] == prefix for key in changed):
+        prefix = config.key_parts(f'products."{product.name}"')
+        if any(config.key_parts(key)[:2] == prefix for key in changed):
             reached = ", ".join(product.sources or names)
             notes.append(f"note: products.{product.name} is of {reached}")
     return notes
@@ -296,10 +295,6 @@ def _tree(settings: Config) -> dict[str, Any]:
     return tomllib.loads(config.to_toml(settings))
 
 
-def _parts(key: str) -> list[str]:
-    return [quoted or bare for quoted, bare in _KEY_PART.findall(key)]
-
-
 def _names(tree: Mapping[str, Any]) -> str:
     return ", ".join(f"[{name}]" for name in tree)
 
@@ -310,7 +305,7 @@ def _differences(old: Config, new: Config, keys: Sequence[str]) -> list[str]:
 
 
 def _shown(tree: Any, key: str) -> str:
-    section, *_ = parts = _parts(key)
+    section, *_ = parts = config.key_parts(key)
     for part in parts:
         if part not in tree:
             return "none"

@@ -10,8 +10,7 @@ from spectrod.record.recording import Description, RowWriter, SampleWriter
 from spectrod.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from spectrod.record.picture.options import PictureOptions
-    from spectrod.record.picture.painter import Painter, Transpose
+    from spectrod.record.picture.plan import PicturePlan
 
 Kind = Literal["picture", "rows", "samples"]
 
@@ -66,31 +65,6 @@ def _as_one(path: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class PicturePlan:
-    """How pictures are made.
-
-    Attributes
-    ----------
-    options : PictureOptions
-        What they look like.
-    paint : Painter or callable
-        See ``PictureSink``.
-    seconds_per_pixel : float
-        Of a picture whose width follows from its length; 0 for one of ``options.width``.
-    view : {"spectrogram", "ltsa", "spd"}
-        What they show; of "spd", numbers are of levels too, see ``SpdSink``.
-    origin_sample : int or None
-        From which sample on elapsed time counts; None: from the first that is drawn.
-    """
-
-    options: "PictureOptions"
-    paint: "Painter | Transpose"
-    seconds_per_pixel: float = 0.0
-    view: str = "spectrogram"
-    origin_sample: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What outputs are made of.
 
@@ -110,7 +84,7 @@ class Plan:
 
     pictured: Description
     data: Description
-    picture: PicturePlan
+    picture: "PicturePlan"
     subtype: str = ""
     export: dict[str, Any] = field(default_factory=dict)
     is_copy: bool = False

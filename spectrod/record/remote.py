@@ -13,10 +13,9 @@ from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.record.recording import Description
 from spectrod.text import printable
 from spectrod.types import CHANNELS_MAX, SpectrumBatch, SpectrumSpec
-from spectrod.units import UNITS, Scaling
+from spectrod.units import NS_PER_S, UNITS, Scaling
 from spectrod.windows import CUSTOM, unknown_window
 
-_NS = 1_000_000_000
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
 _FIRST_S = 10.0
 _INDEX_MAX = (1 << 62) - 1
@@ -147,7 +146,7 @@ class DaemonReader:
     def _batch(self, row: _Row) -> SpectrumBatch:
         header, spec = row.header, self.description.spec
         if row.restarted and self._expected is not None:
-            away = round((header.t_utc_ns - self._last_utc_ns) * spec.fs / _NS)
+            away = round((header.t_utc_ns - self._last_utc_ns) * spec.fs / NS_PER_S)
             self._shift = self._expected - self._step + max(away, self._step) - header.sample_index
         index = header.sample_index + self._shift
         if index > _INDEX_MAX:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from spectrod.backoff import Backoff
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.recorder.clock import Clock
 from spectrod.recorder.cutting import SET_BACK_NS, Cutter
@@ -13,7 +14,6 @@ from spectrod.recorder.shelf import Shelf
 from spectrod.recorder.telling import Teller
 from spectrod.schedule import NEVER_NS
 from spectrod.settings import RecordingConfig
-from spectrod.source.backoff import Backoff
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

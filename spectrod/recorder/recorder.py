@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from spectrod.backoff import Backoff
 from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.handover import Handover
 from spectrod.recorder.recording import Recording
 from spectrod.recorder.triggers import LevelTrigger
-from spectrod.source.backoff import Backoff
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)

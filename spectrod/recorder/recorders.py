@@ -14,12 +14,12 @@ import msgspec
 import spectrod
 from spectrod.errors import NotFoundError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
+from spectrod.names import name_channels
 from spectrod.pipeline import Pipeline
 from spectrod.recorder.recorder import Recorder
 from spectrod.recorder.recording import Recorded, Recording
 from spectrod.settings import RecordingConfig, SourceTable, check_folder_names
 from spectrod.types import SpectrumSpec
-from spectrod.wire.names import name_channels
 
 _log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from spectrod.config import Pace, PcmFormat, SourceConfig
 from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.names import check_name
 from spectrod.settings import RATE_DEFAULT_HZ
 from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.types import CHANNELS_MAX
-from spectrod.wire.names import check_name
 
 __all__ = ["Pace", "Source", "check_uri", "open_source"]
 

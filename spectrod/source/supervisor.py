@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from spectrod.backoff import Backoff
 from spectrod.capture.layout import RawBlock
 from spectrod.errors import InternalError, SpectrodError, UnavailableError
-from spectrod.source.backoff import Backoff
 from spectrod.source.blocks import BlockWriter
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.devices import Wanted, choose_input, describe_inputs

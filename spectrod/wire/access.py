@@ -18,12 +18,12 @@ import zmq
 from zmq.utils import z85
 
 from spectrod.descriptors import current_limit
+from spectrod.endpoint import Endpoint
 from spectrod.errors import ConfigError, InternalError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
 from spectrod.wire.connections import Connections, Transport
-from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
 from spectrod.wire.monitors import Monitors
 from spectrod.wire.refusals import Kind, Refusals

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from spectrod.descriptors import current_limit
+from spectrod.endpoint import CLOSED_SUFFIX, Endpoint
 from spectrod.errors import BusyError, ConfigError, SpectrodError, StorageError, UnavailableError
-from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint
 from spectrod.wire.listening import IPC_MODE, ListeningSocket
 
 _BACKLOG_MAX = 128

@@ -19,6 +19,7 @@ from functools import partial
 
 import zmq
 
+from spectrod.endpoint import Endpoint, parse_endpoint
 from spectrod.errors import ConfigError, InternalError
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
@@ -31,7 +32,6 @@ from spectrod.wire.answers import (
     guarded,
     succeeded,
 )
-from spectrod.wire.endpoint import Endpoint, parse_endpoint
 from spectrod.wire.flood import FloodWatch, Unfinished
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.inbox import Inbox

@@ -9,9 +9,9 @@ from itertools import chain
 import numpy as np
 
 from spectrod.errors import ConfigError
+from spectrod.names import check_channel_names, check_name, name_channels
 from spectrod.stats import State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.names import check_channel_names, check_name, name_channels
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
 from spectrod.wire.stream import Stream, topic_of

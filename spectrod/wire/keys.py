@@ -19,7 +19,7 @@ from msgspec import Meta as Rule
 from zmq.utils import z85
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.wire.names import check_name
+from spectrod.names import check_name
 from spectrod.wire.requests import Right
 
 PUBLIC_SUFFIX = ".pub"

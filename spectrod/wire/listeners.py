@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import zmq
 
+from spectrod.backoff import Backoff
+from spectrod.endpoint import Endpoint
 from spectrod.errors import UnavailableError
-from spectrod.source.backoff import Backoff
 from spectrod.wire.access import Access
 from spectrod.wire.bind import listen
-from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.links import Links, cut
 from spectrod.wire.listening import ListeningSocket
 

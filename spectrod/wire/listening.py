@@ -16,7 +16,7 @@ from pathlib import Path
 
 import zmq
 
-from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint
+from spectrod.endpoint import CLOSED_SUFFIX, Endpoint
 
 IPC_MODE = 0o660
 

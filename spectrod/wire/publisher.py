@@ -10,12 +10,12 @@ from typing import Final
 
 import zmq
 
+from spectrod.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.errors import ConfigError, InternalError
 from spectrod.events import Event, EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
-from spectrod.wire.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.wire.feed import Feed, Numbers
 from spectrod.wire.flood import FloodWatch, Inbound, Stall
 from spectrod.wire.history import History

@@ -14,8 +14,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from spectrod.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
 from spectrod.errors import DeniedError, StorageError, UnavailableError
-from spectrod.wire.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
 
 SYSTEM_FOLDER = Path("/run/spectrod")
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import WireError
+from spectrod.names import NAME_PATTERN, check_name
 from spectrod.text import printable
 from spectrod.units import Float64Array
 from spectrod.wire.headers import (
@@ -28,7 +29,6 @@ from spectrod.wire.headers import (
     SpectrumHeader,
     ValuesHeader,
 )
-from spectrod.wire.names import NAME_PATTERN, check_name
 
 __all__ = [
     "HEARTBEAT_PERIOD_S",

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.names import name_channels
 from spectrod.text import printable
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader
-from spectrod.wire.names import name_channels
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import Meta, encode, encode_header, topic
 

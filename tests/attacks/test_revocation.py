@@ -15,7 +15,7 @@ import time
 import zmq
 
 from spectrod.wire.access import Access
-from spectrod.wire.endpoint import parse_endpoint
+from spectrod.endpoint import parse_endpoint
 from spectrod.wire.links import Links
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.xpub import open_xpub

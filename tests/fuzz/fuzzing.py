@@ -100,7 +100,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "reply": ("wire", ("spectrod.client.calls",)),
     "public_key": ("keys", ("spectrod.wire.keys",)),
     "secret_key": ("keys", ("spectrod.wire.keys",)),
-    "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.wire.endpoint")),
+    "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.endpoint")),
     "settings": ("configuration", ("spectrod.config", "spectrod.settings")),
 }
 """Module of each target, and what of the program guides the search by its coverage."""

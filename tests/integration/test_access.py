@@ -12,12 +12,12 @@ import pytest
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from spectrod.endpoint import parse_endpoint
 from spectrod.errors import ConfigError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wire import access
 from spectrod.wire.access import Access, Peer
-from spectrod.wire.endpoint import parse_endpoint
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.keys import make_keys, read_secret
 from spectrod.wire.links import link_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.source.backoff import Backoff
+from spectrod.backoff import Backoff
 from spectrod.source.patience import Patience
 
 

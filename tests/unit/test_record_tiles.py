@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.outputs import PicturePlan
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.pixelmap import read_levels
+from spectrod.record.picture.plan import PicturePlan
 from spectrod.record.picture.tiles import TiledPicture
 from spectrod.types import SpectrumBatch, SpectrumSpec
 

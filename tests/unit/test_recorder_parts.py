@@ -15,6 +15,7 @@ import pytest
 import soundfile
 
 from spectrod import config
+from spectrod.backoff import Backoff
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
 from spectrod.record.segment.reader import SegmentReader
@@ -27,7 +28,6 @@ from spectrod.recorder.recording import Recorded, Recording
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import LevelTrigger, Triggers
 from spectrod.settings import RecordingConfig, SourceTable
-from spectrod.source.backoff import Backoff
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 NS = 1_000_000_000

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spectrod.endpoint import parse_endpoint
 from spectrod.errors import DeniedError, StorageError, UnavailableError
 from spectrod.wire import rendezvous
-from spectrod.wire.endpoint import parse_endpoint
 
 
 @pytest.fixture

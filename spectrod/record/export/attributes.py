@@ -12,11 +12,10 @@ from spectrod.record.export.options import can_name
 from spectrod.record.export.rows import Rows
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumSpec
+from spectrod.units import NS_PER_S
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 DESCRIPTION = "spectrod_description"
-
-_NS_PER_S = 1_000_000_000
 
 
 def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
@@ -74,7 +73,7 @@ class Coverage:
         if self.begin_utc_ns < 0:
             self.begin_utc_ns = int(t_utc_ns[0])
         span_s = row_span_s(self._spec, frames_of(rows, self._spec))[-1]
-        self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * _NS_PER_S)
+        self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * NS_PER_S)
 
     def attributes(self) -> dict[str, str]:
         """Say it as ACDD does."""
@@ -89,7 +88,7 @@ def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str
     return {
         "time_coverage_start": iso_time(begin_utc_ns),
         "time_coverage_end": iso_time(end_utc_ns),
-        "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / _NS_PER_S:.9f}S",
+        "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / NS_PER_S:.9f}S",
         "time_coverage_resolution": f"PT{spec.row_s:.9f}S",
     }
 
@@ -97,7 +96,7 @@ def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str
 def elapsed_time(t_ns: int) -> str:
     """Write a time since the beginning of a recording in seconds, to the nanosecond."""
     sign = "-" if t_ns < 0 else ""
-    return f"{sign}{abs(t_ns) // _NS_PER_S}.{abs(t_ns) % _NS_PER_S:09d}"
+    return f"{sign}{abs(t_ns) // NS_PER_S}.{abs(t_ns) % NS_PER_S:09d}"
 
 
 def iso_time(utc_ns: int) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectrod.record.export.rows import COLUMNS, Rows
 from spectrod.record.recording import Description
 from spectrod.types import Int64Array, SpectrumSpec
-from spectrod.units import REFERENCES, Float64Array
+from spectrod.units import NS_PER_S, REFERENCES, Float64Array
 
 BROADBAND = "broadband"
 """Name of the variable that holds the power of all bins beside bands."""
@@ -20,7 +20,6 @@ BROADBAND = "broadband"
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
 
-_NS_PER_S = 1_000_000_000
 _KINDS = {
     # (output, scaling): name, long name, and unit for UDUNITS, to which a full scale is a number.
     ("power", "density"): ("psd", "power spectral density", "Hz-1"),
@@ -90,7 +89,7 @@ def variables(description: Description) -> list[Variable]:
 def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
     """Give every growing variable's part for these rows, by name."""
     levels = {} if rows.broadband is None else {BROADBAND: rows.broadband}
-    t = rows.columns["t_utc_ns"] / _NS_PER_S
+    t = rows.columns["t_utc_ns"] / NS_PER_S
     frames = frames_of(rows, spec)
     missing = rows.columns["gap_samples"]
     at = np.flatnonzero(missing)

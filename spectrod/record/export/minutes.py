@@ -12,12 +12,11 @@ from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
 from spectrod.record.export.layout import row_effort_s, row_span_s
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array
+from spectrod.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array
 
 MINUTE_NS = 60_000_000_000
 
 _BANDS = "millidecade"
-_NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +90,7 @@ class MinuteMeans:
         frames = np.array(batch.cut_frames or self._spec.averaging_frames)
         span_s = float(row_span_s(self._spec, frames))
         share = float(row_effort_s(self._spec, frames)) / span_s
-        span_ns = round(span_s * _NS_PER_S)
+        span_ns = round(span_s * NS_PER_S)
         minutes = (batch.t_utc_ns + span_ns // 2) // MINUTE_NS
         starts = np.flatnonzero(np.diff(minutes, prepend=self._minute))
         limits = [0, *starts.tolist(), batch.n_frames]
@@ -127,7 +126,7 @@ class MinuteMeans:
         before = np.maximum.accumulate(before)
         new = np.maximum(0, ends - np.maximum(t_utc_ns, before))
         self._covered_until_ns = max(self._covered_until_ns, int(ends.max()))
-        return int(new.sum()) / _NS_PER_S
+        return int(new.sum()) / NS_PER_S
 
 
 def to_bands(density: Float64Array, bands: Bands, delta_f: float) -> Float64Array:
@@ -151,7 +150,7 @@ def _check(spec: SpectrumSpec) -> None:
             must = " or ".join(map(repr, allowed))
             raise ConfigError(f"{name}={value!r}: must be {must} for the millidecade profile")
     span_s = float(row_span_s(spec, np.array(spec.averaging_frames)))
-    if span_s > MINUTE_NS / _NS_PER_S:
+    if span_s > MINUTE_NS / NS_PER_S:
         raise ConfigError(
             f"rows of {span_s:g} s: must be a minute or less for the millidecade profile"
         )

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from spectrod.record.picture.axes import Axis, Tick, decimals_of, multiples, nice_step
+from spectrod.units import NS_PER_S
 
 TimeScale = Literal["elapsed", "utc"]
 TIME_SCALES: tuple[TimeScale, ...] = get_args(TimeScale)
@@ -14,7 +15,6 @@ _CLOCK_STEPS_S = (
     *(minutes * _MINUTE for minutes in (1.0, 2.0, 5.0, 10.0, 15.0, 30.0)),
     *(hours * _HOUR for hours in (1.0, 2.0, 3.0, 6.0, 12.0, 24.0)),
 )
-_NS = 1_000_000_000
 
 
 def _time_step(at_least_s: float) -> float:
@@ -85,7 +85,7 @@ def elapsed_axis(duration_s: float, max_count: int, begin_s: float = 0.0) -> Axi
 
 def _utc(t_ns: int) -> datetime:
     # Whole seconds only: a float of nanoseconds since 1970 is wrong by hundreds of them.
-    return datetime.fromtimestamp(t_ns // _NS, UTC)
+    return datetime.fromtimestamp(t_ns // NS_PER_S, UTC)
 
 
 def _utc_label(t_ns: int, step_s: float) -> str:
@@ -97,7 +97,7 @@ def _utc_label(t_ns: int, step_s: float) -> str:
         is_midnight = moment.hour == moment.minute == 0
         return f"{moment:%b %d}" if is_midnight else f"{moment:%H:%M}"
     decimals = decimals_of(step_s) if step_s < 1.0 else 0
-    fraction = f".{t_ns % _NS:09d}"[: decimals + 1] if decimals else ""
+    fraction = f".{t_ns % NS_PER_S:09d}"[: decimals + 1] if decimals else ""
     return f"{moment:%H:%M:%S}{fraction}"
 
 
@@ -124,11 +124,11 @@ def utc_axis(begin_ns: int, duration_s: float, max_count: int) -> Axis:
         Values in seconds since ``begin_ns``; the title names the date.
     """
     step = _time_step(duration_s / max_count)
-    step_ns = max(1, round(step * _NS))
-    end_ns = begin_ns + round(duration_s * _NS)
+    step_ns = max(1, round(step * NS_PER_S))
+    end_ns = begin_ns + round(duration_s * NS_PER_S)
     first_ns = -(-begin_ns // step_ns) * step_ns
     ticks = tuple(
-        Tick((t_ns - begin_ns) / _NS, _utc_label(t_ns, step))
+        Tick((t_ns - begin_ns) / NS_PER_S, _utc_label(t_ns, step))
         for t_ns in range(first_ns, end_ns + 1, step_ns)
     )
     return Axis(ticks, _utc_title(begin_ns, end_ns))

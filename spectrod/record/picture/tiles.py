@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from spectrod.errors import ConfigError
-from spectrod.record.outputs import PicturePlan
+from spectrod.record.picture.plan import PicturePlan
 from spectrod.record.picture.sink import PictureSink, TimeScale
 from spectrod.record.recording import rows_between
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec

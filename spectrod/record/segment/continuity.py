@@ -11,9 +11,9 @@ from spectrod.record.segment.frame import NUMBER_MAX, Head
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.units import NS_PER_S
 
 _JOINED_BYTES = 1 << 20
-_NS = 1_000_000_000
 _YEAR_S = 365.25 * 86400.0
 
 
@@ -109,7 +109,7 @@ class Continuity:
         self._last_index = int(batch.sample_index[-1])
         self._next_index = self._last_index + n_samples
         self._check_span()
-        self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(n_samples * _NS / self._fs)
+        self._end_utc_ns = int(batch.t_utc_ns[-1]) + round(n_samples * NS_PER_S / self._fs)
         if self._shift:
             return replace(batch, sample_index=batch.sample_index + self._shift)
         return batch
@@ -117,7 +117,7 @@ class Continuity:
     def _check_span(self) -> None:
         """Refuse sample indices whose times, or sums of them, would not fit 64 bits."""
         end = self._next_index + self._shift
-        if end > min(NUMBER_MAX // 2, NUMBER_MAX * self._fs / _NS):
+        if end > min(NUMBER_MAX // 2, NUMBER_MAX * self._fs / NS_PER_S):
             years = end / self._fs / _YEAR_S
             raise StorageError(
                 f"ends {years:.3g} years after the first sample, at sample {end}: must be at most "
@@ -131,8 +131,8 @@ class Continuity:
 
     def _of_another(self, batch: SpectrumBatch) -> SpectrumBatch:
         pause_ns = int(batch.t_utc_ns[0]) - self._end_utc_ns
-        gap_samples = max(0, round(pause_ns * self._fs / _NS))
-        index, row_ns = int(batch.sample_index[0]), self._row_samples * _NS / self._fs
+        gap_samples = max(0, round(pause_ns * self._fs / NS_PER_S))
+        index, row_ns = int(batch.sample_index[0]), self._row_samples * NS_PER_S / self._fs
         is_next = self._next_index > 0 and abs(index - self._next_index) <= self._slack
         if is_next and abs(pause_ns) < row_ns:
             return batch  # the next file of the same run, whose indices go on

@@ -10,8 +10,7 @@ from spectrod.record.segment.continuity import Continuity, Range, joined
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.series import find_segments
 from spectrod.types import SpectrumBatch
-
-_NS = 1_000_000_000
+from spectrod.units import NS_PER_S
 
 
 class SegmentReader:
@@ -72,7 +71,7 @@ class SegmentReader:
             last = segment.last_utc_ns()
             if last is not None:
                 spec = self.description.spec
-                return begin, last + round(row_samples(spec) * _NS / spec.fs)
+                return begin, last + round(row_samples(spec) * NS_PER_S / spec.fs)
         return begin, begin
 
     def batches(

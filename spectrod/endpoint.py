@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spectrod.errors import ConfigError
-from spectrod.wire.names import NAME_PATTERN
+from spectrod.names import NAME_PATTERN
 
 IPC_PATH_MAX_BYTES = 107
 """Linux's sockaddr_un.sun_path without its final NUL."""
