@@ -23,8 +23,9 @@ from spectrod.errors import ConfigError, InternalError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
-from spectrod.wire.connections import Connections, Transport
+from spectrod.wire.connections import Connections
 from spectrod.wire.keys import KeyPair, PublicKey, read_folder, read_secret
+from spectrod.wire.links import Link, Transport, fd_of
 from spectrod.wire.monitors import Monitors
 from spectrod.wire.refusals import Kind, Refusals
 from spectrod.wire.requests import Right
@@ -178,14 +179,12 @@ class Access:
         endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
         """
         sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
-        if self._keys is None:
-            return
         is_curve = self.is_curve(endpoint)
         sock.setsockopt(zmq.CURVE_SERVER, is_curve)
         sock.setsockopt(zmq.ZAP_DOMAIN, _CURVE_DOMAIN if is_curve else _PLAIN_DOMAIN)
         # Without it, libzmq lets everybody in while nobody answers for the domain.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        if is_curve:
+        if is_curve and self._keys is not None:
             sock.setsockopt(zmq.CURVE_SECRETKEY, self._keys.server.secret)
 
     def user(self, frame: zmq.Frame) -> Peer:
@@ -205,9 +204,18 @@ class Access:
 
         The key, not its name, which a reload may give to another key.
         """
-        # Where no key was asked for, a peer may call itself what it likes.
-        user = _PLAIN_USER if self._keys is None else _metadata(frame, "User-Id")
+        user, _ = _admission(frame)
         return None if user == _PLAIN_USER else user.encode()
+
+    def link_of(self, frame: zmq.Frame) -> Link | None:
+        """Return the connection by which a frame came, received with ``copy=False``.
+
+        libzmq names its descriptor, which may be another connection's by now. So ``_answer`` says
+        with each user when it was let in, and ``Connections`` knows since when the descriptor is
+        whose. None if the connection has ended.
+        """
+        fd = fd_of(frame)
+        return None if fd is None else self.connections.link_of(fd, _admission(frame)[1])
 
     def is_known(self, key: bytes) -> bool:
         """Say whether a client's key may come in."""
@@ -298,17 +306,18 @@ class Access:
 
     def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
         poller = zmq.Poller()
+        # First: of whoever asks here, the monitors that are looked at after it tell already.
         poller.register(zap, zmq.POLLIN)
         poller.register(wakeup.fileno(), zmq.POLLIN)
         while not self._stopping.is_set():
             ready = dict(poller.poll(self._wait_ms()))
             wakeup.clear()
-            self.monitors.take_new(poller, cleanup)
-            if ready.pop(zap, 0):
+            is_asked = ready.pop(zap, 0)
+            monitors = [ready for ready in ready if isinstance(ready, zmq.Socket)]
+            monitors += self.monitors.take_new(poller, cleanup)
+            are_read = [self.monitors.read(monitor, poller) for monitor in monitors]
+            if is_asked and all(are_read):
                 self._answer(zap)
-            for monitor in ready:
-                if isinstance(monitor, zmq.Socket):
-                    self.monitors.read(monitor, poller)
             self.connections.regulate()
             self.refusals.tell()
 
@@ -322,8 +331,9 @@ class Access:
         parts = zap.recv_multipart()
         _, request, domain, address, _, mechanism, *credentials = parts
         user = self._admitted(domain, mechanism, credentials, address.decode("ascii", "replace"))
-        status, text = (b"400", b"") if user is None else (b"200", b"")
-        zap.send_multipart([_ZAP_VERSION, request, status, text, (user or "").encode(), b""])
+        status = b"400" if user is None else b"200"
+        user_id = f"{user or ''} {self.connections.admit()}"
+        zap.send_multipart([_ZAP_VERSION, request, status, b"", user_id.encode(), b""])
 
     def _admitted(
         self, domain: bytes, mechanism: bytes, credentials: list[bytes], address: str
@@ -341,6 +351,12 @@ class Access:
             self.refusals.add(kind, f"{key.decode()} from {address}")
             return None
         return key.decode()
+
+
+def _admission(frame: zmq.Frame) -> tuple[str, int]:
+    """Return which user a frame's connection was let in as, and when, as ``_answer`` has said."""
+    user, _, admitted = _metadata(frame, "User-Id").rpartition(" ")
+    return user, int(admitted or 0)
 
 
 def _metadata(frame: zmq.Frame, name: str) -> str:

@@ -6,18 +6,18 @@ endpoint. Hence a bound, far below the limit of descriptors, at which all endpoi
 are closed to newcomers until there is room again. Connections that live are not touched.
 """
 
+import itertools
 import logging
 import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from spectrod.events import EventLog
 from spectrod.wire.limits import TokenBucket
-
-Transport = Literal["tcp", "ipc"]
+from spectrod.wire.links import Link, Transport, inode_of
 
 RATE_MAX_PER_S = 500.0
 """New connections of a transport that are taken in the long run [1/s]; as many as the bound at
@@ -65,6 +65,17 @@ def bounds(max_connections: int, descriptors: int) -> dict[Transport, int]:
     }
 
 
+class _Live(NamedTuple):
+    """A connection, by its descriptor."""
+
+    monitor: Hashable
+    """That has reported it."""
+    place: _Place
+    inode: int | None
+    free_since: int
+    """The last moment at which the descriptor was an earlier connection's; 0: it never was."""
+
+
 class _Side:
     """The endpoints and connections of one transport."""
 
@@ -109,6 +120,8 @@ class Connections:
         Is told when endpoints close and open.
     now_s : callable
         The clock [s].
+    inode_of : callable
+        Gives a descriptor's inode, see ``spectrod.wire.links``.
     """
 
     def __init__(
@@ -117,17 +130,21 @@ class Connections:
         descriptors: int,
         events: EventLog | None = None,
         now_s: Callable[[], float] = time.monotonic,
+        inode_of: Callable[[int], int | None] = inode_of,
     ) -> None:
-        self._events, self._now_s = events, now_s
+        self._events, self._now_s, self._inode_of = events, now_s, inode_of
         self._short_fd = int(descriptors * _SHORT_SHARE)
         self._short_until_s = -math.inf
         self._sides: Mapping[Transport, _Side] = {
             transport: _Side(bound, now_s())
             for transport, bound in bounds(max_connections, descriptors).items()
         }
-        # By descriptor: the monitor that reported it, and the endpoint. If a descriptor is reported
-        # again, it was closed in between, even if no monitor reported that.
-        self._live: dict[int, tuple[Hashable, _Place]] = {}
+        # By descriptor. If one is reported again, it was closed in between, even if no monitor
+        # reported that.
+        self._live: dict[int, _Live] = {}
+        # Counts what happens; and when each descriptor's last connection ended, by that count.
+        self._moment = 0
+        self._freed: dict[int, int] = {}
         self._counts = Counter[_Place]()
         self._lock = threading.Lock()
 
@@ -172,12 +189,31 @@ class Connections:
         """Count the connections to an endpoint; any thread."""
         return self._counts[_place(endpoint)]
 
+    def admit(self) -> int:
+        """Note that a connection is about to be let in, and return the moment, for ``link_of``.
+
+        All that was reported before must have been noted.
+        """
+        self._moment += 1
+        return self._moment
+
+    def link_of(self, fd: int, admitted: int) -> Link | None:
+        """Return the connection of a descriptor that was let in at a moment; any thread.
+
+        None if that connection has ended, whoever has its descriptor now.
+        """
+        live = self._live.get(fd)
+        inode = self._inode_of(fd)
+        if live is None or inode is None or live.inode != inode or live.free_since > admitted:
+            return None
+        return Link(fd, inode)
+
     def accepted(self, monitor: Hashable, endpoint: str, fd: int) -> None:
         """Note a new connection, whose descriptor was the lowest that was free."""
         now_s = self._now_s()
         self._forget(fd)
         place = _place(endpoint)
-        self._live[fd] = monitor, place
+        self._live[fd] = _Live(monitor, place, self._inode_of(fd), self._freed.get(fd, 0))
         side = self._sides[place[0]]
         side.count += 1
         self._counts[place] += 1
@@ -187,13 +223,14 @@ class Connections:
 
     def ended(self, monitor: Hashable, fd: int) -> None:
         """Note that a connection has ended."""
-        if fd in self._live and self._live[fd][0] == monitor:
+        if fd in self._live and self._live[fd].monitor == monitor:
             self._forget(fd)
 
     def unbound(self, monitor: Hashable, endpoint: str) -> None:
         """Note that an endpoint was unbound, which ends its connections without a word."""
         place = _place(endpoint)
-        for fd in [fd for fd, of in self._live.items() if of == (monitor, place)]:
+        here = [(one.monitor, one.place) == (monitor, place) for one in self._live.values()]
+        for fd in itertools.compress(tuple(self._live), here):
             self._forget(fd)
 
     @property
@@ -242,10 +279,12 @@ class Connections:
         return side.changed_s + _CALM_S if side.is_told else math.inf
 
     def _forget(self, fd: int) -> None:
-        _, place = self._live.pop(fd, (None, None))
-        if place is not None:
-            self._sides[place[0]].count -= 1
-            self._counts[place] -= 1
+        live = self._live.pop(fd, None)
+        if live is not None:
+            self._moment += 1
+            self._freed[fd] = self._moment
+            self._sides[live.place[0]].count -= 1
+            self._counts[live.place] -= 1
 
     def _tell(self, level: int, kind: str, text: str) -> None:
         _log.log(level, "%s", text)

@@ -36,7 +36,7 @@ from spectrod.wire.flood import FloodWatch, Unfinished
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.inbox import Inbox
 from spectrod.wire.limits import PeerLimits, TokenBucket
-from spectrod.wire.links import Link, cut, link_of
+from spectrod.wire.links import Link, cut
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.liveness import notice_gone_peers
 from spectrod.wire.requests import (
@@ -355,7 +355,7 @@ class ControlServer:
             self._cut_off(greedy)
 
     def _note_link(self, routing_id: bytes, frame: zmq.Frame) -> None:
-        link = link_of(frame)
+        link = self._access.link_of(frame)
         if link is None:
             return
         self._holders.note(link, frame)

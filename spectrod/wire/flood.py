@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from spectrod.wire.connections import Transport
 from spectrod.wire.limits import TokenBucket
-from spectrod.wire.links import Link, Links, Traffic, cut, traffic
+from spectrod.wire.links import Link, Links, Traffic, Transport, cut, traffic
 
 LINK_BYTES_PER_S = 2048.0
 """That a connection may send in the long run [bytes/s]: heartbeats of ZeroMQ take 25."""

@@ -38,9 +38,7 @@ class KeyHolders:
     ) -> None:
         self._access, self._linger_s = access, linger_s
         self._links = Links(endpoints)
-        # Messages of a connection that has gone may be read when its descriptor is another one's
-        # already: then both keys stand for the new one, which is cut for either.
-        self._keys: dict[Link, set[bytes]] = {}
+        self._keys: dict[Link, bytes] = {}
         self._look_at = _LOOK_AT
         self._revocations = access.revocations
         self._cut_due_s = math.inf
@@ -61,9 +59,9 @@ class KeyHolders:
         if not self._access.is_known(key):
             cut(link)
             return
-        self._keys.setdefault(link, set()).add(key)
+        self._keys[link] = key
         if len(self._keys) > self._look_at:
-            self._keys = {link: keys for link, keys in self._keys.items() if link.is_there}
+            self._keys = {link: key for link, key in self._keys.items() if link.is_there}
             self._look_at = max(_LOOK_AT, 2 * len(self._keys))
 
     def refresh(self) -> None:
@@ -78,8 +76,8 @@ class KeyHolders:
         if now_s < self._cut_due_s:
             return
         self._cut_due_s = math.inf
-        for link, keys in tuple(self._keys.items()):
-            if not all(self._access.is_known(key) for key in keys):
+        for link, key in tuple(self._keys.items()):
+            if not self._access.is_known(key):
                 cut(link)
                 del self._keys[link]
         try:

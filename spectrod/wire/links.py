@@ -1,8 +1,8 @@
 """Connections as the operating system knows them: which are there, what they receive, ending one.
 
-libzmq can end all connections of an endpoint, but not a single one. It tells with a message by
-which descriptor it came, and a socket that is shut down makes libzmq drop the connection, as if its
-peer had gone. A descriptor's number is used again for others; its inode is not while it is open.
+libzmq can end all connections of an endpoint, but not a single one. A socket that is shut down
+makes libzmq drop the connection, as if its peer had gone. A descriptor's number is used again for
+others; its inode is not while it is open.
 """
 
 import fcntl
@@ -13,11 +13,11 @@ import struct
 import termios
 from collections.abc import Collection
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import zmq
 
-from spectrod.wire.connections import Transport
+Transport = Literal["tcp", "ipc"]
 
 _FDS = "/proc/self/fd"
 _DRAIN_BYTES = 1 << 16
@@ -55,17 +55,11 @@ def inode_of(fd: int) -> int | None:
         return None
 
 
-def link_of(frame: zmq.Frame) -> Link | None:
-    """Return the connection by which a message came; None if it has ended."""
-    fd = fd_of(frame)
-    inode = None if fd is None else inode_of(fd)
-    return None if fd is None or inode is None else Link(fd, inode)
-
-
 def fd_of(frame: zmq.Frame) -> int | None:
     """Return the descriptor by which a message came, of a frame received with ``copy=False``.
 
-    None of what libzmq says itself: that the last who had subscribed to something has gone.
+    When the message is read, the descriptor may be another connection's: see ``Access.link_of``.
+    None for what libzmq says itself: that the last subscriber to something has gone.
     """
     try:
         return int(frame.get(zmq.SRCFD))

@@ -15,7 +15,7 @@ from spectrod.wire.refusals import Kind, Refusals
 _log = logging.getLogger("spectrod")
 
 _CLOSE_LIMIT_S = 1.0
-_EVENTS_A_TURN = 256  # whoever asks for a key's rights must not wait for a flood of connections
+_EVENTS_A_TURN = 256  # before endpoints may be closed to a flood of connections
 _EVENTS = (
     zmq.Event.ACCEPTED
     | zmq.Event.DISCONNECTED
@@ -90,26 +90,28 @@ class Monitors:
         with self._lock:
             self._lock.wait_for(lambda: not self._connections.count_of(endpoint), _CLOSE_LIMIT_S)
 
-    def take_new(self, poller: zmq.Poller, cleanup: ExitStack) -> None:
-        """Read from now on what ``watch`` has added."""
+    def take_new(self, poller: zmq.Poller, cleanup: ExitStack) -> list[zmq.SyncSocket]:
+        """Read from now on what ``watch`` has added, and return that."""
         with self._lock:
             monitors, self._unread = self._unread, []
         for monitor in monitors:
             cleanup.callback(monitor.close)
             poller.register(monitor, zmq.POLLIN)
+        return monitors
 
-    def read(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> None:
-        """Read what waits in a monitor, at most some of it."""
+    def read(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> bool:
+        """Read what waits in a monitor, at most some of it; say whether that was all."""
         for _ in range(_EVENTS_A_TURN):
             try:
                 message, address = monitor.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
-                return
+                return True
             event, value = _EVENT.unpack(message)
             if event == zmq.Event.MONITOR_STOPPED:
                 poller.unregister(monitor)
-                return
+                return True
             self._take(monitor, event, value, address.decode("utf-8", "surrogateescape"))
+        return False
 
     def _take(self, monitor: zmq.SyncSocket, event: int, value: int, endpoint: str) -> None:
         if event == zmq.Event.ACCEPTED:

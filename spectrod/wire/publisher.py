@@ -198,6 +198,7 @@ class Publisher:
             if access is None:
                 access = Access()
                 cleanup.callback(access.close)
+                access.start()
             socket, listeners = self._open(access, cleanup)
             self.endpoints = tuple(listeners.bind(wanted, access.at_end) for wanted in self._wanted)
             every, raw32 = [listeners], []
@@ -211,7 +212,7 @@ class Publisher:
         self._wakeup = wakeup
         shared = self._roster, self.history, self._events
         with_keys = [endpoint for listeners in every for endpoint in listeners.with_keys]
-        upstream = Upstream(KeyHolders(access, with_keys), access.note_flood)
+        upstream = Upstream(access, KeyHolders(access, with_keys), access.note_flood)
         self._sender = Sender(socket, raw32, every, *shared, upstream=upstream)
         if self._events is not None:
             self._events.on_event = self._wake_for_event

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 import zmq
 
-from spectrod.wire.connections import Transport
+from spectrod.wire.access import Access
 from spectrod.wire.holders import KeyHolders
-from spectrod.wire.links import Link, cut, fd_of, link_of
+from spectrod.wire.links import Link, Transport, cut, fd_of
 
 PREFIX_MAX_BYTES = 201
 """Length of the longest topic: ``bands/``, and three names of 64 with a slash each [bytes]."""
@@ -39,14 +39,18 @@ class Upstream:
 
     Parameters
     ----------
+    access : Access
+        Knows by which connection a message came.
     holders : KeyHolders
         Knows by which key each connection came in.
     on_cut : callable
         Called when a connection was cut off.
     """
 
-    def __init__(self, holders: KeyHolders, on_cut: Callable[[Transport], None]) -> None:
-        self._key_holders, self._on_cut = holders, on_cut
+    def __init__(
+        self, access: Access, holders: KeyHolders, on_cut: Callable[[Transport], None]
+    ) -> None:
+        self._access, self._key_holders, self._on_cut = access, holders, on_cut
         self._of_link: dict[Link, set[bytes]] = {}
         self._lengths: Counter[Link] = Counter()
         self._holders: Counter[bytes] = Counter()
@@ -61,20 +65,15 @@ class Upstream:
         At most some of what has come, so that spectra are sent meanwhile.
         """
         self._forget_gone()
-        # A descriptor is looked at once a turn: that costs as much as all the rest.
-        links: dict[int, Link | None] = {}
         for _ in range(_REQUESTS_A_TURN):
             try:
                 frame = socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            fd = fd_of(frame)
-            if fd is None:
+            if fd_of(frame) is None:
                 yield frame.bytes
                 continue
-            if fd not in links:
-                links[fd] = link_of(frame)
-            link, request = links[fd], frame.bytes
+            link, request = self._access.link_of(frame), frame.bytes
             # Of nothing else does a connection get anything.
             if link is not None and request[:1] == b"\x01" and link not in self._cut:
                 self._key_holders.note(link, frame)

@@ -281,6 +281,7 @@ def test_a_peer_that_sends_no_subscription_is_cut_off(
     """It is no command and does no harm; whoever subscribes is served."""
     with ExitStack() as cleanup:
         access = Access()
+        access.start()
         cleanup.callback(access.close)
         publisher = publish(access=access)
         cleanup.callback(publisher.stop)

@@ -6,6 +6,7 @@ import pytest
 
 from spectrod.events import EventLog
 from spectrod.wire.connections import RATE_MAX_PER_S, Connections, bounds
+from spectrod.wire.links import Link
 
 TCP, IPC = "tcp://127.0.0.1:5556", "ipc:///run/c.ipc"
 
@@ -215,3 +216,34 @@ def test_it_says_when_it_has_to_look_again(stage):
     assert stage.connections.due_s == pytest.approx(stage.now_s + 10.0)
     stage.after(10.0)
     assert stage.connections.due_s == math.inf
+
+
+def test_a_descriptor_stands_for_the_connection_that_was_let_in_with_it():
+    """Not for the next one with its number, nor the one before; unknown ones stand for none."""
+    inodes = {5: 50}
+    connections = Connections(100, 10_000, inode_of=inodes.get)
+    assert connections.link_of(5, connections.admit()) is None
+    connections.accepted("m", TCP, 5)
+    first = connections.admit()
+    assert connections.link_of(5, first) == Link(5, 50)
+    inodes[5] = 51  # another has it, and that was not reported yet
+    assert connections.link_of(5, first) is None
+    connections.ended("m", 5)
+    assert connections.link_of(5, first) is None
+    connections.accepted("m", TCP, 5)
+    assert connections.link_of(5, first) is None
+    second = connections.admit()
+    assert connections.link_of(5, second) == Link(5, 51)
+    del inodes[5]
+    assert connections.link_of(5, second) is None
+
+
+def test_a_connection_may_be_let_in_before_it_is_reported():
+    """Two threads of libzmq do it; the end that was not reported is that of the one before."""
+    connections = Connections(100, 10_000, inode_of={5: 50}.get)
+    early = connections.admit()
+    connections.accepted("m", TCP, 5)
+    assert connections.link_of(5, early) == Link(5, 50)
+    connections.accepted("m", TCP, 5)
+    assert connections.link_of(5, early) is None
+    assert connections.link_of(5, connections.admit()) == Link(5, 50)

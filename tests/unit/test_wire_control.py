@@ -53,6 +53,7 @@ def served(handler, folder=None, access=None, **limits):
     """Run a server at an IPC endpoint in a folder, else at a port."""
     endpoint = f"ipc://{folder}/c.ipc" if folder else "tcp://127.0.0.1:*"
     access = access or Access()
+    access.start()
     server = ControlServer([endpoint], handler, access, **limits)
     try:
         server.start()
@@ -583,6 +584,7 @@ def test_a_second_server_on_the_same_socket_is_refused(folder):
     """It does not take the socket away from the first, which goes on to answer."""
     with served(Part(), folder) as server:
         access = Access()
+        access.start()
         second = ControlServer(server.endpoints, Part(), access)
         with pytest.raises(BusyError, match="in use by another process"):
             second.start()

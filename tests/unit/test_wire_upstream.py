@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-import zmq
 
+from spectrod.endpoint import parse_endpoint
 from spectrod.wire import upstream as upstream_module
 from spectrod.wire.access import Access
 from spectrod.wire.holders import KeyHolders
-from spectrod.wire.links import Link, Links, cut, link_of, traffic
+from spectrod.wire.links import Link, Links, cut, traffic
+from spectrod.wire.listeners import Listeners
 from spectrod.wire.upstream import PREFIX_MAX_BYTES, SUBSCRIPTIONS_A_LINK, Upstream
 from spectrod.wire.xpub import open_xpub
 
@@ -25,11 +26,12 @@ class Stage:
     """A bound socket, what it takes, and who was cut off."""
 
     def __init__(self, access, endpoint):
+        self.access = access
         self.socket = open_xpub(access.context, 100)
-        self.socket.bind(endpoint)
-        self.endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        listeners = Listeners(self.socket, access, lambda: None)
+        self.endpoint = listeners.bind(parse_endpoint(endpoint), access.at_end)
         self.cut = []
-        self.upstream = Upstream(KeyHolders(access, ()), self.cut.append)
+        self.upstream = Upstream(access, KeyHolders(access, ()), self.cut.append)
         self.taken = []
 
     def connect(self):
@@ -61,6 +63,7 @@ class Stage:
 def stage(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with contextlib.closing(Access()) as access:
+        access.start()
         made = Stage(access, "tcp://127.0.0.1:*" if request.param == "tcp" else "ipc://s.ipc")
         yield made
         made.socket.close()
@@ -108,6 +111,28 @@ def test_a_connection_has_so_many_subscriptions(stage):
     assert stage.upstream._prefixes_bytes == 0
 
 
+def test_a_newcomer_is_not_cut_for_what_its_descriptors_last_connection_sent(stage):
+    """The last one had gone, and what it had sent was read only when the newcomer was there."""
+    links = Links([stage.endpoint])
+    peer = stage.connect()
+    (gone,) = links.find()
+    peer.sendall(frame(b"nonsense") * 3)
+    assert stage.socket.poll(1e3 * TIMEOUT_S)
+    peer.close()
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while gone.is_there:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
+    with stage.connect() as newcomer:
+        (there,) = links.find()
+        assert there.fd == gone.fd
+        newcomer.sendall(frame(b"\x01spec/"))
+        stage.take_until(lambda: stage.taken == [b"\x01spec/"])
+        stage.socket.send(b"spec/x")
+        assert b"spec/x" in newcomer.recv(4096)
+    assert not stage.cut
+
+
 def test_of_all_connections_the_one_with_most_is_cut_off(stage, monkeypatch):
     """A prefix that several have counts once; whoever has little keeps it."""
     monkeypatch.setattr(upstream_module, "PREFIXES_MAX_BYTES", 1000)
@@ -151,7 +176,7 @@ def test_links_are_those_to_the_endpoint_and_tell_their_traffic(stage):
             pass
         received = stage.socket.recv(copy=False)
         found = links.find()
-        assert found == {link_of(received): is_tcp}
+        assert found == {stage.access.link_of(received): is_tcp}
         assert links.find() == found
         (link,) = found
         seen = traffic(link, is_tcp=is_tcp)
