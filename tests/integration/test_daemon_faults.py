@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from audio_daemon import Daemon
+from audio_daemon import START_S, Daemon
 from audio_faults import children, stopped, wait_for_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.audio]
@@ -72,7 +72,7 @@ def test_subscriber_hears_of_a_capture_process_that_is_killed(sound_server):
         before, _ = daemon.receive_frame(10.0)
         killed = capture_process(daemon)
         os.kill(killed, signal.SIGKILL)
-        after, _ = daemon.receive_frame(3.0, lambda header: header.gap_samples > 0)
+        after, _ = daemon.receive_frame(START_S, lambda header: header.gap_samples > 0)
         assert_gap_is_as_long_as_the_time(before.header, after.header)
         new = capture_process(daemon)
         assert new != killed
@@ -87,10 +87,10 @@ def test_daemon_that_stands_still_says_what_it_has_missed(sound_server):
         before, _ = daemon.receive_frame(10.0)
         with stopped(daemon.process.pid):
             time.sleep(10.0)
-        after, _ = daemon.receive_frame(3.0, lambda header: header.gap_samples > FS)
+        after, _ = daemon.receive_frame(START_S, lambda header: header.gap_samples > FS)
         assert_gap_is_as_long_as_the_time(before.header, after.header)
-        _, last = daemon.receive_state("running", 3.0)
-        frame, _ = daemon.receive_frame(3.0, lambda header: header.t_mono_ns * 1e-9 > last)
+        _, last = daemon.receive_state("running", START_S)
+        frame, _ = daemon.receive_frame(START_S, lambda header: header.t_mono_ns * 1e-9 > last)
         assert_gap_is_as_long_as_the_time(before.header, frame.header)
     assert daemon.process.returncode == 0
 
@@ -136,9 +136,9 @@ def test_wall_clock_that_is_set(sound_server, tmp_path):
             def follows(header, hours=hours):
                 return abs(header.t_utc_ns - header.t_mono_ns - utc_0 - hours * HOUR_NS) < 10**8
 
-            frame, _ = daemon.receive_frame(4.0, follows)
+            frame, _ = daemon.receive_frame(START_S, follows)
             assert_gap_is_as_long_as_the_time(first.header, frame.header)
             assert frame.header.gap_samples == 0
-        heartbeat, _ = daemon.receive_state("running", 3.0)
+        heartbeat, _ = daemon.receive_state("running", START_S)
         assert (heartbeat.header.suspected, heartbeat.header.restarts) == (0, 0)
     assert [line for line in daemon.log if "wall clock was set by +3600" in line]
