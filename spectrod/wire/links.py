@@ -68,7 +68,10 @@ def fd_of(frame: zmq.Frame) -> int | None:
 
 
 def cut(link: Link) -> Transport | None:
-    """End a connection, and say what it was; None if it was not there any more. Any thread."""
+    """End a connection, and say what it was; None if it was not there any more. Any thread.
+
+    A socket that listens is left alone: shut down, it makes libzmq end the process.
+    """
     sock = _own(link)
     if sock is None:
         return None
@@ -154,7 +157,7 @@ def _place(endpoint: str) -> int | str:
 
 
 def _own(link: Link) -> socket.socket | None:
-    """Return a socket with a descriptor of its own; None if the connection has ended."""
+    """Return the connection with a descriptor of its own; None if it has ended, or is none."""
     try:
         fd = os.dup(link.fd)  # libzmq may close its own meanwhile
     except OSError:
@@ -164,10 +167,14 @@ def _own(link: Link) -> socket.socket | None:
         os.close(fd)
         return None
     try:
-        return socket.socket(fileno=fd)
+        sock = socket.socket(fileno=fd)
     except OSError:  # a path to a socket that is open (O_PATH), for example
         os.close(fd)
         return None
+    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        sock.close()
+        return None
+    return sock
 
 
 def _received_bytes(fd: int) -> int:

@@ -200,5 +200,9 @@ def test_a_descriptor_that_is_another_ones_now_is_left_alone():
         assert ours.recv(1) == b"x"
         assert cut(Link(ours.fileno(), inode)) == "ipc"
         assert theirs.recv(1) == b""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert cut(Link(server.fileno(), os.fstat(server.fileno()).st_ino)) is None
+        with socket.create_connection(server.getsockname()):
+            server.accept()[0].close()
     with Path(os.devnull).open("rb") as file:
         assert cut(Link(file.fileno(), os.fstat(file.fileno()).st_ino)) is None
