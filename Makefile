@@ -112,7 +112,7 @@ lint: $(VENV)/.group-lint
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
-	$(BIN)/clang-format --dry-run --Werror kernels/*.cl kernels/*.clh
+	$(BIN)/clang-format --dry-run --Werror kernels/*.cl kernels/*.clh kernels/baselines/*.cl
 
 types: $(VENV)/.group-lint
 	$(BIN)/mypy
@@ -165,4 +165,4 @@ uninstall:
 
 clean:
 	rm -rf $(VENV) examples/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find spectrod tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find spectrod spectrod_bench tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

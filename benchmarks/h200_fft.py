@@ -17,9 +17,6 @@ from pathlib import Path
 
 from _report import Report, describe_device, new_report, run_tests, write_report
 
-from spectrod.bench import transforms
-from spectrod.bench.peers import Run, choose_peers
-from spectrod.bench.tables import TRANSFORMS, heading, line
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.fft import reference, wisdom
 from spectrod.fft.arena import Arena
@@ -28,6 +25,9 @@ from spectrod.fft.stage import Stage, TransformSpec
 from spectrod.fft.tuner import tune
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
+from spectrod_bench import transforms
+from spectrod_bench.peers import Run, choose_peers
+from spectrod_bench.tables import TRANSFORMS, heading, line
 
 PARTS = ("c2c/single", "r2c/single", "c2r/single", "c2c/double")
 SIZES = (

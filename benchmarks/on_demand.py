@@ -35,12 +35,12 @@ from pathlib import Path
 from _report import Report, new_report, write_report
 
 from spectrod import client
-from spectrod.bench.pulse import PulseServer
-from spectrod.bench.usage import descriptors, processor_seconds, resident_bytes
 from spectrod.config import Config, EngineConfig, PublishConfig, SourceConfig, SourceTable
 from spectrod.daemon import Daemon, build_daemon
 from spectrod.ring import SampleRing
 from spectrod.source import open_source
+from spectrod_bench.pulseaudio import PulseServer
+from spectrod_bench.usage import descriptors, processor_seconds, resident_bytes
 
 TONE = "signal:sine,1000,-20"
 CARD = "soundcard:pulse"

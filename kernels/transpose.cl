@@ -1,5 +1,5 @@
-// transpose.cl - transposes of a batch of matrices: through tiles in local memory (GPUs), through
-// blocks in registers (CPUs), and plainly.
+// transpose.cl - transposes of a batch of matrices: through tiles in local memory (GPUs) or through
+// blocks in registers (CPUs).
 //
 // Defines : VALUE_BYTES (4, 8 or 16: a real or complex value in single or double precision),
 //           TILE (edge of a tile [values]), TILE_ROWS (rows of a tile that the group moves at
@@ -11,7 +11,6 @@
 //           local (TILE, TILE_ROWS). The tiles are numbered along one dimension because drivers
 //           limit the others to 65535 groups.
 //           transpose_blocks: global (batch * ceil(rows / BLOCK) * ceil(columns / BLOCK)).
-//           transpose_naive: any; dimension 0 runs along columns, 1 along rows, 2 along the batch.
 // Bounds  : items outside the matrix neither read nor write; no item leaves before the barrier.
 // Source  : tile padded by a column, Ruetsch and Micikevicius 2009.   Error: none.
 
@@ -100,18 +99,4 @@ __kernel void transpose_blocks(__global value *restrict out, const ulong out_fir
     for (size_t y = 0; y < min((size_t)BLOCK, rows - first.row); y++)
         for (size_t x = 0; x < min((size_t)BLOCK, columns - first.column); x++)
             out[x * rows + y] = in[y * columns + x];
-}
-
-// To compare: neighbours read one line of memory and write to as many lines as they are.
-__kernel void transpose_naive(__global value *restrict out, const ulong out_first,
-                              const ulong out_pitch, __global const value *restrict in,
-                              const ulong in_first, const ulong in_pitch, const ulong rows,
-                              const ulong columns, const ulong batch) {
-    const size_t column = get_global_id(0);
-    if (column >= columns)
-        return;
-    for (size_t matrix = get_global_id(2); matrix < batch; matrix += get_global_size(2))
-        for (size_t row = get_global_id(1); row < rows; row += get_global_size(1))
-            out[out_first + matrix * out_pitch + column * rows + row] =
-                in[in_first + matrix * in_pitch + row * columns + column];
 }

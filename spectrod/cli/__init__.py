@@ -41,6 +41,9 @@ _COMMANDS = {
     "completion": "print what makes a shell complete the names of commands and options",
 }
 
+_MODULES = {"bench": "spectrod_bench.command"}
+"""Commands that are no module of this package."""
+
 _GARBAGE_THRESHOLD = 20_000
 """New objects after which garbage is looked for; Python's own is 700."""
 
@@ -101,7 +104,7 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary.capitalize()}."
         )
         if name in commands:
-            module = import_module(f"spectrod.cli.{name}")
+            module = import_module(_MODULES.get(name, f"spectrod.cli.{name}"))
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from spectrod.bench.tables import SAVED, TUNED, heading, line
 from spectrod.cli.machine import working_devices
 from spectrod.cli.numbers import count, seconds
+from spectrod.cli.tables import Column, error, fixed, heading, line
 from spectrod.errors import DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.arena import Arena
@@ -19,6 +19,28 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
 _SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
+
+
+def _compact(params: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}".replace(", ", ",") for name, value in params.items())
+
+
+_TUNED = (
+    Column("n", "n", 9),
+    Column("kind", "kind", 4),
+    Column("precision", "precision", 9),
+    Column("family", "family", 10),
+    Column("untuned_gb_per_s", "untuned GB/s", 12, fixed(2)),
+    Column("gb_per_s", "tuned GB/s", 10, fixed(2)),
+    Column("gain", "gain", 5, fixed(2)),
+    Column("relative_l2", "error", 8, error),
+    Column("n_tried", "tried", 5),
+    Column("n_refused", "refused", 7),
+)
+"""Of ``spectrod.fft.tuner.Outcome``."""
+
+_SAVED = (*_TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compact(value)}"))
+"""Of ``spectrod.fft.wisdom.Result``."""
 
 _Specs = dict[Precision, list[TransformSpec]]
 
@@ -52,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(device: DeviceInfo) -> None:
     print(f"{device.label} (driver {device.driver}): {wisdom.file_for(device)}")
-    print(heading(SAVED))
+    print(heading(_SAVED))
     for result in wisdom.results(device):
-        print(line(SAVED, _as_row(result)))
+        print(line(_SAVED, _as_row(result)))
 
 
 def _forget(device: DeviceInfo) -> None:
@@ -68,7 +90,7 @@ def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
     wisdom.save(device, [], path)  # what cannot be written shows before anything is tuned
     context = Context(device, profiling=True)
     print(f"{device.label} (driver {device.driver}), results in {path}")
-    print(heading(TUNED))
+    print(heading(_TUNED))
     try:
         for outcome in _outcomes(args, context, specs):
             if outcome.result is not None:
@@ -103,7 +125,7 @@ def _print(outcome: Outcome) -> None:
     counts = {"n_tried": outcome.n_tried, "n_refused": outcome.n_refused}
     found = _as_row(result) if result else {"failed": "nothing works"}
     row = {"n": spec.n, "kind": spec.kind, "precision": spec.precision, **counts, **found}
-    print(line(TUNED, row), flush=True)
+    print(line(_TUNED, row), flush=True)
     for text in outcome.wrong:
         print(f"  dropped as wrong: {text}", flush=True)
 

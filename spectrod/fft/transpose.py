@@ -14,8 +14,6 @@ from spectrod.units import Float32Array
 _TILE_MAX, _GROUP_ITEMS_MAX = 32, 256
 # Fastest on two x86-64 cores with AVX-512 for values of 4, 8 and 16 bytes, of 4, 8, 16.
 _BLOCK = 8
-# Groups along any dimension but the first: what NVIDIA's drivers take.
-_GROUPS_MAX = 65535
 # 16 MiB each way: far above a transfer's fixed cost, below any device's limit.
 _BLOCK_VALUES = 1 << 22
 
@@ -29,11 +27,9 @@ class DeviceTranspose:
         The device.
     value_bytes : {4, 8, 16}
         A real or complex value in single or double precision.
-    tiled : bool
-        In tiles: on a CPU in a work-item's registers, else through padded local memory. False:
-        plainly, to compare.
     in_registers : bool, optional
-        Says which tiles, whatever the device is.
+        Whether tiles are blocks in a work-item's registers, as by default on CPUs, or go through
+        padded local memory.
 
     Raises
     ------
@@ -48,7 +44,6 @@ class DeviceTranspose:
         context: Context,
         value_bytes: int,
         *,
-        tiled: bool = True,
         in_registers: bool | None = None,
     ) -> None:
         if value_bytes not in (4, 8, 16):
@@ -63,9 +58,7 @@ class DeviceTranspose:
             ("TILE_ROWS", self._tile_rows),
             ("BLOCK", _BLOCK),
         )
-        if not tiled:
-            name, self._sizes = "transpose_naive", self._plain_sizes
-        elif in_registers:
+        if in_registers:
             name, self._sizes = "transpose_blocks", self._block_sizes
         else:
             name, self._sizes = "transpose", self._tile_sizes
@@ -92,10 +85,9 @@ class DeviceTranspose:
         arguments = [
             *(out.buffer, np.uint64(out.first), np.uint64(out.pitch)),
             *(source.buffer, np.uint64(source.first), np.uint64(source.pitch)),
-            *(np.uint64(rows), np.uint64(columns), np.uint64(batch)),
+            *(np.uint64(rows), np.uint64(columns)),
         ]
-        # The tiles' number says what the batch is: only the naive kernel must be told.
-        self._kernel.set_args(*arguments[: self._kernel.num_args])
+        self._kernel.set_args(*arguments)
         return self._context.launch(self._kernel, *self._sizes(batch, rows, columns))
 
     def _tile_sizes(self, batch: int, rows: int, columns: int) -> tuple[Size, Size]:
@@ -104,11 +96,6 @@ class DeviceTranspose:
 
     def _block_sizes(self, batch: int, rows: int, columns: int) -> tuple[Size, Size]:
         return (batch * _ceil(rows, _BLOCK) * _ceil(columns, _BLOCK),), (1,)
-
-    def _plain_sizes(self, batch: int, rows: int, columns: int) -> tuple[Size, Size]:
-        across = self._tile * _ceil(columns, self._tile)
-        down = self._tile_rows * min(_ceil(rows, self._tile_rows), _GROUPS_MAX)
-        return (across, down, min(batch, _GROUPS_MAX)), (self._tile, self._tile_rows, 1)
 
 
 def tile_shape(device: DeviceInfo, value_bytes: int) -> tuple[int, int]:

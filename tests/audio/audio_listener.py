@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-from spectrod.bench.numbered import NumberCheck, read_numbers
 from spectrod.config import SourceConfig
 from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
+from spectrod_bench.sequence_signal import NumberCheck, read_numbers
 
 BLOCK = 480
 FS = 48000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from audio_faults import SHARED_MEMORY
 
-from spectrod.bench.pulse import PulseServer
+from spectrod_bench.pulseaudio import PulseServer
 
 LIMIT_S = 20.0
 JACK_FS = 48000

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from spectrod.bench import soak
-from spectrod.bench.watched import WatchedRing
 from spectrod.cli import machine, main
+from spectrod_bench import soak
+from spectrod_bench.verifying_ring import WatchedRing
 
 SECONDS = "8"
 

@@ -6,11 +6,12 @@ from math import log2
 
 import pytest
 
-from spectrod.bench import launches, live, seeds, stft
-from spectrod.bench.spectra import Spectra, make_spec
-from spectrod.cli import bench_fft as command
-from spectrod.cli import bench_live, machine, main
+from spectrod.cli import machine, main
 from spectrod.errors import DeviceError
+from spectrod.opencl.context import Context
+from spectrod_bench import command_fft as command
+from spectrod_bench import command_live, launches, live, seeds, stft
+from spectrod_bench.spectra import Spectra, make_spec
 
 SMALL = ["--batch-points", "2^13", "--size", "60", "64", "--peer", "scipy.fft"]
 
@@ -86,24 +87,20 @@ def test_the_profile_names_kernels(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_table_of_work_groups(tmp_path, monkeypatch):
+def test_the_table_of_work_groups(device):
     """One row a size; the transposes take groups up to 256."""
-    monkeypatch.setattr(command, "_GROUPS_EDGE", 32)
-    monkeypatch.setattr(launches, "GROUP_ITEMS", (1, 64, 512))
-    rows = report(tmp_path, "--workgroups")
+    rows = list(launches.work_groups(device, 32, (1, 64, 512)))
     assert [row["group_items"] for row in rows] == [1, 64, 512]
     assert all(row["butterflies"] > 0 for row in rows)
     assert ["tiled" in row and "naive" in row for row in rows] == [True, True, False]
 
 
 @pytest.mark.slow
-def test_the_measurements_of_the_seeds(tmp_path, monkeypatch):
+def test_the_measurements_of_the_seeds(device):
     """Every measurement has rows, and its first row is what the others are compared with."""
-    monkeypatch.setattr(seeds, "_ROUNDS_S", 0.0)
-    monkeypatch.setattr(seeds, "_EDGES", (32, 64))
-    monkeypatch.setattr(seeds, "_BATCHES", (1, 4))
-    monkeypatch.setattr(seeds, "_LONG_ELSEWHERE", 1 << 10)
-    rows = report(tmp_path, "--seeds")
+    context = Context(device, profiling=True)
+    rows = list(seeds.measure(context, seeds.Sizes(1 << 10, (32, 64), (1, 4), 1, 0.0)))
+    context.close()
     groups = {}
     for row in rows:
         groups.setdefault((row["measure"], row["size"]), []).append(row)
@@ -218,9 +215,9 @@ def test_latency_of_the_running_pipeline(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_channels_are_searched(tmp_path, monkeypatch, capsys):
     """Runs have rows, and the largest number that keeps up is said."""
-    monkeypatch.setattr(bench_live.channels, "CHANNELS_MAX", 2)
-    monkeypatch.setattr(bench_live.channels, "_FIRST", 2)
-    monkeypatch.setattr(bench_live.channels, "keeps_up", lambda run, _: run.row["channels"] < 2)
+    monkeypatch.setattr(command_live.channels, "CHANNELS_MAX", 2)
+    monkeypatch.setattr(command_live.channels, "_FIRST", 2)
+    monkeypatch.setattr(command_live.channels, "keeps_up", lambda run, _: run.row["channels"] < 2)
     rows = rows_of(tmp_path, *LIVE, "--max-channels", "--seconds", "0.5")
     assert [(row["channels"], row["keeps_up"]) for row in rows] == [(2, False), (1, True)]
     assert "\n1 channels keep up\n" in capsys.readouterr().out

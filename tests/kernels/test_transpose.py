@@ -11,7 +11,6 @@ GUARD = 0xABCD1234
 WAYS = {
     "local": {"in_registers": False},
     "registers": {"in_registers": True},
-    "naive": {"tiled": False},
 }
 SHAPES = [(1, 1, 1), (1, 31, 33), (3, 32, 64), (2, 65, 1), (70, 1, 65), (2, 100, 257)]
 

@@ -11,9 +11,7 @@ import numpy as np
 
 from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
-from spectrod.fft.inplace import INPLACE
 from spectrod.fft.local import LOCAL, LocalParams
-from spectrod.fft.radix2 import RADIX2
 from spectrod.fft.reference import error_limit
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.simd import SIMD
@@ -30,6 +28,8 @@ from spectrod.stft.local import LOCAL as LOCAL_STFT
 from spectrod.stft.local import StftLocalParams
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
+from spectrod_bench.inplace import INPLACE
+from spectrod_bench.radix2 import RADIX2
 
 LINES = 5
 C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c", "c2r"))

@@ -3,12 +3,12 @@ import time
 import numpy as np
 import pytest
 
-from spectrod.bench import memory
-from spectrod.bench.live import LatencySink
-from spectrod.bench.pace import FullSpeedSource, PacedSource
-from spectrod.bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 from spectrod.ring import SampleRing
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod_bench import memory
+from spectrod_bench.live import LatencySink
+from spectrod_bench.noise_sources import FullSpeedSource, PacedSource
+from spectrod_bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 
 FS = 48_000.0
 SPEC = SpectrumSpec(FS, win_length=64, hop=48)

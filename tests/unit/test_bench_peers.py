@@ -4,11 +4,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.bench import peers
-from spectrod.bench.work import Work
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.fft import reference
 from spectrod.fft.stage import TransformSpec
+from spectrod_bench import peers
+from spectrod_bench.work import Work
 
 CPU = SimpleNamespace(kind="cpu")
 GPU = SimpleNamespace(kind="gpu")

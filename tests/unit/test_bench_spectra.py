@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from spectrod.bench.spectra import FORMATS, Spectra, make_spec, require_right
 from spectrod.errors import ConfigError, InternalError
 from spectrod.stft.reference import ReferenceStft
+from spectrod_bench.spectra import FORMATS, Spectra, make_spec, require_right
 
 
 def spectra(product="power", sample_format="float32", channels=2, n=64, hop=24):

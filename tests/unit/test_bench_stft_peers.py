@@ -3,9 +3,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from spectrod.bench import framing, stft_peers
-from spectrod.bench.spectra import PEER_LIMIT, Spectra, make_spec
 from spectrod.errors import ConfigError, UnavailableError
+from spectrod_bench import framing, stft_peers
+from spectrod_bench.spectra import PEER_LIMIT, Spectra, make_spec
 
 ON_HOST = [name for name, peer in stft_peers.PEERS.items() if peer.device_kinds == ("cpu",)]
 INSTALLED = [name for name in ON_HOST if find_spec(stft_peers.PEERS[name].module)]

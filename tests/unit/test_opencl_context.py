@@ -8,7 +8,7 @@ from spectrod.opencl.devices import identify
 from spectrod.opencl.hostmemory import CopiedMemory, SharedMemory, host_memory
 from spectrod.opencl.workspace import Workspace
 
-DEFINES = (("VALUE_BYTES", 4), ("TILE", 4), ("TILE_ROWS", 4))
+DEFINES = (("VALUE_BYTES", 4),)
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,10 @@ def context(opencl_device):
 
 
 def transpose(context, out, source, rows, columns):
-    kernel = context.kernel("transpose.cl", "transpose_naive", DEFINES)
-    sizes = [np.uint64(n) for n in (0, 0, rows, columns, 1)]
+    kernel = context.kernel("transpose.cl", "transpose_blocks", DEFINES)
+    sizes = [np.uint64(n) for n in (0, 0, rows, columns)]
     kernel.set_args(out, *sizes[:2], source, *sizes[:2], *sizes[2:])
-    context.launch(kernel, (columns, rows, 1), (1, 1, 1))
+    context.launch(kernel, (-(-rows // 8) * -(-columns // 8),), (1,))
 
 
 def test_a_queue_is_adopted(opencl_device):

@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from spectrod.bench import channels, live, memory, soak, tables
-from spectrod.bench.histogram import histogram
-from spectrod.bench.live import LiveRun
-from spectrod.bench.transforms import Row
 from spectrod.cli.numbers import count, seconds
-from spectrod.cli.printing import print_each
+from spectrod.cli.tables import print_each
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import SpectrumSpec
+from spectrod_bench import channels, live, memory, soak, tables
+from spectrod_bench.histogram import histogram
+from spectrod_bench.live import LiveRun
+from spectrod_bench.transforms import Row
 
 SUMMARY = "the running pipeline: latency, load, channels, memory, a soak"
 

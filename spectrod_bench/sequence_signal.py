@@ -1,6 +1,6 @@
 """A signal whose every frame says its own number, so that each loss in it can be measured.
 
-``python -m spectrod.bench.numbered [FIRST]`` writes it to standard output for ever.
+``python -m spectrod_bench.sequence_signal [FIRST]`` writes it to standard output for ever.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Where the time of a transform goes: kernel by kernel, and against the size of work-groups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from statistics import median
@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.bench.transforms import Row, work_of
 from spectrod.fft.arena import Arena
-from spectrod.fft.radix2 import RADIX2, Radix2Params
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transpose import DeviceTranspose, tile_shape
 from spectrod.opencl.context import Context, Size, event_seconds
 from spectrod.opencl.devices import DeviceInfo
+from spectrod_bench.naive_transpose import NaiveTranspose
+from spectrod_bench.radix2 import RADIX2, Radix2Params
+from spectrod_bench.transforms import Row, work_of
 
 GROUP_ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Sizes of work-groups, those of the OpenCL Programming Book's table."""
@@ -52,7 +53,7 @@ def profile(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
     Yields
     ------
     row : Row
-        See ``spectrod.bench.tables.LAUNCHES``; medians of several runs, in the order of the
+        See ``spectrod_bench.tables.LAUNCHES``; medians of several runs, in the order of the
         launches.
     """
     context = arena.context
@@ -80,7 +81,9 @@ def profile(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
         }
 
 
-def work_groups(device: DeviceInfo, edge: int) -> Iterator[Row]:
+def work_groups(
+    device: DeviceInfo, edge: int = 512, sizes: Sequence[int] = GROUP_ITEMS
+) -> Iterator[Row]:
     """Measure kernels against the size of their work-groups, as the OpenCL Programming Book does.
 
     Parameters
@@ -90,14 +93,16 @@ def work_groups(device: DeviceInfo, edge: int) -> Iterator[Row]:
     edge : int
         Of a square of complex values in single precision, a power of two: the butterflies of the
         radix-2 baseline run along its rows, and it is transposed.
+    sizes : sequence of int
+        Of the work-groups, ascending.
 
     Yields
     ------
     row : Row
-        See ``spectrod.bench.tables.GROUPS``. The transposes take no groups above some size.
+        See ``spectrod_bench.tables.GROUPS``. The transposes take no groups above some size.
     """
     spec = TransformSpec(edge)
-    for group_items in GROUP_ITEMS:
+    for group_items in sizes:
         if group_items > device.max_work_group_size:
             return
         # A device that is said to take no more: what adapts to the limits takes just that.
@@ -118,8 +123,11 @@ def _transposes(context: Context, edge: int) -> Row:
     source, out = context.table(np.ones((edge, edge), np.complex64)), context.allocate(8 * edge**2)
     lines = Lines(out, edge * edge), Lines(source, edge * edge)
     row = {}
-    for name, tiled in (("tiled", True), ("naive", False)):
-        transpose = DeviceTranspose(context, 8, tiled=tiled, in_registers=False)
+    transposes: dict[str, DeviceTranspose | NaiveTranspose] = {
+        "tiled": DeviceTranspose(context, 8, in_registers=False),
+        "naive": NaiveTranspose(context),
+    }
+    for name, transpose in transposes.items():
         launches = (transpose.launch(*lines, 1, edge, edge) for _ in range(_RUNS + 1))
         row[name] = median([event_seconds(event) for event in launches][1:])
     return row

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Iterator
 from functools import partial
 
-from spectrod.bench import spectra, stft, stft_peers, tables
-from spectrod.bench.spectra import Spectra
-from spectrod.bench.transforms import Row
 from spectrod.cli.numbers import count, seconds
-from spectrod.cli.printing import print_each
+from spectrod.cli.tables import print_each
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import SpectrumSpec
+from spectrod_bench import spectra, stft, stft_peers, tables
+from spectrod_bench.spectra import Spectra
+from spectrod_bench.transforms import Row
 
 SUMMARY = "spectra of a long signal: speed, error, peers"
 

@@ -1,54 +1,11 @@
-"""Tables of measurements for a terminal: one line a row, printed as it comes."""
+"""The columns of the tables of ``spectrod bench``."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column.
-
-    Attributes
-    ----------
-    key : str
-        Name of the value in a row.
-    heading : str
-        What stands above it.
-    width : int
-        Characters, aligned to the right.
-    text : callable
-        From the value to what is printed.
-    """
-
-    key: str
-    heading: str
-    width: int
-    text: Callable[[Any], str] = str
-
-
-def heading(columns: Sequence[Column]) -> str:
-    """Write the line above a table."""
-    return " ".join(f"{column.heading:>{column.width}}" for column in columns).rstrip()
-
-
-def line(columns: Sequence[Column], row: Mapping[str, Any]) -> str:
-    """Write a row; what it has no value of stays empty, and why it failed ends it."""
-    cells = (_cell(column, row.get(column.key)) for column in columns)
-    return " ".join([*cells, row.get("failed", "")]).rstrip()
-
-
-def _cell(column: Column, value: Any) -> str:
-    return f"{'' if value is None else column.text(value):>{column.width}}"
+from spectrod.cli.tables import Column, error, fixed
 
 
 def microseconds(seconds: float) -> str:
     """Write a time with a precision of at most 10 ns."""
     return f"{seconds * 1e6:.{2 if seconds < 1e-3 else 0}f}"
-
-
-def _fixed(digits: int) -> Callable[[float], str]:
-    return lambda value: f"{value:.{digits}f}"
 
 
 def _percent(value: float) -> str:
@@ -71,14 +28,6 @@ def _mebibytes(n_bytes: float) -> str:
     return f"{n_bytes / 2**20:.1f}"
 
 
-def _error(value: float) -> str:
-    return f"{value:.1e}"
-
-
-def _compact(params: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}".replace(", ", ",") for name, value in params.items())
-
-
 TRANSFORMS = (
     Column("n", "n", 9),
     Column("kind", "kind", 4),
@@ -86,13 +35,13 @@ TRANSFORMS = (
     Column("batch", "batch", 8),
     Column("what", "what", 16),
     Column("seconds", "us", 10, microseconds),
-    Column("gflop_per_s", "GFLOP/s", 8, _fixed(1)),
-    Column("gb_per_s", "GB/s", 7, _fixed(1)),
+    Column("gflop_per_s", "GFLOP/s", 8, fixed(1)),
+    Column("gb_per_s", "GB/s", 7, fixed(1)),
     Column("copy_share", "of copy", 7, _percent),
-    Column("relative_l2", "error", 8, _error),
-    Column("speed", "speed", 6, _fixed(2)),
+    Column("relative_l2", "error", 8, error),
+    Column("speed", "speed", 6, fixed(2)),
 )
-"""Of ``spectrod.bench.transforms``; speed is relative to the first row of the transform."""
+"""Of ``spectrod_bench.transforms``; speed is relative to the first row of the transform."""
 
 LAUNCHES = (
     Column("n", "n", 9),
@@ -102,9 +51,9 @@ LAUNCHES = (
     Column("kernel", "kernel", 24),
     Column("seconds", "us", 10, microseconds),
     Column("share", "share", 6, _percent),
-    Column("gb_per_s", "GB/s", 7, _fixed(1)),
+    Column("gb_per_s", "GB/s", 7, fixed(1)),
 )
-"""Of ``spectrod.bench.launches.profile``; GB/s count one read and one write of the data."""
+"""Of ``spectrod_bench.launches.profile``; GB/s count one read and one write of the data."""
 
 GROUPS = (
     Column("group_items", "group", 6),
@@ -112,33 +61,16 @@ GROUPS = (
     Column("tiled", "transpose us", 13, microseconds),
     Column("naive", "naive us", 13, microseconds),
 )
-"""Of ``spectrod.bench.launches.work_groups``."""
-
-TUNED = (
-    Column("n", "n", 9),
-    Column("kind", "kind", 4),
-    Column("precision", "precision", 9),
-    Column("family", "family", 10),
-    Column("untuned_gb_per_s", "untuned GB/s", 12, _fixed(2)),
-    Column("gb_per_s", "tuned GB/s", 10, _fixed(2)),
-    Column("gain", "gain", 5, _fixed(2)),
-    Column("relative_l2", "error", 8, _error),
-    Column("n_tried", "tried", 5),
-    Column("n_refused", "refused", 7),
-)
-"""Of ``spectrod.fft.tuner.Outcome``."""
-
-SAVED = (*TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compact(value)}"))
-"""Of ``spectrod.fft.wisdom.Result``."""
+"""Of ``spectrod_bench.launches.work_groups``."""
 
 SEEDS = (
     Column("measure", "measure", 36),
     Column("size", "size", 12),
     Column("what", "what", 26),
     Column("seconds", "us", 12, microseconds),
-    Column("speed", "speed", 8, _fixed(2)),
+    Column("speed", "speed", 8, fixed(2)),
 )
-"""Of ``spectrod.bench.seeds``; speed is relative to the first row of the measure and size."""
+"""Of ``spectrod_bench.seeds``; speed is relative to the first row of the measure and size."""
 
 _PLACE = (
     Column("n", "n", 7),
@@ -153,15 +85,15 @@ SPECTRA = (
     Column("what", "what", 20),
     Column("way", "way", 13),
     Column("seconds", "ms", 8, _milliseconds),
-    Column("gs_per_s", "GS/s", 7, _fixed(3)),
-    Column("x_real_time", "x real", 7, _fixed(0)),
+    Column("gs_per_s", "GS/s", 7, fixed(3)),
+    Column("x_real_time", "x real", 7, fixed(0)),
     Column("copy_share", "of copy", 7, _percent),
-    Column("relative_l2", "error", 8, _error),
-    Column("over_numpy", "x NumPy", 7, _fixed(1)),
-    Column("over_shorttimefft", "x STFFT", 7, _fixed(1)),
-    Column("over_torch", "x torch", 7, _fixed(1)),
+    Column("relative_l2", "error", 8, error),
+    Column("over_numpy", "x NumPy", 7, fixed(1)),
+    Column("over_shorttimefft", "x STFFT", 7, fixed(1)),
+    Column("over_torch", "x torch", 7, fixed(1)),
 )
-"""Of ``spectrod.bench.stft``."""
+"""Of ``spectrod_bench.stft``."""
 
 LATENCY = (
     Column("what", "what", 10),
@@ -179,7 +111,7 @@ LATENCY = (
     Column("rss_bytes", "RSS MiB", 8, _mebibytes),
     Column("rss_peak_bytes", "peak", 8, _mebibytes),
 )
-"""Of ``spectrod.bench.live.measure_pipeline`` and ``measure_engine``."""
+"""Of ``spectrod_bench.live.measure_pipeline`` and ``measure_engine``."""
 
 CHANNELS = (
     Column("channels", "channels", 8),
@@ -192,27 +124,27 @@ CHANNELS = (
     Column("cpu_share", "CPU", 6, _fine_percent),
     Column("source_share", "source", 6, _fine_percent),
 )
-"""Of ``spectrod.bench.channels``."""
+"""Of ``spectrod_bench.channels``."""
 
 MEMORY = (
     Column("frames", "frames", 10),
-    Column("elapsed_s", "s", 7, _fixed(1)),
+    Column("elapsed_s", "s", 7, fixed(1)),
     Column("rss_bytes", "RSS MiB", 9, lambda value: f"{value / 2**20:.2f}"),
 )
-"""Of ``spectrod.bench.memory``."""
+"""Of ``spectrod_bench.memory``."""
 
 SOAK = (
-    Column("elapsed_s", "s", 7, _fixed(1)),
+    Column("elapsed_s", "s", 7, fixed(1)),
     Column("samples", "samples", 10),
     Column("unaccounted", "lost", 5),
     Column("silent", "silent", 6),
     Column("overflows", "flags", 5),
     Column("suspected", "susp.", 5),
     Column("gaps", "gaps", 4),
-    Column("rate_ppm", "clock ppm", 9, _fixed(3)),
-    Column("rate_uncertainty_ppm", "+-", 6, _fixed(3)),
-    Column("true_rate_ppm", "true ppm", 9, _fixed(3)),
-    Column("true_rate_uncertainty_ppm", "+-", 6, _fixed(3)),
+    Column("rate_ppm", "clock ppm", 9, fixed(3)),
+    Column("rate_uncertainty_ppm", "+-", 6, fixed(3)),
+    Column("true_rate_ppm", "true ppm", 9, fixed(3)),
+    Column("true_rate_uncertainty_ppm", "+-", 6, fixed(3)),
     Column("callback_p50_s", "p50 us", 6, lambda seconds: f"{seconds * 1e6:.1f}"),
     Column("callback_p999_s", "p99.9", 6, lambda seconds: f"{seconds * 1e6:.1f}"),
     Column("callback_share", "of 5 ms", 7, _fine_percent),
@@ -223,4 +155,4 @@ SOAK = (
     Column("capture_rss_bytes", "RSS MiB", 8, lambda value: f"{value / 2**20:.2f}"),
     Column("capture_descriptors", "fds", 4),
 )
-"""Of ``spectrod.bench.soak``."""
+"""Of ``spectrod_bench.soak``."""

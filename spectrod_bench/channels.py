@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.bench.live import LiveRun, run_pipeline
-from spectrod.bench.transforms import Row
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import CHANNELS_MAX, SpectrumSpec
 from spectrod.units import Float64Array
+from spectrod_bench.live import LiveRun, run_pipeline
+from spectrod_bench.transforms import Row
 
 _FIRST = 256
 _RESOLUTION = 16  # the last step is a 16th of what keeps up
@@ -31,7 +31,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
     Yields
     ------
     row : Row
-        Of each run, see ``spectrod.bench.tables.CHANNELS``.
+        Of each run, see ``spectrod_bench.tables.CHANNELS``.
     """
 
     def run(channels: int) -> Row:

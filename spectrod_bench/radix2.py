@@ -77,7 +77,7 @@ class _Radix2Stage:
         self._context = context
         self._passes = spec.n.bit_length() - 1
         self._real = np.dtype(f"f{spec.real_bytes}").type
-        self._kernel = context.kernel("fft_radix2.cl", "fft_radix2_pass", self._defines())
+        self._kernel = context.kernel("baselines/fft_radix2.cl", "fft_radix2_pass", self._defines())
         self._roots = context.table(self._table())
         self._kernel.set_arg(6, self._roots)
 

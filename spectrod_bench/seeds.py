@@ -3,11 +3,12 @@
 E. Bainville's radix-2 transform (2010); G. Iodice's mixed radix (2016); the transforms in global
 and local memory of a thesis (Linköping, 2016), with its plain loop; AMD's batch mode and 2D
 transforms (2011). The table of the OpenCL Programming Book is
-``spectrod.bench.launches.work_groups``.
+``spectrod_bench.launches.work_groups``.
 """
 
 import cmath
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -15,57 +16,86 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bench.transforms import Row
 from spectrod.fft.arena import Arena
-from spectrod.fft.inplace import INPLACE
 from spectrod.fft.plan2d import PlaneTransform
-from spectrod.fft.radix2 import RADIX2, Radix2Params
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import Family, Lines, Precision, Stage, TransformSpec
 from spectrod.fft.timing import Timer, median_seconds, span_seconds
 from spectrod.fft.transform import LineTransform
 from spectrod.fft.transpose import DeviceTranspose
 from spectrod.opencl.context import Context, event_seconds
+from spectrod.opencl.devices import DeviceInfo
+from spectrod_bench.inplace import INPLACE
+from spectrod_bench.naive_transpose import NaiveTranspose
+from spectrod_bench.radix2 import RADIX2, Radix2Params
+from spectrod_bench.transforms import Row
 
-_ROUNDS, _ROUNDS_S = 9, 1.0
-_EDGES = (64, 128, 256, 512, 1024, 2048)
-_BATCHES = (1, 16, 256, 4096)
 _LOOP_N = 1024
-_LONG = {"gpu": 1 << 24}
-_LONG_ELSEWHERE = 1 << 20
 
 
-def measure(context: Context) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured.
+
+    Attributes
+    ----------
+    long_n : int
+        Length of the long radix-2 transform.
+    edges : tuple of int
+        Of the squares that are transposed and transformed, ascending.
+    batches : tuple of int
+        Numbers of transforms in a launch.
+    rounds : int
+        How often each time is taken.
+    rounds_s : float
+        Time after which no further round begins [s].
+    """
+
+    long_n: int
+    edges: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    batches: tuple[int, ...] = (1, 16, 256, 4096)
+    rounds: int = 9
+    rounds_s: float = 1.0
+
+    @classmethod
+    def of(cls, device: DeviceInfo) -> "Sizes":
+        """Choose the sizes that fill a device."""
+        return cls(1 << 24 if device.kind == "gpu" else 1 << 20)
+
+
+def measure(context: Context, sizes: Sizes | None = None) -> Iterator[Row]:
     """Repeat all of them on one device.
 
     Parameters
     ----------
     context : Context
         The device, with profiling.
+    sizes : Sizes, optional
+        How much; by default what suits the device.
 
     Yields
     ------
     row : Row
-        See ``spectrod.bench.tables.SEEDS``; medians of times taken in turns.
+        See ``spectrod_bench.tables.SEEDS``; medians of times taken in turns.
     """
     for part in (_radix2, _mixed_radix, _batches, _plain_loop, _transposes, _planes):
-        yield from part(context)
+        yield from part(context, sizes or Sizes.of(context.device))
 
 
-def _radix2(context: Context) -> Iterator[Row]:
+def _radix2(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Measure one long transform in log2(n) passes, with vectors of one, two and four."""
-    n = _LONG.get(context.device.kind, _LONG_ELSEWHERE)
+    n = sizes.long_n
     arena, spec = Arena(context, "single", n, n), TransformSpec(n)
     stages = {
         f"vectors of {v}": RADIX2.build(context, spec, Radix2Params(vector=v)) for v in (1, 2, 4)
     }
-    yield from _compare("radix 2, all passes", f"{n}", _device_timers(arena, stages))
+    yield from _compare(sizes, "radix 2, all passes", f"{n}", _device_timers(arena, stages))
     events = arena.launch(stages["vectors of 1"])
     times = [event_seconds(event) for event in events]
     yield from _rows("radix 2, one pass", f"{n}", {"shortest": min(times), "longest": max(times)})
 
 
-def _mixed_radix(context: Context) -> Iterator[Row]:
+def _mixed_radix(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Compare the baseline, the in-place digit-reversed form, and ours."""
     for n in (256, 4096, 1 << 16):
         arena, spec = Arena(context, "single", 1 << 20, n), TransformSpec(n)
@@ -74,22 +104,24 @@ def _mixed_radix(context: Context) -> Iterator[Row]:
             "mixed radix in place": _untuned(INPLACE, context, spec),
             "spectrod": make_stage(context, spec),
         }
-        yield from _compare("radix 2 and mixed, 2^20 points", f"{n}", _device_timers(arena, stages))
+        yield from _compare(
+            sizes, "radix 2 and mixed, 2^20 points", f"{n}", _device_timers(arena, stages)
+        )
 
 
-def _batches(context: Context) -> Iterator[Row]:
+def _batches(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Time a transform alone and in batches: launches and transfers are shared there."""
     spec = TransformSpec(_LOOP_N)
     stage = make_stage(context, spec)
     times = {}
-    for batch in _BATCHES:
+    for batch in sizes.batches:
         arena = Arena(context, "single", batch * spec.n, spec.n)
-        (seconds,) = _medians([partial(arena.wall_seconds, stage)])
+        (seconds,) = _medians([partial(arena.wall_seconds, stage)], sizes)
         times[f"in a batch of {batch}"] = seconds / batch
     yield from _rows("a transform in a batch", f"{spec.n}", times)
 
 
-def _plain_loop(context: Context) -> Iterator[Row]:
+def _plain_loop(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Compare with plain loops, in Python, and with NumPy."""
     arena, spec = Arena(context, "single", _LOOP_N, _LOOP_N), TransformSpec(_LOOP_N)
     stage, x = make_stage(context, spec), arena.lines(spec, 1)[0]
@@ -99,7 +131,7 @@ def _plain_loop(context: Context) -> Iterator[Row]:
         "numpy.fft": _wall(lambda: np.fft.fft(x)),
         "spectrod": partial(arena.wall_seconds, stage),
     }
-    yield from _compare("one transform, plain loop", f"{_LOOP_N}", timers)
+    yield from _compare(sizes, "one transform, plain loop", f"{_LOOP_N}", timers)
 
 
 def loop_fft(values: Sequence[complex]) -> list[complex]:
@@ -118,26 +150,26 @@ def loop_fft(values: Sequence[complex]) -> list[complex]:
     return x
 
 
-def _transposes(context: Context) -> Iterator[Row]:
+def _transposes(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Compare the tiled transpose with the naive one."""
-    source = context.table(np.zeros(_EDGES[-1] ** 2, np.complex64))
-    out = context.allocate(8 * _EDGES[-1] ** 2)
-    kernels = {
-        "naive": DeviceTranspose(context, 8, tiled=False),
+    source = context.table(np.zeros(sizes.edges[-1] ** 2, np.complex64))
+    out = context.allocate(8 * sizes.edges[-1] ** 2)
+    kernels: dict[str, NaiveTranspose | DeviceTranspose] = {
+        "naive": NaiveTranspose(context),
         "tiled": DeviceTranspose(context, 8),
     }
-    for edge in _EDGES:
+    for edge in sizes.edges:
         lines = Lines(out, edge * edge), Lines(source, edge * edge)
         timers = {
             name: _event(partial(kernel.launch, *lines, 1, edge, edge))
             for name, kernel in kernels.items()
         }
-        yield from _compare("transpose", f"{edge} x {edge}", timers)
+        yield from _compare(sizes, "transpose", f"{edge} x {edge}", timers)
 
 
-def _planes(context: Context) -> Iterator[Row]:
+def _planes(context: Context, sizes: Sizes) -> Iterator[Row]:
     """Time 2D transforms of a square with the data on the device, and from the host and back."""
-    for edge in _EDGES:
+    for edge in sizes.edges:
         image = np.random.default_rng(edge).random((1, edge, edge)).astype(np.complex64)
         single = _plane(context, edge, "single")
         timers = {
@@ -148,7 +180,7 @@ def _planes(context: Context) -> Iterator[Row]:
         if context.device.has_fp64:
             double = _plane(context, edge, "double")
             timers["double, without transfers"] = _plane_timer(double, image.astype(np.complex128))
-        yield from _compare("2D transform", f"{edge} x {edge}", timers)
+        yield from _compare(sizes, "2D transform", f"{edge} x {edge}", timers)
 
 
 def _plane(context: Context, edge: int, precision: Precision) -> PlaneTransform:
@@ -183,14 +215,14 @@ def _wall(call: Callable[[], Any]) -> Timer:
     return seconds
 
 
-def _medians(timers: Sequence[Timer]) -> list[float]:
+def _medians(timers: Sequence[Timer], sizes: Sizes) -> list[float]:
     for timer in timers:
         timer()  # warms up
-    return median_seconds(timers, _ROUNDS, _ROUNDS_S)
+    return median_seconds(timers, sizes.rounds, sizes.rounds_s)
 
 
-def _compare(measure: str, size: str, timers: Mapping[str, Timer]) -> Iterator[Row]:
-    medians = _medians(list(timers.values()))
+def _compare(sizes: Sizes, measure: str, size: str, timers: Mapping[str, Timer]) -> Iterator[Row]:
+    medians = _medians(list(timers.values()), sizes)
     return _rows(measure, size, dict(zip(timers, medians, strict=True)))
 
 

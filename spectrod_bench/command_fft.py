@@ -5,22 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import get_args
 
-from spectrod.bench import seeds, tables, transforms
-from spectrod.bench.launches import ProfilingContext, profile, work_groups
-from spectrod.bench.peers import PEERS, choose_peers
-from spectrod.bench.transforms import Row
 from spectrod.cli.numbers import count
-from spectrod.cli.printing import print_each
+from spectrod.cli.tables import print_each
 from spectrod.errors import DeviceError
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import Kind, Precision, TransformSpec
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
+from spectrod_bench import seeds, tables, transforms
+from spectrod_bench.launches import ProfilingContext, profile, work_groups
+from spectrod_bench.peers import PEERS, choose_peers
+from spectrod_bench.transforms import Row
 
 SUMMARY = "batches of transforms: speed, error, peers"
 
 _SIZES = (64, 256, 1000, 1024, 4096, 1 << 16)
-_GROUPS_EDGE = 512
 
 
 def add_arguments(fft: argparse.ArgumentParser) -> None:
@@ -74,7 +73,7 @@ def _profile(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
 
 
 def _work_groups(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return print_each(tables.GROUPS, work_groups(device, _GROUPS_EDGE))
+    return print_each(tables.GROUPS, work_groups(device))
 
 
 def _seeds(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:

@@ -12,10 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spectrod
-from spectrod.bench import stft_peers
-from spectrod.bench.peers import Run, run_on_host
-from spectrod.bench.spectra import FS, Spectra, product_settings, require_right
-from spectrod.bench.transforms import Row
 from spectrod.errors import UnavailableError
 from spectrod.fft.timing import Timer, median_seconds, span_seconds
 from spectrod.opencl.context import Context, event_seconds
@@ -24,6 +20,10 @@ from spectrod.opencl.transfers import Transfers
 from spectrod.stft.select import make_stft_stage
 from spectrod.stft.stage import Samples, StftStage
 from spectrod.types import SpectrumBatch
+from spectrod_bench import stft_peers
+from spectrod_bench.peers import Run, run_on_host
+from spectrod_bench.spectra import FS, Spectra, product_settings, require_right
+from spectrod_bench.transforms import Row
 
 STREAM, WHOLE, KERNEL = "spectrod.Stft", "spectrod.spectrogram", "spectrod kernel"
 """Ours: the streaming interface, the call for a whole signal, and the launch alone."""
@@ -66,14 +66,14 @@ def compare(
     device : DeviceInfo
         What ours run on.
     names : sequence of str
-        Of the peers, see ``spectrod.bench.stft_peers.PEERS``.
+        Of the peers, see ``spectrod_bench.stft_peers.PEERS``.
     seconds : float
         After this time no round of measurements begins.
 
     Yields
     ------
     row : Row
-        See ``spectrod.bench.tables.SPECTRA``: of ours, then of each peer; of one that does not work
+        See ``spectrod_bench.tables.SPECTRA``: of ours, then of each peer; of one that does not work
         only ``what`` and ``failed``. A share is of a copy: on a CPU of as many bytes as are read
         and written by all cores, elsewhere of the samples to the device, or of the result from it
         where that takes longer.

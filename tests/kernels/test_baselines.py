@@ -1,4 +1,4 @@
-"""The two families of the seeds: radix-2 Stockham out of place, any radices in place."""
+"""The baselines: radix-2 Stockham, any radices in place, the naive transpose."""
 
 from dataclasses import replace
 
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.inplace import INPLACE, InplaceParams, mirrored_radices, reversed_digits
-from spectrod.fft.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 from spectrod.fft.reference import error_limit, in_dtype, relative_l2, transform
 from spectrod.fft.stage import Lines, TransformSpec
+from spectrod_bench.inplace import INPLACE, InplaceParams, mirrored_radices, reversed_digits
+from spectrod_bench.naive_transpose import NaiveTranspose
+from spectrod_bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 
 POWERS = [(2, ""), (4, "ID"), (8, ""), (64, "I"), (512, "ID"), (4096, ""), (1 << 15, "D")]
 SMOOTH = [(2, ""), (3, "I"), (5, "D"), (6, ""), (7, "ID"), (8, "I"), (49, ""), (128, "D")]
@@ -82,6 +83,20 @@ def some_spec(context, n, kind):
     return TransformSpec(n, "c2c", "I" in kind, "double" if is_double else "single")
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 31, 33), (70, 1, 65), (2, 100, 257)])
+def test_the_naive_transpose_is_exact(context, shape):
+    """Each value of each matrix goes to its place, whatever the shape."""
+    batch, rows, columns = shape
+    x = np.arange(2 * batch * rows * columns, dtype=np.float32).view(np.complex64).reshape(shape)
+    out = context.table(np.zeros(x.size, np.complex64))
+    source = context.table(x)
+    lines = Lines(out, rows * columns), Lines(source, rows * columns)
+    NaiveTranspose(context).launch(*lines, batch, rows, columns)
+    result = np.empty((batch, columns, rows), np.complex64)
+    context.download(result, out)
+    np.testing.assert_array_equal(result, x.transpose(0, 2, 1))
+
+
 @pytest.mark.parametrize(("n", "kind"), POWERS)
 @pytest.mark.slow
 def test_radix2_is_right(context, n, kind):
@@ -128,7 +143,7 @@ def test_inplace_columns_are_right(context, n, inner):
 @pytest.mark.slow
 def test_inplace_rows_go_in_several_launches(context, monkeypatch):
     """More rows than a dimension takes groups are all transformed."""
-    monkeypatch.setattr("spectrod.fft.inplace._GROUPS_MAX", 3)
+    monkeypatch.setattr("spectrod_bench.inplace._GROUPS_MAX", 3)
     check(context, INPLACE, TransformSpec(60), InplaceParams((5, 3, 4), 8), inner=5)
 
 

@@ -37,7 +37,7 @@ class Player:
     """
 
     def __init__(self, env: Mapping[str, str], first: int) -> None:
-        generate = [sys.executable, "-m", "spectrod.bench.numbered", str(first)]
+        generate = [sys.executable, "-m", "spectrod_bench.sequence_signal", str(first)]
         self._generator = subprocess.Popen(generate, stdout=subprocess.PIPE, env=env)  # noqa: S603
         self.process = subprocess.Popen(  # noqa: S603
             [

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bench.spectra import Spectra
+from spectrod_bench.spectra import Spectra
 
 Array = NDArray[Any]
 Transform = Callable[[int], Array]

@@ -9,14 +9,14 @@ import numpy as np
 import spectrod
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.warm_up import warm_up
-from spectrod.bench.pace import PacedSource, noise
-from spectrod.bench.transforms import Row
-from spectrod.bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 from spectrod.errors import ConfigError
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float64Array
+from spectrod_bench.noise_sources import PacedSource, noise
+from spectrod_bench.transforms import Row
+from spectrod_bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 
 SECONDS_MIN = 0.5
 """Shortest run that says anything [s]."""
@@ -37,7 +37,7 @@ class LiveRun:
         From the writing of a frame's last sample to the ring to its result in the sink, of the
         frames that came after the pipeline had settled, in their order [s].
     row : dict
-        See ``spectrod.bench.tables.LATENCY``; also overruns, memory at the start, histogram.
+        See ``spectrod_bench.tables.LATENCY``; also overruns, memory at the start, histogram.
     """
 
     latencies: Float64Array

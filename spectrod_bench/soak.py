@@ -7,9 +7,9 @@ kept busy by a process that does nothing else.
 Why a player, and not ALSA's file plugin: the plugin goes on with its file's next sample whatever
 the sound server lost, so the numbers would not show it.
 
-What is true of the rate: the null sink renders by the monotonic clock, at its own rate (38.7 ppm
-above nominal where this was written), and the numbers say that no frame is missing. So it is enough
-to see when frames come; ``watched.rate_error_ppm`` does that without the fit that is measured.
+The true rate: the null sink renders by the monotonic clock, at its own rate (38.7 ppm above nominal
+where this was written), and the numbers say that no frame is missing. So the arrival times of
+frames are enough: ``verifying_ring.rate_error_ppm`` uses them without the fit that is measured.
 """
 
 import os
@@ -22,10 +22,6 @@ from pathlib import Path
 
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.warm_up import warm_up
-from spectrod.bench.pulse import CHANNELS, FS, PulseServer
-from spectrod.bench.transforms import Row
-from spectrod.bench.usage import descriptors, processor_seconds, resident_bytes
-from spectrod.bench.watched import WatchedRing, rate_error_ppm
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InternalError, SpectrodError
 from spectrod.opencl.devices import DeviceInfo
@@ -33,6 +29,10 @@ from spectrod.pipeline import Pipeline
 from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod_bench.pulseaudio import CHANNELS, FS, PulseServer
+from spectrod_bench.transforms import Row
+from spectrod_bench.usage import descriptors, processor_seconds, resident_bytes
+from spectrod_bench.verifying_ring import WatchedRing, rate_error_ppm
 
 SECONDS_MIN, SECONDS_MAX = 3.0, 80_000.0
 """Shortest run that says anything of a rate, and longest that there are numbers for [s]."""
@@ -80,7 +80,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
     Yields
     ------
     row : dict
-        See ``spectrod.bench.tables.SOAK``; twenty of them. The last one also has ``faults``, the
+        See ``spectrod_bench.tables.SOAK``; twenty of them. The last one also has ``faults``, the
         list of what is not as it should be.
 
     Raises

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from spectrod.bench.report import describe_device, new_report
-from spectrod.bench.transforms import Row
-from spectrod.cli import bench_fft, bench_live, bench_stft
 from spectrod.cli.machine import working_devices
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.record.files import check_writable, write_whole
+from spectrod_bench import command_fft, command_live, command_stft
+from spectrod_bench.report import describe_device, new_report
+from spectrod_bench.transforms import Row
 
 
 class _Benchmark(Protocol):
@@ -29,7 +29,11 @@ class _Benchmark(Protocol):
         ...
 
 
-_BENCHMARKS: Mapping[str, _Benchmark] = {"fft": bench_fft, "stft": bench_stft, "live": bench_live}
+_BENCHMARKS: Mapping[str, _Benchmark] = {
+    "fft": command_fft,
+    "stft": command_stft,
+    "live": command_live,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

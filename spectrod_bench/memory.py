@@ -3,12 +3,12 @@
 import time
 
 from spectrod.analysis.engine import open_engine
-from spectrod.bench.pace import FullSpeedSource
-from spectrod.bench.transforms import Row
-from spectrod.bench.usage import resident_bytes
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.pipeline import Pipeline
 from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod_bench.noise_sources import FullSpeedSource
+from spectrod_bench.transforms import Row
+from spectrod_bench.usage import resident_bytes
 
 _SAMPLINGS = 20
 _FLAT_BYTES = 1 << 20
@@ -25,7 +25,7 @@ class MemorySink:
     Attributes
     ----------
     rows : list of Row
-        See ``spectrod.bench.tables.MEMORY``.
+        See ``spectrod_bench.tables.MEMORY``.
     """
 
     def __init__(self, n_frames: int) -> None:
@@ -50,7 +50,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
     Returns
     -------
     rows : list of Row
-        See ``spectrod.bench.tables.MEMORY``.
+        See ``spectrod_bench.tables.MEMORY``.
 
     Raises
     ------

@@ -19,12 +19,12 @@ import numpy as np
 import pyopencl as cl
 from numpy.typing import NDArray
 
-from spectrod.bench.work import Work
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.fft import reference
 from spectrod.fft.stage import Kind, TransformSpec
 from spectrod.fft.timing import Timer
 from spectrod.opencl.devices import DeviceInfo
+from spectrod_bench.work import Work
 
 _ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 

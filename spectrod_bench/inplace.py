@@ -251,7 +251,7 @@ class _InplaceStage:
                 ("STRIDED", int(strided)),
                 ("INVERSE", int(self.spec.inverse)),
             )
-            self._kernels[key] = self._context.kernel("fft_inplace.cl", name, defines)
+            self._kernels[key] = self._context.kernel("baselines/fft_inplace.cl", name, defines)
         return self._kernels[key]
 
     def _root_tables(self) -> Any:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spectrod.bench import peers
-from spectrod.bench.peers import Run
-from spectrod.bench.work import Work, require_right
 from spectrod.errors import ConfigError, DeviceError, UnavailableError
 from spectrod.fft import reference
 from spectrod.fft.arena import Arena
-from spectrod.fft.inplace import INPLACE
-from spectrod.fft.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
 from spectrod.fft.select import families, make_stage
 from spectrod.fft.stage import Family, Params, Stage, TransformSpec
 from spectrod.fft.timing import median_seconds
 from spectrod.opencl.devices import DeviceInfo
+from spectrod_bench import peers
+from spectrod_bench.inplace import INPLACE
+from spectrod_bench.peers import Run
+from spectrod_bench.radix2 import RADIX2, TWIDDLE_MODES, Radix2Params
+from spectrod_bench.work import Work, require_right
 
 Row = dict[str, Any]
 """Names and values: a line of a table, an object of a JSON report."""
@@ -44,7 +44,7 @@ def compare(arena: Arena, spec: TransformSpec, names: Sequence[str]) -> Iterator
     spec : TransformSpec
         What to compute.
     names : sequence of str
-        Of the peers, see ``spectrod.bench.peers.PEERS``.
+        Of the peers, see ``spectrod_bench.peers.PEERS``.
 
     Yields
     ------
@@ -120,7 +120,7 @@ def measure(arena: Arena, work: Work, prepared: Mapping[str, tuple[Run, float]])
     Yields
     ------
     row : Row
-        See ``spectrod.bench.tables.TRANSFORMS``.
+        See ``spectrod_bench.tables.TRANSFORMS``.
     """
     timers = [arena.copy_seconds, *(run.seconds for run, _ in prepared.values())]
     copy_seconds, *times = median_seconds(timers, _ROUNDS, _ROUNDS_S)
@@ -145,7 +145,7 @@ def _place(work: Work) -> Row:
 
 
 def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
-    """Make a peer ready and check its result; as ``spectrod.bench.peers.prepare``."""
+    """Make a peer ready and check its result; as ``spectrod_bench.peers.prepare``."""
     run, error = peers.prepare(name, work, device)
     if not error <= _PEER_FACTOR * reference.error_limit(work.spec):
         raise UnavailableError(f"wrong: relative L2 error {error:.1e}")

@@ -5,10 +5,10 @@ import time
 
 import numpy as np
 
-from spectrod.bench.numbered import NumberCheck
 from spectrod.ring import SampleRing
 from spectrod.types import Int64Array
 from spectrod.units import Float32Array, Float64Array
+from spectrod_bench.sequence_signal import NumberCheck
 
 _PARTS = 5
 _PASSES = 3

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.bench import framing
-from spectrod.bench.framing import Finish, NumpyFraming, scaled_window
-from spectrod.bench.peers import Run, run_on_host, translated
-from spectrod.bench.spectra import PEER_LIMIT, Spectra
 from spectrod.errors import ConfigError, UnavailableError
+from spectrod_bench import framing
+from spectrod_bench.framing import Finish, NumpyFraming, scaled_window
+from spectrod_bench.peers import Run, run_on_host, translated
+from spectrod_bench.spectra import PEER_LIMIT, Spectra
 
 Array = NDArray[Any]
 Ways = Iterator[tuple[str, Sequence[Callable[[], Run]]]]
