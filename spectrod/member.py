@@ -16,7 +16,7 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_apart
 from spectrod.backoff import Backoff
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
-from spectrod.errors import InternalError, SpectrodError, UnavailableError
+from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap, ignore_failure
 from spectrod.source import Source, open_source
@@ -32,6 +32,7 @@ from spectrod.types import (
 )
 from spectrod.wakeup import Wakeup
 from spectrod.wire.publisher import Publisher
+from spectrod.worker import Worker
 
 if TYPE_CHECKING:
     from spectrod.wire.feed import Feed
@@ -105,7 +106,7 @@ class Member:
         self._telling = threading.Lock()
         self._failure: SpectrodError | None = None
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._search: Worker | None = None
         self._feed: Feed | None = None
         self._wanted: frozenset[str] = frozenset()
         self._demanding = threading.Lock()
@@ -146,8 +147,8 @@ class Member:
             return
         _log.warning("%s: waiting: %s", self.name, self._waiting_for)
         self._tell()
-        self._thread = threading.Thread(target=self._seek, name="spectrod-seek", daemon=True)
-        self._thread.start()
+        self._search = Worker(f"search for {self.name}", self._seek, self._end_search)
+        self._search.start()
 
     def give_up(self) -> None:
         """Have the search end soon; does not wait."""
@@ -160,11 +161,9 @@ class Member:
         nothing any more.
         """
         self.give_up()
-        if self._thread:
-            left_s = min(GIVE_UP_S, deadline_s - time.monotonic())
-            self._thread.join(max(0.0, left_s))
-            if self._thread.is_alive():
-                _log.warning("%s: still looking for the source: not waited for", self.name)
+        left_s = min(GIVE_UP_S, deadline_s - time.monotonic())
+        if self._search and not self._search.wait(max(0.0, left_s)):
+            _log.warning("%s: still looking for the source: not waited for", self.name)
         if self.pipeline:
             self.pipeline.stop()
 
@@ -453,16 +452,13 @@ class Member:
 
     def _seek(self) -> None:
         """Try to open the source until it is there; the search's thread."""
-        try:
-            backoff = Backoff()
-            while not (self._stopping.wait(backoff.next_s()) or self._has_begun()):
-                pass
-        except SpectrodError as error:
-            self.fail(error)
-        except Exception as error:  # noqa: BLE001
-            # The top of a thread: whatever it is must reach the main thread, not be lost here.
-            _log.exception("opening the source failed")
-            self.fail(InternalError(f"{self.name}: {error!r}; please report this"))
+        backoff = Backoff()
+        while not (self._stopping.wait(backoff.next_s()) or self._has_begun()):
+            pass
+
+    def _end_search(self, failure: SpectrodError | None) -> None:
+        if failure:
+            self.fail(failure)
 
     def fail(self, error: SpectrodError) -> None:
         """Count as ended early, by this error; what has started of it is stopped."""

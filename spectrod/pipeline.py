@@ -15,7 +15,7 @@ from spectrod.analysis.engine import Engine
 from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
 from spectrod.demand import Demand
-from spectrod.errors import ConfigError, InputError, InternalError, SpectrodError, UnavailableError
+from spectrod.errors import ConfigError, InputError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
 from spectrod.source import Source
 from spectrod.source.base import Feed, Feeding
@@ -23,6 +23,7 @@ from spectrod.stats import CaptureStats, State, Stats
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
+from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -184,12 +185,12 @@ class Pipeline:
         self._demand = Demand()
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
-        self._thread = threading.Thread(target=self._run, name="spectrod-analysis", daemon=True)
+        self._worker = Worker("analysis", self._run, self._ended)
 
     def start(self) -> None:
         """Start analysis and source; raises the SpectrodError of what cannot start."""
         self._state = "running"
-        self._thread.start()
+        self._worker.start()
         if isinstance(self.ring, SampleRing):
             self.source.start(self.ring)
 
@@ -202,8 +203,7 @@ class Pipeline:
         self._stopping = True
         self._demand.touch()
         self.ring.close()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.wait()
         self.engine.close()
         self.ring.release()
         if self._state == "starting":
@@ -416,17 +416,15 @@ class Pipeline:
     def _run(self) -> None:
         try:
             self._analyse()
-            self.failure = self.source.failure
         except InputError as error:
-            self.failure = InputError(f"{self.source.description}: {error}")
-        except SpectrodError as error:
-            self.failure = error
+            raise InputError(f"{self.source.description}: {error}") from error
         except MemoryError as error:
-            self.failure = _no_memory(self.specs, error)
-        except Exception as error:  # noqa: BLE001
-            # The top of a thread: whatever it is must reach the main thread, not be lost here.
-            _log.exception("analysis failed")
-            self.failure = InternalError(f"analysis failed: {error!r}; please report this")
+            raise _no_memory(self.specs, error) from error
+        if self.source.failure:
+            raise self.source.failure
+
+    def _ended(self, failure: SpectrodError | None) -> None:
+        self.failure = failure
         self._state = self._last_state()
         if self._state != "stopped":
             self._on_end()

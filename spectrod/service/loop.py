@@ -17,6 +17,7 @@ from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.service.status import status_line
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
+from spectrod.worker import Worker
 
 _TICK_S = 1.0
 _STOP_LIMIT_S = 4.0
@@ -184,27 +185,26 @@ class _Reloader:
 
     def __init__(self, reload: Callable[[], list[str]], progress: Wakeup) -> None:
         self._reload, self._progress = reload, progress
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
         self._is_asked_again = False
         self._has_ended = threading.Event()
-        self._failure: Exception | None = None
 
     def ask(self) -> None:
         """Reload, now or once the reload that is under way has ended."""
-        if self._thread is not None:
+        if self._worker is not None:
             self._is_asked_again = True
         else:
             self._has_ended.clear()
-            self._thread = threading.Thread(target=self._run, name="spectrod-reload", daemon=True)
-            self._thread.start()
+            self._worker = Worker("reload", self._run, self._ended)
+            self._worker.start()
 
     def has_ended(self) -> bool:
         """Say, once, that nothing is being reloaded any more; raise what ought not to happen."""
-        if self._thread is None or not self._has_ended.is_set():
+        if self._worker is None or not self._has_ended.is_set():
             return False
-        self._thread = None
-        if self._failure is not None:
-            raise self._failure
+        failure, self._worker = self._worker.failure, None
+        if failure is not None:
+            raise failure
         if not self._is_asked_again:
             return True
         self._is_asked_again = False
@@ -213,8 +213,8 @@ class _Reloader:
 
     def join(self, timeout_s: float) -> None:
         """Wait for a reload that is under way, for so long."""
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        if self._worker is not None:
+            self._worker.wait(timeout_s)
 
     def _run(self) -> None:
         try:
@@ -222,11 +222,10 @@ class _Reloader:
                 _log.info("reload: %s", line)
         except SpectrodError as error:
             _log.error("reload refused: %s", error)
-        except Exception as error:  # noqa: BLE001 - the thread's last frame: raised by the main one
-            self._failure = error
-        finally:
-            self._has_ended.set()
-            self._progress.set()
+
+    def _ended(self, _failure: SpectrodError | None) -> None:
+        self._has_ended.set()
+        self._progress.set()
 
 
 class _Loop:

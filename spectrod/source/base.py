@@ -1,24 +1,23 @@
 """What every source is, and the thread that pulls samples out of those that can wait."""
 
-import logging
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 from spectrod.config import Pace
-from spectrod.errors import InternalError, SpectrodError
+from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
 from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
 from spectrod.types import Block, SampleFormat
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
-
-_log = logging.getLogger(__name__)
+from spectrod.worker import Worker
 
 YEAR_S = 365.25 * 86400.0
 SPAN_MAX_S = 60 * YEAR_S
@@ -159,7 +158,7 @@ class PulledSource(ABC):
         self._selected: list[int] | None = None
         self._begin = 0
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
 
     @abstractmethod
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
@@ -188,33 +187,24 @@ class PulledSource(ABC):
 
     def start(self, ring: SampleRing) -> None:
         """Begin to fill the ring."""
-        self._thread = threading.Thread(
-            target=self._run, args=(ring,), name="spectrod-source", daemon=True
-        )
-        self._thread.start()
+
+        def end(failure: SpectrodError | None) -> None:
+            self.failure = failure
+            ring.close()
+
+        self._worker = Worker("source", partial(self._fill, ring), end)
+        self._worker.start()
 
     def stop(self) -> None:
         """End the thread and wait for it."""
         self._stopping.set()
         self.interrupt()
-        if self._thread is not None:
-            self._thread.join()
+        if self._worker is not None:
+            self._worker.wait()
 
     def capture(self) -> CaptureStats:
         """Count the files that cannot be used; nothing else is ever lost here."""
         return CaptureStats(left_out_files=self.left_out.n_files)
-
-    def _run(self, ring: SampleRing) -> None:
-        try:
-            self._fill(ring)
-        except SpectrodError as error:
-            self.failure = error
-        except Exception as error:  # noqa: BLE001
-            # The top of a thread: a stream that broke off must not pass for one that ended.
-            _log.exception("source failed")
-            self.failure = InternalError(f"source failed: {error!r}; please report this")
-        finally:
-            ring.close()
 
     def _fill(self, ring: SampleRing) -> None:
         times = _Times(self.fs, self.start_utc_ns)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from spectrod.backoff import Backoff
 from spectrod.capture.layout import RawBlock
-from spectrod.errors import InternalError, SpectrodError, UnavailableError
+from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.source.blocks import BlockWriter
 from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.devices import Wanted, choose_input, describe_inputs
 from spectrod.source.patience import Patience
 from spectrod.stats import CaptureStats
 from spectrod.wakeup import Wakeup
+from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Supervisor:
         on_end: Callable[[SpectrodError | None], None],
     ) -> None:
         self._description, self._identity, self._settings = description, identity, settings
-        self._writer, self._on_change, self._on_end = writer, on_change, on_end
+        self._writer, self._on_change = writer, on_change
         self._process = CaptureProcess()
         self._backoff = Backoff(last_s=_RETRY_LAST_S)
         block_s = settings.block_frames / settings.samplerate
@@ -77,17 +78,17 @@ class Supervisor:
         self._attempts = self._streams = 0
         self._told = CaptureStats()
         self._stop, self._stopping = Wakeup(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="spectrod-capture", daemon=True)
+        self._worker = Worker("capture", self._run, on_end)
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End the thread and the process, whatever they do; takes a second at most. Call once."""
         self._stopping.set()
         self._stop.set()
-        self._thread.join()
+        self._worker.wait()
         self._stop.close()
 
     def capture(self) -> CaptureStats:
@@ -117,24 +118,13 @@ class Supervisor:
     # ---- the thread
 
     def _run(self) -> None:
-        failure: SpectrodError | None = None
-        try:
-            with self._process:
-                self._supervise()
-        except Exception as error:  # noqa: BLE001
-            # The top of a thread: a stream that broke off must not pass for one that ended.
-            _log.exception("%s: supervision failed", self._description)
-            failure = InternalError(f"capture failed: {error!r}; please report this")
-        finally:
-            self._on_end(failure)
-
-    def _supervise(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._open()
-                self._deliver()
-            except UnavailableError as error:
-                self._lose(error)
+        with self._process:
+            while not self._stopping.is_set():
+                try:
+                    self._open()
+                    self._deliver()
+                except UnavailableError as error:
+                    self._lose(error)
 
     def _open(self) -> None:
         self._attempts += 1

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from spectrod.wire.limits import TokenBucket
 from spectrod.wire.links import Link, Links, Traffic, Transport, cut, traffic
+from spectrod.worker import Worker
 
 LINK_BYTES_PER_S = 2048.0
 """That a connection may send in the long run [bytes/s]: heartbeats of ZeroMQ take 25."""
@@ -250,17 +251,16 @@ class FloodWatch:
         self._stall = stall
         self._on_cut, self._on_stall = on_cut, on_stall
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="flood-watch", daemon=True)
+        self._worker = Worker("flood watch", self._run)
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End the thread; idempotent."""
         self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(_JOIN_S)
+        self._worker.wait(_JOIN_S)
 
     def _run(self) -> None:
         wait_s = _PERIOD_S

@@ -370,7 +370,9 @@ def test_a_bug_in_the_search_is_no_waiting(start, sound):
     running = start(ABSENT)
     sound.answer = ZeroDivisionError("oops")
     wait_until(running, lambda: running.finished)
-    with pytest.raises(InternalError, match=r"mic: ZeroDivisionError\('oops'\); please report"):
+    with pytest.raises(
+        InternalError, match=r"search for mic failed: ZeroDivisionError\('oops'\); please report"
+    ):
         running.raise_failure()
 
 
@@ -434,7 +436,7 @@ def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
     ]
     release.set()
     for member in hanging.members:
-        member._thread.join(TIMEOUT_S)
+        assert member._search.wait(TIMEOUT_S)
         assert member.pipeline is None
 
 

@@ -240,5 +240,5 @@ def test_a_bug_in_supervision_is_a_failure(sound_server, monkeypatch, caplog):
         listener._reader.join(10.0)
         assert listener.ring.exhausted
     assert "please report this" in str(listener.source.failure)
-    assert "supervision failed" in caplog.text
+    assert "capture failed" in caplog.text
     assert_left_nothing(listener.before)

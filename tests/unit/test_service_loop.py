@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.errors import ConfigError, UnavailableError
+from spectrod.errors import ConfigError, InternalError, UnavailableError
 from spectrod.service import Notifier, caught_signals, serve, status_line
 from spectrod.service.progress import ProgressWatch, is_up
 from spectrod.stats import CaptureStats
@@ -171,7 +171,8 @@ def test_a_reload_that_breaks_ends_the_daemon():
     fake = FakeDaemon()
     with caught_signals() as signals:
         os.kill(os.getpid(), signal.SIGHUP)
-        with pytest.raises(RuntimeError, match="a bug"):
+        rule = r"reload failed: RuntimeError\('a bug'\); please report this"
+        with pytest.raises(InternalError, match=rule):
             serve(fake, signals=signals, reload=reload, notifier=Notifier({}))
     assert fake.stops == 1
 

@@ -481,7 +481,7 @@ def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
         while select.select([], [writer], [], 0.2)[1]:
             os.write(writer, bytes(4096))
     listener.close()
-    assert not listener.source._thread.is_alive()
+    assert not listener.source._worker.is_alive()
     assert listener.source.failure is None
     if writer is not None:
         os.close(writer)

@@ -1,0 +1,75 @@
+"""Threads: named, guarded at the top, and joined with a bound."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from spectrod.errors import InternalError, SpectrodError
+
+_log = logging.getLogger(__name__)
+
+
+class Worker(threading.Thread):
+    """A daemon thread that runs one function and never loses the exception that ends it.
+
+    Parameters
+    ----------
+    task : str
+        What it does, in one or two words: the thread is called ``spectrod-TASK``, and errors say
+        "TASK failed".
+    act : callable
+        Runs once in the thread. It raises SpectrodError for expected failures; any other exception
+        is a defect, which is logged with its traceback and becomes an InternalError.
+    on_end : callable
+        Called by the thread as its last act, with ``failure``.
+
+    Attributes
+    ----------
+    failure : SpectrodError or None
+        What ended the function, if it did not return.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        act: Callable[[], None],
+        on_end: Callable[[SpectrodError | None], None] = lambda _failure: None,
+    ) -> None:
+        super().__init__(name=f"spectrod-{task.replace(' ', '-')}", daemon=True)
+        self._task, self._act, self._on_end = task, act, on_end
+        self.failure: SpectrodError | None = None
+
+    def run(self) -> None:
+        """Run the function; called by the thread."""
+        try:
+            self._act()
+        except SpectrodError as error:
+            self.failure = error
+        except Exception as error:  # noqa: BLE001
+            # The top of the thread: its owner must see every exception.
+            _log.exception("%s failed", self._task)
+            self.failure = _defect(self._task, error)
+        self._on_end(self.failure)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the thread to end; return whether it has. True if it was never started."""
+        if self.ident is not None:
+            self.join(timeout_s)
+        return not self.is_alive()
+
+    def require_end(self, timeout_s: float) -> None:
+        """Wait for the thread to end.
+
+        Raises
+        ------
+        InternalError
+            If it is still running after the timeout [s].
+        """
+        if not self.wait(timeout_s):
+            raise InternalError(f"{self._task}: its thread did not end within {timeout_s:g} s")
+
+
+def _defect(task: str, error: Exception) -> InternalError:
+    failure = InternalError(f"{task} failed: {error!r}; please report this")
+    failure.__cause__ = error
+    return failure
