@@ -447,16 +447,15 @@ class Pipeline:
                 self._await_samples()
                 continue
             if block.sample_index - block.lost_samples < self._first_sample:
-                block = _from(self._first_sample, block, self.spec.fs)
+                block = block.drop_before(self._first_sample)
                 if block is None:
                     continue
             if n_left is not None:
-                n_missing = min(n_left, block.lost_samples)
-                block = _up_to(n_left, block)
-                if block is None:
-                    self.missing_samples += n_missing
+                if n_left <= block.lost_samples:
+                    self.missing_samples += n_left
                     break
-                n_left -= block.lost_samples + block.n_samples
+                block = block.head(n_left - block.lost_samples)
+                n_left -= block.span_samples
             self.missing_samples += block.lost_samples
             self.read_samples += block.n_samples
             self._take_changes()
@@ -580,24 +579,6 @@ def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
     # So far apart are rows aligned to the clock at most, at their begin and where it is stepped.
     due = (2 * math.ceil(spec.row_step) + spec.win_length for spec in specs)
     return min(due, default=0)
-
-
-def _from(sample_index: int, block: Block, fs: float) -> Block | None:
-    """Leave of a block, and of what is missing before it, what comes from a sample on."""
-    n_before = sample_index - block.sample_index
-    if n_before <= 0:
-        return replace(block, lost_samples=-n_before)
-    if n_before >= block.n_samples:
-        return None
-    since_ns = round(n_before * 1e9 / fs)
-    times = block.t_mono_ns + since_ns, block.t_utc_ns + since_ns
-    return Block(block.samples[:, n_before:], sample_index, *times)
-
-
-def _up_to(n: int, block: Block) -> Block | None:
-    """Leave of a block what lies within n samples, missing ones included; None if none does."""
-    n_within = n - block.lost_samples
-    return replace(block, samples=block.samples[:, :n_within]) if n_within > 0 else None
 
 
 def _no_memory(

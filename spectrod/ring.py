@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectrod.chunks import duration_ns
 from spectrod.errors import ConfigError, InternalError
 from spectrod.types import Block
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
 _MAX_UNREAD_GAPS = 64
-_NS = 1e9
 
 
 @dataclass(slots=True)
@@ -229,9 +229,11 @@ class SampleRing:
         self._read, self._gaps_read = span.start + span.n, span.gaps_read
         self._room.set()
         anchor = self._anchor
-        since_ns = round((span.start - anchor.sample_index) * _NS / self.fs)
+        since_ns = duration_ns(span.start - anchor.sample_index, self.fs)
         t_mono_ns, t_utc_ns = anchor.t_mono_ns + since_ns, anchor.t_utc_ns + since_ns
-        return Block(samples, span.start, t_mono_ns, t_utc_ns, span.discontinuity, lost_samples)
+        return Block(
+            samples, span.start, t_mono_ns, t_utc_ns, span.discontinuity, lost_samples, self.fs
+        )
 
     def _copy(self, start: int, n: int) -> Float32Array:
         samples = np.empty((self.channels, n), np.float32)

@@ -1,16 +1,18 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from math import ceil
 from operator import index
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.bands import AUDIBLE_MIN_HZ, Bands, get_bands
+from spectrod.chunks import Chunk, duration_ns
 from spectrod.errors import ConfigError, InternalError
 from spectrod.grid import (
     RowGrid,
@@ -57,7 +59,7 @@ _WHOLE_MAX = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(Chunk):
     """Consecutive samples on their way from a source to the analysis.
 
     Attributes
@@ -73,7 +75,12 @@ class Block:
         True if this block does not follow directly on the one before.
     lost_samples : int
         How many samples are missing directly before this block, as far as is known.
+    fs : float
+        Sample rate [Hz]; 0 if not known: such a block has the time of its first sample alone, and
+        cannot be cut.
     """
+
+    unit: ClassVar[str] = "samples"
 
     samples: NDArray[Any]
     sample_index: int
@@ -81,11 +88,86 @@ class Block:
     t_utc_ns: int
     discontinuity: bool = False
     lost_samples: int = 0
+    fs: float = 0.0
 
     @property
     def n_samples(self) -> int:
         """Samples in each channel."""
         return int(self.samples.shape[1])
+
+    @property
+    def length(self) -> int:
+        """See ``Chunk``."""
+        return self.n_samples
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """See ``Chunk``."""
+        return self.t_utc_ns
+
+    @property
+    def last_utc_ns(self) -> int:
+        """See ``Chunk``."""
+        return self.t_utc_ns + self._offset_ns(self.n_samples - 1)
+
+    @property
+    def n_bytes(self) -> int:
+        """See ``Chunk``."""
+        return int(self.samples.nbytes)
+
+    @property
+    def delay_s(self) -> float:
+        """See ``Chunk``; a sample arrives with the others of its block."""
+        return self._offset_ns(self.n_samples) / 1e9
+
+    @property
+    def span_samples(self) -> int:
+        """See ``Chunk``."""
+        return self.lost_samples + self.n_samples
+
+    def between(self, first: int, stop: int) -> Self:
+        """See ``Chunk``."""
+        if (first, stop) == (0, self.n_samples):
+            return self
+        samples = self.samples[:, first:stop]
+        if first == 0:
+            return replace(self, samples=samples)
+        since_ns = self._offset_ns(first)
+        return replace(
+            self,
+            samples=samples,
+            sample_index=self.sample_index + first,
+            t_mono_ns=self.t_mono_ns + since_ns,
+            t_utc_ns=self.t_utc_ns + since_ns,
+            discontinuity=False,
+            lost_samples=0,
+        )
+
+    def index_at(self, t_utc_ns: int) -> int:
+        """See ``Chunk``."""
+        indices = range(self.n_samples)
+        return bisect_left(indices, t_utc_ns - self.t_utc_ns, key=self._offset_ns)
+
+    def after_gap(self, missing_samples: int) -> Self:
+        """See ``Chunk``."""
+        lost = self.lost_samples + missing_samples
+        return replace(self, lost_samples=lost, discontinuity=True)
+
+    def drop_before(self, sample_index: int) -> Self | None:
+        """Drop the samples before an absolute index, missing ones included; None if none is left.
+
+        Samples are missing before the result only from that index on.
+        """
+        n_before = sample_index - self.sample_index
+        if n_before <= 0:
+            return replace(self, lost_samples=min(self.lost_samples, -n_before))
+        return self.between(n_before, self.n_samples) if n_before < self.n_samples else None
+
+    def _offset_ns(self, k: int) -> int:
+        """Return the time from the first sample to sample k [ns]."""
+        if k and not self.fs:
+            raise InternalError("block without a sample rate: its samples have no times")
+        return duration_ns(k, self.fs) if k else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +538,7 @@ SPEC_FIELDS = tuple(one.name for one in fields(SpectrumSpec) if one.name != "tap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpectrumBatch:
+class SpectrumBatch(Chunk):
     """Spectra of consecutive frames; a batch never spans a gap.
 
     Attributes
@@ -484,6 +566,8 @@ class SpectrumBatch:
         The power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
     """
 
+    unit: ClassVar[str] = "rows"
+
     values: NDArray[Any]
     sample_index: Int64Array
     t_mono_ns: Int64Array
@@ -505,6 +589,87 @@ class SpectrumBatch:
     def n_frames(self) -> int:
         """Rows of this batch: frames, or averages over them."""
         return int(self.values.shape[0])
+
+    @property
+    def length(self) -> int:
+        """See ``Chunk``."""
+        return self.n_frames
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """See ``Chunk``; a row's time is that of its first sample."""
+        return int(self.t_utc_ns[0])
+
+    @property
+    def last_utc_ns(self) -> int:
+        """See ``Chunk``."""
+        return int(self.t_utc_ns[-1])
+
+    @property
+    def n_bytes(self) -> int:
+        """See ``Chunk``."""
+        return int(self.values.nbytes) + 3 * int(self.t_utc_ns.nbytes)
+
+    @property
+    def delay_s(self) -> float:
+        """See ``Chunk``; a row arrives when all its frames are there."""
+        return self.spec.row_s + self.spec.win_length / self.spec.fs
+
+    @property
+    def span_samples(self) -> int:
+        """See ``Chunk``."""
+        step = int(self.spec.row_step)
+        n_rows = self.n_frames + self.skipped_rows
+        if self.cut_frames:  # of its only row
+            return self.gap_samples + step * (n_rows - 1) + self.spec.hop * self.cut_frames
+        return self.gap_samples + step * n_rows
+
+    def between(self, first: int, stop: int) -> Self:
+        """See ``Chunk``."""
+        if (first, stop) == (0, self.n_frames):
+            return self
+        rows = slice(first, stop)
+        part = replace(
+            self,
+            values=self.values[rows],
+            sample_index=self.sample_index[rows],
+            t_mono_ns=self.t_mono_ns[rows],
+            t_utc_ns=self.t_utc_ns[rows],
+            broadband=None if self.broadband is None else self.broadband[rows],
+        )
+        return part.as_first() if first else part
+
+    def index_at(self, t_utc_ns: int) -> int:
+        """See ``Chunk``; the times ascend."""
+        return int(np.searchsorted(self.t_utc_ns, t_utc_ns))
+
+    def after_gap(self, missing_samples: int) -> Self:
+        """See ``Chunk``."""
+        gap_samples = self.gap_samples + missing_samples
+        return replace(self, gap_samples=gap_samples, discontinuity=True)
+
+    def as_first(self) -> Self:
+        """Return the batch with nothing missing before it."""
+        return replace(self, gap_samples=0, skipped_rows=0, discontinuity=False)
+
+    def runs(self, numbers: Int64Array) -> Iterator[tuple[int, Self]]:
+        """Yield the runs of rows that have the same number, each with that number.
+
+        Parameters
+        ----------
+        numbers : (rows,) int64
+            Of each row; they need not ascend.
+        """
+        stops = np.flatnonzero(np.diff(numbers)) + 1
+        first = 0
+        for stop in (*stops.tolist(), self.n_frames):
+            if first < stop:
+                yield int(numbers[first]), self.between(first, stop)
+            first = stop
+
+    def by_period(self, period_ns: int) -> Iterator[tuple[int, Self]]:
+        """See ``Chunk``; also where a clock that was set back makes times descend."""
+        return self.runs(self.t_utc_ns // period_ns)
 
 
 def taper_for(window: WindowLike, win_length: int | None) -> Window:

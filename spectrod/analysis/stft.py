@@ -18,6 +18,7 @@ from spectrod.analysis.samples import (
     of_full_scale,
 )
 from spectrod.analysis.stream import FrameStream
+from spectrod.chunks import duration_ns
 from spectrod.errors import ConfigError
 from spectrod.types import (
     Align,
@@ -210,8 +211,8 @@ class Stft:
             return self._stream.push(replace(block, samples=self._samples(block.samples)))
         samples = self._samples(self._arranged(block))
         index = self._stream.next_index or 0
-        elapsed_ns = round(index * 1e9 / self.spec.fs)
-        return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns))
+        elapsed_ns = duration_ns(index, self.spec.fs)
+        return self._stream.push(Block(samples, index, elapsed_ns, elapsed_ns, fs=self.spec.fs))
 
     def _arranged(self, given: Any) -> Any:
         """Return an array as (channels, n) of full scale 1.0; bytes as they are."""

@@ -246,8 +246,7 @@ def make_lanes(found: Asked, plan: Plan, now_utc_ns: int) -> Lanes:
             with interrupts_held():
                 if kind == "samples":
                     _try(samples, name, found, now_utc_ns)
-                    fs = plan.data.spec.fs
-                    lanes.samples.append(SampleLane(name, samples, found.period_ns, fs=fs))
+                    lanes.samples.append(SampleLane(name, samples, found.period_ns))
                 else:
                     _try(rows, name, found, now_utc_ns)
                     into = lanes.pictures if kind == "picture" else lanes.rows

@@ -9,7 +9,6 @@ from spectrod.errors import ConfigError, StorageError
 from spectrod.record.directory import Directory
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sink import PictureSink
-from spectrod.record.recording import rows_between
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
 
@@ -90,7 +89,7 @@ class ProductPicture:
         n_rows = self._n_within(batch)
         if n_rows == 0:
             return
-        self._picture.submit(rows_between(batch, 0, n_rows))
+        self._picture.submit(batch.head(n_rows))
         self.n_frames += n_rows
 
     def _n_within(self, batch: SpectrumBatch) -> int:

@@ -5,11 +5,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from spectrod.errors import InputError, StorageError
 from spectrod.record.export import READABLE_SUFFIXES, open_export
-from spectrod.record.recording import RowReader, as_first, rows_between
+from spectrod.record.recording import RowReader
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.reader import SegmentReader
 from spectrod.record.segment.series import SUFFIXES, is_segment_name
@@ -88,12 +86,12 @@ def _cut(
     for batch in batches:
         first, stop = 0, batch.n_frames
         if start_utc_ns is not None:
-            first = int(np.searchsorted(batch.t_utc_ns, start_utc_ns))
+            first = batch.index_at(start_utc_ns)
         if stop_utc_ns is not None:
-            stop = int(np.searchsorted(batch.t_utc_ns, stop_utc_ns))
+            stop = batch.index_at(stop_utc_ns)
             if stop == 0:
                 return
         if first < stop:
-            part = rows_between(batch, first, stop)
-            yield as_first(part) if is_first else part
+            part = batch.between(first, stop)
+            yield part.as_first() if is_first else part
             is_first = False

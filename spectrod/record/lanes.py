@@ -2,24 +2,20 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-
+from spectrod.chunks import Chunk
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.recording import RowWriter, SampleWriter, note_left_out, rows_between
+from spectrod.record.recording import RowWriter, SampleWriter, note_left_out
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)
 
-_NS = 1_000_000_000
-
 WriterT = TypeVar("WriterT", bound="_Writer")
-PieceT = TypeVar("PieceT")
+PieceT = TypeVar("PieceT", bound=Chunk)
 
 
 class _Writer(Protocol):
@@ -62,10 +58,6 @@ class _Lane(ABC, Generic[WriterT, PieceT]):
         self._writer: WriterT | None = None if period_ns else make(name_at(0))
 
     @abstractmethod
-    def _cut(self, piece: PieceT) -> Iterator[tuple[int, PieceT]]:
-        """Yield parts of a piece with the number of the period that each belongs to."""
-
-    @abstractmethod
     def _put(self, writer: WriterT, piece: PieceT) -> None:
         """Hand a piece to a writer."""
 
@@ -80,7 +72,7 @@ class _Lane(ABC, Generic[WriterT, PieceT]):
         if not self._period_ns:
             self._write(piece)
             return
-        for number, part in self._cut(piece):
+        for number, part in piece.by_period(self._period_ns):
             if number != self._number:
                 self._begin(number)
             if self._writer is not None:
@@ -161,64 +153,19 @@ class RowLane(_Lane[RowWriter, SpectrumBatch]):
         if self._writer is not None:
             note_left_out(self._writer, n_samples)
 
-    def _cut(self, piece: SpectrumBatch) -> Iterator[tuple[int, SpectrumBatch]]:
-        numbers = piece.t_utc_ns // self._period_ns
-        starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
-        for first, stop in zip(starts, [*starts[1:], piece.n_frames], strict=True):
-            yield int(numbers[first]), rows_between(piece, int(first), int(stop))
-
     def _put(self, writer: RowWriter, piece: SpectrumBatch) -> None:
         writer.submit(piece)
 
 
 class SampleLane(_Lane[SampleWriter, Block]):
-    """Takes blocks of samples, which are cut at the sample where a period begins.
-
-    Parameters
-    ----------
-    fs : float
-        Sample rate [Hz].
-    """
-
-    def __init__(
-        self,
-        name_at: Callable[[int], Path],
-        make: Callable[[Path], SampleWriter],
-        period_ns: int = 0,
-        *,
-        fs: float,
-    ) -> None:
-        super().__init__(name_at, make, period_ns)
-        self._fs = fs
+    """Takes blocks of samples; a sample belongs to the period in which it is taken."""
 
     def take(self, block: Block) -> None:
         """Take a block; see ``write``."""
         self.write(block)
 
-    def _cut(self, piece: Block) -> Iterator[tuple[int, Block]]:
-        first = 0
-        while first < piece.n_samples:
-            t_ns = piece.t_utc_ns + round(first * _NS / self._fs)
-            number = t_ns // self._period_ns
-            left_ns = (number + 1) * self._period_ns - t_ns
-            stop = min(piece.n_samples, first + max(1, round(left_ns * self._fs / _NS)))
-            yield number, _samples(piece, first, stop, self._fs)
-            first = stop
-
     def _put(self, writer: SampleWriter, piece: Block) -> None:
         writer.take(piece)
-
-
-def _samples(block: Block, first: int, stop: int, fs: float) -> Block:
-    if first == 0:
-        return replace(block, samples=block.samples[:, :stop])
-    since_ns = round(first * _NS / fs)
-    return Block(
-        block.samples[:, first:stop],
-        block.sample_index + first,
-        block.t_mono_ns + since_ns,
-        block.t_utc_ns + since_ns,
-    )
 
 
 def finish_all(

@@ -1,7 +1,7 @@
 """What a recording is: rows of spectra with their description; who writes and who reads them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 import msgspec
@@ -176,28 +176,7 @@ class RowReader(Protocol):
         """Let go of the file. Idempotent."""
 
 
-def rows_between(batch: SpectrumBatch, first: int, stop: int) -> SpectrumBatch:
-    """Cut rows out of a batch; what is missing before it is not missing before a later row."""
-    if (first, stop) == (0, batch.n_frames):
-        return batch
-    part = slice(first, stop)
-    cut = replace(
-        batch,
-        values=batch.values[part],
-        sample_index=batch.sample_index[part],
-        t_mono_ns=batch.t_mono_ns[part],
-        t_utc_ns=batch.t_utc_ns[part],
-        broadband=None if batch.broadband is None else batch.broadband[part],
-    )
-    return as_first(cut) if first else cut
-
-
 def concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     """Put arrays one after the other; None if there are none."""
     found = [part for part in parts if part is not None]
     return np.concatenate(found) if found else None
-
-
-def as_first(batch: SpectrumBatch) -> SpectrumBatch:
-    """Let nothing be missing before a batch."""
-    return replace(batch, gap_samples=0, skipped_rows=0, discontinuity=False)

@@ -1,6 +1,10 @@
 """The recorder's clocks, which a simulation may run faster."""
 
 import time
+from typing import Final
+
+SET_BACK_NS: Final = 1_000_000_000
+"""A clock that goes back by more was set; by less, times of blocks are only not exact."""
 
 
 class Clock:

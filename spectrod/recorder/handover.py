@@ -5,9 +5,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from spectrod.recorder.cutting import Cutter
+from spectrod.chunks import Chunk
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,12 @@ class Handover(Generic[T]):
 
     Parameters
     ----------
-    cutter : Cutter
-        Of the kind of pieces.
     limit_bytes : int
         That may wait.
     """
 
-    def __init__(self, cutter: Cutter[T], limit_bytes: int) -> None:
-        self._cutter, self._limit_bytes = cutter, limit_bytes
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
         self._waiting: deque[_Waiting[T]] = deque()
         self._n_bytes = 0
         self._lock = threading.Lock()
@@ -47,7 +45,7 @@ class Handover(Generic[T]):
 
     def put(self, piece: T) -> None:
         """Add a piece, which must not be changed; never waits."""
-        n_bytes, missing = self._cutter.n_bytes(piece), 0
+        n_bytes, missing = piece.n_bytes, 0
         with self._lock:
             while self._waiting and self._n_bytes + n_bytes > self._limit_bytes:
                 missing = self._drop()
@@ -64,17 +62,17 @@ class Handover(Generic[T]):
             if not self._waiting:
                 return None
             first = self._waiting.popleft()
-            self._n_bytes -= self._cutter.n_bytes(first.piece)
+            self._n_bytes -= first.piece.n_bytes
         if not first.missing_samples:
             return first.piece
-        return self._cutter.after_gap(first.piece, first.missing_samples)
+        return first.piece.after_gap(first.missing_samples)
 
     def _drop(self) -> int:
         """Drop the oldest; return how many samples are missing by it."""
         first = self._waiting.popleft()
-        self._n_bytes -= self._cutter.n_bytes(first.piece)
-        self.dropped += self._cutter.count(first.piece)
-        return first.missing_samples + self._cutter.span_samples(first.piece)
+        self._n_bytes -= first.piece.n_bytes
+        self.dropped += first.piece.length
+        return first.missing_samples + first.piece.span_samples
 
     def _tell_next(self, missing_samples: int) -> None:
         first = self._waiting.popleft()

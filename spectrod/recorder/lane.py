@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from spectrod.backoff import Backoff
+from spectrod.chunks import Chunk
 from spectrod.errors import SpectrodError, StorageError
-from spectrod.recorder.clock import Clock
-from spectrod.recorder.cutting import SET_BACK_NS, Cutter
+from spectrod.recorder.clock import SET_BACK_NS, Clock
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.outputs import Output
 from spectrod.recorder.shelf import Shelf
@@ -15,7 +15,7 @@ from spectrod.recorder.telling import Teller
 from spectrod.schedule import NEVER_NS
 from spectrod.settings import RecordingConfig
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Chunk)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _NS = 1_000_000_000
@@ -27,6 +27,10 @@ _PATIENCE_S = 2.0
 
 class Outputs(Protocol[T_contra]):
     """What makes the files of a lane."""
+
+    @property
+    def unit(self) -> str:
+        """What the lane counts: rows or samples."""
 
     def open(self, shelf: Shelf, stem: str, piece: T_contra) -> Output[T_contra]:
         """Begin a file whose first piece this is; raises a SpectrodError.
@@ -56,8 +60,6 @@ class Lane(Generic[T]):
     ----------
     config : RecordingConfig
         Its rules.
-    cutter : Cutter
-        Of the kind.
     outputs : Outputs
         Makes the files.
     shelf : Shelf
@@ -86,13 +88,12 @@ class Lane(Generic[T]):
     def __init__(
         self,
         config: RecordingConfig,
-        cutter: Cutter[T],
         outputs: Outputs[T],
         shelf: Shelf,
         teller: Teller,
         clock: Clock,
     ) -> None:
-        self._config, self._cutter, self._outputs = config, cutter, outputs
+        self._config, self._outputs = config, outputs
         self._shelf, self._teller, self._clock = shelf, teller, clock
         self._hours = config.hours
         self._backoff = Backoff(_RETRY_FIRST_S, _RETRY_LAST_S)
@@ -180,11 +181,11 @@ class Lane(Generic[T]):
 
     def _take(self, piece: T | None) -> None:
         while piece is not None:
-            t_ns = self._cutter.begin_ns(piece)
+            t_ns = piece.begin_utc_ns
             # NB: a clock that was set back begins a new file, or a file might last for a year.
             if not self._begin_ns - SET_BACK_NS <= t_ns < self._until_ns:
                 self._enter(t_ns)
-            head, piece = self._cutter.cut(piece, self._until_ns)
+            head, piece = piece.split_at(self._until_ns)
             if head is not None and self._is_on:
                 self._write(head)
             elif head is not None:
@@ -207,7 +208,7 @@ class Lane(Generic[T]):
             return
         told = piece
         if self._missing_samples and self._has_begun:
-            told = self._cutter.after_gap(piece, self._missing_samples)
+            told = piece.after_gap(self._missing_samples)
         try:
             if self._output is not None and not self._output.fits(told):
                 self._end_file()
@@ -223,16 +224,16 @@ class Lane(Generic[T]):
         self._note_written(piece)
 
     def _begin_file(self, piece: T) -> None:
-        stem = self._config.file_stem(self._cutter.begin_ns(piece))
+        stem = self._config.file_stem(piece.begin_utc_ns)
         self._output = self._outputs.open(self._shelf, stem, piece)
         self._in_file, self._flushed_s = 0, self._clock.monotonic_s()
 
     def _note_written(self, piece: T) -> None:
         self._missing_samples, self._has_begun = 0, True
-        self._last_ns = self._cutter.last_ns(piece)
+        self._last_ns = piece.last_utc_ns
         self._taken_s = self._clock.monotonic_s()
-        self._patience_s = _PATIENCE_S + 2 * self._cutter.delay_s(piece)
-        n = self._cutter.count(piece)
+        self._patience_s = _PATIENCE_S + 2 * piece.delay_s
+        n = piece.length
         self.written += n
         self._in_file += n
         if self.error:
@@ -255,13 +256,13 @@ class Lane(Generic[T]):
             raise
         if self._in_file:
             self.n_bytes += n_bytes
-            size = f"{self._in_file} {self._cutter.unit}, {n_bytes / _MB:.3g} MB"
+            size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
             self._teller.tell("record.file", f"{output.path.name}: finished, {size}")
 
     def _miss(self, piece: T, *, by_fault: bool = False) -> None:
-        self._missing_samples += self._cutter.span_samples(piece)
+        self._missing_samples += piece.span_samples
         if by_fault:
-            self.missed += self._cutter.count(piece)
+            self.missed += piece.length
 
     # ---- faults
 
@@ -288,7 +289,7 @@ class Lane(Generic[T]):
 
     def _note_resumed(self) -> None:
         lost = self.missed - self._missed_before
-        self._teller.warn("record.resumed", f"goes on; {lost} {self._cutter.unit} are missing")
+        self._teller.warn("record.resumed", f"goes on; {lost} {self._outputs.unit} are missing")
         self.error = ""
 
 

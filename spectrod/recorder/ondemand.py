@@ -6,16 +6,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
+from spectrod.chunks import Chunk
 from spectrod.errors import ConfigError, InternalError, SpectrodError, UnavailableError
 from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.record.sound import SoundOptions, SoundWriter
-from spectrod.recorder.cutting import Cutter, RowCutter, SampleCutter
 from spectrod.recorder.handover import Handover
 from spectrod.types import Block, SpectrumBatch
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Chunk)
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +49,6 @@ class _FileSink(Generic[T]):
 
     Parameters
     ----------
-    cutter : Cutter
-        Of the kind of pieces.
     duration_s : float or None
         After which it is full [s].
 
@@ -68,11 +66,9 @@ class _FileSink(Generic[T]):
 
     def __init__(
         self,
-        cutter: Cutter[T],
         duration_s: float | None,
     ) -> None:
-        self._cutter = cutter
-        self._handover = Handover(cutter, QUEUE_MAX_BYTES)
+        self._handover = Handover[T](QUEUE_MAX_BYTES)
         self._duration_ns = None if duration_s is None else round(duration_s * _NS)
         self._end_ns: int | None = None
         self._error: SpectrodError | None = None
@@ -138,8 +134,8 @@ class _FileSink(Generic[T]):
             return
         if self._duration_ns is not None:
             if self._end_ns is None:
-                self._end_ns = self._cutter.begin_ns(piece) + self._duration_ns
-            head, tail = self._cutter.cut(piece, self._end_ns)
+                self._end_ns = piece.begin_utc_ns + self._duration_ns
+            head, tail = piece.split_at(self._end_ns)
             self._is_over = tail is not None
             if head is None:
                 return
@@ -176,7 +172,7 @@ class _FileSink(Generic[T]):
             piece = self._handover.take()
             if piece is not None:
                 self._write(piece)
-                self.n_frames += self._cutter.count(piece)
+                self.n_frames += piece.length
 
 
 class SegmentSink(_FileSink[SpectrumBatch]):
@@ -198,7 +194,7 @@ class SegmentSink(_FileSink[SpectrumBatch]):
     """
 
     def __init__(self, part: PartFile, description: Description, duration_s: float | None) -> None:
-        super().__init__(RowCutter(), duration_s)
+        super().__init__(duration_s)
         self._spec = description.spec
         self._writer: SegmentWriter = SegmentWriter(part, description)
 
@@ -236,7 +232,7 @@ class SoundSink(_FileSink[Block]):
     def __init__(self, part: PartFile, description: Description, duration_s: float | None) -> None:
         fs, channels = description.spec.fs, description.spec.channels
         options = SoundOptions(source=description.source, software=description.software)
-        super().__init__(SampleCutter(fs), duration_s)
+        super().__init__(duration_s)
         self._writer: SoundWriter = SoundWriter(part, fs, channels, options=options)
 
     def take(self, block: Block) -> None:

@@ -61,6 +61,8 @@ class SegmentOutputs:
         See ``SegmentWriter``.
     """
 
+    unit = SpectrumBatch.unit
+
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._fsync_s = describe, fsync_s
         self._last: SegmentWriter | None = None
@@ -126,6 +128,8 @@ class SoundOutputs:
         See there.
     """
 
+    unit = Block.unit
+
     def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
         self._fs, self._suffix, self._options = fs, suffix, options
 
@@ -185,6 +189,8 @@ class PyramidOutputs:
     fsync_s : float
         See ``PyramidOptions``.
     """
+
+    unit = SpectrumBatch.unit
 
     def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
         self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from spectrod.backoff import Backoff
-from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.handover import Handover
 from spectrod.recorder.recording import Recording
 from spectrod.recorder.triggers import LevelTrigger
@@ -46,8 +45,8 @@ class Recorder:
     def __init__(self, make: Callable[[], Recording], fs: float, checked: Checked) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
-        self._rows = Handover(RowCutter(), QUEUE_MAX_BYTES)
-        self._samples = Handover(SampleCutter(fs), QUEUE_MAX_BYTES)
+        self._rows = Handover[SpectrumBatch](QUEUE_MAX_BYTES)
+        self._samples = Handover[Block](QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
         self._kinds = frozenset(config.triggers)
         self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)

@@ -17,7 +17,6 @@ from spectrod.record.segment.recovery import recover as recover_segment
 from spectrod.record.sound import SoundOptions
 from spectrod.record.sound import recover as recover_sound
 from spectrod.recorder.clock import Clock
-from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.lane import Lane
 from spectrod.recorder.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
@@ -134,10 +133,9 @@ class Recording:
 
     def _row_lane(self) -> Lane[SpectrumBatch]:
         outputs = SegmentOutputs(self._describe, self.config.fsync_s)
-        cutter = RowCutter()
-        lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
+        lane = Lane(self.config, outputs, self._shelf, self._teller, self._clock)
         if self.config.triggers:
-            lane.gate = Gate(cutter, self.triggers, HELD_MAX_BYTES)
+            lane.gate = Gate(self.triggers, HELD_MAX_BYTES)
         return lane
 
     def _describe(self, batch: SpectrumBatch) -> Description:
@@ -148,7 +146,7 @@ class Recording:
         config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
         outputs = PyramidOutputs(self._describe, config.fsync_s)
         self._pyramids = outputs
-        return Lane(config, RowCutter(), outputs, self._shelf, self._teller, self._clock)
+        return Lane(config, outputs, self._shelf, self._teller, self._clock)
 
     def _sample_lane(self) -> Lane[Block]:
         about = self._recorded
@@ -159,10 +157,9 @@ class Recording:
             recording=self.config.name,
         )
         outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
-        cutter = SampleCutter(about.fs)
-        lane = Lane(self.config, cutter, outputs, self._shelf, self._teller, self._clock)
+        lane = Lane(self.config, outputs, self._shelf, self._teller, self._clock)
         if self.config.triggers:
-            lane.gate = Gate(cutter, self.triggers, HELD_MAX_BYTES)
+            lane.gate = Gate(self.triggers, HELD_MAX_BYTES)
         return lane
 
     def start(self) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from spectrod.chunks import duration_ns
 from spectrod.schedule import NEVER_NS
 from spectrod.types import Block
 from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array
@@ -110,6 +111,6 @@ class LevelTrigger:
             done, self._n = done + n, self._n + n
             if self._n == self._window:
                 if np.max(self._sum) >= self._threshold:
-                    last_ns = block.t_utc_ns + round((done - 1) / self._fs * _NS)
-                    self._on_level(last_ns - round((self._n - 1) / self._fs * _NS), last_ns)
+                    last_ns = block.t_utc_ns + duration_ns(done - 1, self._fs)
+                    self._on_level(last_ns - duration_ns(self._n - 1, self._fs), last_ns)
                 self._sum, self._n = 0.0, 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from spectrod.chunks import duration_ns
 from spectrod.config import Pace
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
@@ -253,11 +254,11 @@ class _Times:
         if self._start_utc_ns is None:
             self._t_utc_ns = t_mono_ns + time.time_ns() - time.monotonic_ns()
         else:  # what says when it began needs no clock of ours
-            self._t_utc_ns = self._start_utc_ns + round(index * 1e9 / self._fs)
+            self._t_utc_ns = self._start_utc_ns + duration_ns(index, self._fs)
 
     def at(self, index: int) -> tuple[int, int]:
         """Monotonic clock and UTC of a sample [ns]."""
-        since_ns = round((index - self._index) * 1e9 / self._fs)
+        since_ns = duration_ns(index - self._index, self._fs)
         return self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
 
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.chunks import duration_ns
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
 from spectrod.source.base import PulledSource
@@ -184,8 +185,9 @@ class FileFeed:
         if self._selected is not None:
             samples = samples[list(self._selected)]
         self._taken += n
-        since_ns = round(first * 1e9 / layout.fs)
-        return Block(samples, first, self._t_mono_ns + since_ns, self._t_utc_ns + since_ns)
+        since_ns = duration_ns(first, layout.fs)
+        t_mono_ns, t_utc_ns = self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
+        return Block(samples, first, t_mono_ns, t_utc_ns, fs=layout.fs)
 
     def _in_order(self, samples: NDArray[Any]) -> NDArray[np.uint8] | None:
         """View samples as bytes in the order of the file; None if they lie in another."""

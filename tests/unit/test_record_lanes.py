@@ -97,11 +97,11 @@ def test_a_gap_is_told_once():
 def test_samples_are_cut_at_the_period():
     """Blocks are cut at the sample where a period begins, and no sample is lost or doubled."""
     make = Making()
-    lane = SampleLane(second, make, SECOND_NS, fs=FS)
+    lane = SampleLane(second, make, SECOND_NS)
     samples = np.arange(2700, dtype=np.float32)[np.newaxis]
     for first in range(0, 2700, 450):
         t_ns = BEGIN_NS + first * 10**6
-        lane.take(Block(samples[:, first : first + 450], first, t_ns, t_ns))
+        lane.take(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
     lane.finish()
     joined = {
         name: np.concatenate([block.samples[0] for block in writer.pieces])

@@ -77,7 +77,7 @@ class Machine:
     def block(self, n):
         first = round(self.clock.now_s * FS)
         samples = ((first + np.arange(n)) % 30000 / 32768).astype(np.float32)
-        return Block(samples[None], first, 0, NOON_NS + first * NS // 1000)
+        return Block(samples[None], first, 0, NOON_NS + first * NS // 1000, fs=FS)
 
     def trigger(self, t_ns):
         self.recording.trigger(t_ns, t_ns, "asked for")

@@ -1,12 +1,10 @@
-"""Parts of the recorder: hand-over, events, cuts, names in the configuration."""
+"""Parts of the recorder: hand-over, events, names in the configuration."""
 
 import contextlib
-import math
 import re
 import threading
 import tomllib
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -19,7 +17,6 @@ from spectrod.backoff import Backoff
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
 from spectrod.record.segment.reader import SegmentReader
-from spectrod.recorder.cutting import RowCutter, SampleCutter
 from spectrod.recorder.gate import Gate
 from spectrod.recorder.handover import Handover
 from spectrod.recorder.recorder import Recorder
@@ -50,7 +47,7 @@ def n_rows_of(file):
 def block(first, samples, lost_samples=0):
     samples = np.atleast_2d(np.asarray(samples, np.float32))
     t_ns = first * NS // 1000
-    return Block(samples, first, t_ns, t_ns, bool(lost_samples), lost_samples)
+    return Block(samples, first, t_ns, t_ns, bool(lost_samples), lost_samples, FS)
 
 
 # ---- hand-over
@@ -58,7 +55,7 @@ def block(first, samples, lost_samples=0):
 
 def test_what_fits_comes_out_as_it_went_in():
     """In order, the same objects."""
-    handover = Handover(RowCutter(), 1 << 20)
+    handover = Handover(1 << 20)
     batches = [batch(k) for k in range(5)]
     for one in batches:
         handover.put(one)
@@ -68,8 +65,8 @@ def test_what_fits_comes_out_as_it_went_in():
 
 def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
     """Counted in rows; with the samples that were missing before them already."""
-    size = RowCutter().n_bytes(batch(0, 3))
-    handover = Handover(RowCutter(), 2 * size)
+    size = batch(0, 3).n_bytes
+    handover = Handover(2 * size)
     for first, gap_samples in ((0, 0), (3, 50), (6, 0), (9, 0), (12, 7)):
         handover.put(batch(first, 3, gap_samples))
     kept = [handover.take(), handover.take()]
@@ -82,41 +79,11 @@ def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
 
 def test_one_piece_fits_whatever_its_size():
     """Or nothing would ever be recorded of it; those before it have gone."""
-    handover = Handover(SampleCutter(FS), 100)
+    handover = Handover(100)
     handover.put(block(0, np.zeros(20)))
     handover.put(block(20, np.zeros(500)))
     taken = handover.take()
     assert (taken.n_samples, taken.lost_samples, handover.dropped) == (500, 20, 20)
-
-
-# ---- cuts
-
-
-@pytest.mark.parametrize("fs", [1000.0, 44100.0, 48000.0, 7999.5])
-def test_samples_are_cut_at_the_first_that_is_not_before_a_time(fs):
-    """Whatever the rate; all of it, none of it, or both parts with their times."""
-    cutter = SampleCutter(fs)
-    whole = Block(np.arange(1001, dtype=np.float32)[None], 5, 17, 1_000_000_007)
-    rng = np.random.default_rng(3)
-    for t_ns in whole.t_utc_ns + rng.integers(-NS // 100, int(1010 / fs * NS), 200):
-        head, tail = cutter.cut(whole, int(t_ns))
-        n_head = head.n_samples if head else 0
-        expected = math.ceil((int(t_ns) - whole.t_utc_ns) * fs / NS - 1e-9)
-        assert n_head == min(max(expected, 0), 1001)
-        if head and tail:
-            assert tail.sample_index == 5 + n_head
-            assert abs(tail.t_utc_ns - whole.t_utc_ns - n_head / fs * NS) <= 1
-        joined = [one.samples for one in (head, tail) if one]
-        np.testing.assert_array_equal(np.concatenate(joined, axis=1), whole.samples)
-
-
-def test_what_is_cut_off_does_not_repeat_what_is_missing_before_it():
-    """A gap is before the first of the rows, or of the samples."""
-    head, tail = RowCutter().cut(replace(batch(0, 4, 9), skipped_rows=2), 2 * NS // 10)
-    assert (head.gap_samples, head.skipped_rows, head.n_frames) == (9, 2, 2)
-    assert (tail.gap_samples, tail.skipped_rows, tail.discontinuity) == (0, 0, False)
-    head, tail = SampleCutter(FS).cut(block(0, np.zeros(9), 4), 4_000_000)
-    assert (head.lost_samples, tail.lost_samples, tail.discontinuity) == (4, 0, False)
 
 
 # ---- events
@@ -136,7 +103,7 @@ def test_events_whose_times_meet_are_one():
 def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
     """The newest stays, and what is given up is counted."""
     triggers = Triggers(100.0, 0.0)
-    gate = Gate(RowCutter(), triggers, 4 * RowCutter().n_bytes(batch(0)))
+    gate = Gate(triggers, 4 * batch(0).n_bytes)
     given_up = [one for k in range(20) for one in gate.take(batch(k))]
     assert [is_wanted for _, is_wanted in given_up] == [False] * 16
     assert gate.short_by == 16

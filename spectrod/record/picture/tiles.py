@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from spectrod.errors import ConfigError
 from spectrod.record.picture.plan import PicturePlan
 from spectrod.record.picture.sink import PictureSink, TimeScale
-from spectrod.record.recording import rows_between
-from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.types import SpectrumBatch, SpectrumSpec
 
 _NUMBERS = "{stem}-{number:04d}{suffix}"
 
@@ -73,12 +70,10 @@ class TiledPicture:
             self._begin = int(batch.sample_index[0])
             self._sink = self._new_sink(self._path, self._begin)
         self.n_frames += batch.n_frames
-        numbers: Int64Array = (batch.sample_index - self._begin) // self._tile_samples
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        for first, stop in zip(starts, [*starts[1:], batch.n_frames], strict=True):
-            if (number := int(numbers[first])) != self._number:
+        for number, part in batch.runs((batch.sample_index - self._begin) // self._tile_samples):
+            if number != self._number:
                 self._turn_to(number)
-            self._sink.submit(rows_between(batch, int(first), int(stop)))
+            self._sink.submit(part)
 
     def _turn_to(self, number: int) -> None:
         """Write the tile that is full and begin another one."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectrod.errors import StorageError
-from spectrod.record.recording import as_first, concatenated, rows_between
+from spectrod.record.recording import concatenated
 from spectrod.record.segment.frame import NUMBER_MAX, Head
 from spectrod.record.segment.header import row_samples
 from spectrod.record.segment.segment import StoredBatch
@@ -53,16 +53,16 @@ class Range:
         if self.stop_row is not None:
             stop = min(stop, self.stop_row - head.row)
         if self.start_utc_ns is not None:
-            first = max(first, int(np.searchsorted(batch.t_utc_ns, self.start_utc_ns)))
+            first = max(first, batch.index_at(self.start_utc_ns))
         if self.stop_utc_ns is not None:
-            stop = min(stop, int(np.searchsorted(batch.t_utc_ns, self.stop_utc_ns)))
+            stop = min(stop, batch.index_at(self.stop_utc_ns))
         self.is_over = stop <= 0
         if first >= stop:
             return None
         if (first, stop) == (0, head.rows):
             return stored
         kept = replace(head, row=head.row + first, rows=stop - first)
-        return StoredBatch(kept, rows_between(batch, first, stop))
+        return StoredBatch(kept, batch.between(first, stop))
 
 
 class Continuity:
@@ -99,7 +99,7 @@ class Continuity:
         head, batch = stored.head, stored.batch
         if self._recording is None:
             if self._is_part:
-                batch = as_first(batch)
+                batch = batch.as_first()
         elif head.recording != self._recording or batch.sample_index[0] <= self._last_index:
             batch = self._of_another(batch)
         elif head.row != self._next_row:
