@@ -21,7 +21,7 @@ from spectrod.events import EventLog
 from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap, ignore_failure
 from spectrod.source import Source, open_source
 from spectrod.source.checks import ContentChecks
-from spectrod.source.devices import parse_wanted
+from spectrod.source.kinds import find_kind
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import (
     SpectrumBatch,
@@ -445,7 +445,7 @@ class Member:
         try:
             return open_source(self.table)
         except UnavailableError as error:
-            if not _is_soundcard(self.table.uri):
+            if not find_kind(self.table.uri)[0].may_be_absent:
                 raise
             self._waiting_for = str(error)
             return None
@@ -523,10 +523,8 @@ def _analyses(table: SourceTable) -> tuple[object, ...]:
     return table.analysis, table.products
 
 
-def _is_soundcard(uri: str) -> bool:
-    return uri.partition(":")[0] == "soundcard"
-
-
 def _topic_name(table: SourceTable) -> str:
-    """Name a sound card that is not there, as it will be named once it is."""
-    return table.name or parse_wanted(table.uri.partition(":")[2]).topic_name()
+    """Name a source that is not there, as it will be named once it is."""
+    kind, argument = find_kind(table.uri)
+    assert kind.absent_name is not None
+    return table.name or kind.absent_name(argument)

@@ -1,16 +1,16 @@
 """What a configuration names, opened to see whether it is there: ``config check --deep``."""
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from spectrod.analysis.engine import open_engine
 from spectrod.config import Config, SourceTable
-from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
+from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.recorder.folders import state_folder
 from spectrod.source import check_uri, open_source
+from spectrod.source.kinds import find_kind
 from spectrod.wire.access import Access
 
 _RECORDINGS_FOLDER = "recordings"
@@ -54,14 +54,10 @@ def _named(config: Config, table: SourceTable) -> str:
 
 def _source(table: SourceTable, name: str) -> str:
     """Open a source, but for what cannot be had again, and check its analyses by its rate."""
-    kind, _, rest = table.uri.partition(":")
     try:
-        if table.uri in ("auto", "-"):
-            return f"{name}{table.uri}: is not opened"
-        if kind == "soundcard":
-            return name + _sound_card(rest)
-        if kind == "pcm" and not Path(rest).is_file():
-            return name + _fifo(rest)
+        kind, argument = find_kind(table.uri)
+        if text := kind.inspect(argument):
+            return name + text
         source = open_source(table, "full")
         specs = table.specs(
             source.fs,
@@ -80,26 +76,6 @@ def _source(table: SourceTable, name: str) -> str:
     if not left_out.n_files:
         return text
     return f"{text}; files left out or read in part: {left_out.n_files}, first {left_out.lines[0]}"
-
-
-def _sound_card(text: str) -> str:
-    from spectrod.source.devices import choose_input, list_inputs, parse_wanted  # noqa: PLC0415
-
-    device = choose_input(parse_wanted(text), [found.device for found in list_inputs()])
-    return f"soundcard {device.name}: there, {device.samplerate:g} Hz, channels: {device.channels}"
-
-
-def _fifo(path: str) -> str:
-    """Look at a FIFO without opening it, which would take samples from its reader."""
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError as error:
-        raise InputError(f"pcm:{path}: {error.strerror}") from error
-    if not stat.S_ISFIFO(mode):
-        raise InputError(f"pcm:{path}: must be a FIFO or a file of raw samples")
-    if not os.access(path, os.R_OK):
-        raise InputError(f"pcm:{path}: Permission denied")
-    return f"pcm:{path}: a FIFO"
 
 
 def _engine(config: Config) -> str:

@@ -42,11 +42,6 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--key", metavar="FILE", help="our own secret key (spectrod keys new)")
 
 
-SOURCES = (
-    "sound file, folder of them, SigMF recording, -, pcm:PATH, signal:KIND,..., "
-    "soundcard[:NAME] or auto"
-)
-"""The forms of SRC, for help texts."""
 TIME = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
 """The forms of a length of time, for help texts."""
 WHEN = (

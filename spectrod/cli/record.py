@@ -8,6 +8,7 @@ from spectrod.cli.picture_options import add_picture, repeat
 from spectrod.cli.record_plan import add_outputs
 from spectrod.cli.standard_output import standard_output
 from spectrod.service import configure_logging
+from spectrod.source.kinds import forms
 
 _ENDPOINTS = ("tcp://", "ipc://")
 
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SRC",
-        help=f"{options.SOURCES}; a recording of spectra (.spd .nc .zarr ...); or a daemon's "
+        help=f"{forms()}; a recording of spectra (.spd .nc .zarr ...); or a daemon's "
         "tcp:// or ipc://",
     )
     add_outputs(parser)

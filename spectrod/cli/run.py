@@ -28,6 +28,7 @@ from spectrod.service import (
     serve,
     status_line,
 )
+from spectrod.source.kinds import forms
 from spectrod.stats import Stats
 from spectrod.view.status import write_line
 
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         metavar="SRC",
-        help=f"{options.SOURCES}; replaces all that the configuration names",
+        help=f"{forms()}; replaces all that the configuration names",
     )
     parser.add_argument("--name", help="the source's name in topics")
     parser.add_argument(

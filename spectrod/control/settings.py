@@ -1,7 +1,6 @@
 """The settings of a running daemon: what is in force, changes to it, the file read anew."""
 
 import logging
-import re
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +13,12 @@ from spectrod.config import Config, RecordingConfig, SourceTable
 from spectrod.control.journal import Journal
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.names import check_name
+from spectrod.source.kinds import find_kind, forms
 from spectrod.suggestions import did_you_mean
 
 _SIGNAL: Final = "SIGHUP"
 _DEFAULTS: Final[Any] = msgspec.json.decode(msgspec.json.encode(SourceTable()))
 _OF_RECORDING: Final[Any] = msgspec.json.decode(msgspec.json.encode(RecordingConfig("")))
-_SAFE_URI: Final = re.compile(r"auto|soundcard(:.*)?|signal:.*", re.DOTALL)
 
 
 class Named(Protocol):
@@ -260,10 +259,10 @@ def _check_uris(old: Config, new: Config) -> None:
     """Refuse what would have the daemon open files that a peer names."""
     known = {source.uri for source in old.all_sources}
     for source in new.all_sources:
-        if source.uri not in known and not _SAFE_URI.fullmatch(source.uri):
+        if source.uri not in known and not find_kind(source.uri)[0].is_safe_over_control:
             raise ConfigError(
                 f"uri={source.uri!r}: no file paths from peers outside the state folder; "
-                "must be soundcard[:NAME], signal:KIND,... or auto"
+                f"must be {forms(safe_only=True)}"
             )
 
 

@@ -91,7 +91,7 @@ def test_values_with_a_sign(value):
         ("signal:sine,30000,-20", "30000 Hz: must lie between 0 and fs/2 = 24000"),
         ("soundcard:colour=red", "soundcard:colour=red: colour: must be one of api,"),
         ("pcm:", "pcm:: must be pcm:PATH"),
-        ("http://x", "http://x: must be a sound file, a folder of them"),
+        ("http://x", "http://x: must be a sound file, folder of them"),
     ],
 )
 def test_uris_are_checked_without_being_opened(uri, message, tmp_path, capsys):

@@ -40,7 +40,8 @@ def test_source_names_are_checked():
 def test_unknown_uri_schemes():
     """A URI that is no source says what is."""
     with pytest.raises(
-        ConfigError, match="http://x: must be a sound file, a folder of them, -, pcm:PATH"
+        ConfigError,
+        match="http://x: must be a sound file, folder of them, SigMF recording, -, pcm:PATH",
     ):
         open_source(SourceConfig(uri="http://x"), "full")
 

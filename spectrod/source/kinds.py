@@ -1,0 +1,277 @@
+"""The kinds of sources: the form of each one's URI, what opens it, and what is allowed with it.
+
+A new kind is a module with its source and one ``SourceKind`` in ``KINDS``. Help texts, error texts,
+the check of a configuration, the control socket and the daemon's search read only this table.
+"""
+
+import logging
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spectrod.config import Pace, PcmFormat, SourceConfig
+from spectrod.errors import ConfigError, InputError, UnavailableError
+from spectrod.settings import RATE_DEFAULT_HZ
+from spectrod.source.base import SPAN_MAX_S, YEAR_S, PulledSource, Source
+from spectrod.types import CHANNELS_MAX
+
+_log = logging.getLogger(__name__)
+
+TEST_SIGNAL = "sine,1000,-20"
+"""What ``auto`` takes where there is no sound card: its level and frequency are easy to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """One kind of source.
+
+    Attributes
+    ----------
+    form : str
+        Form of its URI, for help and error texts: a prefix alone, or ``PREFIX:ARGUMENT``, in
+        brackets from the colon on if the argument is optional.
+    open : callable
+        Makes a source from settings, argument and pace; raises as ``spectrod.source.open_source``.
+    check : callable
+        Checks settings and argument without opening a file or a device; raises ConfigError.
+    inspect : callable
+        Describes by its argument a source that ``config check`` must not open; raises a
+        SpectrodError if it is unusable. Returns None for one that can be opened.
+    absent_name : callable or None
+        Returns the topic name, by the argument, of a source that is not there. With it such a
+        source is waited for; without it a source must be there.
+    is_safe_over_control : bool
+        True if peers may add such a source: its URI cannot name a file.
+    """
+
+    form: str
+    open: Callable[[SourceConfig, str, Pace], Source]
+    check: Callable[[SourceConfig, str], None] = lambda _settings, _argument: None
+    inspect: Callable[[str], str | None] = lambda _argument: None
+    absent_name: Callable[[str], str] | None = None
+    is_safe_over_control: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """What its URIs are or, before a colon, begin with."""
+        return self.form.partition(":")[0].rstrip("[")
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether the daemon waits for such a source while it is not there."""
+        return self.absent_name is not None
+
+    def matches(self, uri: str) -> bool:
+        """Return whether a URI is of this kind."""
+        return uri == self.prefix or (":" in self.form and uri.startswith(f"{self.prefix}:"))
+
+
+def find_kind(uri: str) -> tuple[SourceKind, str]:
+    """Return the kind of a URI, and the argument; whatever matches no form is a path.
+
+    Raises
+    ------
+    ConfigError
+        If the URI holds a NUL character.
+    """
+    if "\0" in uri:
+        raise ConfigError(f"source.uri={uri!r}: must not hold a NUL character")
+    for kind in KINDS:
+        if kind.matches(uri):
+            return kind, uri.partition(":")[2]
+    return FILES, uri
+
+
+def forms(*, safe_only: bool = False) -> str:
+    """List the forms of URIs, for help and error texts; on request those safe over control only."""
+    kinds = [kind for kind in (FILES, *KINDS) if kind.is_safe_over_control or not safe_only]
+    *first, last = (kind.form for kind in kinds)
+    return f"{', '.join(first)} or {last}"
+
+
+# Each kind is imported when it is opened: soundfile, sounddevice and their libraries cost time.
+
+# ---- sound cards
+
+
+def _open_soundcard(settings: SourceConfig, wanted: str, _pace: Pace) -> Source:
+    from spectrod.source.soundcard import SoundCardSource  # noqa: PLC0415
+
+    return SoundCardSource(wanted, settings)
+
+
+def _check_soundcard(_settings: SourceConfig, wanted: str) -> None:
+    _absent_soundcard(wanted)
+
+
+def _absent_soundcard(wanted: str) -> str:
+    from spectrod.source.devices import parse_wanted  # noqa: PLC0415
+
+    return parse_wanted(wanted).topic_name()
+
+
+def _inspect_soundcard(wanted: str) -> str:
+    from spectrod.source.devices import choose_input, list_inputs, parse_wanted  # noqa: PLC0415
+
+    device = choose_input(parse_wanted(wanted), [found.device for found in list_inputs()])
+    return f"soundcard {device.name}: there, {device.samplerate:g} Hz, channels: {device.channels}"
+
+
+def _open_auto(settings: SourceConfig, _argument: str, pace: Pace) -> Source:
+    try:
+        return _open_soundcard(settings, "", pace)
+    except UnavailableError as error:
+        _log.warning("%s; analysing the test signal %s instead", error, TEST_SIGNAL)
+        return _open_signal(settings, TEST_SIGNAL, pace)
+
+
+# ---- test signals
+
+
+def _open_signal(settings: SourceConfig, text: str, pace: Pace) -> Source:
+    from spectrod.source.signal import SignalSource  # noqa: PLC0415
+
+    fs, channels, _ = _raw_format(settings)
+    return SignalSource(text, fs, channels, pace)
+
+
+def _check_signal(settings: SourceConfig, text: str) -> None:
+    _open_signal(settings, text, "full")
+
+
+# ---- raw samples
+
+
+def _open_standard_input(settings: SourceConfig, _argument: str, _pace: Pace) -> Source:
+    from spectrod.source.pcm import PcmSource  # noqa: PLC0415
+
+    return PcmSource(*_raw_format(settings))
+
+
+def _open_pcm(settings: SourceConfig, path: str, pace: Pace) -> Source:
+    from spectrod.source.fifo import FifoSource  # noqa: PLC0415
+    from spectrod.source.rawfile import RawFileSource  # noqa: PLC0415
+
+    _check_pcm(settings, path)
+    if stat.S_ISREG(_mode(path)):
+        return RawFileSource(path, *_raw_format(settings), pace, loop=settings.loop)
+    return FifoSource(path, *_raw_format(settings))
+
+
+def _check_pcm(_settings: SourceConfig, path: str) -> None:
+    if not path:
+        raise ConfigError("pcm:: must be pcm:PATH, a FIFO or a file of raw samples")
+
+
+def _inspect_pcm(path: str) -> str | None:
+    """Look at a FIFO without opening it, which would take samples from its reader."""
+    if Path(path).is_file():
+        return None
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise InputError(f"pcm:{path}: {error.strerror}") from error
+    if not stat.S_ISFIFO(mode):
+        raise InputError(f"pcm:{path}: must be a FIFO or a file of raw samples")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"pcm:{path}: Permission denied")
+    return f"pcm:{path}: a FIFO"
+
+
+def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
+    """Sample rate [Hz], channels and format of what does not say them itself."""
+    return (
+        float(settings.samplerate or RATE_DEFAULT_HZ),
+        settings.channels or settings.default_channels,
+        settings.raw_format,
+    )
+
+
+def _mode(path: str) -> int:
+    """Type and permissions of a file; 0 where the reader will say what is wrong."""
+    try:
+        return Path(path).stat().st_mode
+    except OSError:
+        return 0
+
+
+# ---- files
+
+
+def _open_file(settings: SourceConfig, path: str, pace: Pace) -> Source:
+    _check_path(settings, path)
+    source = _open_recorded(settings, path, pace)
+    _require_own("samplerate", settings.samplerate, round(source.fs), path)
+    _require_own("channels", settings.channels, source.channels, path)
+    if source.channels > CHANNELS_MAX:
+        raise InputError(f"{path}: has {source.channels} channels: must be at most {CHANNELS_MAX}")
+    if source.n_samples is not None and source.n_samples > SPAN_MAX_S * source.fs:
+        years = source.n_samples / source.fs / YEAR_S
+        raise InputError(
+            f"{path}: lasts {years:.3g} years: must be at most {SPAN_MAX_S / YEAR_S:g}"
+        )
+    return source
+
+
+def _check_path(_settings: SourceConfig, path: str) -> None:
+    if "://" in path:
+        raise ConfigError(f"{path}: must be a {forms()}")
+
+
+def _open_recorded(settings: SourceConfig, path: str, pace: Pace) -> PulledSource:
+    if stat.S_ISDIR(_mode(path)):
+        from spectrod.source.folder import FolderSource  # noqa: PLC0415
+
+        return FolderSource(
+            path, pace, loop=settings.loop, strict=settings.strict, recursive=settings.recursive
+        )
+    if Path(path).suffix.lower().startswith(".sigmf"):
+        return _open_sigmf(settings, path, pace)
+    if pace == "full" and not settings.loop:
+        from spectrod.source.wavfile import WavFileSource, plain_layout  # noqa: PLC0415
+
+        if layout := plain_layout(path):
+            return WavFileSource(path, layout)
+    from spectrod.source.soundfile import SoundFileSource  # noqa: PLC0415
+
+    return SoundFileSource(path, pace, loop=settings.loop, strict=settings.strict)
+
+
+def _open_sigmf(settings: SourceConfig, path: str, pace: Pace) -> PulledSource:
+    from spectrod.source.sigmf import SigmfSource  # noqa: PLC0415
+    from spectrod.source.sigmf_meta import is_sigmf  # noqa: PLC0415
+
+    if not is_sigmf(path):
+        rule = "must be a .sigmf-meta file; unpack an archive, and take one of its recordings"
+        raise InputError(f"{path}: {rule}")
+    return SigmfSource(path, settings.samplerate, pace, loop=settings.loop)
+
+
+def _require_own(key: str, wanted: int, own: int, path: str) -> None:
+    if wanted not in (0, own):
+        raise ConfigError(f"source.{key}={wanted}: {path} has {own}, and a file's own is used")
+
+
+# ---- the table
+
+FILES = SourceKind("sound file, folder of them, SigMF recording", _open_file, _check_path)
+"""Whatever has none of the other forms."""
+
+KINDS: tuple[SourceKind, ...] = (
+    SourceKind("-", _open_standard_input, inspect=lambda _: "-: is not opened"),
+    SourceKind("pcm:PATH", _open_pcm, _check_pcm, _inspect_pcm),
+    SourceKind("signal:KIND,...", _open_signal, _check_signal, is_safe_over_control=True),
+    SourceKind(
+        "soundcard[:NAME]",
+        _open_soundcard,
+        _check_soundcard,
+        _inspect_soundcard,
+        _absent_soundcard,
+        is_safe_over_control=True,
+    ),
+    SourceKind(
+        "auto", _open_auto, inspect=lambda _: "auto: is not opened", is_safe_over_control=True
+    ),
+)
