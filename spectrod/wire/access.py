@@ -179,13 +179,13 @@ class Access:
         endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
         """
         sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
-        is_curve = self.is_curve(endpoint)
-        sock.setsockopt(zmq.CURVE_SERVER, is_curve)
-        sock.setsockopt(zmq.ZAP_DOMAIN, _CURVE_DOMAIN if is_curve else _PLAIN_DOMAIN)
+        keys = self._keys if self.is_curve(endpoint) else None
+        sock.setsockopt(zmq.CURVE_SERVER, keys is not None)
+        sock.setsockopt(zmq.ZAP_DOMAIN, _PLAIN_DOMAIN if keys is None else _CURVE_DOMAIN)
         # Without it, libzmq lets everybody in while nobody answers for the domain.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        if is_curve and self._keys is not None:
-            sock.setsockopt(zmq.CURVE_SECRETKEY, self._keys.server.secret)
+        if keys is not None:
+            sock.setsockopt(zmq.CURVE_SECRETKEY, keys.server.secret)
 
     def user(self, frame: zmq.Frame) -> Peer:
         """Tell who sent a message, from a frame of it that was received with ``copy=False``.
