@@ -14,6 +14,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from spectrod.bridge.address import BrokerAddress
 from spectrod.bridge.topics import Publication
+from spectrod.drop_oldest_queue import DropOldestQueue
 from spectrod.errors import ConfigError
 
 _KEEPALIVE_S = 20
@@ -46,11 +47,6 @@ class Broker:
         At most once, or at least once.
     queue_messages : int
 
-    Attributes
-    ----------
-    dropped : int
-        Messages so far that had to make room.
-
     Raises
     ------
     ConfigError
@@ -68,14 +64,13 @@ class Broker:
     ) -> None:
         self._address = address
         self._qos = qos
-        self._queue_messages = queue_messages
-        self._queue: deque[Publication] = deque()
+        self._queue = DropOldestQueue[Publication](queue_messages)
         self._states: dict[str, Publication] = {}
         self._sent: deque[MQTTMessageInfo] = deque()
         self._connections = self._connections_seen = self._connections_caught_up = 0
         self._is_connected = False
         self._is_complaining = False
-        self.dropped = 0
+        self._lost = 0
         client = Client(CallbackAPIVersion.VERSION2, client_id)
         client.connect_timeout = _CONNECT_TIMEOUT_S
         client.reconnect_delay_set(*_BACKOFF_S)
@@ -99,6 +94,11 @@ class Broker:
         """Whether the broker has let us in and is there, as far as is known."""
         return self._is_connected
 
+    @property
+    def dropped(self) -> int:
+        """Messages dropped so far: they had to make room, or were lost with a connection."""
+        return self._queue.dropped + self._lost
+
     def take_connected(self) -> bool:
         """Whether there is a new connection since the last call; the broker may have forgotten."""
         connections, self._connections_seen = self._connections_seen, self._connections
@@ -111,15 +111,13 @@ class Broker:
 
     def publish(self, publication: Publication) -> None:
         """Queue a message about something that was; ``pump`` sends it."""
-        if len(self._queue) == self._queue_messages:
-            self._queue.popleft()
-            if self.dropped == 0:
-                _log.warning(
-                    "%s: %d messages wait already, the oldest are dropped",
-                    *(self._address.text, self._queue_messages),
-                )
-            self.dropped += 1
-        self._queue.append(publication)
+        had_dropped = self._queue.dropped
+        self._queue.put(publication)
+        if self._queue.dropped and not had_dropped:
+            _log.warning(
+                "%s: %d messages wait already, the oldest are dropped",
+                *(self._address.text, self._queue.limit),
+            )
 
     def pump(self) -> None:
         """Send what may be sent now."""
@@ -135,8 +133,8 @@ class Broker:
         while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
             if self._states:
                 self._send(self._states.pop(next(iter(self._states))))
-            else:
-                self._send(self._queue.popleft())
+            elif (publication := self._queue.take()) is not None:
+                self._send(publication)
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Send what waits, for at most so long, and say goodbye; what is left is dropped."""
@@ -176,7 +174,7 @@ class Broker:
         try:
             return info.is_published()
         except RuntimeError:  # not acknowledged, and lost with its connection
-            self.dropped += 1
+            self._lost += 1
             return True
 
     # All below runs in the client's thread, which holds locks of its own meanwhile: no method of

@@ -12,7 +12,7 @@ from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.record.sound import SoundOptions, SoundWriter
-from spectrod.recorder.handover import Handover
+from spectrod.recorder.chunk_queue import ChunkQueue
 from spectrod.types import Block, SpectrumBatch
 
 T = TypeVar("T", bound=Chunk)
@@ -68,7 +68,7 @@ class _FileSink(Generic[T]):
         self,
         duration_s: float | None,
     ) -> None:
-        self._handover = Handover[T](QUEUE_MAX_BYTES)
+        self._handover = ChunkQueue[T](QUEUE_MAX_BYTES)
         self._duration_ns = None if duration_s is None else round(duration_s * _NS)
         self._end_ns: int | None = None
         self._error: SpectrodError | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from spectrod.backoff import Backoff
-from spectrod.recorder.handover import Handover
+from spectrod.recorder.chunk_queue import ChunkQueue
 from spectrod.recorder.recording import Recording
 from spectrod.recorder.triggers import LevelTrigger
 from spectrod.types import Block, SpectrumBatch
@@ -45,8 +45,8 @@ class Recorder:
     def __init__(self, make: Callable[[], Recording], fs: float, checked: Checked) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
-        self._rows = Handover[SpectrumBatch](QUEUE_MAX_BYTES)
-        self._samples = Handover[Block](QUEUE_MAX_BYTES)
+        self._rows = ChunkQueue[SpectrumBatch](QUEUE_MAX_BYTES)
+        self._samples = ChunkQueue[Block](QUEUE_MAX_BYTES)
         self._wants_samples = bool(config.samples)
         self._kinds = frozenset(config.triggers)
         self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)
@@ -113,7 +113,7 @@ class Recorder:
         facts = self._recording.facts()
         facts["lost_rows"] += self._rows.dropped
         facts["lost_samples"] += self._samples.dropped
-        facts["queued_peak_bytes"] = self._rows.peak_bytes + self._samples.peak_bytes
+        facts["queued_peak_bytes"] = self._rows.peak + self._samples.peak
         if self._failure:
             facts |= {"state": "failed", "error": self._failure}
         return facts

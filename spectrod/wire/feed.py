@@ -127,7 +127,7 @@ class Feed:
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
         stats = self._stats()
-        self._queue.put(batch, stats.overflows, stats.capture.suspected)
+        self._queue.put_batch(batch, stats.overflows, stats.capture.suspected)
         self._wake()
 
     def changed(self) -> None:
@@ -215,7 +215,7 @@ class Feed:
         At most one queue's worth, so that heartbeats and subscriptions get their turn if frames
         never end.
         """
-        for _ in range(self._queue.limit_frames):
+        for _ in range(self._queue.limit):
             frame = self._queue.take()
             if frame is None:
                 return

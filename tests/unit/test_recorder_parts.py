@@ -1,4 +1,4 @@
-"""Parts of the recorder: hand-over, events, names in the configuration."""
+"""Parts of the recorder: queue, events, names in the configuration."""
 
 import contextlib
 import re
@@ -17,8 +17,8 @@ from spectrod.backoff import Backoff
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
 from spectrod.record.segment.reader import SegmentReader
+from spectrod.recorder.chunk_queue import ChunkQueue
 from spectrod.recorder.gate import Gate
-from spectrod.recorder.handover import Handover
 from spectrod.recorder.recorder import Recorder
 from spectrod.recorder.recorders import Recorders
 from spectrod.recorder.recording import Recorded, Recording
@@ -50,40 +50,40 @@ def block(first, samples, lost_samples=0):
     return Block(samples, first, t_ns, t_ns, bool(lost_samples), lost_samples, FS)
 
 
-# ---- hand-over
+# ---- queue
 
 
 def test_what_fits_comes_out_as_it_went_in():
     """In order, the same objects."""
-    handover = Handover(1 << 20)
+    queue = ChunkQueue(1 << 20)
     batches = [batch(k) for k in range(5)]
     for one in batches:
-        handover.put(one)
-    assert [handover.take() for _ in range(5)] == batches
-    assert (handover.take(), handover.dropped, len(handover)) == (None, 0, 0)
+        queue.put(one)
+    assert [queue.take() for _ in range(5)] == batches
+    assert (queue.take(), queue.dropped, len(queue)) == (None, 0, 0)
 
 
 def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
     """Counted in rows; with the samples that were missing before them already."""
     size = batch(0, 3).n_bytes
-    handover = Handover(2 * size)
+    queue = ChunkQueue(2 * size)
     for first, gap_samples in ((0, 0), (3, 50), (6, 0), (9, 0), (12, 7)):
-        handover.put(batch(first, 3, gap_samples))
-    kept = [handover.take(), handover.take()]
+        queue.put(batch(first, 3, gap_samples))
+    kept = [queue.take(), queue.take()]
     assert [int(one.sample_index[0]) for one in kept] == [900, 1200]
     assert [one.gap_samples for one in kept] == [3 * 300 + 50, 7]
     assert kept[0].discontinuity
-    assert (handover.dropped, handover.take()) == (9, None)
-    assert handover.peak_bytes == 2 * size
+    assert (queue.dropped, queue.take()) == (9, None)
+    assert queue.peak == 2 * size
 
 
 def test_one_piece_fits_whatever_its_size():
     """Or nothing would ever be recorded of it; those before it have gone."""
-    handover = Handover(100)
-    handover.put(block(0, np.zeros(20)))
-    handover.put(block(20, np.zeros(500)))
-    taken = handover.take()
-    assert (taken.n_samples, taken.lost_samples, handover.dropped) == (500, 20, 20)
+    queue = ChunkQueue(100)
+    queue.put(block(0, np.zeros(20)))
+    queue.put(block(20, np.zeros(500)))
+    taken = queue.take()
+    assert (taken.n_samples, taken.lost_samples, queue.dropped) == (500, 20, 20)
 
 
 # ---- events

@@ -22,8 +22,8 @@ def take_all(queue):
 def test_frames_leave_in_order_and_numbered():
     """Numbers go on from batch to batch."""
     queue = FrameQueue(8)
-    queue.put(make_batch(2))
-    queue.put(make_batch(3))
+    queue.put_batch(make_batch(2))
+    queue.put_batch(make_batch(3))
     frames = take_all(queue)
     assert [(frame.seq, frame.row) for frame in frames] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 2)]
     assert (queue.frames, queue.dropped) == (5, 0)
@@ -32,7 +32,7 @@ def test_frames_leave_in_order_and_numbered():
 def test_a_full_queue_drops_its_oldest_and_counts():
     """What is left is the newest, and the hole in the numbers is as long as the count."""
     queue = FrameQueue(3)
-    queue.put(make_batch(7))
+    queue.put_batch(make_batch(7))
     frames = take_all(queue)
     assert [frame.seq for frame in frames] == [4, 5, 6]
     assert queue.dropped == 4
@@ -42,9 +42,9 @@ def test_a_full_queue_drops_its_oldest_and_counts():
 def test_a_frame_knows_of_no_drop_after_it():
     """A frame's count explains the hole before it, not one that comes later."""
     queue = FrameQueue(2)
-    queue.put(make_batch(2))
+    queue.put_batch(make_batch(2))
     first = queue.take()
-    queue.put(make_batch(3))
+    queue.put_batch(make_batch(3))
     assert (first.seq, first.dropped) == (0, 0)
     assert [(frame.seq, frame.dropped) for frame in take_all(queue)] == [(3, 2), (4, 2)]
 
@@ -52,26 +52,26 @@ def test_a_frame_knows_of_no_drop_after_it():
 def test_only_a_batchs_first_frame_has_its_gap():
     """The gap lies before the batch."""
     queue = FrameQueue(8)
-    queue.put(make_batch(3, gap_samples=100))
+    queue.put_batch(make_batch(3, gap_samples=100))
     assert [frame.gap_samples for frame in take_all(queue)] == [100, 0, 0]
 
 
 def test_the_gap_of_a_dropped_frame_is_passed_on():
     """No gap goes unreported because its frame was dropped; they add up, once."""
     queue = FrameQueue(2)
-    queue.put(make_batch(1, gap_samples=100))
-    queue.put(make_batch(1, gap_samples=10))
-    queue.put(make_batch(2, gap_samples=1))
+    queue.put_batch(make_batch(1, gap_samples=100))
+    queue.put_batch(make_batch(1, gap_samples=10))
+    queue.put_batch(make_batch(2, gap_samples=1))
     assert [frame.gap_samples for frame in take_all(queue)] == [111, 0]
 
 
 def test_rows_that_nobody_wanted_have_numbers():
     """The number says how many rows there could have been, of each product apart."""
     queue = FrameQueue(8)
-    queue.put(replace(make_batch(2), skipped_rows=5))
+    queue.put_batch(replace(make_batch(2), skipped_rows=5))
     levels = replace(SPEC, product="levels")
-    queue.put(replace(make_batch(1), spec=levels, skipped_rows=1))
-    queue.put(replace(make_batch(1), skipped_rows=2))
+    queue.put_batch(replace(make_batch(1), spec=levels, skipped_rows=1))
+    queue.put_batch(replace(make_batch(1), skipped_rows=2))
     seen = [(frame.batch.spec.product, frame.seq) for frame in take_all(queue)]
     assert seen == [("density", 5), ("density", 6), ("levels", 1), ("density", 9)]
     assert queue.frames == 4
@@ -81,9 +81,9 @@ def test_gaps_and_drops_are_told_of_the_product_they_befell():
     """What was dropped of one explains no hole in another."""
     queue = FrameQueue(2)
     levels = replace(SPEC, product="levels")
-    queue.put(make_batch(1, gap_samples=100))
-    queue.put(replace(make_batch(1), spec=levels))
-    queue.put(make_batch(1))
+    queue.put_batch(make_batch(1, gap_samples=100))
+    queue.put_batch(replace(make_batch(1), spec=levels))
+    queue.put_batch(make_batch(1))
     seen = [(f.batch.spec.product, f.gap_samples, f.dropped) for f in take_all(queue)]
     assert seen == [("levels", 0, 0), ("density", 100, 1)]
     assert queue.dropped == 1
@@ -93,6 +93,6 @@ def test_numbers_go_on_from_those_given():
     """A source that comes again under its name goes on where it ended."""
     numbers = Counter(density=4)
     queue = FrameQueue(8, numbers)
-    queue.put(make_batch(2))
+    queue.put_batch(make_batch(2))
     assert [frame.seq for frame in take_all(queue)] == [4, 5]
     assert numbers == {"density": 6}

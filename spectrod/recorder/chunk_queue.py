@@ -1,0 +1,33 @@
+"""The queue from the analysis to a recorder's thread, which becomes a gap where it overflows."""
+
+from typing import TypeVar
+
+from spectrod.chunks import Chunk
+from spectrod.drop_oldest_queue import DropOldestQueue
+
+T = TypeVar("T", bound=Chunk)
+
+
+class ChunkQueue(DropOldestQueue[T]):
+    """Blocks or batches, bounded in bytes.
+
+    The chunk after those that were dropped says how many samples are missing, as of any gap.
+    ``dropped`` counts rows, or samples a channel.
+
+    Parameters
+    ----------
+    limit_bytes : int
+        That may wait.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes, lambda chunk: chunk.n_bytes)
+        self._missing_samples = 0
+
+    def _drop(self, chunk: T) -> int:
+        self._missing_samples += chunk.span_samples
+        return chunk.length
+
+    def _pass_on(self, chunk: T) -> T:
+        missing, self._missing_samples = self._missing_samples, 0
+        return chunk.after_gap(missing) if missing else chunk
