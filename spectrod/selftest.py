@@ -14,7 +14,7 @@ from spectrod.errors import DeviceError
 from spectrod.pipeline import Pipeline
 from spectrod.source.signal import SignalSource
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array, power_to_level
 from spectrod.wire.publisher import Publisher
 
 FS = 48_000.0
@@ -105,7 +105,7 @@ def _noise(engine: Engine) -> Check:
     spec = SpectrumSpec(FS, 1, "hann", 1024, 512, scaling="density")
     noise = next(SignalSource(f"white,{TONE_DBFS}", FS, 1, "full").blocks(1 << 19)).copy()
     mean_square = _power(engine, spec, noise).mean(axis=(0, 1)).sum() * spec.delta_f
-    level = 10.0 * np.log10(mean_square / FULL_SCALE_SINE_FS2)
+    level = power_to_level(np.asarray(mean_square), FULL_SCALE_SINE_FS2)
     return _level_check("level of white noise, summed over its density", float(level))
 
 

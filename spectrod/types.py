@@ -21,7 +21,18 @@ from spectrod.grid import (
     frames_within,
     hop_that_covers,
 )
-from spectrod.units import REFERENCES, SCALINGS, UNITS, Float64Array, Scaling
+from spectrod.units import (
+    FLOOR_DBFS,
+    FULL_SCALE_SINE_FS2,
+    REFERENCES,
+    SCALINGS,
+    UNITS,
+    Float,
+    Float64Array,
+    Scaling,
+    level_to_power,
+    power_to_level,
+)
 from spectrod.weighting import WEIGHTINGS, Weighting
 from spectrod.windows import (
     CUSTOM,
@@ -470,6 +481,28 @@ class SpectrumSpec:
     def broadband_unit(self) -> str:
         """Unit of the broadband values: a level, or a mean square also beside densities."""
         return UNITS["dbfs" if self.scaling == "dbfs" else "spectrum"]
+
+    @property
+    def reference_power(self) -> float:
+        """Power that 0 dB stands for [FS^2; of a density FS^2/Hz].
+
+        That of a full-scale sine, of I/Q that of a complex tone of amplitude 1; of a density 1.
+        """
+        return 1.0 if self.iq or self.scaling == "density" else FULL_SCALE_SINE_FS2
+
+    def to_power(self, values: NDArray[Float]) -> NDArray[Float]:
+        """Return values as linear power [FS^2, of a density FS^2/Hz], of the same dtype."""
+        return level_to_power(values, self.reference_power) if self.scaling == "dbfs" else values
+
+    def to_level(self, values: NDArray[Float]) -> NDArray[Float]:
+        """Return values as levels re ``reference_power`` [dB], of the same dtype.
+
+        Levels in dBFS are no lower than ``FLOOR_DBFS``; no density is minus infinity.
+        """
+        if self.scaling == "dbfs":
+            return values
+        floor_db = -np.inf if self.scaling == "density" else FLOOR_DBFS
+        return power_to_level(values, self.reference_power, floor_db)
 
     @property
     def reference(self) -> str:

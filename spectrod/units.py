@@ -4,13 +4,14 @@
 therefore ``10 log10(mean square / (1/2))``, and a full-scale square wave reads +3.01 dBFS.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
+Float = TypeVar("Float", bound=np.floating[Any])
 
 NS_PER_S = 1_000_000_000
 """Nanoseconds in a second."""
@@ -49,11 +50,43 @@ def power_to_dbfs(power: Float32Array) -> Float32Array:
     ----------
     .. [1] AES17-2020, 3.12: the full-scale level is that of a full-scale sine.
     """
+    return power_to_level(power, FULL_SCALE_SINE_FS2, FLOOR_DBFS)
+
+
+def power_to_level(
+    power: NDArray[Float], reference: float = 1.0, floor_db: float = -np.inf
+) -> NDArray[Float]:
+    """Convert powers to levels.
+
+    Parameters
+    ----------
+    power : (...) float32 or float64
+        At least 0.
+    reference : float
+        Power that 0 dB stands for.
+    floor_db : float
+        Lowest level; of no power as well [dB].
+
+    Returns
+    -------
+    level : (...) of the same dtype
+        ``10 log10(power / reference)`` [dB]. NaN stays NaN.
+    """
+    kind = power.dtype.type
     with np.errstate(divide="ignore"):  # silence is minus infinity, until the floor is applied
-        level = np.log10(power, dtype=np.float32)
-    level *= np.float32(10.0)
-    level -= np.float32(10.0 * np.log10(FULL_SCALE_SINE_FS2))
-    return np.maximum(level, np.float32(FLOOR_DBFS), out=level)
+        level: NDArray[Float] = np.asarray(np.log10(power, dtype=power.dtype))
+    level *= kind(10.0)
+    level -= kind(10.0 * np.log10(reference))
+    np.maximum(level, kind(floor_db), out=level)
+    return level
+
+
+def level_to_power(level: NDArray[Float], reference: float = 1.0) -> NDArray[Float]:
+    """Convert levels [dB] to powers, (...) of the same dtype; the inverse of ``power_to_level``."""
+    kind = level.dtype.type
+    power: NDArray[Float] = np.asarray(np.power(kind(10.0), level / kind(10.0)))
+    power *= kind(reference)
+    return power
 
 
 def dbfs_to_amplitude(level_dbfs: float) -> float:

@@ -13,6 +13,7 @@ from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import FULL_SCALE, SAMPLE_BYTES, StftSpec, StftTables
 from spectrod.stft.tables import kernel_spec
 from spectrod.types import SampleFormat, SpectrumSpec
+from spectrod.units import level_to_power
 
 FS = 48_000.0
 """Sample rate of all that is measured [Hz]."""
@@ -161,7 +162,7 @@ class Spectra:
 
     def _power(self, rows: NDArray[Any]) -> NDArray[Any]:
         power: NDArray[Any] = rows.astype(np.float64)
-        return 10.0 ** (power / 10.0) if self.is_db else power
+        return level_to_power(power) if self.is_db else power
 
 
 def require_right(name: str, spectra: Spectra, error: float) -> None:

@@ -4,12 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2, Float64Array
+from spectrod.units import (
+    FLOOR_DBFS,
+    FULL_SCALE_SINE_FS2,
+    Float64Array,
+    level_to_power,
+    power_to_level,
+)
 from spectrod.wire.headers import BandsHeader, SpectrumHeader
 from spectrod.wire.schema import BandFrame, Frame
 
 _DENSITY = "/Hz"
-_FLOOR = 10.0 ** (FLOOR_DBFS / 10.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +130,7 @@ def _power(frame: Frame | BandFrame) -> Float64Array:
     """
     h, values = frame.header, frame.values.astype(np.float64)
     if h.unit.startswith("dB"):
-        values = 10.0 ** (values / 10.0)
+        values = level_to_power(values)
     if isinstance(frame, BandFrame):
         return values
     bin_hz = h.fs / h.nfft
@@ -136,5 +141,4 @@ def _power(frame: Frame | BandFrame) -> Float64Array:
 def _level(power: Float64Array, unit: str) -> Float64Array:
     """Return levels, no lower than the floor, which silence has too; NaN stays NaN."""
     reference = FULL_SCALE_SINE_FS2 if unit == "FS^2" else 1.0
-    level: Float64Array = 10.0 * np.log10(np.maximum(power / reference, _FLOOR))
-    return level
+    return power_to_level(power, reference, FLOOR_DBFS)

@@ -10,7 +10,7 @@ import numpy as np
 from spectrod.chunks import duration_ns
 from spectrod.schedule import NEVER_NS
 from spectrod.types import Block
-from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array
+from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array, dbfs_to_amplitude
 
 _KEPT: Final = 64
 _WINDOW_S: Final = 0.125
@@ -94,7 +94,7 @@ class LevelTrigger:
     ) -> None:
         self._fs, self._on_level = fs, on_level
         self._window = max(1, round(_WINDOW_S * fs))
-        mean_square = FULL_SCALE_SINE_FS2 * 10.0 ** (threshold_dbfs / 10.0)
+        mean_square = FULL_SCALE_SINE_FS2 * dbfs_to_amplitude(threshold_dbfs) ** 2
         self._threshold = mean_square * self._window
         self._sum: Float64Array | float = 0.0
         self._n = 0

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+from spectrod.units import (
+    FLOOR_DBFS,
+    FULL_SCALE_SINE_FS2,
+    Float32Array,
+    Float64Array,
+    power_to_level,
+)
 
 FULL_SCALE = 1.0 - 2.0**-15
 """At full scale is what reaches the largest value of 16-bit samples."""
@@ -192,8 +198,7 @@ class _Offset:
         means = np.array(self._means)
         self._means = []
         mean, spread = means.mean(axis=0), means.std(axis=0, ddof=1)
-        power = np.maximum(mean**2, 1e-20)
-        self.level_dbfs = 10.0 * np.log10(power / FULL_SCALE_SINE_FS2)
+        self.level_dbfs = power_to_level(mean**2, FULL_SCALE_SINE_FS2, FLOOR_DBFS)
         is_steady = np.abs(mean) > _DC_SPREADS * spread
         was = self.on
         begins = (self.level_dbfs > _DC_ON_DBFS) & is_steady

@@ -9,7 +9,6 @@ from spectrod.errors import ConfigError
 from spectrod.grid import RowGrid
 from spectrod.stft.stage import BandRows, RowPlaces, StftSpec, StftTables
 from spectrod.types import SampleFormat, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2
 from spectrod.weighting import power_factors
 
 
@@ -72,8 +71,8 @@ def _scale(spec: SpectrumSpec) -> float:
     scale = spec.power_scale
     if spec.output == "power" and not spec.iq:
         scale *= 2.0
-    if spec.scaling == "dbfs" and not spec.iq:  # a complex tone of amplitude 1 has mean square 1
-        scale /= FULL_SCALE_SINE_FS2
+    if spec.scaling == "dbfs":
+        scale /= spec.reference_power
     return scale
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from spectrod.errors import ConfigError
-from spectrod.units import FLOOR_DBFS, Float64Array
+from spectrod.units import FLOOR_DBFS, Float64Array, power_to_level
 from spectrod.windows import get_window
 from spectrod.wire.schema import Frame, SpectrumHeader
 
@@ -31,7 +31,7 @@ def levels_db(frame: Frame) -> Float64Array:
     """
     values = frame.values.astype(np.float64)
     if not frame.header.unit.startswith("dB"):
-        values = 10.0 * np.log10(np.maximum(values, 10.0 ** (FLOOR_DBFS / 10.0)))
+        values = power_to_level(values, floor_db=FLOOR_DBFS)
     return np.fmax(values, FLOOR_DBFS)
 
 

@@ -48,6 +48,30 @@ def test_dbfs_of_sines_and_squares():
     assert dbfs_to_amplitude(-20.0) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("scaling", "iq", "zero_db"),
+    [
+        ("dbfs", False, 0.5),
+        ("dbfs", True, 1.0),
+        ("spectrum", False, 0.5),
+        ("spectrum", True, 1.0),
+        ("density", False, 1.0),
+        ("density", True, 1.0),
+    ],
+)
+def test_values_as_power_and_as_levels(scaling, iq, zero_db, dtype):
+    """Power and level of the same values agree, whatever they are stored as, in the same dtype."""
+    spec = SpectrumSpec(48000.0, 2, scaling=scaling, iq=iq)
+    power = np.array([zero_db, 0.01 * zero_db, 1e-30, np.nan], dtype)
+    floor = -300.0 if scaling == "density" else FLOOR_DBFS
+    level = np.array([0.0, -20.0, floor, np.nan], dtype)
+    values = level if scaling == "dbfs" else power
+    assert spec.to_level(values).dtype == spec.to_power(values).dtype == dtype
+    np.testing.assert_allclose(spec.to_level(values), level, atol=1e-4)
+    np.testing.assert_allclose(spec.to_power(values)[:2], power[:2], rtol=1e-5)
+
+
 def test_spec_fills_in_the_transform_length():
     """Without nfft the smallest allowed power of two that holds the window is taken."""
     assert SpectrumSpec(48000.0, win_length=10).nfft == 64

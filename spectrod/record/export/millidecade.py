@@ -22,7 +22,7 @@ from spectrod.record.export.options import ExportOptions
 from spectrod.record.files import check_writable, whole_file
 from spectrod.record.recording import Description, RowReader
 from spectrod.types import SpectrumBatch
-from spectrod.units import Float32Array
+from spectrod.units import Float32Array, power_to_level
 
 FLOOR_DB = -300.0
 """Lowest level that is written: digital silence has no logarithm [dB re 1 FS^2/Hz]."""
@@ -247,9 +247,7 @@ def write_millidecade(reader: RowReader, path: Path, options: ExportOptions) -> 
 
 def to_level(density: NDArray[np.float64]) -> Float32Array:
     """Turn densities [FS^2/Hz] into levels [dB re 1 FS^2/Hz], ``FLOOR_DB`` or more."""
-    floored = np.maximum(density, 10.0 ** (FLOOR_DB / 10.0))
-    level: Float32Array = (10.0 * np.log10(floored)).astype(np.float32)
-    return level
+    return power_to_level(density, floor_db=FLOOR_DB).astype(np.float32)
 
 
 def _merge(first: Minute, second: Minute) -> Minute:

@@ -12,7 +12,7 @@ from spectrod.bands import Bands, get_bands
 from spectrod.errors import ConfigError
 from spectrod.record.export.layout import row_effort_s, row_span_s
 from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array
+from spectrod.units import NS_PER_S, Float64Array
 
 MINUTE_NS = 60_000_000_000
 
@@ -163,9 +163,7 @@ def _to_density(spec: SpectrumSpec) -> Callable[[NDArray[Any]], Float64Array]:
         width = spec.band_table.width
 
     def convert(values: NDArray[Any]) -> Float64Array:
-        power: Float64Array = values.astype(np.float64)
-        if spec.scaling == "dbfs":
-            power = FULL_SCALE_SINE_FS2 * 10.0 ** (power / 10.0)
+        power: Float64Array = spec.to_power(values.astype(np.float64))
         return power if spec.scaling == "density" else power / width
 
     return convert

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, InputError
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.units import Float32Array, Float64Array, power_to_dbfs
+from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_level
 
 STEPS_DB = (0.1, 0.2, 0.5, 1.0)
 LEVEL_MIN_DB, LEVEL_MAX_DB = -250.0, 150.0
@@ -126,8 +126,7 @@ class LevelStatistics:
         """
         if not self.n_rows:
             return np.full(self._power.shape, np.nan)
-        power = np.maximum(self._power / self.n_rows, 10.0 ** (LEVEL_MIN_DB / 10.0))
-        return np.asarray(10.0 * np.log10(power), np.float64)
+        return power_to_level(self._power / self.n_rows, floor_db=LEVEL_MIN_DB)
 
     def add(self, batch: SpectrumBatch) -> None:
         """Count rows.
@@ -142,7 +141,7 @@ class LevelStatistics:
         if batch.spec != self.spec:
             raise ConfigError("the analysis has changed; statistics are of one kind of spectrum")
         self._check_rows(batch.n_frames)
-        levels = _levels(batch.values, self.spec)
+        levels: Float32Array = self.spec.to_level(batch.values)
         if not (levels < np.inf).all():  # NaN as well
             raise InputError("a power is beyond all numbers: samples too far beyond full scale")
         # Rounded like the edges are reckoned, an edge's level may fall to either side of it.
@@ -151,7 +150,7 @@ class LevelStatistics:
         flat = self.counts.reshape(-1)
         for row in classes:
             flat[self._at + row * self.counts.shape[2]] += 1
-        self._power += np.power(10.0, levels.astype(np.float64) / 10.0).sum(axis=0)
+        self._power += level_to_power(levels.astype(np.float64)).sum(axis=0)
         if batch.n_frames:
             np.minimum(self._least, levels.min(axis=0), out=self._least)
             np.maximum(self._greatest, levels.max(axis=0), out=self._greatest)
@@ -273,12 +272,3 @@ class LevelStatistics:
 def same_kind(one: SpectrumSpec, other: SpectrumSpec) -> bool:
     """Say whether levels of both mean the same; products' names may differ."""
     return dataclasses.replace(one, product="") == dataclasses.replace(other, product="")
-
-
-def _levels(values: Float32Array, spec: SpectrumSpec) -> Float32Array:
-    if spec.scaling == "dbfs":
-        return values
-    if spec.scaling == "spectrum" and not spec.iq:
-        return power_to_dbfs(values)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.float32(10.0) * np.log10(values), np.float32)

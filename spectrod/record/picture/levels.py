@@ -58,9 +58,9 @@ def pixel_levels(
     is_beyond = (centres < 0.0) | (centres > pool.end_sample - pool.first_sample)
     spans = value_spans(spec, axis.edges(height))
     # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz.
-    is_level = spec.scaling == "spectrum" and not spec.iq
-    full_scale = FULL_SCALE_SINE_FS2 if is_level or spec.scaling == "density" else 1.0
-    offset_db = 10.0 * np.log10(full_scale) if spec.scaling == "density" else 0.0
+    is_density = spec.scaling == "density"
+    full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.reference_power
+    offset_db = 10.0 * np.log10(full_scale) if is_density else 0.0
     levels = np.empty((spec.n_signals, height, width), np.float32)
     for signal in range(spec.n_signals):
         for rows in _few_values_each(spans, max(1, _PIECE_VALUES // width)):

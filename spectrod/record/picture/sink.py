@@ -21,7 +21,6 @@ from spectrod.record.picture.pooling import ColumnPool
 from spectrod.record.picture.render import PictureOptions, render
 from spectrod.record.picture.strips import RowStrips, SampleStrips
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
-from spectrod.units import FULL_SCALE_SINE_FS2
 
 _LEVEL_S = 0.02
 """Least time that a level along a plot is of: two periods of a deep voice."""
@@ -179,16 +178,11 @@ class PictureSink:
             self._gaps += 1
             self._gap_samples += batch.gap_samples
         if self._linear is not self._spec:
-            batch = self._made_linear(batch)
+            power = self._spec.to_power(batch.values)
+            batch = replace(batch, spec=self._linear, values=power)
         self._pool.add(batch)
         if self._options.strips and self._samples.is_empty:
             self._rows.submit(batch)
-
-    def _made_linear(self, batch: SpectrumBatch) -> SpectrumBatch:
-        """Make power of levels, whose 0 dB is a sine or, of I/Q, a complex tone."""
-        full_scale = np.float32(1.0 if self._spec.iq else FULL_SCALE_SINE_FS2)
-        power = full_scale * np.power(np.float32(10.0), batch.values * np.float32(0.1))
-        return replace(batch, spec=self._linear, values=power)
 
     def finish(self) -> None:
         """Draw the picture and write it.

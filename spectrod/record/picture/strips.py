@@ -255,10 +255,8 @@ class RowStrips:
 
     def _mean_squares(self, batch: SpectrumBatch) -> Float64Array:
         """Mean square of each row, shape (rows, signals) [FS^2]."""
-        spec, values = self._spec, batch.values
-        if spec.scaling == "dbfs":
-            full_scale = 1.0 if spec.iq else FULL_SCALE_SINE_FS2
-            values = full_scale * 10.0 ** (values / 10.0)
+        spec = self._spec
+        values = spec.to_power(batch.values)
         if spec.iq:  # of each of the two parts
             values = 0.5 * values
         if spec.scaling == "density":

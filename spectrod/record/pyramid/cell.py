@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.units import Float32Array, Float64Array
+from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_level
 
 STEP_DB = 0.01
 FLOOR_DB = -327.67
@@ -53,8 +53,7 @@ def merge(cells: list[Cell]) -> Cell:
 
 def to_codes(power: Float64Array) -> Int16Array:
     """Convert powers to integers of 0.01 dB; one that overflowed, to no number, to the greatest."""
-    with np.errstate(divide="ignore"):
-        codes = np.rint((10.0 / STEP_DB) * np.log10(power))
+    codes = np.rint(power_to_level(power) / STEP_DB)
     codes = np.nan_to_num(codes, copy=False, nan=_CODE_MAX, posinf=_CODE_MAX, neginf=-_CODE_MAX)
     return np.clip(codes, -_CODE_MAX, _CODE_MAX).astype(np.int16)
 
@@ -66,7 +65,7 @@ def to_levels(codes: Int16Array) -> Float32Array:
 
 def to_power(codes: Int16Array) -> Float64Array:
     """Convert integers of 0.01 dB to powers."""
-    return np.power(10.0, codes.astype(np.float64) * (STEP_DB / 10.0))
+    return level_to_power(codes.astype(np.float64) * STEP_DB)
 
 
 def slot_dtype(n_signals: int, n_values: int) -> np.dtype[Any]:

@@ -16,7 +16,7 @@ from spectrod.record.pyramid.cell import MAX, MEAN, MIN, to_levels, to_power
 from spectrod.record.pyramid.ladder import name_of
 from spectrod.record.pyramid.store import Store
 from spectrod.types import Int64Array
-from spectrod.units import Float32Array, Float64Array
+from spectrod.units import Float32Array, Float64Array, power_to_level
 
 COLUMNS_MAX = 1 << 16
 TIME_MAX_NS = 4 * 10**18
@@ -84,7 +84,7 @@ class _Looked:
             self.levels[which, column] = to_levels(pooled)
         mean = np.tensordot(efforts / efforts.sum(), to_power(codes[:, MEAN]), axes=1)
         mean = np.add.reduceat(mean, self.firsts, axis=-1) / self.counts
-        self.levels[MEAN, column] = 10.0 * np.log10(mean)
+        self.levels[MEAN, column] = power_to_level(mean)
 
 
 class PyramidReader:

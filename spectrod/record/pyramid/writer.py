@@ -17,7 +17,7 @@ from spectrod.record.pyramid.store import Store
 from spectrod.record.recording import Description
 from spectrod.record.segment.appending import lock
 from spectrod.types import Int64Array, SpectrumBatch
-from spectrod.units import Float64Array
+from spectrod.units import Float64Array, level_to_power
 
 _RESTART_CELLS = 64
 """Finest cells before the last whose coarser ones are made anew at a start, at least."""
@@ -203,7 +203,7 @@ class PyramidWriter:
         """Least, mean and greatest power of each value's bins, each (rows, signals, values)."""
         power = batch.values.astype(np.float64)
         if self._spec.scaling == "dbfs":
-            power = np.power(10.0, power / 10.0)
+            power = level_to_power(power)
         if self.about.group == 1:
             return [power, power, power]
         starts = self.about.group_starts()
