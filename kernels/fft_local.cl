@@ -1,22 +1,22 @@
 // fft_local.cl - transforms of many lines, each held in the registers of a few work-items, which
 // exchange their values through local memory.
 //
-// Defines : N (length of the complex transform), N_PASSES (1 to 6) and RADIX_1 to RADIX_6 (as
-//           dft.clh has them; their product is N, those past N_PASSES are 1),
-//           ITEMS (work-items a line), LINES (lines a work-group), VALUES (complex values an item
-//           holds: the most that a pass needs),
-//           KIND (C2C; R2C: 2 N reals to N + 1 bins; C2R: back), INVERSE (0 or 1),
-//           SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0: both at
-//           once, twice the memory, half the barriers), SECTIONS (2: C2C, even radices: each part
-//           in two halves, for half the memory again), PAIRED_TWIDDLES (1: a pass of radix R loads
-//           log2 R factors and multiplies the others, 0: it loads all), MIRRORED (1: R2C's last or
-//           C2R's first pass has two butterflies an item, which hold pairs of bins), LOCAL_PAD (a
-//           gap of one value after so many, 0 for none), LINES_FIRST (1: neighbouring items work on
-//           neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by outer and
-//           inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's values are
-//           neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one launch alone),
-//           TURN_LOW (0, or: result k of a line is multiplied by root k * inner of a longer
-//           transform; entries of the first of its two tables).
+// Defines : N (length of the complex transform), N_PASSES (1 to 6), RADIX_1 to RADIX_6 (as dft.clh
+//           has them; their product is N, those past N_PASSES are 1) and RADIX_LAST (of the last
+//           pass), ITEMS (work-items a line), LINES (lines a work-group), VALUES (complex values an
+//           item holds: the most that a pass needs), REAL_IN (1, R2C: 2 N reals to N + 1 bins),
+//           REAL_OUT (1, C2R: back; both 0: C2C), INVERSE (1: the exponent's sign is plus, as of
+//           C2R), SPLIT_EXCHANGE (1: real, then imaginary parts through the same local memory; 0:
+//           both at once, twice the memory, half the barriers), SECTIONS (2: C2C, even radices:
+//           each part in two halves, for half the memory again), PAIRED_TWIDDLES (1: a pass of
+//           radix R loads log2 R factors and multiplies the others, 0: it loads all), MIRRORED (1:
+//           R2C's last or C2R's first pass has two butterflies an item, which hold pairs of bins),
+//           LOCAL_PAD (a gap of one value after so many, 0 for none), LINES_FIRST (1: neighbouring
+//           items work on neighbouring lines), RANKS (1: lines are numbered by outer alone, 2: by
+//           outer and inner, 3: by outer, middle and inner), IN_UNIT and OUT_UNIT (1: a line's
+//           values are neighbours), IN_SLICE and OUT_SLICE (1: that side holds the lines of one
+//           launch alone), TURN_LOW (0, or: result k of a line is multiplied by root k * inner of a
+//           longer transform; entries of the first of its two tables).
 // In      : source    lines of N cplx; R2C: of 2 N real; C2R: of N + 1 cplx.
 //           twiddles  [N - 1] cplx [1], see pass_twiddles in spectrod/fft/twiddles.py.
 //           turns     R2C, C2R: [N / 2 + 1] cplx [1], see real_turns; TURN_LOW: roots 0, 1, 2, ...
@@ -35,13 +35,9 @@
 
 #include "dft.clh"
 
-#define C2C 0
-#define R2C 1
-#define C2R 2
-
-#define MIRRORS_FIRST (MIRRORED && KIND == C2R)
-#define MIRRORS_LAST  (MIRRORED && KIND == R2C)
-#define STORES_PAIRS  (KIND == R2C)
+#define MIRRORS_FIRST (MIRRORED && REAL_OUT)
+#define MIRRORS_LAST  (MIRRORED && REAL_IN)
+#define STORES_PAIRS  REAL_IN
 #define TILE_BUFFERS  1
 
 // ---- Between global memory and registers --------------------------------------------------------
@@ -58,7 +54,7 @@
 #endif
 
 // An inverse transform is a forward one of exchanged parts, its result exchanged again.
-#if KIND == R2C
+#if REAL_IN
 typedef scalar in_value;
 INLINE cplx load(__global const scalar *line, const ulong in_step, const int i) {
     return (cplx){line[2 * i * IN_STEP], line[(2 * i + 1) * IN_STEP]};
@@ -71,7 +67,7 @@ INLINE cplx load(__global const cplx *line, const ulong in_step, const int i) {
 }
 #endif
 
-#if KIND == C2R
+#if REAL_OUT
 typedef scalar out_value;
 INLINE void store(__global scalar *line, const ulong out_step, const int i, const cplx a) {
     line[2 * i * OUT_STEP] = a.im;
@@ -85,7 +81,7 @@ INLINE void store(__global cplx *line, const ulong out_step, const int i, const 
 }
 #endif
 
-#if KIND == R2C
+#if REAL_IN
 // Where the bins of a real line go.
 typedef struct {
     __global cplx *line;
@@ -170,7 +166,7 @@ INLINE void store_line(__global out_value *line, const ulong out_step, const cpl
 
 // ---- Half spectra to real lines -----------------------------------------------------------------
 
-#if KIND == C2R
+#if REAL_OUT
 // Values k and N - k of the complex line, from the bins; exchanged parts, for the inverse.
 INLINE void join_pair(cplx *low, cplx *high, const cplx a, const cplx b, const cplx turn) {
     const cplx even = {a.re + b.re, a.im - b.im};
@@ -288,18 +284,18 @@ fft_local(__global out_value *out, __global const in_value *source,
     out += out_first + to.x + to.y + to.z;
 
     cplx v[VALUES];
-#if KIND == C2R && MIRRORED
+#if REAL_OUT && MIRRORED
     load_bins(v, source, in_steps.w, turns, t, exists, RADIX_1);
-#elif KIND == C2R
+#elif REAL_OUT
     load_bins(v, tile.now, source, in_steps.w, turns, t, exists);
 #else
     load_line(v, source, in_steps.w, t, exists);
 #endif
     transform(v, &tile, twiddles, t);
-#if KIND == R2C
+#if REAL_IN
     store_bins((sink){out, out_steps.w, turns, scale}, v, &tile, t, exists);
 #else
     if (exists)
-        store_line(out, out_steps.w, v, turns, t, index.z, scale, LAST_RADIX);
+        store_line(out, out_steps.w, v, turns, t, index.z, scale, RADIX_LAST);
 #endif
 }

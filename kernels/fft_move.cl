@@ -1,6 +1,6 @@
 // fft_move.cl - copy lines from one place to another: real to complex and back, cropped or padded.
 //
-// Defines : IN_COMPLEX, OUT_COMPLEX (0 or 1: what a value is), HERMITIAN (1: in holds the first
+// Defines : REAL_IN, REAL_OUT (1: values are real, 0: complex), HERMITIAN (1: in holds the first
 //           half of a spectrum, whose other half is its mirrored conjugate; bin 0 counts as real),
 //           CONJUGATE (1: complex values change the sign of their imaginary part), DOUBLE.
 // In      : in  [lines][n_in], line l from value in_first + l * in_pitch on.
@@ -12,22 +12,22 @@
 //           places of the same type.
 // Source  : none.   Error: none, values are copied.
 
-#if IN_COMPLEX
-typedef cplx in_value;
-#define TO_COMPLEX(v) (v)
-#else
+#if REAL_IN
 typedef real in_value;
 #define TO_COMPLEX(v) ((cplx){(v), 0})
-#endif
-#if OUT_COMPLEX && CONJUGATE
-typedef cplx out_value;
-#define FROM_COMPLEX(v) ((cplx){(v).re, -(v).im})
-#elif OUT_COMPLEX
-typedef cplx out_value;
-#define FROM_COMPLEX(v) (v)
 #else
+typedef cplx in_value;
+#define TO_COMPLEX(v) (v)
+#endif
+#if REAL_OUT
 typedef real out_value;
 #define FROM_COMPLEX(v) ((v).re)
+#elif CONJUGATE
+typedef cplx out_value;
+#define FROM_COMPLEX(v) ((cplx){(v).re, -(v).im})
+#else
+typedef cplx out_value;
+#define FROM_COMPLEX(v) (v)
 #endif
 
 #if HERMITIAN

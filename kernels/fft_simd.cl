@@ -4,9 +4,9 @@
 // Defines : N (complex values of a line; of a real one every two values count as a complex one),
 //           LANES (of a vector: 2, 4, 8 or 16), COLUMNS (1: the lanes are columns of one line, see
 //           fft_simd_columns.clh; 0: they are lines, see fft_simd_lines.clh), REAL_IN, REAL_OUT and
-//           INVERSE (0 or 1), SCRATCH (1: `scratch` is used, 0: private memory), RADIX_1 to RADIX_5
-//           (2 to 16, or 1 for no pass) and RADIX_LAST (2 to 16); their product is ROWS = N, or N /
-//           LANES where the lanes are columns. DOUBLE as in common.clh.
+//           INVERSE (0 or 1), SCRATCH (1: `scratch` is used, 0: private memory), N_PASSES, RADIX_1
+//           to RADIX_6 and RADIX_LAST as in fft_local.cl (2 to 16, or 1 alone; their product is
+//           ROWS = N, or N / LANES where the lanes are columns). DOUBLE as in common.clh.
 // In      : source    lines of N complex values, of 2 N real ones (REAL_IN), or of N + 1 complex
 //                     ones, the half spectrum of a real line (REAL_OUT).
 //           turns     [] cplx: of each pass in turn, at j (R - 1) + q - 1 the factor

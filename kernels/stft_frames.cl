@@ -18,10 +18,8 @@
 
 #if IQ
 typedef cplx value;
-#define PARTS 2
 #else
 typedef real value;
-#define PARTS 1
 #endif
 
 INLINE value windowed(__global const sample *restrict samples, const ulong i,

@@ -10,8 +10,8 @@
 //           of one signal); HELD (1: window factors stay in registers from frame to frame);
 //           AHEAD (1: a frame's samples are loaded while the one before is transformed); SHIFT (0,
 //           or, if AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
-//           COMPLEX (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of the
-//           bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED (1:
+//           COMPLEX_OUT (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of
+//           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED (1:
 //           rows begin at places of their own, as in stft_simd.cl); DECIBELS.
 // In      : samples  see `Samples` in spectrod/stft/stage.py.
 //           window   [N] cplx: factors of a value's two parts.
@@ -19,7 +19,7 @@
 //           weights  [bins] of the power, if WEIGHTED.
 //           pieces   [N_PIECES] {first bin, bins, first weight, 0}; band_weights; bands [N_BANDS]
 //                    {first piece, pieces}: a band is the sum of its pieces, if N_BANDS.
-// Out     : out      [rows][channels][values] of float, or of cplx if COMPLEX.
+// Out     : out      [rows][channels][values] of float, or of cplx if COMPLEX_OUT.
 //           state    [channels][values], see `Average` there, if AVERAGING; of a mean and an
 //                    exponential average [channels][2][values], second what rounding lost.
 // Scalars : first, pitch, hop [samples]; n_frames; run: frames that a slot computes, one after the
@@ -46,7 +46,7 @@
 #define ADDS         (AVERAGING == 1 || AVERAGING == 4)
 #define STATE_VALUES (VALUES_OUT * (1 + ADDS))
 
-#if COMPLEX
+#if COMPLEX_OUT
 typedef cplx result;
 #else
 typedef float result;
@@ -79,7 +79,7 @@ INLINE float finished(const sink to, const float value) {
 #endif
 }
 
-#if !COMPLEX
+#if !COMPLEX_OUT
 INLINE void store_value(const sink to, const int i, float value) {
 #if AVERAGING
     if (to.before) {
@@ -122,7 +122,7 @@ INLINE void store_power(const sink to, const int bin, float power) {
 // Bins in ascending order of frequency, the negative ones first.
 INLINE void store_bin(const sink to, const int k, const cplx a) {
     const int bin = k < N - N / 2 ? k + N / 2 : k - (N - N / 2);
-#if COMPLEX
+#if COMPLEX_OUT
     to.row[bin] = a;
 #else
     store_power(to, bin, squared_magnitude(a));
@@ -136,7 +136,7 @@ INLINE void store_pair(const sink to, const int k, const cplx a, const cplx b,
     const cplx even = {a.re + b.re, a.im - b.im};
     const cplx odd = cmul(to.turns[k], (cplx){a.im + b.im, b.re - a.re});
     const cplx sum = cadd(even, odd), difference = csub(even, odd);
-#if COMPLEX
+#if COMPLEX_OUT
     to.row[k] = sum;
     to.row[N - k] = (cplx){difference.re, -difference.im};
 #else
@@ -269,12 +269,12 @@ INLINE void store_frame(const sink to, const cplx *v, buffers *tile, const int t
                               const bool exists) {
 #if IQ
 #pragma unroll
-    for (int b = 0; b < BUTTERFLIES(LAST_RADIX); b++) {
+    for (int b = 0; b < BUTTERFLIES(RADIX_LAST); b++) {
         const int j = t + b * ITEMS;
-        if (exists && (IS_WHOLE(LAST_RADIX) || j < N / LAST_RADIX)) {
+        if (exists && (IS_WHOLE(RADIX_LAST) || j < N / RADIX_LAST)) {
 #pragma unroll
-            for (int r = 0; r < LAST_RADIX; r++)
-                store_bin(to, j + r * (N / LAST_RADIX), v[b * LAST_RADIX + r]);
+            for (int r = 0; r < RADIX_LAST; r++)
+                store_bin(to, j + r * (N / RADIX_LAST), v[b * RADIX_LAST + r]);
         }
     }
 #else

@@ -1,7 +1,7 @@
 // stft_products.cl - from lines of spectra to what is asked for: power, bands, averages, levels.
 //
 // Defines : IQ (1: two-sided spectra, written in ascending order of frequency; 0: half spectra),
-//           WEIGHTED (1: each bin's power has a factor), BANDS (1: the values are those of
+//           WEIGHTED (1: each bin's power has a factor), BAND_SUMS (1: the values are those of
 //           stft_bands.cl), DECIBELS (1: levels), AVERAGING (over frames, 0: none, 1: mean, 2:
 //           maximum, 3: minimum, 4: exponential).
 // In      : lines [frames * channels], each from one to the next pitch; of spectra as transforms
@@ -23,7 +23,7 @@
 #include "decibels.clh"
 #include "stft_order.clh"
 
-#if BANDS
+#if BAND_SUMS
 typedef real value;
 #else
 typedef cplx value;
@@ -33,7 +33,7 @@ typedef cplx value;
 
 INLINE real power_of(__global const value *restrict line, const ulong v,
                            __global const real *restrict weights, const ulong nfft) {
-#if BANDS
+#if BAND_SUMS
     return line[v];
 #else
     const real power = squared_magnitude(line[place_of(v, nfft)]);

@@ -5,33 +5,33 @@
 // Defines : N, LANES (8 or 16), COLUMNS (1: the lanes are columns of one frame, see
 //           stft_simd_columns.clh; 0: they are frames, see stft_simd_lines.clh), SCRATCH and the
 //           radices as fft_simd.cl says; OWN_VALUES (cplx of LANES in a work-item's own memory).
-//           PARTS (1: real samples, N = NFFT / 2; 2: I/Q, N = NFFT), WIN (samples under the window,
-//           up to PARTS == 1 ? 2 N : N), FORMAT (16, 24, 32: bits of an integer sample; 0: float),
-//           INTERLEAVED, COMPLEX_OUT, WEIGHTED, DECIBELS (0 or 1), BANDS (count, 0 for none),
-//           AVERAGE (0 none, 1 mean, 2 max, 3 min, 4 exponential).
+//           IQ (0: real samples, N = NFFT / 2; 1: I/Q, N = NFFT), WIN_LENGTH (samples under the
+//           window, up to IQ ? N : 2 N), FORMAT (16, 24, 32: bits of an integer sample; 0: float),
+//           INTERLEAVED, COMPLEX_OUT, WEIGHTED, DECIBELS (0 or 1), N_BANDS (count, 0 for none),
+//           AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential).
 //           PLACED (1: frame f is number (done + f) % frames of row r = (done + f) / frames, which
 //                      begins (row_phase + r row_num) / row_den samples after row 0, rounded down;
-//                      row 0 begins done hop before first. Without AVERAGE a frame is a row).
+//                      row 0 begins done hop before first. Without AVERAGING a frame is a row).
 //           STAGED (COLUMNS only; 1: a frame is first copied to own memory, from its beginning to
 //           its end), always where its samples are not a row of neighbours under a full window.
 // In      : source     samples; sample p of channel c is the one numbered c pitch + p, or p pitch +
 //                      c if INTERLEAVED. Frame f begins at p = first + f hop; if PLACED see below.
 //           turns      as fft_simd.cl says; lane_turns, real_turns, window as the layouts say.
 //           weights    [bins] scalar, if WEIGHTED.
-//           bands      [BANDS][2] int: a band's first bin, and how many it has.
+//           bands      [N_BANDS][2] int: a band's first bin, and how many it has.
 //           band_weights [] scalar, one band's after the other's, each filled up to whole vectors
 //                      if COLUMNS.
-//           state      [channels][values] scalar, if AVERAGE: linear, a mean's the sum; of those
+//           state      [channels][values] scalar, if AVERAGING: linear, a mean's the sum; of those
 //                      that add up [channels][2][values], second what rounding lost. Read if
 //                      primed.
 //           scratch    OWN_VALUES cplx of LANES a work-item, if SCRATCH; else not read.
 // Out     : out        [rows][channels][values] scalar, or two of them if COMPLEX_OUT; values are
-//                      BANDS, or the bins. Power is |X|^2, of a real frame's bins 0 and N half.
+//                      N_BANDS, or the bins. Power is |X|^2, of a real frame's bins 0 and N half.
 //           state      where the last row is not complete, or goes on for ever (exponential).
 // Scalars : n_frames, channels (of results), pitch, first, hop; frames (a row of an average has),
 //           done (frames that the first row has already), primed; tasks (in all) and chunk (tasks
 //           a work-item computes); row_num, row_den, row_phase; smoothing; floor_db. A task is a
-//           frame of a channel (COLUMNS), LANES consecutive ones (not COLUMNS), or if AVERAGE a
+//           frame of a channel (COLUMNS), LANES consecutive ones (not COLUMNS), or if AVERAGING a
 //           row, if exponential a channel.
 // NDRange : global (items, 1, 1) with items * chunk covering all tasks, local (1, 1, 1).
 // Bounds  : no byte of `source` outside the frames is read, none of `out` outside the rows written.
@@ -79,7 +79,7 @@ INLINE __global const sample *frame_of(const launch *l, const ulong channel,
 #include "stft_simd_lines.clh"
 #endif
 
-#if AVERAGE
+#if AVERAGING
 #include "stft_simd_average.clh"
 #endif
 

@@ -1,14 +1,15 @@
 """What the small kernels around a transform have in common: their launch over lines."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.fft.defines import KernelDefines
 from spectrod.fft.stage import Precision, TransformSpec
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import REGION_ALIGN, Context
-from spectrod.opencl.source import Defines
 
 _GROUP_ITEMS = 64
 # A CPU saves the cost of starting items; a GPU hides memory's latency by many, but what a line
@@ -17,6 +18,7 @@ _CPU_ITEM_VALUES = 16
 _GPU_ITEM_VALUES = 4
 # Groups along any dimension but the first: what NVIDIA's drivers take.
 _GROUPS_MAX = 65535
+_NONE = KernelDefines()
 
 
 class LineKernel:
@@ -30,7 +32,7 @@ class LineKernel:
         Of the kernel.
     precision : {"single", "double"}
         Of its real numbers.
-    defines : Defines
+    defines : KernelDefines
         What else shapes it.
 
     Raises
@@ -40,13 +42,18 @@ class LineKernel:
     """
 
     def __init__(
-        self, context: Context, file: str, name: str, precision: Precision, defines: Defines = ()
+        self,
+        context: Context,
+        file: str,
+        name: str,
+        precision: Precision,
+        defines: KernelDefines = _NONE,
     ) -> None:
-        double = (("DOUBLE", 1),) if precision == "double" else ()
+        pairs = replace(defines, double=precision == "double").pairs()
         self._context = context
         item_values = _CPU_ITEM_VALUES if context.device.kind == "cpu" else _GPU_ITEM_VALUES
         self._group_values = _GROUP_ITEMS * item_values
-        self._arguments = Arguments(context.kernel(file, name, double + defines))
+        self._arguments = Arguments(context.kernel(file, name, pairs))
 
     def launch(self, lines: int, values: int, *arguments: Any) -> Any:
         """Queue it over lines of so many values, with integers as ulong; return the event."""
@@ -60,11 +67,11 @@ def move_kernel(
     context: Context, precision: Precision, kinds: str, *, flag: str | None = None
 ) -> LineKernel:
     """Kernel that moves lines, from "r" or "c" to "r" or "c"; HERMITIAN or CONJUGATE if flagged."""
-    defines = (
-        ("IN_COMPLEX", int(kinds[0] == "c")),
-        ("OUT_COMPLEX", int(kinds[1] == "c")),
-        ("HERMITIAN", int(flag == "HERMITIAN")),
-        ("CONJUGATE", int(flag == "CONJUGATE")),
+    defines = KernelDefines(
+        real_in=kinds[0] == "r",
+        real_out=kinds[1] == "r",
+        hermitian=flag == "HERMITIAN",
+        conjugate=flag == "CONJUGATE",
     )
     return LineKernel(context, "fft_move.cl", "move_lines", precision, defines)
 

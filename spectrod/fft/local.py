@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.defines import KernelDefines
 from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import pass_twiddles, real_turns, turn_tables
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.opencl.source import Defines
 
-_KINDS = {"c2c": 0, "r2c": 1, "c2r": 2}
 _GROUP_ITEMS = 32
 _VALUES_MAX = 32
 _REGISTERS_COST = 0.4  # passes, of 32 values an item instead of 16
@@ -122,22 +121,20 @@ class LocalParams:
             and not is_too_deep
         )
 
-    def defines(self) -> Defines:
-        """Names and values for the compiler, in a fixed order."""
-        radices = self.radices + (1,) * (PASSES_MAX - len(self.radices))
-        return (
-            ("N", self.length),
-            ("N_PASSES", len(self.radices)),
-            *((f"RADIX_{i}", radix) for i, radix in enumerate(radices, 1)),
-            ("ITEMS", self.items),
-            ("LINES", self.lines),
-            ("VALUES", self.values),
-            ("SPLIT_EXCHANGE", int(self.split_exchange)),
-            ("LOCAL_PAD", self.local_pad),
-            ("LINES_FIRST", int(self.lines_first)),
-            ("SECTIONS", self.sections),
-            ("PAIRED_TWIDDLES", int(self.paired_twiddles)),
-            ("MIRRORED", int(self.mirrored)),
+    def defines(self) -> KernelDefines:
+        """Return what ``fft_local_passes.clh`` needs of a shape."""
+        return KernelDefines(
+            n=self.length,
+            radices=self.radices,
+            items=self.items,
+            lines=self.lines,
+            values=self.values,
+            split_exchange=self.split_exchange,
+            local_pad=self.local_pad,
+            lines_first=self.lines_first,
+            sections=self.sections,
+            paired_twiddles=self.paired_twiddles,
+            mirrored=self.mirrored,
         )
 
 
@@ -213,19 +210,20 @@ class LocalKernel:
         self._real = np.float32 if spec.precision == "single" else np.float64
         self._halves_scale = spec.kind == "r2c"
         turn_low = 1 << (turn_length.bit_length() // 2) if turn_length else 0
-        defines = (
-            *((("DOUBLE", 1),) if spec.precision == "double" else ()),
-            *params.defines(),
-            ("KIND", _KINDS[spec.kind]),
-            ("INVERSE", int(spec.kind == "c2c" and spec.inverse)),
-            ("RANKS", ranks),
-            ("IN_UNIT", int(in_unit)),
-            ("OUT_UNIT", int(out_unit)),
-            ("IN_SLICE", int(in_slice)),
-            ("OUT_SLICE", int(out_slice)),
-            ("TURN_LOW", turn_low),
+        defines = replace(
+            params.defines(),
+            double=spec.precision == "double",
+            real_in=spec.kind == "r2c",
+            real_out=spec.kind == "c2r",
+            inverse=spec.inverse,
+            ranks=ranks,
+            in_unit=in_unit,
+            out_unit=out_unit,
+            in_slice=in_slice,
+            out_slice=out_slice,
+            turn_low=turn_low,
         )
-        self._arguments = Arguments(context.kernel("fft_local.cl", "fft_local", defines))
+        self._arguments = Arguments(context.kernel("fft_local.cl", "fft_local", defines.pairs()))
         self._tables = [context.table(t) for t in self._make_tables(spec, turn_length, turn_low)]
         self._arguments.set(2, self._tables)
 

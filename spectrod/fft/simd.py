@@ -10,17 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.radices import RADICES, radix_lists
+from spectrod.fft.defines import KernelDefines
+from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import real_turns
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.opencl.source import Defines
-
-PASSES_MAX = 6
-"""Most passes over the rows that ``fft_simd.cl`` has."""
 
 _LANES = (2, 4, 8, 16)
 ROW_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
@@ -44,13 +41,6 @@ def require_row_radices(radices: tuple[int, ...]) -> None:
     """Raise ConfigError if the kernels do not know these passes over the rows."""
     if not 1 <= len(radices) <= PASSES_MAX or not ROW_RADICES.issuperset(radices):
         raise ConfigError(f"radices={radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}")
-
-
-def row_defines(radices: tuple[int, ...]) -> Defines:
-    """Tell the compiler the passes over the rows; those that there are not have radix 1."""
-    *others, last = radices
-    others += [1] * (PASSES_MAX - 1 - len(others))
-    return *((f"RADIX_{i}", radix) for i, radix in enumerate(others, 1)), ("RADIX_LAST", last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +95,19 @@ class SimdParams:
         """Whether that is too much for private memory."""
         return self.own_bytes(spec) > _PRIVATE_BYTES_MAX
 
-    def defines(self) -> Defines:
-        """Names and values for the compiler, in a fixed order."""
-        return (
-            ("N", self.length),
-            ("LANES", self.lanes),
-            ("COLUMNS", int(self.columns)),
-            *row_defines(self.radices),
+    def defines(self, spec: TransformSpec) -> KernelDefines:
+        """Return what ``fft_simd.cl`` needs."""
+        return KernelDefines(
+            double=spec.precision == "double",
+            n=self.length,
+            lanes=self.lanes,
+            columns=self.columns,
+            staged=self.staged or spec.kind == "c2r",
+            scratch=self.needs_scratch(spec),
+            radices=self.radices,
+            real_in=spec.kind == "r2c",
+            real_out=spec.kind == "c2r",
+            inverse=spec.inverse,
         )
 
 
@@ -142,7 +138,7 @@ class SimdKernel:
         self._own_bytes = params.own_bytes(spec) if params.needs_scratch(spec) else 0
         self._out_scalars = spec.out_value_bytes // spec.real_bytes
         self._source_scalars = spec.in_value_bytes // spec.real_bytes
-        kernel = context.kernel("fft_simd.cl", "fft_simd", _defines(spec, params))
+        kernel = context.kernel("fft_simd.cl", "fft_simd", params.defines(spec).pairs())
         self._arguments = Arguments(kernel)
         self._tables = [context.table(t.astype(self._real)) for t in _tables(spec, params)]
         self._arguments.set(2, self._tables)
@@ -273,18 +269,6 @@ class SimdFamily:
 
 
 SIMD = SimdFamily()
-
-
-def _defines(spec: TransformSpec, params: SimdParams) -> Defines:
-    return (
-        *((("DOUBLE", 1),) if spec.precision == "double" else ()),
-        *params.defines(),
-        ("REAL_IN", int(spec.kind == "r2c")),
-        ("REAL_OUT", int(spec.kind == "c2r")),
-        ("INVERSE", int(spec.inverse)),
-        ("STAGED", int(params.staged or spec.kind == "c2r")),
-        ("SCRATCH", int(params.needs_scratch(spec))),
-    )
 
 
 def _tables(spec: TransformSpec, params: SimdParams) -> Iterator[NDArray[np.float64]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.fft.defines import KernelDefines
 from spectrod.fft.linekernels import LineKernel, aligned, rest_of
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import Lines, TransformSpec
@@ -19,10 +20,9 @@ from spectrod.fft.transform import halved, steps
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.stft.defines import product_defines, sample_defines
 from spectrod.stft.reference import bin_factors
 from spectrod.stft.stage import (
-    AVERAGING_NUMBERS,
-    FORMAT_NUMBERS,
     NO_PLACES,
     Average,
     RowPlaces,
@@ -192,12 +192,9 @@ class _Gather:
     """Samples to windowed lines."""
 
     def __init__(self, context: Context, spec: StftSpec, tables: StftTables, pitch: int) -> None:
-        defines = (
-            ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
-            ("IQ", int(spec.iq)),
-            ("PLACED", int(spec.placed)),
+        self._kernel = LineKernel(
+            context, "stft_frames.cl", "gather_frames", "single", sample_defines(spec)
         )
-        self._kernel = LineKernel(context, "stft_frames.cl", "gather_frames", "single", defines)
         factors = tables.window / spec.loaded_full_scale
         self._window = context.table(factors.astype(np.float32))
         self._spec = spec
@@ -249,8 +246,8 @@ class _Bands:
         return self._context.launch(arguments.kernel, size, (group, 1))
 
     def _compiled(self, items: int) -> Arguments:
-        defines = ("IQ", int(self._spec.iq)), ("BAND_ITEMS", items)
-        return Arguments(self._context.kernel("stft_bands.cl", "sum_bands", defines))
+        defines = KernelDefines(iq=self._spec.iq, band_items=items)
+        return Arguments(self._context.kernel("stft_bands.cl", "sum_bands", defines.pairs()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +265,8 @@ class _Products:
 
     def __init__(self, context: Context, spec: StftSpec, tables: StftTables) -> None:
         weighted = spec.weighted and not spec.n_bands  # those of bands are in the bands' own
-        defines = (
-            ("IQ", int(spec.iq)),
-            ("WEIGHTED", int(weighted)),
-            ("BANDS", int(spec.n_bands > 0)),
-            ("DECIBELS", int(spec.decibels)),
-            ("AVERAGING", AVERAGING_NUMBERS[spec.averaging]),
+        defines = product_defines(spec) | KernelDefines(
+            weighted=weighted, band_sums=spec.n_bands > 0
         )
         self._kernel = LineKernel(context, "stft_products.cl", _kernel_of(spec), "single", defines)
         factors = bin_factors(spec, tables) if weighted else np.ones(1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import DeviceError
+from spectrod.fft.defines import KernelDefines
 from spectrod.fft.local import LOCAL as TRANSFORMS
 from spectrod.fft.local import LocalParams
 from spectrod.fft.stage import TransformSpec
@@ -15,10 +16,8 @@ from spectrod.fft.twiddles import pass_twiddles, real_turns
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.opencl.source import Defines
+from spectrod.stft.defines import stft_defines
 from spectrod.stft.stage import (
-    AVERAGING_NUMBERS,
-    FORMAT_NUMBERS,
     NO_PLACES,
     Average,
     BandRows,
@@ -162,20 +161,29 @@ class StftLocalStage:
     def _kernel_for(self, aligned: bool, shift: int) -> Arguments:  # noqa: FBT001 - a key
         key = aligned, shift
         if key not in self._kernels:
-            defines = (
-                *self.params.passes.defines(),
-                *_defines(self.spec, self.params),
-                ("ALIGNED", int(aligned)),
-                ("SHIFT", shift),
-                ("N_PIECES", self._n_pieces),
+            kernel = self._context.kernel(
+                "stft_local.cl", "stft_local", self._defines(aligned=aligned, shift=shift).pairs()
             )
-            kernel = self._context.kernel("stft_local.cl", "stft_local", defines)
             for index, table in enumerate(self._buffers, 3):
                 kernel.set_arg(index, table)
             kernel.set_arg(21, np.float32(self._tables.smoothing))
             kernel.set_arg(22, np.float32(self._tables.floor_db))
             self._kernels[key] = Arguments(kernel)
         return self._kernels[key]
+
+    def _defines(self, *, aligned: bool, shift: int) -> KernelDefines:
+        return (
+            stft_defines(self.spec)
+            | self.params.passes.defines()
+            | KernelDefines(
+                tile_buffers=self.params.buffers,
+                aligned=aligned,
+                held=self.params.held,
+                ahead=self.params.ahead,
+                shift=shift,
+                n_pieces=self._n_pieces,
+            )
+        )
 
 
 class StftLocalFamily:
@@ -259,24 +267,6 @@ def _is_aligned(
     if places and (places.denominator > 1 or places.numerator % 2):
         return False
     return not spec.iq and samples.first % 2 == samples.pitch % 2 == hop % 2 == 0
-
-
-def _defines(spec: StftSpec, params: StftLocalParams) -> Defines:
-    return (
-        ("WIN_LENGTH", spec.win_length),
-        ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
-        ("INTERLEAVED", int(spec.interleaved)),
-        ("IQ", int(spec.iq)),
-        ("HELD", int(params.held)),
-        ("AHEAD", int(params.ahead)),
-        ("TILE_BUFFERS", params.buffers),
-        ("COMPLEX", int(spec.output == "complex")),
-        ("WEIGHTED", int(spec.weighted)),
-        ("N_BANDS", spec.n_bands),
-        ("AVERAGING", AVERAGING_NUMBERS[spec.averaging]),
-        ("PLACED", int(spec.placed)),
-        ("DECIBELS", int(spec.decibels)),
-    )
 
 
 class _Pieces:

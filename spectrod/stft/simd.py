@@ -61,7 +61,7 @@ class SimdStftStage:
         self.spec = spec
         self.shape = shape
         self._context = context
-        self._kernel = context.kernel("stft_simd.cl", "stft_simd", shape.defines(spec))
+        self._kernel = context.kernel("stft_simd.cl", "stft_simd", shape.defines(spec).pairs())
         self._tables = [context.table(table) for table in simd_tables(spec, tables, shape)]
         for index, table in enumerate(self._tables, 2):
             self._kernel.set_arg(index, table)

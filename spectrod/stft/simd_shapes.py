@@ -6,16 +6,11 @@ from functools import cache
 from math import prod
 
 from spectrod.errors import ConfigError
-from spectrod.fft.radices import radix_lists
-from spectrod.fft.simd import (
-    PASSES_MAX,
-    ROW_RADICES,
-    pass_work,
-    require_row_radices,
-    row_defines,
-)
-from spectrod.opencl.source import Defines
-from spectrod.stft.stage import AVERAGING_NUMBERS, FORMAT_NUMBERS, StftSpec
+from spectrod.fft.defines import KernelDefines
+from spectrod.fft.radices import PASSES_MAX, radix_lists
+from spectrod.fft.simd import ROW_RADICES, pass_work, require_row_radices
+from spectrod.stft.defines import stft_defines
+from spectrod.stft.stage import StftSpec
 
 LANES = (16, 8)
 """Of a vector of float32."""
@@ -88,26 +83,16 @@ class SimdShape:
         """Whether that is too much for private memory."""
         return self.own_bytes(spec) > _PRIVATE_BYTES_MAX
 
-    def defines(self, spec: StftSpec) -> Defines:
-        """Names and values for the compiler, in a fixed order."""
-        return (
-            ("N", self.length),
-            ("LANES", self.lanes),
-            ("COLUMNS", int(self.columns)),
-            *row_defines(self.radices),
-            ("STAGED", int(self.staged)),
-            ("SCRATCH", int(self.needs_scratch(spec))),
-            ("OWN_VALUES", self.own_values(spec)),
-            ("PARTS", spec.parts),
-            ("WIN", spec.win_length),
-            ("FORMAT", FORMAT_NUMBERS[spec.sample_format]),
-            ("INTERLEAVED", int(spec.interleaved)),
-            ("COMPLEX_OUT", int(spec.output == "complex")),
-            ("WEIGHTED", int(spec.weighted)),
-            ("DECIBELS", int(spec.decibels)),
-            ("BANDS", spec.n_bands),
-            ("AVERAGE", AVERAGING_NUMBERS[spec.averaging]),
-            ("PLACED", int(spec.placed)),
+    def defines(self, spec: StftSpec) -> KernelDefines:
+        """Return what ``stft_simd.cl`` needs."""
+        return stft_defines(spec) | KernelDefines(
+            n=self.length,
+            lanes=self.lanes,
+            columns=self.columns,
+            staged=self.staged,
+            scratch=self.needs_scratch(spec),
+            own_values=self.own_values(spec),
+            radices=self.radices,
         )
 
     def _column_scalars(self, spec: StftSpec) -> int:

@@ -28,16 +28,6 @@ FULL_SCALE: dict[SampleFormat, float] = {
     "float32": 1.0,
 }
 
-# What the kernels call them.
-FORMAT_NUMBERS: dict[SampleFormat, int] = {"int16": 16, "int24": 24, "int32": 32, "float32": 0}
-AVERAGING_NUMBERS: dict[Averaging, int] = {
-    "none": 0,
-    "mean": 1,
-    "max": 2,
-    "min": 3,
-    "exponential": 4,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class StftSpec:

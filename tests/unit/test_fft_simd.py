@@ -18,21 +18,6 @@ def turn(k, n):
     return np.exp(-2j * np.pi * k / n)
 
 
-def test_defines_come_in_one_order_with_every_radix():
-    """The compiler's names are complete; passes that do not run have radix 1."""
-    assert GOOD.defines() == (
-        ("N", 256),
-        ("LANES", 8),
-        ("COLUMNS", 1),
-        ("RADIX_1", 4),
-        ("RADIX_2", 1),
-        ("RADIX_3", 1),
-        ("RADIX_4", 1),
-        ("RADIX_5", 1),
-        ("RADIX_LAST", 8),
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
