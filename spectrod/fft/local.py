@@ -31,7 +31,7 @@ _LINES_MAX = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class LocalParams:
+class LocalShape:
     """Shape of ``fft_local.cl`` for a complex length.
 
     Attributes
@@ -172,7 +172,7 @@ class LocalKernel:
         The device.
     spec : TransformSpec
         What a line's transform is; n even if it is real.
-    params : LocalParams
+    params : LocalShape
         Its shape.
     ranks : {1, 2, 3}
         Whether lines are counted by outer alone, also by inner, also by middle.
@@ -196,7 +196,7 @@ class LocalKernel:
         self,
         context: Context,
         spec: TransformSpec,
-        params: LocalParams,
+        params: LocalShape,
         *,
         ranks: int = 1,
         in_unit: bool = True,
@@ -272,7 +272,7 @@ class LocalStage:
 
     strided = True
 
-    def __init__(self, context: Context, spec: TransformSpec, params: LocalParams) -> None:
+    def __init__(self, context: Context, spec: TransformSpec, params: LocalShape) -> None:
         if params.length != spec.complex_length:
             raise ConfigError(f"radices={params.radices}: must multiply to {spec.complex_length}")
         if not params.fits(context.device, spec.real_bytes):
@@ -328,7 +328,7 @@ class LocalFamily:
             return False
         return next(self._shapes(spec, device), None) is not None
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> LocalParams:
+    def choose(self, spec: TransformSpec, device: DeviceInfo) -> LocalShape:
         """Take the least work by a rough count: passes, idle items, registers past 16 values.
 
         Raises
@@ -343,7 +343,7 @@ class LocalFamily:
             )
         return shape
 
-    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalParams]:
+    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalShape]:
         """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
         seen = set()
         shapes = _diverse(cuts(spec.complex_length, device.max_work_group_size))
@@ -353,16 +353,16 @@ class LocalFamily:
                     seen.add(choice)
                     yield choice
 
-    def load(self, values: Mapping[str, Any]) -> LocalParams:
+    def load(self, values: Mapping[str, Any]) -> LocalShape:
         """Parameters from a file, as ``load_params``."""
-        return load_params(LocalParams, values)
+        return load_params(LocalShape, values)
 
-    def build(self, context: Context, spec: TransformSpec, params: LocalParams) -> LocalStage:
+    def build(self, context: Context, spec: TransformSpec, params: LocalShape) -> LocalStage:
         """Compile the stage."""
         return LocalStage(context, spec, params)
 
     @staticmethod
-    def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalParams]:
+    def _shapes(spec: TransformSpec, device: DeviceInfo) -> Iterator[LocalShape]:
         """Yield the untuned choice, if there is one, alone."""
         length = spec.complex_length
         for radices, items in cuts(length, device.max_work_group_size):
@@ -404,10 +404,10 @@ def _work(length: int, radices: tuple[int, ...], items: int) -> float:
 
 def _grouped(
     radices: tuple[int, ...], items: int, device: DeviceInfo, spec: TransformSpec
-) -> LocalParams | None:
+) -> LocalShape | None:
     """Work-groups of at least 32 items, with the fewest barriers that the device has memory for."""
     lines = max(1, min(_GROUP_ITEMS, device.max_work_group_size) // items)
-    whole = LocalParams(radices, items, lines, local_pad=best_pad(radices), paired_twiddles=True)
+    whole = LocalShape(radices, items, lines, local_pad=best_pad(radices), paired_twiddles=True)
     real_bytes = spec.real_bytes
     split = replace(whole, split_exchange=True)
     smallest = replace(whole, lines=1, split_exchange=True)
@@ -417,14 +417,14 @@ def _grouped(
     return next((params for params in choices if params.fits(device, real_bytes)), None)
 
 
-def can_mirror(spec: TransformSpec, params: LocalParams) -> bool:
+def can_mirror(spec: TransformSpec, params: LocalShape) -> bool:
     """Whether the pass next to a real transform's bins has two whole butterflies an item."""
     radix = params.radices[-1 if spec.kind == "r2c" else 0]
     is_real = spec.kind != "c2c" and len(params.radices) > 1
     return is_real and radix % 2 == 0 and 2 * radix * params.items == params.length
 
 
-def _legal(spec: TransformSpec, params: LocalParams) -> Iterator[LocalParams]:
+def _legal(spec: TransformSpec, params: LocalShape) -> Iterator[LocalShape]:
     """Forms of a shape that the kind of transform allows."""
     if can_mirror(spec, params):
         yield replace(params, mirrored=True)
@@ -442,7 +442,7 @@ def _diverse(shapes: list[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int,
     ]
 
 
-def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalParams]:
+def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalShape]:
     """Shapes of the cuts in every sensible form, the likelier forms of all cuts first."""
     for group, (split, sections), paired in product(
         (32, 128, 64, 256), ((False, 1), (True, 1), (True, 2)), (True, False)
@@ -452,7 +452,7 @@ def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalPara
             is_even = all(radix % 2 == 0 for radix in radices)
             if (sections == 1 or is_even) and (items <= group or group == _GROUP_ITEMS):
                 for order in dict.fromkeys((radices, radices[::-1])):
-                    yield LocalParams(
+                    yield LocalShape(
                         order,
                         items,
                         lines,
@@ -463,7 +463,7 @@ def _variations(shapes: list[tuple[tuple[int, ...], int]]) -> Iterator[LocalPara
                     )
 
 
-def columns_params(params: LocalParams, device: DeviceInfo, real_bytes: int) -> LocalParams:
+def columns_params(params: LocalShape, device: DeviceInfo, real_bytes: int) -> LocalShape:
     """Reshape for lines that are columns: up to 16 neighbours a work-group."""
     choices = (
         replace(params, lines=lines, lines_first=True, split_exchange=True)

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.local import LocalKernel, LocalParams, Steps, best_pad, cuts
+from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, cuts
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -29,7 +29,7 @@ class MultipassParams:
 
     Attributes
     ----------
-    passes : tuple of LocalParams
+    passes : tuple of LocalShape
         Two or three; their lengths multiply to n.
     slice_bytes : int
         As many lines go through all passes at a time as fit into so much scratch memory, at least
@@ -41,7 +41,7 @@ class MultipassParams:
         If there are not two or three passes.
     """
 
-    passes: tuple[LocalParams, ...]
+    passes: tuple[LocalShape, ...]
     slice_bytes: int = _SLICE_BYTES
 
     def __post_init__(self) -> None:
@@ -222,7 +222,7 @@ def _columns_shapes(
     spec: TransformSpec,
     *,
     split: bool,
-) -> tuple[LocalParams, ...] | None:
+) -> tuple[LocalShape, ...] | None:
     """Shapes of the passes with so many columns a group; None if one does not fit the device."""
     shapes = [
         _columns_shape(length, count, device, spec.real_bytes, split=split)
@@ -236,9 +236,9 @@ def _columns_shapes(
 
 def _columns_shape(
     length: int, columns: int, device: DeviceInfo, real_bytes: int, *, split: bool
-) -> LocalParams | None:
+) -> LocalShape | None:
     for radices, items in cuts(length, device.max_work_group_size // columns):
-        params = LocalParams(
+        params = LocalShape(
             radices,
             items,
             columns,

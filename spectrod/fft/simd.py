@@ -1,9 +1,7 @@
 """Transforms with vectors for registers: a work-item computes whole lines. The family for CPUs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from math import prod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,14 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.defines import KernelDefines
-from spectrod.fft.radices import PASSES_MAX, RADICES, radix_lists
+from spectrod.fft.simd_shape import (
+    CUTS_MAX,
+    ITEMS_PER_UNIT,
+    LANES,
+    SimdShape,
+    needs_scratch,
+    row_cuts,
+)
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.twiddles import real_turns
@@ -19,96 +24,19 @@ from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
-_LANES = (2, 4, 8, 16)
-ROW_RADICES = frozenset(radix for radix in RADICES if radix <= 16) | {1}
-"""What the rows of vectors can be cut into."""
-
-# What a work-item may hold of its lines: in private memory, which is the stack of a driver's thread
-# (2 or 8 MiB as a rule), and in all; and how much of it the nearest cache has room for.
-_PRIVATE_BYTES_MAX = 1 << 20
+# What a work-item may hold of its lines, and how much of it the nearest cache has room for.
 _OWN_BYTES_MAX = 1 << 26
 _NEAR_BYTES = 36 << 10
 # Shorter lines than this go several at a time.
 _COLUMNS_LENGTH_MIN = 128
-_CUTS_MAX = 3
-# Measured; the radices that are not here took half their number or more.
-_PASS_WORK = {1: 0.0, 2: 2.0, 3: 2.2, 4: 2.5, 5: 3.2, 8: 3.6, 16: 5.4}
-# Work-items for each core, so that one that is held up keeps the others waiting a little only.
-_ITEMS_PER_UNIT = 4
 
 
-def require_row_radices(radices: tuple[int, ...]) -> None:
-    """Raise ConfigError if the kernels do not know these passes over the rows."""
-    if not 1 <= len(radices) <= PASSES_MAX or not ROW_RADICES.issuperset(radices):
-        raise ConfigError(f"radices={radices}: must be 1 to {PASSES_MAX} of {sorted(ROW_RADICES)}")
-
-
-@dataclass(frozen=True, slots=True)
-class SimdParams:
-    """Shape of ``fft_simd.cl`` for lines whose values are neighbours.
-
-    Attributes
-    ----------
-    lanes : int
-        Of a vector: 2, 4, 8 or 16.
-    radices : tuple of int
-        Of the passes over the rows, 2 to 16.
-    columns : bool
-        True: the lanes are columns of one line, whose complex length is lanes times the product of
-        the radices, and at least the square of lanes. False: they are lines, of the product alone.
-    staged : bool
-        Whether columns are copied to private memory first; lines always are.
-
-    Raises
-    ------
-    ConfigError
-        With the name, the value and the rule, if one is broken.
-    """
-
-    lanes: int
-    radices: tuple[int, ...]
-    columns: bool
-    staged: bool = True
-
-    def __post_init__(self) -> None:
-        if self.lanes not in _LANES:
-            raise ConfigError(f"lanes={self.lanes}: must be 2, 4, 8 or 16")
-        require_row_radices(self.radices)
-        if self.columns and prod(self.radices) < self.lanes:
-            raise ConfigError(
-                f"radices={self.radices}: must multiply to lanes={self.lanes} or more for columns"
-            )
-
-    @property
-    def length(self) -> int:
-        """Length of the complex transform."""
-        return prod(self.radices) * (self.lanes if self.columns else 1)
-
-    def own_bytes(self, spec: TransformSpec) -> int:
-        """Memory of a work-item [bytes]."""
-        is_single = self.columns and spec.kind == "c2c" and not self.staged
-        rows = prod(self.radices)
-        extra = int(spec.kind != "c2c" or self.columns)
-        return (rows if is_single else 2 * rows + extra) * self.lanes * 2 * spec.real_bytes
-
-    def needs_scratch(self, spec: TransformSpec) -> bool:
-        """Whether that is too much for private memory."""
-        return self.own_bytes(spec) > _PRIVATE_BYTES_MAX
-
-    def defines(self, spec: TransformSpec) -> KernelDefines:
-        """Return what ``fft_simd.cl`` needs."""
-        return KernelDefines(
-            double=spec.precision == "double",
-            n=self.length,
-            lanes=self.lanes,
-            columns=self.columns,
-            staged=self.staged or spec.kind == "c2r",
-            scratch=self.needs_scratch(spec),
-            radices=self.radices,
-            real_in=spec.kind == "r2c",
-            real_out=spec.kind == "c2r",
-            inverse=spec.inverse,
-        )
+def own_bytes(shape: SimdShape, spec: TransformSpec) -> int:
+    """Memory of a work-item [bytes]."""
+    is_single = shape.columns and spec.kind == "c2c" and not shape.staged
+    extra = int(spec.kind != "c2c" or shape.columns)
+    values = shape.rows if is_single else 2 * shape.rows + extra
+    return values * shape.lanes * 2 * spec.real_bytes
 
 
 class SimdKernel:
@@ -120,7 +48,7 @@ class SimdKernel:
         The device.
     spec : TransformSpec
         What a line's transform is; n even if it is real.
-    params : SimdParams
+    params : SimdShape
         Its shape.
 
     Raises
@@ -131,14 +59,15 @@ class SimdKernel:
         If the kernel does not compile.
     """
 
-    def __init__(self, context: Context, spec: TransformSpec, params: SimdParams) -> None:
+    def __init__(self, context: Context, spec: TransformSpec, params: SimdShape) -> None:
         self._context = context
         self._params = params
         self._real = np.float32 if spec.precision == "single" else np.float64
-        self._own_bytes = params.own_bytes(spec) if params.needs_scratch(spec) else 0
+        n_bytes = own_bytes(params, spec)
+        self._own_bytes = n_bytes if needs_scratch(n_bytes) else 0
         self._out_scalars = spec.out_value_bytes // spec.real_bytes
         self._source_scalars = spec.in_value_bytes // spec.real_bytes
-        kernel = context.kernel("fft_simd.cl", "fft_simd", params.defines(spec).pairs())
+        kernel = context.kernel("fft_simd.cl", "fft_simd", _defines(spec, params).pairs())
         self._arguments = Arguments(kernel)
         self._tables = [context.table(t.astype(self._real)) for t in _tables(spec, params)]
         self._arguments.set(2, self._tables)
@@ -177,7 +106,7 @@ class SimdKernel:
     def _divide(self, n_lines: int) -> tuple[int, int]:
         """Work-items, and the lines or groups of lines that each computes."""
         groups = n_lines if self._params.columns else -(-n_lines // self._params.lanes)
-        per_unit = 1 if self._own_bytes else _ITEMS_PER_UNIT
+        per_unit = 1 if self._own_bytes else ITEMS_PER_UNIT
         chunk = -(-groups // (per_unit * self._context.device.compute_units))
         return -(-groups // chunk), chunk
 
@@ -193,7 +122,7 @@ class SimdStage:
         For complex lines that are short enough to be computed several at a time.
     """
 
-    def __init__(self, context: Context, spec: TransformSpec, params: SimdParams) -> None:
+    def __init__(self, context: Context, spec: TransformSpec, params: SimdShape) -> None:
         if params.length != spec.complex_length:
             raise ConfigError(
                 f"{params}: must make the complex length {spec.complex_length} of n={spec.n}"
@@ -242,7 +171,7 @@ class SimdFamily:
             return False
         return next(_shapes(spec), None) is not None
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> SimdParams:
+    def choose(self, spec: TransformSpec, device: DeviceInfo) -> SimdShape:
         """Take the lanes that suit the length, and the least work by a rough count.
 
         Raises
@@ -254,16 +183,16 @@ class SimdFamily:
             raise DeviceError(f"n={spec.n}: no vector kernel for this length on {device.label}")
         return next(_shapes(spec))
 
-    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[SimdParams]:
+    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[SimdShape]:
         """Lanes as columns and as lines, of every width, with the best cuts of the rows each."""
         if self.supports(spec, device):
             yield from _shapes(spec)
 
-    def load(self, values: Mapping[str, Any]) -> SimdParams:
+    def load(self, values: Mapping[str, Any]) -> SimdShape:
         """Parameters from a file, as ``load_params``."""
-        return load_params(SimdParams, values)
+        return load_params(SimdShape, values)
 
-    def build(self, context: Context, spec: TransformSpec, params: SimdParams) -> SimdStage:
+    def build(self, context: Context, spec: TransformSpec, params: SimdShape) -> SimdStage:
         """Compile the stage."""
         return SimdStage(context, spec, params)
 
@@ -271,7 +200,17 @@ class SimdFamily:
 SIMD = SimdFamily()
 
 
-def _tables(spec: TransformSpec, params: SimdParams) -> Iterator[NDArray[np.float64]]:
+def _defines(spec: TransformSpec, params: SimdShape) -> KernelDefines:
+    return params.defines(own_bytes(params, spec)) | KernelDefines(
+        double=spec.precision == "double",
+        staged=params.staged or spec.kind == "c2r",
+        real_in=spec.kind == "r2c",
+        real_out=spec.kind == "c2r",
+        inverse=spec.inverse,
+    )
+
+
+def _tables(spec: TransformSpec, params: SimdShape) -> Iterator[NDArray[np.float64]]:
     """Tables of turns in the order of the kernel's arguments; one number for those not read."""
     none = np.zeros(1)
     turns = row_turns(params.radices)
@@ -280,7 +219,7 @@ def _tables(spec: TransformSpec, params: SimdParams) -> Iterator[NDArray[np.floa
     yield _real_turns(params, spec) if spec.kind != "c2c" else none
 
 
-def _real_turns(params: SimdParams, spec: TransformSpec) -> NDArray[np.float64]:
+def _real_turns(params: SimdShape, spec: TransformSpec) -> NDArray[np.float64]:
     if params.columns:
         turns = mirror_turns(params.length, params.lanes)
         conjugate = np.array([[-1.0], [1.0]])
@@ -290,23 +229,7 @@ def _real_turns(params: SimdParams, spec: TransformSpec) -> NDArray[np.float64]:
     return turns * conjugate if spec.kind == "c2r" else turns
 
 
-@cache
-def _cuts(rows: int) -> list[tuple[int, ...]]:
-    """Ways to cut the rows, the least work by a rough count first, the largest radix last."""
-    cuts = [
-        tuple(reversed(radices))
-        for radices in radix_lists(rows, passes_max=PASSES_MAX)
-        if ROW_RADICES.issuperset(radices)
-    ]
-    return sorted(cuts, key=lambda cut: (sum(map(pass_work, cut)), cut))
-
-
-def pass_work(radix: int) -> float:
-    """Rough cost of a pass, on processors with 16 or 32 vector registers, which prefer it small."""
-    return _PASS_WORK.get(radix, radix / 2.0)
-
-
-def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
+def _shapes(spec: TransformSpec) -> Iterator[SimdShape]:
     """Shapes worth a try, the untuned choice first: vectors of 64 and 32 bytes, else narrower."""
     if spec.complex_length * 2 * spec.real_bytes > _OWN_BYTES_MAX:
         return
@@ -319,29 +242,29 @@ def _shapes(spec: TransformSpec) -> Iterator[SimdParams]:
         yield from _lines(spec, n_bytes)
 
 
-def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
+def _columns(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
     length, lanes = spec.complex_length, vector_bytes // spec.real_bytes
-    if lanes not in _LANES or length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
+    if lanes not in LANES or length % lanes or length < max(lanes * lanes, _COLUMNS_LENGTH_MIN):
         return
-    both = [SimdParams(lanes, cut, columns=True) for cut in _cuts(length // lanes)]
-    for params in both[:_CUTS_MAX]:
+    for cut in row_cuts(length // lanes, largest_last=True)[:CUTS_MAX]:
+        params = SimdShape(lanes, cut, columns=True)
         direct = replace(params, staged=False)
-        is_near = params.own_bytes(spec) <= _NEAR_BYTES
+        is_near = own_bytes(params, spec) <= _NEAR_BYTES
         for choice in (params, direct) if is_near else (direct, params):
-            if choice.own_bytes(spec) <= _OWN_BYTES_MAX:
+            if own_bytes(choice, spec) <= _OWN_BYTES_MAX:
                 yield choice
 
 
-def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdParams]:
+def _lines(spec: TransformSpec, vector_bytes: int) -> Iterator[SimdShape]:
     lanes = vector_bytes // spec.real_bytes
-    if lanes in _LANES:
-        shapes = [SimdParams(lanes, cut, columns=False) for cut in _cuts(spec.complex_length)]
-        yield from (
-            params for params in shapes[:_CUTS_MAX] if params.own_bytes(spec) <= _OWN_BYTES_MAX
-        )
+    if lanes in LANES:
+        for cut in row_cuts(spec.complex_length, largest_last=True)[:CUTS_MAX]:
+            params = SimdShape(lanes, cut, columns=False)
+            if own_bytes(params, spec) <= _OWN_BYTES_MAX:
+                yield params
 
 
-def _strided_params(spec: TransformSpec, params: SimdParams) -> SimdParams | None:
+def _strided_params(spec: TransformSpec, params: SimdShape) -> SimdShape | None:
     """Find a shape for lines that lie interleaved, if one fits."""
     if spec.kind != "c2c":
         return None

@@ -58,7 +58,7 @@ def column_turns(length: int, lanes: int) -> Float64Array:
     .. [1] D. H. Bailey, "FFTs in external or hierarchical memory", 1990.
     """
     k = np.arange(1, lanes)[:, None]
-    return _planes(unit_roots(k * _blocks(length // lanes, lanes)[:, None, :], length))
+    return planes(unit_roots(k * _blocks(length // lanes, lanes)[:, None, :], length))
 
 
 def mirror_turns(length: int, lanes: int) -> Float64Array:
@@ -70,14 +70,19 @@ def mirror_turns(length: int, lanes: int) -> Float64Array:
         Real and imaginary parts of ``exp(-2 pi i k / (2 length))`` for the bins k of a block of
         those below length / 2, see ``_blocks``.
     """
-    return _planes(unit_roots(_blocks(length // 2, lanes), 2 * length))
+    return planes(unit_roots(_blocks(length // 2, lanes), 2 * length))
 
 
 def _blocks(count: int, lanes: int) -> Int64Array:
-    """Numbers below count in blocks of lanes; a last one that would not be full begins earlier."""
-    first = np.minimum(np.arange(0, count, lanes), count - lanes)
-    return first[:, None] + np.arange(lanes)
+    """Numbers below count in blocks of lanes, see ``block_starts``."""
+    return block_starts(count, lanes)[:, None] + np.arange(lanes)
 
 
-def _planes(values: Complex128Array) -> Float64Array:
+def block_starts(count: int, lanes: int) -> Int64Array:
+    """First numbers of blocks of lanes; a last one that would not be full begins earlier."""
+    return np.minimum(np.arange(0, count, lanes), count - lanes)
+
+
+def planes(values: Complex128Array) -> Float64Array:
+    """Real and imaginary parts, along a new axis before the last one."""
     return np.stack([values.real, values.imag], axis=-2)

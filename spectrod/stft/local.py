@@ -10,7 +10,7 @@ import numpy as np
 from spectrod.errors import DeviceError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.local import LOCAL as TRANSFORMS
-from spectrod.fft.local import LocalParams
+from spectrod.fft.local import LocalShape
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, real_turns
 from spectrod.opencl.arguments import Arguments
@@ -37,12 +37,12 @@ _PIECE_BINS = 17
 
 
 @dataclass(frozen=True, slots=True)
-class StftLocalParams:
+class StftLocalShape:
     """Shape of ``stft_local.cl``.
 
     Attributes
     ----------
-    passes : LocalParams
+    passes : LocalShape
         Of the complex transform, of half the frame's length or, for I/Q, of all of it.
     held : bool
         Whether the window's factors stay in registers from frame to frame.
@@ -55,7 +55,7 @@ class StftLocalParams:
         Frames that an item computes one after the other, where there is no average.
     """
 
-    passes: LocalParams
+    passes: LocalShape
     held: bool = False
     ahead: bool = False
     buffers: int = 1
@@ -70,7 +70,7 @@ class StftLocalStage:
     """
 
     def __init__(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalParams
+        self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalShape
     ) -> None:
         self.spec = spec
         self.params = params
@@ -195,13 +195,13 @@ class StftLocalFamily:
         """Whether it fits; real frames must be of even length."""
         return next(iter(self.candidates(spec, device)), None) is not None
 
-    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[StftLocalParams]:
+    def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[StftLocalShape]:
         """Yield what was measured, then the shapes of the transform."""
         if not spec.iq and spec.nfft % 2:
             return
         measured = () if spec.iq else filter(None, [_MEASURED.get(spec.nfft)])
         shapes = TRANSFORMS.candidates(_transform_spec(spec), device)
-        others = (StftLocalParams(passes, run=_RUN) for passes in shapes if passes.sections == 1)
+        others = (StftLocalShape(passes, run=_RUN) for passes in shapes if passes.sections == 1)
         for params in chain(measured, others):
             if _fits(spec, params, device, _pieces_max(spec)):
                 yield params
@@ -211,7 +211,7 @@ class StftLocalFamily:
         context: Context,
         spec: StftSpec,
         tables: StftTables,
-        params: StftLocalParams | None = None,
+        params: StftLocalShape | None = None,
     ) -> StftLocalStage:
         """Compile the stage."""
         params = params or next(self.candidates(spec, context.device), None)
@@ -223,11 +223,11 @@ class StftLocalFamily:
 LOCAL = StftLocalFamily()
 
 
-def _measured(radices: tuple[int, ...], items: int, lines: int, **others: Any) -> StftLocalParams:
-    passes = LocalParams(
+def _measured(radices: tuple[int, ...], items: int, lines: int, **others: Any) -> StftLocalShape:
+    passes = LocalShape(
         radices, items, lines, local_pad=radices[0], paired_twiddles=True, mirrored=True
     )
-    return StftLocalParams(passes, **others)
+    return StftLocalShape(passes, **others)
 
 
 # Choices for frame lengths that were measured on an NVIDIA H200, see kernels/README.md.
@@ -250,7 +250,7 @@ def _pieces_max(spec: StftSpec) -> int:
     return 3 * spec.n_bins // _PIECE_BINS + 2 * spec.n_bands if spec.n_bands else 0
 
 
-def _fits(spec: StftSpec, params: StftLocalParams, device: DeviceInfo, n_pieces: int) -> bool:
+def _fits(spec: StftSpec, params: StftLocalShape, device: DeviceInfo, n_pieces: int) -> bool:
     passes = params.passes
     values = spec.n_bins + n_pieces if spec.n_bands else 0
     values += spec.n_values if spec.averaging != "none" else 0
@@ -300,7 +300,7 @@ class _Pieces:
 
 
 def _kernel_tables(
-    spec: StftSpec, tables: StftTables, params: StftLocalParams, pieces: _Pieces | None
+    spec: StftSpec, tables: StftTables, params: StftLocalShape, pieces: _Pieces | None
 ) -> Iterable[Any]:
     """Tables in the order of the kernel's arguments; one number for those not read."""
     none = np.zeros(4, np.uint32)

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.defines import KernelDefines
+from spectrod.fft.simd_shape import ITEMS_PER_UNIT, SimdShape, needs_scratch
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.simd_shapes import SimdShape, complex_length, shapes
+from spectrod.stft.defines import stft_defines
+from spectrod.stft.simd_shapes import LANES, complex_length, own_bytes, own_values, shapes
 from spectrod.stft.simd_tables import simd_tables
 from spectrod.stft.stage import (
     NO_PLACES,
@@ -21,8 +24,6 @@ from spectrod.stft.stage import (
     side_by_side,
 )
 
-# Work-items for each core, so that one that is held up keeps the others waiting a little only.
-_ITEMS_PER_UNIT = 4
 # Bytes of scratch in all; on processors of many cores less of them work at very long frames.
 _SCRATCH_BYTES_MAX = 1 << 28
 
@@ -58,10 +59,14 @@ class SimdStftStage:
             raise ConfigError(
                 f"{shape}: must make the complex length {complex_length(spec)} of nfft={spec.nfft}"
             )
+        if shape.lanes not in LANES or shape.rows < shape.lanes:
+            raise ConfigError(f"{shape}: must have 8 or 16 lanes, and as many rows or more")
         self.spec = spec
         self.shape = shape
         self._context = context
-        self._kernel = context.kernel("stft_simd.cl", "stft_simd", shape.defines(spec).pairs())
+        self._own_bytes = own_bytes(shape, spec)
+        self._needs_scratch = needs_scratch(self._own_bytes)
+        self._kernel = context.kernel("stft_simd.cl", "stft_simd", _defines(spec, shape).pairs())
         self._tables = [context.table(table) for table in simd_tables(spec, tables, shape)]
         for index, table in enumerate(self._tables, 2):
             self._kernel.set_arg(index, table)
@@ -72,9 +77,9 @@ class SimdStftStage:
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:
         """Where a frame is too long for private memory: a place for one for each core."""
-        if not self.shape.needs_scratch(self.spec):
+        if not self._needs_scratch:
             return 0
-        return min(self._items_max, n_frames * channels) * self.shape.own_bytes(self.spec)
+        return min(self._items_max, n_frames * channels) * self._own_bytes
 
     def launch(  # noqa: PLR0913 - as StftStage says
         self,
@@ -111,7 +116,7 @@ class SimdStftStage:
         chunk = -(-tasks // self._items_max)
         self._arguments.set(0, (out, samples.buffer))
         state = average.state if average else None
-        self._arguments.set(9, (state, scratch if self.shape.needs_scratch(self.spec) else None))
+        self._arguments.set(9, (state, scratch if self._needs_scratch else None))
         counts = (
             n_frames,
             channels,
@@ -138,9 +143,9 @@ class SimdStftStage:
 
     def _most_items(self) -> int:
         units = self._context.device.compute_units
-        if self.shape.needs_scratch(self.spec):
-            return max(1, min(units, _SCRATCH_BYTES_MAX // self.shape.own_bytes(self.spec)))
-        return _ITEMS_PER_UNIT * units
+        if self._needs_scratch:
+            return max(1, min(units, _SCRATCH_BYTES_MAX // self._own_bytes))
+        return ITEMS_PER_UNIT * units
 
 
 class SimdStft:
@@ -170,3 +175,11 @@ class SimdStft:
 
 
 SIMD = SimdStft()
+
+
+def _defines(spec: StftSpec, shape: SimdShape) -> KernelDefines:
+    return (
+        shape.defines(own_bytes(shape, spec))
+        | stft_defines(spec)
+        | KernelDefines(own_values=own_values(shape, spec))
+    )

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.fft.simd_tables import column_turns, row_turns
-from spectrod.fft.twiddles import Complex128Array, unit_roots
-from spectrod.stft.simd_shapes import SimdShape
+from spectrod.fft.simd_shape import SimdShape
+from spectrod.fft.simd_tables import block_starts, column_turns, planes, row_turns
+from spectrod.fft.twiddles import unit_roots
 from spectrod.stft.stage import BandRows, StftSpec, StftTables
 from spectrod.units import Float64Array
 
@@ -60,14 +60,10 @@ def window_table(spec: StftSpec, window: Float64Array, shape: SimdShape) -> Floa
 def _loads(shape: SimdShape) -> NDArray[np.int64]:
     """First value of each vector, in the order of loading."""
     if not shape.columns or shape.staged:
-        return _firsts(shape.length, shape.lanes)
+        return block_starts(shape.length, shape.lanes)
     rows = shape.length // shape.lanes
     columns = np.arange(shape.lanes, dtype=np.int64) * rows
-    return (_firsts(rows, shape.lanes)[:, None] + columns).ravel()
-
-
-def _firsts(count: int, lanes: int) -> NDArray[np.int64]:
-    return np.minimum(np.arange(0, count, lanes), count - lanes)
+    return (block_starts(rows, shape.lanes)[:, None] + columns).ravel()
 
 
 def _real_turns(shape: SimdShape) -> Float64Array:
@@ -80,7 +76,7 @@ def _real_turns(shape: SimdShape) -> Float64Array:
     if shape.steps % 2 == 0:
         middle = (shape.steps // 2 + rows) * shape.lanes
         bins = np.concatenate([bins, np.repeat(middle[:, None], shape.lanes, axis=1)])
-    return _planes(unit_roots(bins, 2 * shape.length))
+    return planes(unit_roots(bins, 2 * shape.length))
 
 
 def band_weights(bands: BandRows, shape: SimdShape) -> Float64Array:
@@ -93,7 +89,3 @@ def band_weights(bands: BandRows, shape: SimdShape) -> Float64Array:
     table = np.zeros(sizes.sum())
     table[np.arange(len(bands.weights)) + np.repeat(starts - offsets, bands.count)] = bands.weights
     return table
-
-
-def _planes(values: Complex128Array) -> Float64Array:
-    return np.stack([values.real, values.imag], axis=-2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spectrod.fft import reference
-from spectrod.fft.local import LOCAL, LocalParams
+from spectrod.fft.local import LOCAL, LocalShape
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.opencl.context import Context
@@ -42,14 +42,14 @@ def error(context, family, spec, params, inner=1):
 @pytest.mark.parametrize(
     "params",
     [
-        LocalParams((8, 8), 8),
-        LocalParams((8, 8), 4, 3, split_exchange=True, local_pad=8),
-        LocalParams((4, 4, 4), 16, 2, local_pad=7, paired_twiddles=True),
-        LocalParams((32, 2), 2, sections=2, paired_twiddles=True),
-        LocalParams((16, 12, 10), 120, local_pad=16, sections=2),
-        LocalParams((15, 16, 8), 128, split_exchange=True, paired_twiddles=True),
-        LocalParams((13, 11, 7), 91, paired_twiddles=True),
-        LocalParams((9, 6, 3, 2), 50, 2),
+        LocalShape((8, 8), 8),
+        LocalShape((8, 8), 4, 3, split_exchange=True, local_pad=8),
+        LocalShape((4, 4, 4), 16, 2, local_pad=7, paired_twiddles=True),
+        LocalShape((32, 2), 2, sections=2, paired_twiddles=True),
+        LocalShape((16, 12, 10), 120, local_pad=16, sections=2),
+        LocalShape((15, 16, 8), 128, split_exchange=True, paired_twiddles=True),
+        LocalShape((13, 11, 7), 91, paired_twiddles=True),
+        LocalShape((9, 6, 3, 2), 50, 2),
     ],
     ids=str,
 )
@@ -64,14 +64,14 @@ def test_every_form_is_as_exact(context, params, precision):
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
-        ("r2c", LocalParams((8, 8), 4, 3, mirrored=True)),
-        ("r2c", LocalParams((5, 3, 4), 30, local_pad=4, split_exchange=True)),
-        ("r2c", LocalParams((32, 16), 16, local_pad=32, mirrored=True, paired_twiddles=True)),
-        ("r2c", LocalParams((7, 3, 6), 13)),
-        ("c2r", LocalParams((8, 8), 4, 3, mirrored=True, split_exchange=True)),
-        ("c2r", LocalParams((4, 5, 3), 30, local_pad=4)),
-        ("c2r", LocalParams((16, 32), 16, local_pad=16, mirrored=True)),
-        ("c2r", LocalParams((7, 3, 6), 13, split_exchange=True)),
+        ("r2c", LocalShape((8, 8), 4, 3, mirrored=True)),
+        ("r2c", LocalShape((5, 3, 4), 30, local_pad=4, split_exchange=True)),
+        ("r2c", LocalShape((32, 16), 16, local_pad=32, mirrored=True, paired_twiddles=True)),
+        ("r2c", LocalShape((7, 3, 6), 13)),
+        ("c2r", LocalShape((8, 8), 4, 3, mirrored=True, split_exchange=True)),
+        ("c2r", LocalShape((4, 5, 3), 30, local_pad=4)),
+        ("c2r", LocalShape((16, 32), 16, local_pad=16, mirrored=True)),
+        ("c2r", LocalShape((7, 3, 6), 13, split_exchange=True)),
     ],
     ids=str,
 )
@@ -87,7 +87,7 @@ def test_pairs_of_bins_are_right_with_and_without_an_exchange(context, kind, par
 def test_passes_over_global_memory_are_right_in_slices_of_any_size(context, lengths, slice_bytes):
     """Two and three passes agree with the reference, a line at a time and all lines at once."""
     passes = tuple(
-        LocalParams(radices, max(1, radices[-1]), 4, lines_first=True) for radices in lengths
+        LocalShape(radices, max(1, radices[-1]), 4, lines_first=True) for radices in lengths
     )
     params = MultipassParams(passes, slice_bytes)
     for inverse, precision in ((False, "single"), (True, "double")):

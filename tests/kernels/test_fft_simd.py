@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from spectrod.fft.simd import SIMD, SimdParams
+from spectrod.fft.simd import SIMD
+from spectrod.fft.simd_shape import SimdShape
 from spectrod.fft.stage import Lines, TransformSpec
 
 FIRST, GAP, TAIL, GUARD = 5, 3, 7, 77
@@ -120,24 +121,24 @@ def test_the_untuned_choice_is_right(context, n, transform, precision):
 @pytest.mark.parametrize(
     ("n", "transform", "precision", "params"),
     [
-        (4, C2C, "single", SimdParams(2, (2,), columns=True)),
-        (10, C2C, "single", SimdParams(2, (5,), columns=True, staged=False)),
-        (24, C2C, "single", SimdParams(4, (6,), columns=True)),
-        (24, C2C, "double", SimdParams(2, (3, 4), columns=True)),
-        (24, C2C, "double", SimdParams(4, (6,), columns=True)),
-        (72, C2C, "single", SimdParams(8, (3, 3), columns=True)),
-        (256, BACK, "single", SimdParams(16, (16,), columns=True)),
-        (256, BACK, "double", SimdParams(16, (2, 2, 2, 2), columns=True, staged=False)),
-        (336, C2C, "single", SimdParams(16, (3, 7), columns=True)),
-        (336, R2C, "single", SimdParams(8, (3, 7), columns=True, staged=False)),
-        (336, C2R, "single", SimdParams(8, (3, 7), columns=True, staged=False)),
-        (40, R2C, "double", SimdParams(4, (5,), columns=True)),
-        (40, C2R, "double", SimdParams(4, (5,), columns=True)),
-        (15, C2C, "single", SimdParams(16, (3, 5), columns=False)),
-        (30, R2C, "single", SimdParams(2, (15,), columns=False)),
-        (30, C2R, "double", SimdParams(8, (5, 3), columns=False)),
-        (720, C2C, "single", SimdParams(8, (2, 3, 2, 3, 4, 5), columns=False)),
-        (858, C2C, "single", SimdParams(4, (6, 11, 13), columns=False)),
+        (4, C2C, "single", SimdShape(2, (2,), columns=True)),
+        (10, C2C, "single", SimdShape(2, (5,), columns=True, staged=False)),
+        (24, C2C, "single", SimdShape(4, (6,), columns=True)),
+        (24, C2C, "double", SimdShape(2, (3, 4), columns=True)),
+        (24, C2C, "double", SimdShape(4, (6,), columns=True)),
+        (72, C2C, "single", SimdShape(8, (3, 3), columns=True)),
+        (256, BACK, "single", SimdShape(16, (16,), columns=True)),
+        (256, BACK, "double", SimdShape(16, (2, 2, 2, 2), columns=True, staged=False)),
+        (336, C2C, "single", SimdShape(16, (3, 7), columns=True)),
+        (336, R2C, "single", SimdShape(8, (3, 7), columns=True, staged=False)),
+        (336, C2R, "single", SimdShape(8, (3, 7), columns=True, staged=False)),
+        (40, R2C, "double", SimdShape(4, (5,), columns=True)),
+        (40, C2R, "double", SimdShape(4, (5,), columns=True)),
+        (15, C2C, "single", SimdShape(16, (3, 5), columns=False)),
+        (30, R2C, "single", SimdShape(2, (15,), columns=False)),
+        (30, C2R, "double", SimdShape(8, (5, 3), columns=False)),
+        (720, C2C, "single", SimdShape(8, (2, 3, 2, 3, 4, 5), columns=False)),
+        (858, C2C, "single", SimdShape(4, (6, 11, 13), columns=False)),
     ],
 )
 @pytest.mark.slow

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from spectrod.errors import DeviceError, KernelBuildError
-from spectrod.fft.local import LocalParams
+from spectrod.fft.local import LocalShape
 from spectrod.opencl import program
-from spectrod.stft.local import LOCAL, StftLocalParams
+from spectrod.stft.local import LOCAL, StftLocalShape
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 
-MIRRORED = LocalParams((8, 4, 4), 16, 2, local_pad=8, paired_twiddles=True, mirrored=True)
-SPLIT = LocalParams((8, 16), 16, 1, split_exchange=True, local_pad=8)
+MIRRORED = LocalShape((8, 4, 4), 16, 2, local_pad=8, paired_twiddles=True, mirrored=True)
+SPLIT = LocalShape((8, 16), 16, 1, split_exchange=True, local_pad=8)
 SHAPES = [MIRRORED, replace(MIRRORED, mirrored=False), SPLIT]
 POWER_L2 = 3e-7
 N_FRAMES, CHANNELS = 11, 2
@@ -59,7 +59,7 @@ def test_walking_over_frames_changes_no_bit(context, passes, hop, monkeypatch):
     """Whatever stays in registers from frame to frame, results are those of single frames."""
     spec = StftSpec(256, 256)
     for form in FORMS[: 3 if passes.split_exchange else 4]:
-        params = StftLocalParams(passes, run=4, **form)
+        params = StftLocalShape(passes, run=4, **form)
         monkeypatch.setattr("spectrod.stft.local._UNIT_SLOTS", N_FRAMES * CHANNELS)
         alone, expected = rows(context, spec, params, hop)
         assert_near(alone, expected)
@@ -76,7 +76,7 @@ def test_averages_with_two_buffers_are_right(context, averaging, n_bands):
     spec = StftSpec(256, 200, n_bands=n_bands, averaging=averaging)
     for passes in SHAPES[:2]:
         state = context.allocate(4 * CHANNELS * spec.state_values)
-        params = StftLocalParams(passes, ahead=True, buffers=2)
+        params = StftLocalShape(passes, ahead=True, buffers=2)
         found, expected = rows(context, spec, params, 100, Average(state, 3))
         assert_near(found, expected)
 
@@ -87,8 +87,8 @@ def test_two_sided_frames_may_walk(context, monkeypatch):
     spec = StftSpec(128, 128, iq=True)
     passes = replace(MIRRORED, mirrored=False)
     for params in (
-        StftLocalParams(passes),
-        StftLocalParams(passes, held=True, ahead=True, buffers=2, run=4),
+        StftLocalShape(passes),
+        StftLocalShape(passes, held=True, ahead=True, buffers=2, run=4),
     ):
         assert_near(*rows(context, spec, params, 32))
 
@@ -107,9 +107,9 @@ def test_a_frame_that_is_too_long_is_refused(context):
     small = replace(context.device, local_mem_bytes=1024)
     spec = StftSpec(1024, 1024)
     assert not LOCAL.supports(spec, small)
-    passes = LocalParams((8, 8, 8), 64, 4096, local_pad=8)
+    passes = LocalShape((8, 8, 8), 64, 4096, local_pad=8)
     with pytest.raises(DeviceError, match=r"nfft=1024: .* has not got the local memory or the"):
-        LOCAL.build(context, spec, StftTables(np.ones(1024)), StftLocalParams(passes))
+        LOCAL.build(context, spec, StftTables(np.ones(1024)), StftLocalShape(passes))
 
 
 def test_a_kernel_that_does_not_compile_makes_no_stage(context, monkeypatch):

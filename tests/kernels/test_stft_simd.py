@@ -3,8 +3,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from spectrod.fft.simd_shape import SimdShape
 from spectrod.stft.simd import SIMD
-from spectrod.stft.simd_shapes import SimdShape
 from spectrod.stft.stage import (
     FULL_SCALE,
     Average,

@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
-from spectrod.fft.local import LOCAL, LocalParams
+from spectrod.fft.local import LOCAL, LocalShape
 from spectrod.fft.reference import error_limit
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.simd import SIMD
@@ -25,7 +25,7 @@ from spectrod.opencl.devices import list_devices
 from spectrod.stft import general
 from spectrod.stft.general import GENERAL, GeneralParams
 from spectrod.stft.local import LOCAL as LOCAL_STFT
-from spectrod.stft.local import StftLocalParams
+from spectrod.stft.local import StftLocalShape
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
 from spectrod_bench.inplace import INPLACE
@@ -33,10 +33,10 @@ from spectrod_bench.radix2 import RADIX2
 
 LINES = 5
 C2C, R2C, C2R = (TransformSpec(60, kind, kind == "c2r") for kind in ("c2c", "r2c", "c2r"))
-WALK = StftLocalParams(
-    LocalParams((4, 4), 2, 2, local_pad=4, mirrored=True), held=True, ahead=True, buffers=2, run=2
+WALK = StftLocalShape(
+    LocalShape((4, 4), 2, 2, local_pad=4, mirrored=True), held=True, ahead=True, buffers=2, run=2
 )
-SECTIONS = LocalParams((4, 8, 4), 16, 3, split_exchange=True, local_pad=8, sections=2)
+SECTIONS = LocalShape((4, 8, 4), 16, 3, split_exchange=True, local_pad=8, sections=2)
 
 
 def replace_passes(params):
@@ -112,7 +112,7 @@ def picture(context):
 
 CASES = {
     "local": partial(transform, LOCAL, C2C, None),
-    "local-passes": partial(transform, LOCAL, TransformSpec(64), LocalParams((4, 4, 4), 16, 3)),
+    "local-passes": partial(transform, LOCAL, TransformSpec(64), LocalShape((4, 4, 4), 16, 3)),
     "local-sections": partial(transform, LOCAL, TransformSpec(128), SECTIONS),
     "local-r2c": partial(transform, LOCAL, R2C, None),
     "local-c2r": partial(transform, LOCAL, C2R, None),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.local import LOCAL, LocalParams, best_pad, can_mirror, cuts
+from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, cuts
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.radices import RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import TransformSpec
@@ -52,7 +52,7 @@ def device(kind="gpu", group=1024, local=49152):
 def test_a_broken_rule_is_named(values, rule):
     """Every parameter that breaks a rule is refused with its value and the rule."""
     with pytest.raises(ConfigError, match=rule):
-        LocalParams(**values)
+        LocalShape(**values)
 
 
 @pytest.mark.parametrize("n", LENGTHS)
@@ -124,19 +124,19 @@ def test_files_with_other_names_are_refused():
         LOCAL.load({"radices": (8, 8)})
     with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
         MULTIPASS.load({"passes": []})
-    values = asdict(LocalParams((8, 8), 8)) | {"items": "8"}
+    values = asdict(LocalShape((8, 8), 8)) | {"items": "8"}
     with pytest.raises(ConfigError, match=r"Expected `int`, got `str` - at `\$.items`"):
         LOCAL.load(values)
     with pytest.raises(ConfigError, match="items=65: must be 1 to the length 64"):
         LOCAL.load(values | {"items": 65})
     with pytest.raises(ConfigError, match="1 passes: must be 2 or 3"):
-        MultipassParams((LocalParams((8,), 1),))
+        MultipassParams((LocalShape((8,), 1),))
 
 
 def test_a_work_group_of_a_cpu_fits_on_its_stack():
     """What the items of a work-group hold stays below what PoCL's threads have."""
     spec = TransformSpec(16384, "r2c", precision="double")
-    wide = LocalParams((32, 16, 16), 256, 16)
+    wide = LocalShape((32, 16, 16), 256, 16)
     assert not wide.fits(device("cpu", 4096, 1 << 22), spec.real_bytes)
 
 
@@ -199,11 +199,11 @@ def test_results_that_come_with_the_package_can_be_built(path):
 def test_pairs_that_items_cannot_hold_are_refused(opencl_device):
     """A mirrored shape needs two whole butterflies an item in the pass next to the bins."""
     context = Context(opencl_device)
-    params = LocalParams((8, 8), 8, mirrored=True)
+    params = LocalShape((8, 8), 8, mirrored=True)
     with pytest.raises(ConfigError, match="mirrored=True: 8 items cannot hold pairs"):
         LOCAL.build(context, TransformSpec(128, "r2c"), params)
     with pytest.raises(ConfigError, match=r"radices=\(8, 8\): must multiply to 128"):
-        LOCAL.build(context, TransformSpec(128), LocalParams((8, 8), 8))
+        LOCAL.build(context, TransformSpec(128), LocalShape((8, 8), 8))
     with pytest.raises(DeviceError, match=r"524288 items with \d+ bytes of local memory"):
-        LOCAL.build(context, TransformSpec(64), LocalParams((8, 8), 8, 1 << 16))
+        LOCAL.build(context, TransformSpec(64), LocalShape((8, 8), 8, 1 << 16))
     context.close()

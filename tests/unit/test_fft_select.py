@@ -4,7 +4,7 @@ import pytest
 
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft import select
-from spectrod.fft.local import LocalParams
+from spectrod.fft.local import LocalShape
 from spectrod.fft.select import FAMILIES, families, make_stage
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.context import Context
@@ -58,7 +58,7 @@ def test_a_saved_result_is_taken(context, saved):
         ("bluestein", {"length": "long"}, "must be a length, an integer"),
         ("bluestein", {"size": 45}, "must be a length, an integer"),
         ("bluestein", {"length": 20}, "length=20: must be 2 n - 1=31 to"),
-        ("local", asdict(LocalParams((8, 8), 8)), "radices=(8, 8): must multiply to 16"),
+        ("local", asdict(LocalShape((8, 8), 8)), "radices=(8, 8): must multiply to 16"),
     ],
 )
 def test_a_saved_result_that_makes_no_sense_is_ignored(

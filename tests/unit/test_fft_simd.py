@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.simd import SIMD, SimdParams, SimdStage
+from spectrod.fft.simd import SIMD, SimdStage, own_bytes
+from spectrod.fft.simd_shape import SimdShape
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
 from spectrod.fft.stage import TransformSpec
 
-GOOD = SimdParams(8, (4, 8), columns=True)
+GOOD = SimdShape(8, (4, 8), columns=True)
 CPU = SimpleNamespace(kind="cpu", label="P/D")
 GPU = SimpleNamespace(kind="gpu", label="P/D")
 
@@ -65,7 +66,7 @@ def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, preci
     assert candidates[0] == SIMD.choose(spec, CPU)
     assert len(set(candidates)) == len(candidates) <= 18
     assert {params.length for params in candidates} == {n if kind == "c2c" else n // 2}
-    assert max(params.own_bytes(spec) for params in candidates) <= 1 << 26
+    assert max(own_bytes(params, spec) for params in candidates) <= 1 << 26
 
 
 @pytest.mark.parametrize(
