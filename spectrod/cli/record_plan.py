@@ -6,14 +6,15 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import spectrod
 from spectrod.cli.data_options import add_data, profile_paths, require_kind
 from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import add_view
+from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
 from spectrod.cli.times import parse_seconds
 from spectrod.errors import ConfigError, SpectrodError
-from spectrod.record.lanes import RowLane, SampleLane
 from spectrod.record.longterm.presets import View
 from spectrod.record.outputs import (
     Plan,
@@ -196,47 +197,47 @@ def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...]) -> Descr
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class Outputs:
     """All outputs, by what they take.
 
     Attributes
     ----------
-    pictures, rows : list of RowLane
+    pictures, rows : list of RowFiles
         Pictures, and files of spectra.
-    samples : list of SampleLane
+    samples : list of SampleFiles
         Files of sound.
     """
 
-    pictures: list[RowLane]
-    rows: list[RowLane]
-    samples: list[SampleLane]
+    pictures: list[RowFiles]
+    rows: list[RowFiles]
+    samples: list[SampleFiles]
 
     @property
-    def all(self) -> list[RowLane | SampleLane]:
+    def all(self) -> list[OutputFiles[Any, Any]]:
         """Every one."""
         return [*self.pictures, *self.rows, *self.samples]
 
-    def give_up(self, lane: RowLane | SampleLane, error: SpectrodError) -> None:
-        """Let an output go that has failed; of several it is told now, of one at the end."""
-        lane.give_up(error)
+    def give_up(self, files: OutputFiles[Any, Any], error: SpectrodError) -> None:
+        """Give up an output that has failed; one of several is logged now, a single one raised."""
+        files.give_up(error)
         if len(self.all) > 1:
             _log.error("%s", error)
 
     def abort(self) -> None:
         """Give up what is being written."""
-        for lane in self.all:
-            lane.abort()
+        for files in self.all:
+            files.abort()
 
 
-def make_lanes(found: Asked, plan: Plan, now_utc_ns: int) -> Lanes:
-    """Begin all outputs; those of periods are tried with the name of now, and leave nothing.
+def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
+    """Start all outputs; those of periods are tried with the name of now, and leave nothing.
 
     Raises
     ------
     SpectrodError
         Of the first that cannot be; none is left then.
     """
-    lanes = Lanes([], [], [])
+    outputs = Outputs([], [], [])
     rows = partial(make_rows, plan=plan)
     samples = partial(make_samples, plan=plan)
     try:
@@ -246,16 +247,16 @@ def make_lanes(found: Asked, plan: Plan, now_utc_ns: int) -> Lanes:
             with interrupts_held():
                 if kind == "samples":
                     _try(samples, name, found, now_utc_ns)
-                    lanes.samples.append(SampleLane(name, samples, found.period_ns))
+                    outputs.samples.append(SampleFiles(name, samples, found.period_ns))
                 else:
                     _try(rows, name, found, now_utc_ns)
-                    into = lanes.pictures if kind == "picture" else lanes.rows
-                    into.append(RowLane(name, rows, found.period_ns))
+                    into = outputs.pictures if kind == "picture" else outputs.rows
+                    into.append(RowFiles(name, rows, found.period_ns))
     except BaseException:  # Ctrl-C too
         with interrupts_held():
-            lanes.abort()
+            outputs.abort()
         raise
-    return lanes
+    return outputs
 
 
 def _try(make: partial, name: partial, found: Asked, now_utc_ns: int) -> None:  # type: ignore[type-arg]

@@ -15,17 +15,17 @@ from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, check_time_axis
 from spectrod.cli.picture_options import picture_options, with_names
 from spectrod.cli.progress import ProgressBar
+from spectrod.cli.record_files import RowFiles, finish_all
 from spectrod.cli.record_plan import (
     Asked,
-    Lanes,
+    Outputs,
     asked,
-    make_lanes,
+    make_outputs,
     picture_plan,
     picture_width,
 )
 from spectrod.cli.times import parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
-from spectrod.record.lanes import RowLane, finish_all
 from spectrod.record.outputs import Plan, kind_of
 from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
@@ -96,19 +96,19 @@ def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
     look = picture_width(found, look, args.tile)
     picture, is_copy = picture_plan(found, look, _transpose), "://" not in args.source
     plan = Plan(about, about, picture, export=data.export, is_copy=is_copy)
-    lanes = make_lanes(found, plan, time.time_ns())
+    outputs = make_outputs(found, plan, time.time_ns())
     try:
-        exit_code = _hand_out(rows, lanes)
-        failure = finish_all(lanes.all, interrupts_held)
+        exit_code = _hand_out(rows, outputs)
+        failure = finish_all(outputs.all, interrupts_held)
     finally:
         with interrupts_held():
-            lanes.abort()
+            outputs.abort()
     if failure is not None:
         raise failure
     return exit_code
 
 
-def _hand_out(rows: _Rows, lanes: Lanes) -> int:
+def _hand_out(rows: _Rows, outputs: Outputs) -> int:
     """Give every row to every output; one that fails is given up, and the others go on."""
     n_done = 0
     spec = rows.description.spec
@@ -117,10 +117,10 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
         try:
             for batch in rows.batches:
                 with interrupts_held():
-                    for lane in [*lanes.pictures, *lanes.rows]:
-                        if not lane.is_over:
-                            _submit(lanes, lane, batch)
-                if all(lane.is_over for lane in lanes.all):
+                    for files in [*outputs.pictures, *outputs.rows]:
+                        if not files.is_over:
+                            _submit(outputs, files, batch)
+                if all(files.is_over for files in outputs.all):
                     return 0
                 n_done += batch.gap_samples + round(batch.n_frames * spec.row_step)
                 bar.update(n_done)
@@ -129,11 +129,11 @@ def _hand_out(rows: _Rows, lanes: Lanes) -> int:
     return 0
 
 
-def _submit(lanes: Lanes, lane: RowLane, batch: SpectrumBatch) -> None:
+def _submit(outputs: Outputs, files: RowFiles, batch: SpectrumBatch) -> None:
     try:
-        lane.submit(batch)
+        files.submit(batch)
     except SpectrodError as error:
-        lanes.give_up(lane, error)
+        outputs.give_up(files, error)
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:

@@ -4,6 +4,8 @@ import argparse
 import logging
 import time
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -13,12 +15,13 @@ from spectrod.cli.interrupts import interrupts_held
 from spectrod.cli.long_term import apply_view, long_term
 from spectrod.cli.picture_options import picture_options
 from spectrod.cli.progress import ProgressBar
+from spectrod.cli.record_files import OutputFiles, StripSamples, finish_all
 from spectrod.cli.record_plan import (
     Asked,
-    Lanes,
+    Outputs,
     asked,
     describe,
-    make_lanes,
+    make_outputs,
     picture_plan,
     picture_samples,
     picture_width,
@@ -30,7 +33,6 @@ from spectrod.errors import ConfigError, InputError, SpectrodError
 from spectrod.grid import exact_row_step
 from spectrod.pipeline import Pipeline
 from spectrod.record.export.minutes import frames_of_a_second
-from spectrod.record.lanes import RowLane, SampleLane, finish_all
 from spectrod.record.longterm.presets import averaged
 from spectrod.record.outputs import Plan
 from spectrod.record.picture.framing import PRODUCT, hop_for, pooled, window_for
@@ -149,50 +151,49 @@ def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
 def _record(
     pipeline: Pipeline, found: Asked, plan: Plan, args: argparse.Namespace, span: _Span
 ) -> int:
-    lanes: Lanes | None = None
+    outputs: Outputs | None = None
     try:
-        lanes = make_lanes(found, plan, time.time_ns())
-        _connect(pipeline, lanes, plan)
+        outputs = make_outputs(found, plan, time.time_ns())
+        _connect(pipeline, outputs, plan)
         if not plan.data.has_utc:
             _warn_of_no_date(args, found)
         if args.start is not None and pipeline.source.is_live:
             wait_for_start(args.start, args.source)
-        exit_code = _run_to_the_end(pipeline, lanes, span)
-        _report_left_out(pipeline, lanes, plan)
+        exit_code = _run_to_the_end(pipeline, outputs, span)
+        _report_left_out(pipeline, outputs, plan)
         files_code = _report_files(pipeline)
-        failure = finish_all(lanes.all, interrupts_held)
+        failure = finish_all(outputs.all, interrupts_held)
     finally:
         with interrupts_held():
             pipeline.stop()
-            if lanes is not None:
-                lanes.abort()  # what is finished stays
+            if outputs is not None:
+                outputs.abort()  # what is finished stays
     if failure is not None:
         raise failure
     return exit_code or files_code
 
 
-def _connect(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
+def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
     """Let every output have what it takes; one that fails is given up, and the others go on."""
 
-    def give_up(lane: RowLane | SampleLane, error: SpectrodError) -> None:
-        lanes.give_up(lane, error)
-        if all(one.is_over for one in lanes.all):
+    def give_up(files: OutputFiles[Any, Any], error: SpectrodError) -> None:
+        outputs.give_up(files, error)
+        if all(one.is_over for one in outputs.all):
             pipeline.end()
 
-    for product, some in ((PRODUCT, lanes.pictures), (plan.data.spec.product, lanes.rows)):
-        for lane in some:
-            pipeline.attach(lane, product, lambda error, lane=lane: give_up(lane, error))  # type: ignore[misc]
-    takers: list[RowLane | SampleLane] = [
-        *lanes.samples,
-        *(lane for lane in lanes.pictures if lane.wants_samples),
-    ]
-    for taker in takers:
-        pipeline.tap(taker, lambda error, lane=taker: give_up(lane, error))  # type: ignore[misc]
-    if not lanes.pictures and not lanes.rows:
+    for product, some in ((PRODUCT, outputs.pictures), (plan.data.spec.product, outputs.rows)):
+        for files in some:
+            pipeline.attach(files, product, partial(give_up, files))
+    for samples in outputs.samples:
+        pipeline.tap(samples, partial(give_up, samples))
+    for picture in outputs.pictures:
+        if picture.wants_samples:
+            pipeline.tap(StripSamples(picture), partial(give_up, picture))
+    if not outputs.pictures and not outputs.rows:
         pipeline.demand(frozenset())
 
 
-def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
+def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _Span) -> int:
     """Run with a progress bar; Ctrl-C ends the recording, whose files are finished then."""
     exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
@@ -208,19 +209,19 @@ def _run_to_the_end(pipeline: Pipeline, lanes: Lanes, span: _Span) -> int:
             watch.wait_to_the_end()
     if pipeline.failure is not None and not pipeline.source.is_stored:
         # What was heard until then is worth its files.
-        finish_all(lanes.all, interrupts_held)
+        finish_all(outputs.all, interrupts_held)
     pipeline.raise_failure()
     return exit_code
 
 
-def _report_left_out(pipeline: Pipeline, lanes: Lanes, plan: Plan) -> None:
+def _report_left_out(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
     """Say how many samples are in no row of the data files, in the log and in the files."""
     spec = plan.data.spec
-    if not lanes.rows:
+    if not outputs.rows:
         return
     n_samples = pipeline.left_out_samples()[spec.product]
-    for lane in lanes.rows:
-        lane.note_left_out(n_samples)
+    for files in outputs.rows:
+        files.note_left_out(n_samples)
     if n_samples:
         where = ["at the end"]
         where += ["before gaps"] * (pipeline.stats().gaps > 0)

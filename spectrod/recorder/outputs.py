@@ -1,8 +1,8 @@
-"""What a recorder's lanes write: segments, files of sound, pyramids, as one kind of thing."""
+"""What makes the files of a configured recording: segments, files of sound, pyramids."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from spectrod.errors import ConfigError, StorageError
 from spectrod.record.directory import Directory
@@ -10,44 +10,92 @@ from spectrod.record.pyramid import PyramidOptions, PyramidWriter
 from spectrod.record.recording import Description
 from spectrod.record.segment.writer import SegmentWriter
 from spectrod.record.sound import SoundOptions, SoundWriter
+from spectrod.recorder.rotating_writer import Output
 from spectrod.recorder.shelf import Shelf
-from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.types import Block, SpectrumBatch
 
 _PYRAMIDS_MAX = 100
 _MINUTE_NS = 60 * 1_000_000_000
 
-T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T")
 
 
-class Output(Protocol[T_contra]):
-    """A file that is being written. Errors are SpectrodErrors."""
+class _Writer(Protocol):
+    """A writer of ``spectrod.record`` whose unfinished file can be recovered."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def is_gone(self) -> bool: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def flush(self) -> None: ...
+    def finish(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class WriterOutput(Generic[T]):
+    """A writer as an ``Output``; a file without content is not kept.
+
+    Parameters
+    ----------
+    writer : SegmentWriter, SoundWriter or PyramidWriter
+        New.
+    write : callable
+        Its method that takes a chunk.
+    fits : callable
+        Returns whether a chunk belongs into its file.
+    """
+
+    def __init__(
+        self, writer: _Writer, write: Callable[[T], None], fits: Callable[[T], bool]
+    ) -> None:
+        self._writer, self._write = writer, write
+        self.fits, self.flush, self.abort = fits, writer.flush, writer.abort
+        self._has_content = False
 
     @property
     def path(self) -> Path:
-        """Its final name, which ``finish`` may change if it is taken."""
+        """See ``Output``."""
+        return self._writer.path
 
     @property
     def size_bytes(self) -> int:
-        """Its length by now."""
+        """See ``Output``."""
+        return self._writer.size_bytes
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed it while it is being written."""
+        """See ``Output``."""
+        return self._writer.is_gone
 
-    def fits(self, piece: T_contra) -> bool:
-        """Whether a piece belongs into this file, not into a new one."""
-
-    def write(self, piece: T_contra) -> None:
-        """Take a piece."""
-
-    def flush(self) -> None:
-        """Make what was taken survive a power failure."""
+    def write(self, chunk: T) -> None:
+        """See ``Output``."""
+        self._write(chunk)
+        self._has_content = True
 
     def finish(self) -> None:
-        """Give it its name; a file without content is none."""
+        """See ``Output``."""
+        (self._writer.finish if self._has_content else self._writer.abort)()
 
-    def abort(self) -> None:
-        """Let go of it as it is, to be recovered; nothing is left to do after ``finish``."""
+
+class _PyramidOutput(WriterOutput[SpectrumBatch]):
+    """A pyramid as an ``Output``: its size is no file's, and counts for no limit."""
+
+    @property
+    def size_bytes(self) -> int:
+        return 0
+
+
+def segment_output(writer: SegmentWriter) -> WriterOutput[SpectrumBatch]:
+    """Return a segment as an ``Output``: it holds one analysis."""
+    spec = writer.description.spec
+    return WriterOutput(writer, writer.submit, lambda batch: batch.spec == spec)
+
+
+def sound_output(writer: SoundWriter) -> WriterOutput[Block]:
+    """Return a sound file as an ``Output``."""
+    return WriterOutput(writer, writer.take, lambda block: not writer.needs_new_file(block))
 
 
 class SegmentOutputs:
@@ -67,7 +115,7 @@ class SegmentOutputs:
         self._describe, self._fsync_s = describe, fsync_s
         self._last: SegmentWriter | None = None
 
-    def open(self, shelf: Shelf, stem: str, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+    def open(self, shelf: Shelf, stem: str, piece: SpectrumBatch) -> Output[SpectrumBatch]:
         """Begin a file whose first piece this is."""
         last, description = self._last, self._describe(piece)
         # Another analysis is another recording: its rows are not counted on.
@@ -75,44 +123,7 @@ class SegmentOutputs:
         place = last.next_place if last is not None and is_next else None
         part = shelf.new_file(stem, ".spd")
         self._last = SegmentWriter(part, description, self._fsync_s, place)
-        return _Segment(self._last)
-
-
-class _Segment:
-    """A segment as an output."""
-
-    def __init__(self, writer: SegmentWriter) -> None:
-        self._writer = writer
-
-    @property
-    def path(self) -> Path:
-        return self._writer.path
-
-    @property
-    def size_bytes(self) -> int:
-        return self._writer.size_bytes
-
-    @property
-    def is_gone(self) -> bool:
-        return self._writer.is_gone
-
-    def fits(self, piece: SpectrumBatch) -> bool:
-        return piece.spec == self._writer.description.spec
-
-    def write(self, piece: SpectrumBatch) -> None:
-        self._writer.submit(piece)
-
-    def flush(self) -> None:
-        self._writer.flush()
-
-    def finish(self) -> None:
-        if self._writer.n_frames:
-            self._writer.finish()
-        else:
-            self._writer.abort()
-
-    def abort(self) -> None:
-        self._writer.abort()
+        return segment_output(self._last)
 
 
 class SoundOutputs:
@@ -133,48 +144,11 @@ class SoundOutputs:
     def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
         self._fs, self._suffix, self._options = fs, suffix, options
 
-    def open(self, shelf: Shelf, stem: str, piece: Block) -> "Output[Block]":
+    def open(self, shelf: Shelf, stem: str, piece: Block) -> Output[Block]:
         """Begin a file whose first piece this is."""
         part = shelf.new_file(stem, self._suffix)
         writer = SoundWriter(part, self._fs, piece.samples.shape[0], options=self._options)
-        return _Sound(writer)
-
-
-class _Sound:
-    """A file of sound as an output."""
-
-    def __init__(self, writer: SoundWriter) -> None:
-        self._writer = writer
-
-    @property
-    def path(self) -> Path:
-        return self._writer.path
-
-    @property
-    def size_bytes(self) -> int:
-        return self._writer.size_bytes
-
-    @property
-    def is_gone(self) -> bool:
-        return self._writer.is_gone
-
-    def fits(self, piece: Block) -> bool:
-        return not self._writer.needs_new_file(piece)
-
-    def write(self, piece: Block) -> None:
-        self._writer.take(piece)
-
-    def flush(self) -> None:
-        self._writer.flush()
-
-    def finish(self) -> None:
-        if self._writer.n_samples:
-            self._writer.finish()
-        else:
-            self._writer.abort()
-
-    def abort(self) -> None:
-        self._writer.abort()
+        return sound_output(writer)
 
 
 class PyramidOutputs:
@@ -196,7 +170,7 @@ class PyramidOutputs:
         self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)
         self._writer: PyramidWriter | None = None
 
-    def open(self, shelf: Shelf, _stem: str, piece: SpectrumBatch) -> "Output[SpectrumBatch]":
+    def open(self, shelf: Shelf, _stem: str, piece: SpectrumBatch) -> Output[SpectrumBatch]:
         """Begin, or go on with, what this piece belongs to."""
         description, folder = self._describe(piece), shelf.made()
         for k in range(1, _PYRAMIDS_MAX + 1):
@@ -208,7 +182,8 @@ class PyramidOutputs:
                 if k == _PYRAMIDS_MAX:
                     raise
         assert self._writer is not None
-        return _Pyramid(self._writer, piece.spec)
+        spec = piece.spec
+        return _PyramidOutput(self._writer, self._writer.submit, lambda batch: batch.spec == spec)
 
     def expire(self, before_utc_ns: int) -> None:
         """Delete cells below a minute that end before a time; coarser ones stay for good."""
@@ -224,33 +199,3 @@ def _made(folder: Directory, name: str) -> Directory:
         return folder.make_child(name)
     except OSError as error:
         raise StorageError(f"{folder.path / name}: {error.strerror or error}") from error
-
-
-class _Pyramid:
-    """A pyramid as an output."""
-
-    size_bytes = 0
-    """Its size is no file's, and counts for no limit."""
-
-    def __init__(self, writer: PyramidWriter, spec: SpectrumSpec) -> None:
-        self._writer, self._spec = writer, spec
-        self.path = writer.folder
-
-    @property
-    def is_gone(self) -> bool:
-        return self._writer.is_gone
-
-    def fits(self, piece: SpectrumBatch) -> bool:
-        return piece.spec == self._spec
-
-    def write(self, piece: SpectrumBatch) -> None:
-        self._writer.submit(piece)
-
-    def flush(self) -> None:
-        self._writer.flush()
-
-    def finish(self) -> None:
-        self._writer.finish()
-
-    def abort(self) -> None:
-        self._writer.abort()

@@ -18,9 +18,9 @@ from spectrod.record.sound import SoundOptions
 from spectrod.record.sound import recover as recover_sound
 from spectrod.recorder.clock import Clock
 from spectrod.recorder.gate import Gate
-from spectrod.recorder.lane import Lane
 from spectrod.recorder.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
 from spectrod.recorder.ownership import Owner
+from spectrod.recorder.retrying_writer import RetryingWriter
 from spectrod.recorder.shelf import Shelf
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
@@ -118,11 +118,11 @@ class Recording:
         self.triggers = Triggers(config.pre_roll_s, config.post_roll_s)
         owner = Owner(config.name, recorded.source, config.file_stem)
         self._shelf = Shelf(folder, config, owner, self._clock, base)
-        self._rows = self._row_lane() if config.spectra else None
-        self._samples = self._sample_lane() if config.samples else None
+        self._rows = self._row_writer() if config.spectra else None
+        self._samples = self._sample_writer() if config.samples else None
         self._pyramids: PyramidOutputs | None = None
-        self._pyramid = self._pyramid_lane() if config.pyramid else None
-        self._lanes = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
+        self._pyramid = self._pyramid_writer() if config.pyramid else None
+        self._writers = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
         self._has_room = True
         self._free_bytes: int | None = None
         self._has_failed = self._is_short = False
@@ -131,24 +131,24 @@ class Recording:
         self._others: set[str] = set()
         self._has_told_foreign = False
 
-    def _row_lane(self) -> Lane[SpectrumBatch]:
+    def _row_writer(self) -> RetryingWriter[SpectrumBatch]:
         outputs = SegmentOutputs(self._describe, self.config.fsync_s)
-        lane = Lane(self.config, outputs, self._shelf, self._teller, self._clock)
+        writer = RetryingWriter(self.config, outputs, self._shelf, self._teller, self._clock)
         if self.config.triggers:
-            lane.gate = Gate(self.triggers, HELD_MAX_BYTES)
-        return lane
+            writer.gate = Gate(self.triggers, HELD_MAX_BYTES)
+        return writer
 
     def _describe(self, batch: SpectrumBatch) -> Description:
         return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
 
-    def _pyramid_lane(self) -> Lane[SpectrumBatch]:
-        """Make the lane of the pyramid, which is one for all time and all events."""
+    def _pyramid_writer(self) -> RetryingWriter[SpectrumBatch]:
+        """Make the writer of the pyramid, which is one for all time and all events."""
         config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
         outputs = PyramidOutputs(self._describe, config.fsync_s)
         self._pyramids = outputs
-        return Lane(config, outputs, self._shelf, self._teller, self._clock)
+        return RetryingWriter(config, outputs, self._shelf, self._teller, self._clock)
 
-    def _sample_lane(self) -> Lane[Block]:
+    def _sample_writer(self) -> RetryingWriter[Block]:
         about = self._recorded
         options = SoundOptions(
             self.config.fsync_s,
@@ -157,10 +157,10 @@ class Recording:
             recording=self.config.name,
         )
         outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
-        lane = Lane(self.config, outputs, self._shelf, self._teller, self._clock)
+        writer = RetryingWriter(self.config, outputs, self._shelf, self._teller, self._clock)
         if self.config.triggers:
-            lane.gate = Gate(self.triggers, HELD_MAX_BYTES)
-        return lane
+            writer.gate = Gate(self.triggers, HELD_MAX_BYTES)
+        return writer
 
     def start(self) -> None:
         """Make whole what an earlier daemon has left, and delete what is not to be kept."""
@@ -174,7 +174,7 @@ class Recording:
         except SpectrodError:  # told by what cannot be written
             self._has_failed = True
             return
-        writing = {f"{lane.path}{PART_SUFFIX}" for lane in self._lanes}
+        writing = {f"{writer.path}{PART_SUFFIX}" for writer in self._writers}
         try:
             parts, others = self._shelf.unfinished()
         except SpectrodError as error:
@@ -209,9 +209,9 @@ class Recording:
 
     def take_batch(self, batch: SpectrumBatch) -> None:
         """Take spectra."""
-        for lane in (self._rows, self._pyramid):
-            if lane and batch.n_frames:
-                lane.take(batch)
+        for writer in (self._rows, self._pyramid):
+            if writer and batch.n_frames:
+                writer.take(batch)
 
     def take_block(self, block: Block) -> None:
         """Take samples."""
@@ -227,10 +227,11 @@ class Recording:
         """Do what is due; to be called once a second or so, with or without spectra."""
         self._look_at_folder()
         self._look_for_room()
-        for lane in self._lanes:
-            lane.tick()
+        for writer in self._writers:
+            writer.tick()
         self._look_at_gates()
-        had_failed, self._has_failed = self._has_failed, any(lane.error for lane in self._lanes)
+        had_failed = self._has_failed
+        self._has_failed = any(writer.error for writer in self._writers)
         if had_failed and not self._has_failed:
             self._recover_all()
         now_s = self._clock.monotonic_s()
@@ -246,8 +247,8 @@ class Recording:
         self._looked_s = now_s
         if self._shelf.is_in_place():
             return
-        for lane in self._lanes:
-            lane.close()
+        for writer in self._writers:
+            writer.close()
         self._shelf.release()
         rule = "was moved or replaced: files that were started in it end there"
         self._teller.warn("record.moved", f"{self._shelf.folder}: {rule}")
@@ -255,8 +256,8 @@ class Recording:
 
     def finish(self) -> None:
         """End all files."""
-        for lane in self._lanes:
-            lane.finish()
+        for writer in self._writers:
+            writer.finish()
         self._tidy()
         self._shelf.release()
         self._teller.tell("record.ended", self._summary())
@@ -264,8 +265,8 @@ class Recording:
     def break_off(self, why: str) -> None:
         """Tell that nothing more comes of it; its files are recovered by the next one's start."""
         self._teller.warn("record.failed", why)
-        for lane in self._lanes:
-            lane.abort()
+        for writer in self._writers:
+            writer.abort()
         self._shelf.release()
 
     def _summary(self) -> str:
@@ -290,16 +291,16 @@ class Recording:
         if self._has_room == had_room:
             return
         if not self._has_room:
-            for lane in self._lanes:
-                lane.close()
+            for writer in self._writers:
+                writer.close()
             rule = f"less than min_free_mb={self.config.min_free_mb:g} is free"
             self._teller.warn(
                 "record.full", f"{self._shelf.folder}: {rule}: stopped until there is"
             )
         else:
             self._teller.warn("record.room", f"{self._shelf.folder}: has space again: goes on")
-        for lane in self._lanes:
-            lane.has_room = self._has_room
+        for writer in self._writers:
+            writer.has_room = self._has_room
 
     def _look_at_gates(self) -> None:
         gates = (self._rows and self._rows.gate, self._samples and self._samples.gate)
@@ -313,7 +314,7 @@ class Recording:
 
     def _tidy(self) -> None:
         try:
-            deleted = self._shelf.tidy(sum(lane.open_bytes for lane in self._lanes))
+            deleted = self._shelf.tidy(sum(writer.open_bytes for writer in self._writers))
             if self._pyramids and self.config.keep_days:
                 kept_ns = round(self.config.keep_days * _DAY_S * _NS)
                 self._pyramids.expire(self._clock.utc_ns() - kept_ns)
@@ -344,10 +345,10 @@ class Recording:
     def facts(self) -> dict[str, Any]:
         """Say in built-in types what there is to say; any thread."""
         rows, samples = self._rows, self._samples
-        errors = [lane.error for lane in self._lanes if lane.error]
+        errors = [writer.error for writer in self._writers if writer.error]
         if self._tidy_error:
             errors.append(self._tidy_error)
-        paths = [lane.path for lane in self._lanes]
+        paths = [writer.path for writer in self._writers]
         return {
             "name": self.config.name,
             "source": self._recorded.source,
@@ -359,7 +360,7 @@ class Recording:
             "samples": samples.written if samples else 0,
             "lost_rows": rows.missed if rows else 0,
             "lost_samples": samples.missed if samples else 0,
-            "written_bytes": sum(lane.n_bytes + lane.open_bytes for lane in self._lanes),
+            "written_bytes": sum(writer.n_bytes + writer.open_bytes for writer in self._writers),
             "kept_files": self._shelf.n_files,
             "kept_bytes": self._shelf.n_bytes,
             "free_bytes": self._free_bytes,
@@ -368,11 +369,11 @@ class Recording:
         }
 
     def _state(self) -> str:
-        if any(lane.error for lane in self._lanes):
+        if any(writer.error for writer in self._writers):
             return "failed"
         if not self._has_room:
             return "full"
-        if any(lane.path for lane in self._lanes):
+        if any(writer.path for writer in self._writers):
             return "recording"
         if self.config.triggers:
             return "armed"

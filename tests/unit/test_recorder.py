@@ -524,8 +524,8 @@ def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
     second.play(1.0)
     assert second.files() == []
     first.recording._shelf.release()
-    for lane in first.recording._lanes:
-        lane._output.abort()
+    for writer in first.recording._writers:
+        writer._output.abort()
     second.play(1.0)
     assert second.files() == ["20260601T120000Z.spd"]
     (text,) = second.told("record.recovered")

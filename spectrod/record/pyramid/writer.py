@@ -117,6 +117,11 @@ class PyramidWriter:
         self._is_open = True
 
     @property
+    def path(self) -> Path:
+        """The folder, as other writers name their file."""
+        return self.folder
+
+    @property
     def n_frames(self) -> int:
         """Rows taken so far."""
         return self._n_frames

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.lanes import RowLane, SampleLane, finish_all
 from spectrod.record.outputs import KINDS, check_outputs, kind_of
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -71,11 +71,11 @@ def taken(writer):
 def test_every_row_is_in_the_period_it_begins_in(size):
     """However rows come, each is in one file, none is left out, and only files with rows are."""
     make = Making()
-    lane = RowLane(second, make, SECOND_NS)
+    files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 25, size):
-        lane.submit(rows(first, min(size, 25 - first)))
-    lane.submit(rows(47, 2))
-    assert finish_all([lane]) is None
+        files.submit(rows(first, min(size, 25 - first)))
+    files.submit(rows(47, 2))
+    assert finish_all([files]) is None
     assert {name: taken(writer) for name, writer in make.made.items()} == {
         "s0": list(range(0, 1000, HOP)),
         "s1": list(range(1000, 2000, HOP)),
@@ -88,21 +88,31 @@ def test_every_row_is_in_the_period_it_begins_in(size):
 def test_a_gap_is_told_once():
     """What is missing before a batch is missing before its first row, not before later files."""
     make = Making()
-    lane = RowLane(second, make, SECOND_NS)
-    lane.submit(rows(8, 4, gap_samples=800, discontinuity=True))
+    files = RowFiles(second, make, SECOND_NS)
+    files.submit(rows(8, 4, gap_samples=800, discontinuity=True))
     gaps = [(w.pieces[0].gap_samples, w.pieces[0].discontinuity) for w in make.made.values()]
     assert gaps == [(800, True), (0, False)]
+
+
+def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
+    """The period has one file: a second one of its name would take the place of the first."""
+    make = Making()
+    files = RowFiles(lambda _: Path("x"), make, 60 * SECOND_NS)
+    for first in (0, 300, 100):
+        files.submit(rows(first, 10))
+    assert finish_all([files]) is None
+    assert taken(make.made["x"])[::10] == [0, 30_000, 10_000]
 
 
 def test_samples_are_cut_at_the_period():
     """Blocks are cut at the sample where a period begins, and no sample is lost or doubled."""
     make = Making()
-    lane = SampleLane(second, make, SECOND_NS)
+    files = SampleFiles(second, make, SECOND_NS)
     samples = np.arange(2700, dtype=np.float32)[np.newaxis]
     for first in range(0, 2700, 450):
         t_ns = BEGIN_NS + first * 10**6
-        lane.take(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
-    lane.finish()
+        files.take(Block(samples[:, first : first + 450], first, t_ns, t_ns, fs=FS))
+    files.finish()
     joined = {
         name: np.concatenate([block.samples[0] for block in writer.pieces])
         for name, writer in make.made.items()
@@ -120,13 +130,13 @@ def test_samples_are_cut_at_the_period():
 def test_a_period_that_fails_leaves_the_others(fails, caplog):
     """The files before and after are whole, the failure is logged and remembered."""
     make = Making(s1=fails)
-    lane = RowLane(second, make, SECOND_NS)
+    files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 30, 5):
-        lane.submit(rows(first, 5))
-    failure = finish_all([lane])
+        files.submit(rows(first, 5))
+    failure = finish_all([files])
     assert isinstance(failure, StorageError)
     assert "s1" in caplog.text
-    assert not lane.is_over
+    assert not files.is_over
     assert [taken(make.made[name])[0] for name in ("s0", "s2")] == [0, 2000]
     assert all(make.made[name].ends == ["finish"] for name in ("s0", "s2"))
     if fails != "begin":
@@ -135,31 +145,31 @@ def test_a_period_that_fails_leaves_the_others(fails, caplog):
 
 def test_the_only_file_fails_at_once():
     """Without periods the caller hears of it, and gives the output up."""
-    lane = RowLane(lambda _: Path("x"), Making(x="take"))
+    files = RowFiles(lambda _: Path("x"), Making(x="take"))
     with pytest.raises(StorageError, match="x: full") as caught:
-        lane.submit(rows(0, 1))
-    lane.give_up(caught.value)
-    assert lane.is_over
-    lane.submit(rows(1, 1))
-    assert finish_all([lane]) is caught.value
+        files.submit(rows(0, 1))
+    files.give_up(caught.value)
+    assert files.is_over
+    files.submit(rows(1, 1))
+    assert finish_all([files]) is caught.value
 
 
 def test_one_failure_does_not_keep_others_from_their_end():
-    """All lanes are finished; what is told is the failure, not that another had nothing."""
+    """All are finished; what is told is the failure, not that another had nothing."""
 
     class Empty(Writer):
         def finish(self):
             raise InputError("y: nothing to draw")
 
     broken, whole = Making(x="finish"), Making()
-    lanes = [
-        RowLane(lambda _: Path("y"), Empty),
-        RowLane(lambda _: Path("x"), broken),
-        RowLane(lambda _: Path("z"), whole),
+    several = [
+        RowFiles(lambda _: Path("y"), Empty),
+        RowFiles(lambda _: Path("x"), broken),
+        RowFiles(lambda _: Path("z"), whole),
     ]
-    for lane in lanes:
-        lane.submit(rows(0, 1))
-    assert str(finish_all(lanes)) == "x: full"
+    for files in several:
+        files.submit(rows(0, 1))
+    assert str(finish_all(several)) == "x: full"
     assert whole.made["z"].ends == ["finish"]
     assert broken.made["x"].ends == ["abort"]
 
@@ -167,9 +177,9 @@ def test_one_failure_does_not_keep_others_from_their_end():
 def test_abort_leaves_finished_files():
     """Only the file that is being written is given up."""
     make = Making()
-    lane = RowLane(second, make, SECOND_NS)
-    lane.submit(rows(0, 15))
-    lane.abort()
+    files = RowFiles(second, make, SECOND_NS)
+    files.submit(rows(0, 15))
+    files.abort()
     assert [make.made[name].ends for name in ("s0", "s1")] == [["finish"], ["abort"]]
 
 
