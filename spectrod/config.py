@@ -582,16 +582,22 @@ def _convert(
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
         rule = str(error)
-        if get_origin(type_) is Literal:
-            choices = get_args(type_)
+        bare = _bare(type_)
+        if get_origin(bare) is Literal:
+            choices = get_args(bare)
             known = ", ".join(filter(None, choices))
             rule = f"must be one of {known}{did_you_mean(str(value), choices)}"
         raise ConfigError(f"{origin}: {table}.{key}={value!r}: {rule}") from error
 
 
+def _bare(type_: Any) -> Any:
+    """Return a type without its rules."""
+    return get_args(type_)[0] if get_origin(type_) is Annotated else type_
+
+
 def _from_text(name: str, key: str, type_: Any, text: str) -> Any:
     """Read a value as text outside a file has it: lists with commas, times and rates with units."""
-    bare = get_args(type_)[0] if get_origin(type_) is Annotated else type_
+    bare = _bare(type_)
     if get_origin(bare) is tuple:
         return [item for part in text.split(",") if (item := part.strip())]
     if bare not in (int, float):

@@ -105,20 +105,50 @@ class SourceConfig(Struct, frozen=True):
             )
 
 
-class AnalysisConfig(Struct, frozen=True):
-    """What is computed."""
+def _flag(metavar: str, help_: str) -> Meta:
+    """Describe a key's flag on the command line."""
+    return Meta(description=help_, extra={"metavar": metavar})
 
-    window: str = "hann"
-    win_length: int = 4096
-    hop: int = 1024
-    nfft: int = 0
-    scaling: Scaling = "dbfs"
-    weighting: Weighting = "Z"
-    bands: str = ""
-    averaging: Averaging = "none"
-    averaging_s: float = 0.125
-    rate_hz: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
-    align: Align = "start"
+
+def _one_of(choice: Any) -> str:
+    return ", ".join(get_args(choice))
+
+
+class AnalysisConfig(Struct, frozen=True):
+    """What is computed: the table of analysis parameters.
+
+    Each field is a key of ``[analysis]`` and of ``[products.NAME]``, a flag of the command line,
+    and the field of ``SpectrumSpec`` of the same name.
+    """
+
+    window: Annotated[str, _flag("NAME", "hann, flattop, blackmanharris, ... (hann)")] = "hann"
+    win_length: Annotated[int, _flag("N", "samples under the window")] = 4096
+    hop: Annotated[int, _flag("N", "samples from frame to frame")] = 1024
+    nfft: Annotated[
+        int, _flag("N", "16 to 1048576, from the window on; powers of two are fastest")
+    ] = 0
+    scaling: Annotated[Scaling, _flag("KIND", f"{_one_of(Scaling)} (dbfs)")] = "dbfs"
+    weighting: Annotated[
+        Weighting, _flag("KIND", f"of frequencies: {_one_of(Weighting)} (Z, none)")
+    ] = "Z"
+    bands: Annotated[
+        str,
+        _flag("BANDS", "octave, third-octave, octave/12, mel:64, millidecade (single bins)"),
+    ] = ""
+    averaging: Annotated[
+        Averaging, _flag("KIND", f"of the frames of a row: {_one_of(Averaging)} (none)")
+    ] = "none"
+    averaging_s: Annotated[
+        float, _flag("TIME", "time constant of exponential averaging (125ms)")
+    ] = 0.125
+    rate_hz: Annotated[
+        float,
+        Meta(ge=0, le=1e6),
+        _flag("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
+    ] = 0.0
+    align: Annotated[
+        Align, _flag("WHERE", f"rows of --rate-hz begin: {_one_of(Align)} (start)")
+    ] = "start"
 
     def spec(
         self,
@@ -150,21 +180,11 @@ class AnalysisConfig(Struct, frozen=True):
         return SpectrumSpec(
             fs,
             channels,
-            self.window,
-            self.win_length,
-            self.hop,
-            self.nfft,
-            self.scaling,
             iq=iq,
-            weighting=self.weighting,
-            bands=self.bands,
-            averaging=self.averaging,
-            averaging_s=self.averaging_s,
             product=product,
-            rate_hz=self.rate_hz,
-            align=self.align,
             center_frequency_hz=center_frequency_hz,
             broadband=bool(self.bands),
+            **msgspec.structs.asdict(self),
         )
 
     @property
@@ -185,23 +205,32 @@ class AnalysisConfig(Struct, frozen=True):
         )
 
 
-class ProductConfig(Struct, frozen=True):
-    """One more analysis of sources; what is unset is as in the analysis of each of them."""
+_ProductKeys: Any = msgspec.defstruct(
+    "_ProductKeys",
+    [
+        ("name", str),
+        ("sources", tuple[str, ...], ()),
+        *(
+            (key.name, key.type | UnsetType, UNSET)
+            for key in msgspec.structs.fields(AnalysisConfig)
+        ),
+    ],
+    frozen=True,
+)
 
-    name: str
-    sources: tuple[str, ...] = ()
-    """Which have it; none named: all."""
-    window: str | UnsetType = UNSET
-    win_length: int | UnsetType = UNSET
-    hop: int | UnsetType = UNSET
-    nfft: int | UnsetType = UNSET
-    scaling: Scaling | UnsetType = UNSET
-    weighting: Weighting | UnsetType = UNSET
-    bands: str | UnsetType = UNSET
-    averaging: Averaging | UnsetType = UNSET
-    averaging_s: float | UnsetType = UNSET
-    rate_hz: Annotated[float, Meta(ge=0, le=1e6)] | UnsetType = UNSET
-    align: Align | UnsetType = UNSET
+
+class ProductConfig(_ProductKeys, frozen=True):  # type: ignore[misc,call-arg]  # made above
+    """One more analysis of sources; what is unset is as in the analysis of each of them.
+
+    Attributes
+    ----------
+    name : str
+        The PRODUCT of its topics.
+    sources : tuple of str
+        Those that have it; all if none is named.
+    window, win_length, ...
+        As in ``AnalysisConfig``.
+    """
 
     def of(self, analysis: AnalysisConfig) -> "Product":
         """Fill in what is unset from the analysis of a source."""

@@ -1,12 +1,12 @@
 """What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from math import ceil
 from operator import index
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,27 @@ class Block(Chunk):
         if k and not self.fs:
             raise InternalError("block without a sample rate: its samples have no times")
         return duration_ns(k, self.fs) if k else 0
+
+
+class SpectrumParameters(TypedDict, total=False):
+    """Fields of ``SpectrumSpec`` that ``spectrogram`` and ``Stft`` pass on as they are."""
+
+    scaling: Scaling
+    output: Output
+    iq: bool
+    weighting: Weighting
+    bands: str
+    averaging: Averaging
+    averaging_frames: int
+    averaging_s: float
+    rate_hz: float
+    center_frequency_hz: float
+
+
+class StreamParameters(SpectrumParameters, total=False):
+    """The same of a stream, which has times."""
+
+    align: Align
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,6 +589,15 @@ class SpectrumSpec:
 
 SPEC_FIELDS = tuple(one.name for one in fields(SpectrumSpec) if one.name != "taper")
 """Settings of a spectrum that are numbers and names."""
+SPEC_DEFAULTS: dict[str, Any] = {
+    one.name: one.default for one in fields(SpectrumSpec) if one.default is not MISSING
+}
+
+
+def chosen(spec: SpectrumSpec, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of some fields of an analysis that differ from the defaults."""
+    found = {name: getattr(spec, name) for name in names}
+    return {name: value for name, value in found.items() if value != SPEC_DEFAULTS.get(name)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from spectrod.analysis.borrowing import ENGINES
 from spectrod.analysis.copying import copy
 from spectrod.analysis.engine import Engine, stand_in
 from spectrod.analysis.iq import as_channels
+from spectrod.analysis.parameters import require_known, showing
 from spectrod.analysis.samples import (
     along_time,
     as_array,
@@ -24,9 +25,8 @@ from spectrod.analysis.samples import (
 from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.window import SampleWindow
 from spectrod.errors import DeviceError, InputError
-from spectrod.types import Averaging, Block, Output, SpectrumSpec, taper_for, without_broadband
-from spectrod.units import Float64Array, Scaling
-from spectrod.weighting import Weighting
+from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
+from spectrod.units import Float64Array
 from spectrod.windows import WindowLike
 
 _PIECE_BYTES = 1 << 26
@@ -67,6 +67,7 @@ class Spectrogram:
     broadband: NDArray[Any] | None = None
 
 
+@showing(SpectrumParameters)
 def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     x: ArrayLike,
     fs: float,
@@ -75,20 +76,11 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     win_length: int | None = None,
     hop: int | None = None,
     nfft: int = 0,
-    scaling: Scaling = "density",
-    output: Output = "power",
-    iq: bool = False,
-    weighting: Weighting = "Z",
-    bands: str = "",
-    averaging: Averaging = "none",
-    averaging_frames: int = 1,
-    averaging_s: float = 0.125,
-    rate_hz: float = 0.0,
-    center_frequency_hz: float = 0.0,
     axis: int = -1,
     full_scale: float | None = None,
     engine: Literal["auto", "opencl", "numpy"] = "auto",
     device: str = "",
+    **parameters: Unpack[SpectrumParameters],
 ) -> Spectrogram:
     """Compute the spectrogram of a signal.
 
@@ -117,11 +109,6 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         Samples from one frame to the next; a quarter of win_length if not given.
     nfft : int
         Transform length, see ``SpectrumSpec``.
-    scaling : {"density", "spectrum", "dbfs"}
-        One-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level [dBFS].
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz,
-    center_frequency_hz
-        See ``SpectrumSpec``.
     axis : int
         Axis of time in x: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
     full_scale : float, optional
@@ -133,6 +120,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         What computes; with "auto", NumPy goes on where a device fails.
     device : str
         OpenCL device, by part of its name or by number.
+    **parameters
+        Those of ``SpectrumParameters``, see ``SpectrumSpec``: scaling, output, iq, weighting,
+        bands, averaging, averaging_frames, averaging_s, rate_hz, center_frequency_hz.
 
     Returns
     -------
@@ -147,8 +137,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     ----------
     .. [1] G. Heinzel et al., "Spectrum and spectral density estimation by the DFT", 2002.
     """
+    require_known("spectrogram", parameters, SpectrumParameters)
     x = along_time(as_array(x), axis)
-    iq = iq or x.dtype.kind == "c"
+    parameters["iq"] = iq = parameters.get("iq", False) or x.dtype.kind == "c"
     rows = as_rows(as_channels(of_full_scale(x, full_scale), iq=iq))
     taper = taper_for(window, win_length)
     n = len(taper.samples)
@@ -159,18 +150,9 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         n,
         max(1, n // 4) if hop is None else hop,
         nfft,
-        scaling,
-        output=output,
-        iq=iq,
-        weighting=weighting,
-        bands=bands,
-        averaging=averaging,
-        averaging_frames=averaging_frames,
-        averaging_s=averaging_s,
-        rate_hz=rate_hz,
-        center_frequency_hz=center_frequency_hz,
-        broadband=bool(bands),
+        broadband=bool(parameters.get("bands")),
         taper=taper,
+        **parameters,
     )
     n_samples = rows.shape[1]
     if n_samples < spec.win_length:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.iq import as_channels
+from spectrod.analysis.parameters import require_known, showing
 from spectrod.analysis.samples import (
     along_time,
     as_samples,
@@ -21,17 +22,13 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.chunks import duration_ns
 from spectrod.errors import ConfigError
 from spectrod.types import (
-    Align,
-    Averaging,
     Block,
-    Output,
     SampleFormat,
     SpectrumBatch,
     SpectrumSpec,
+    StreamParameters,
     taper_for,
 )
-from spectrod.units import Scaling
-from spectrod.weighting import Weighting
 from spectrod.windows import WindowLike
 
 
@@ -49,11 +46,8 @@ class Stft:
         Of the samples; 1, or 2 with ``iq``, if not given.
     window, win_length
         As for ``spectrogram``; win_length may be a sequence.
-    hop, nfft, scaling
+    hop, nfft
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
-    output, iq, weighting, bands, averaging, averaging_frames, averaging_s, rate_hz, align,
-    center_frequency_hz
-        See ``SpectrumSpec``.
     sample_format : {"float32", "int16", "int24", "int32"}
         Of the samples in memory and on their way to the device. With float32, anything that
         ``as_samples`` knows may be pushed and is converted; with the others only themselves.
@@ -74,6 +68,9 @@ class Stft:
         What computes; with "auto", NumPy goes on where a device fails.
     device : str
         OpenCL device, by part of its name or by number.
+    **parameters
+        Those of ``StreamParameters``, see ``SpectrumSpec``: scaling, output, iq, weighting, bands,
+        averaging, averaging_frames, averaging_s, rate_hz, center_frequency_hz, align.
 
     Attributes
     ----------
@@ -91,6 +88,7 @@ class Stft:
     memory that is used again once nobody refers to them: copy the few rows that are kept for long.
     """
 
+    @showing(StreamParameters)
     def __init__(  # noqa: PLR0913 - the analysis has these settings
         self,
         fs: float,
@@ -100,45 +98,26 @@ class Stft:
         win_length: int | Sequence[int] | None = None,
         hop: int | Sequence[int] = 1024,
         nfft: int | Sequence[int] = 0,
-        scaling: Scaling = "density",
         sample_format: SampleFormat = "float32",
         interleaved: bool = False,
-        output: Output = "power",
-        iq: bool = False,
-        weighting: Weighting = "Z",
-        bands: str = "",
-        averaging: Averaging = "none",
-        averaging_frames: int = 1,
-        averaging_s: float = 0.125,
-        rate_hz: float = 0.0,
-        align: Align = "start",
-        center_frequency_hz: float = 0.0,
         axis: int = -1,
         full_scale: float | None = None,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
         engine: Literal["auto", "opencl", "numpy"] = "auto",
         device: str = "",
+        **parameters: Unpack[StreamParameters],
     ) -> None:
+        require_known("Stft", parameters, StreamParameters)
         if channels is None:
-            channels = 2 if iq else 1
+            channels = 2 if parameters.get("iq") else 1
         self.specs = tuple(
             SpectrumSpec(
                 fs,
                 channels,
                 **_with_taper(window, frames),
-                scaling=scaling,
-                output=output,
-                iq=iq,
-                weighting=weighting,
-                bands=bands,
-                averaging=averaging,
-                averaging_frames=averaging_frames,
-                averaging_s=averaging_s,
-                rate_hz=rate_hz,
-                align=align,
-                center_frequency_hz=center_frequency_hz,
-                broadband=bool(bands),
+                broadband=bool(parameters.get("bands")),
+                **parameters,
             )
             for frames in _broadcast(win_length=win_length, hop=hop, nfft=nfft)
         )

@@ -4,28 +4,13 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, get_args
 
+import msgspec
+
 from spectrod.errors import ConfigError
 from spectrod.settings import AnalysisConfig, IqFormat, RealFormat
-from spectrod.types import Align, Averaging
-from spectrod.units import Scaling
-from spectrod.weighting import Weighting
 
 _OF_SOURCE = ("name", "channels", "select", "iq", "format", "pace", "loop", "recursive", "strict")
 _OF_CARD = ("block_ms", "latency_ms", "exclusive")
-_ANALYSIS_HELP = {
-    "window": ("NAME", "hann, flattop, blackmanharris, ... (hann)"),
-    "win_length": ("N", "samples under the window"),
-    "hop": ("N", "samples from frame to frame"),
-    "nfft": ("N", "16 to 1048576, from the window on; powers of two are fastest"),
-    "scaling": ("KIND", f"{', '.join(get_args(Scaling))} (dbfs)"),
-    "weighting": ("KIND", f"of frequencies: {', '.join(get_args(Weighting))} (Z, none)"),
-    "bands": ("BANDS", "octave, third-octave, octave/12, mel:64, millidecade (single bins)"),
-    "averaging": ("KIND", f"of the frames of a row: {', '.join(get_args(Averaging))} (none)"),
-    "averaging_s": ("TIME", "time constant of exponential averaging (125ms)"),
-    "rate_hz": ("HZ", "rows a second, exactly, as 10, 0.5 or 1/60 (every frame)"),
-    "align": ("WHERE", f"rows of --rate-hz begin: {', '.join(get_args(Align))} (start)"),
-}
-"""Metavar and help of keys of ``[analysis]``; a key that is not here has a flag all the same."""
 _OF_ANALYSIS = AnalysisConfig.__struct_fields__
 
 
@@ -99,9 +84,23 @@ def add_analysis(
     """Add a flag for each key of ``[analysis]``; two defaults, in words, depend on the command."""
     group = parser.add_argument_group("analysis")
     defaults = {"win_length": f" ({win_length})", "hop": f" ({hop})"}
-    for key in _OF_ANALYSIS:
-        metavar, text = _ANALYSIS_HELP.get(key, ("VALUE", "see spectrod config default"))
-        group.add_argument(_flag(key), metavar=metavar, help=text + defaults.get(key, ""))
+    for key in msgspec.structs.fields(AnalysisConfig):
+        about = _about(key.type)
+        help_ = about.get("description", "see spectrod config default")
+        group.add_argument(
+            _flag(key.name),
+            metavar=about.get("metavar", "VALUE"),
+            help=help_ + defaults.get(key.name, ""),
+        )
+
+
+def _about(type_: Any) -> dict[str, str]:
+    """Return the metavar and the help of a key, as far as its annotations have them."""
+    found: dict[str, str] = {}
+    for note in getattr(type_, "__metadata__", ()):
+        if isinstance(note, msgspec.Meta) and note.description:
+            found |= {"description": note.description} | (note.extra or {})
+    return found
 
 
 def _flag(key: str) -> str:

@@ -5,8 +5,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from spectrod.cli.numbers import frequency
-from spectrod.errors import ConfigError
+from spectrod.errors import ConfigError, InputError
 from spectrod.record.picture.axes import FREQUENCY_SCALES
 from spectrod.record.picture.clock import TIME_SCALES
 from spectrod.record.picture.colormaps import colormap_names
@@ -14,8 +16,8 @@ from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
 from spectrod.record.picture.pixelmap import options_of, read_pixel_map
 from spectrod.record.picture.theme import THEMES
 from spectrod.record.recording import Description
+from spectrod.settings import AnalysisConfig
 
-_ANALYSIS = ("window", "win_length", "hop", "nfft", "scaling", "iq", "weighting", "bands")
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
 """Flags of which a given one replaces what an old picture had of the others."""
 
@@ -183,9 +185,17 @@ def like(path: Path) -> dict[str, Any]:
         If the file cannot be read, or is no picture of ours.
     """
     pixels = read_pixel_map(path)
-    settings = {name: getattr(pixels, name) for name in _ANALYSIS}
+    parameters = AnalysisConfig.__struct_fields__
+    settings = {
+        name: getattr(pixels, name) for name in ("iq", *parameters) if hasattr(pixels, name)
+    }
+    others = {name: pixels.analysis[name] for name in parameters if name in pixels.analysis}
+    try:
+        msgspec.convert(others, AnalysisConfig)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: damaged description: {error}") from error
     options = options_of(pixels, path)
-    return settings | {name: getattr(options, name) for name in options.chosen()}
+    return settings | others | {name: getattr(options, name) for name in options.chosen()}
 
 
 def _pair(name: str, given: Any, unit: str) -> tuple[float, float] | None:

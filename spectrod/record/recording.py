@@ -1,7 +1,7 @@
 """What a recording is: rows of spectra with their description; who writes and who reads them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Protocol, get_type_hints, runtime_checkable
 
 import msgspec
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.types import SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
+from spectrod.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, SpectrumSpec
 from spectrod.windows import CUSTOM, unknown_window
 
 TIME_REFERENCE = "time_reference"
@@ -64,12 +64,11 @@ _HINTS = get_type_hints(SpectrumSpec)
 _NENBW = "nenbw_bins"
 """Noise bandwidth of a window that has no name: its samples are not stored."""
 
-_DEFAULTS = {one.name: one.default for one in fields(SpectrumSpec)}
 _SpecFields = msgspec.defstruct(
     "_SpecFields",
     [
         *(
-            (name, _HINTS[name], *(() if _DEFAULTS[name] is MISSING else (_DEFAULTS[name],)))
+            (name, _HINTS[name], *((SPEC_DEFAULTS[name],) if name in SPEC_DEFAULTS else ()))
             for name in SPEC_FIELDS
         ),
         (_NENBW, float | msgspec.UnsetType, msgspec.UNSET),

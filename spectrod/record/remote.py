@@ -12,7 +12,13 @@ from spectrod.client.subscription import Subscription
 from spectrod.errors import ConfigError, UnavailableError, WireError
 from spectrod.record.recording import Description
 from spectrod.text import printable
-from spectrod.types import CHANNELS_MAX, SpectrumBatch, SpectrumSpec
+from spectrod.types import (
+    CHANNELS_MAX,
+    SPEC_DEFAULTS,
+    SPEC_FIELDS,
+    SpectrumBatch,
+    SpectrumSpec,
+)
 from spectrod.units import NS_PER_S, UNITS, Scaling
 from spectrod.windows import CUSTOM, unknown_window
 
@@ -188,27 +194,22 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
     if h.unit not in _SCALINGS:
         units = ", ".join(_SCALINGS)
         raise ConfigError(f"{frame.topic}: unit={printable(h.unit)!r}: must be one of {units}")
-    first_bin = getattr(h, "first_bin", 0)
-    iq = first_bin < 0
+    iq = getattr(h, "first_bin", 0) < 0
     n_frames = 1 if h.averaging == "none" else h.averaging_frames
+    said = {name: getattr(h, name) for name in SPEC_FIELDS if hasattr(h, name)}
     spec = SpectrumSpec(
-        h.fs,
-        n_channels * (2 if iq else 1),
-        h.window,
-        h.win_length,
-        h.frame_hop or h.hop // n_frames,
-        h.nfft,
-        _SCALINGS[h.unit],
-        iq=iq,
-        center_frequency_hz=h.center_frequency_hz if iq else 0.0,
-        weighting=h.weighting,
-        bands=getattr(h, "bands", ""),
-        averaging=h.averaging,
-        averaging_frames=n_frames,
-        averaging_s=h.averaging_s or 0.125,
-        rate_hz=h.rate_hz,
-        align="utc" if h.align == "utc" else "start",
-        product=frame.product,
+        **said
+        | {
+            "channels": n_channels * (2 if iq else 1),
+            "hop": h.frame_hop or h.hop // n_frames,
+            "scaling": _SCALINGS[h.unit],
+            "iq": iq,
+            "center_frequency_hz": h.center_frequency_hz if iq else 0.0,
+            "averaging_frames": n_frames,
+            "averaging_s": h.averaging_s or SPEC_DEFAULTS["averaging_s"],
+            "align": "utc" if h.align == "utc" else "start",
+            "product": frame.product,
+        },
         **_custom_window(h),
     )
     if len(frame.values) != spec.n_values:

@@ -1,7 +1,9 @@
 """Headers of messages, version 1: their fields, types, rules and defaults. Pure data.
 
 Fields are encoded in the order in which they stand; new ones are added at a header's end, with a
-default for messages of daemons that do not know them.
+default for messages of daemons that do not know them. Fields without a text mean what they mean in
+``SpectrumHeader``. Analysis parameters have the names of ``SpectrumSpec``'s fields, by which the
+publisher fills them in and ``record`` reads them.
 """
 
 from typing import Annotated, Final, Literal
@@ -139,21 +141,13 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
     n_bands: _Length
     """How many bands there are: the number of values."""
     weighting: str = "Z"
-    """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
-    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
     averaging_frames: _Positive = 1
-    """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None
-    """Time constant of an exponential average [s]; else null."""
     frame_hop: _Count = 0
-    """Samples from one frame to the next within an average; 0: as hop."""
     cut_frames: _Count = 0
-    """Frames of this message's average if a gap or the end cut it off; 0: as averaging_frames."""
     rate_hz: _Rate = 0.0
-    """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
     align: str = "start"
-    """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,9 +156,7 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     v: Literal[1] = VERSION
     schema: Literal["spectrod.meta"] = "spectrod.meta"
     seq: _Count
-    """Number of this message in its topic since the epoch began, from 0."""
     epoch: _Count
-    """Random number of this start of the daemon."""
     t_utc_ns: _Time
     """When it was sent [ns since 1970]."""
     device: str
@@ -172,55 +164,36 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     channels: _Channels
     """How many channels of the source are analysed."""
     fs: _SampleRate
-    """Sample rate [Hz]."""
     win_length: _Length
-    """Samples under the window."""
     nfft: _Length
-    """Transform length."""
     hop: _Positive
-    """Samples from one message to the next."""
     window: str
-    """Name of the window."""
     enbw_hz: _Bandwidth
-    """Equivalent noise bandwidth of the window, and so of a bin [Hz]."""
     axis: str = "frequency"
     """What the payload is."""
     axis_unit: str = "Hz"
     """Unit of the payload."""
     dtype: DType = "<f8"
-    """Element type of the payload."""
     shape: tuple[_Length]
-    """Number of values."""
     unit: str
     """Unit of the values that are described."""
     ref: str
-    """What the unit refers to."""
     cal_id: str | None = None
-    """Identity of the calibration in use; null if there is none."""
     engine: str
     """What computes the values."""
     first_bin: _FirstBin = 0
-    """Number of the first value's bin: ``-(nfft // 2)`` where two-sided."""
     channel_names: _ChannelNames = ()
     """The CHANNEL of each of the source's topics, in the order of its channels."""
     bands: str = ""
     """Name of the bands; empty: the values are bins. Bands have their edges as one more part."""
     weighting: str = "Z"
-    """Frequency weighting, ``A``, ``C``, or ``Z`` for none."""
     averaging: str = "none"
-    """``none``, ``mean``, ``max``, ``min`` or ``exponential``, of power over frames."""
     averaging_frames: _Positive = 1
-    """Frames in a row of the average; 1 without averaging."""
     averaging_s: _Seconds | None = None
-    """Time constant of an exponential average [s]; else null."""
     frame_hop: _Count = 0
-    """Samples from one frame to the next within an average; 0: as hop."""
     rate_hz: _Rate = 0.0
-    """Messages a second, exactly: hop is rounded down then; 0: hop samples from one to the next."""
     align: str = "start"
-    """``utc``: messages of rate_hz begin at multiples of 1 / rate_hz in UTC; else ``start``."""
     center_frequency_hz: _CenterFrequency = 0.0
-    """Frequency to which the receiver of I/Q samples is tuned, added to that of each bin [Hz]."""
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):

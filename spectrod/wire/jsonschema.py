@@ -34,7 +34,7 @@ def write(folder: Path) -> None:
 
 def _schema(header: type[msgspec.Struct]) -> dict[str, Any]:
     defined: dict[str, Any] = msgspec.json.schema(header)["$defs"][header.__name__]
-    texts = _field_texts(header)
+    texts = _field_texts(headers.SpectrumHeader) | _field_texts(header)
     for name, prop in defined["properties"].items():
         if name in texts:
             prop["description"] = texts[name]

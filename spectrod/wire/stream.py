@@ -1,14 +1,15 @@
 """What the messages of one product of one source have in common, worked out once."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from spectrod.names import name_channels
 from spectrod.text import printable
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.types import SPEC_FIELDS, SpectrumBatch, SpectrumSpec
 from spectrod.wire.headers import BandsHeader, MetaHeader, SpectrumHeader, ValuesHeader
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import Meta, encode, encode_header, topic
@@ -61,26 +62,22 @@ class Stream:
         self._f = spec.frequencies
         table = spec.band_table
         self._edges = None if table is None else np.stack([table.lower, table.upper])
-        self._fields: dict[str, Any] = {
-            "fs": spec.fs,
-            "win_length": spec.win_length,
-            "nfft": spec.nfft,
+        said: dict[str, Any] = {
+            **{name: getattr(spec, name) for name in SPEC_FIELDS},
             "hop": int(spec.row_step),
-            "window": spec.window,
+            "frame_hop": spec.hop,
+            "averaging_s": spec.averaging_s if spec.averaging == "exponential" else None,
+            "first_bin": -(spec.nfft // 2) if spec.iq else 0,
+            "n_bands": spec.n_values,
             "enbw_hz": spec.enbw_hz,
             "shape": (spec.n_values,),
             "unit": spec.unit,
             "ref": spec.reference,
             "engine": printable(engine),
-            "weighting": spec.weighting,
-            "averaging": spec.averaging,
-            "averaging_frames": spec.averaging_frames,
-            "averaging_s": spec.averaging_s if spec.averaging == "exponential" else None,
-            "frame_hop": spec.hop,
-            "rate_hz": spec.rate_hz,
-            "align": spec.align,
         }
-        self._first_bin = -(spec.nfft // 2) if spec.iq else 0
+        self._header_type: type[ValuesHeader] = BandsHeader if spec.bands else SpectrumHeader
+        self._fields = _of(self._header_type, said)
+        self._described = _of(MetaHeader, said | {"channel_names": self._names})
 
     def describes(self, batch: SpectrumBatch) -> bool:
         """Say whether a batch belongs to this analysis."""
@@ -98,33 +95,27 @@ class Stream:
             epoch=epoch,
             t_utc_ns=time.time_ns(),
             device=device,
-            channels=self._spec.channels,
-            channel_names=self._names,
-            first_bin=self._first_bin,
-            center_frequency_hz=self._spec.center_frequency_hz,
-            bands=self._spec.bands,
-            **self._fields,
+            **self._described,
         )
         return encode(Meta(name, header, self._f, self._edges))
 
     def _header(self, frame: QueuedFrame, epoch: int) -> ValuesHeader:
         batch, row = frame.batch, frame.row
-        fields = self._fields | {
-            "seq": frame.seq,
-            "epoch": epoch,
-            "t_utc_ns": int(batch.t_utc_ns[row]),
-            "t_mono_ns": int(batch.t_mono_ns[row]),
-            "sample_index": int(batch.sample_index[row]),
-            "gap_samples": frame.gap_samples,
-            "overflows": frame.overflows,
-            "dropped": frame.dropped,
-            "suspected": frame.suspected,
-            "cut_frames": batch.cut_frames,
-        }
-        if self._spec.bands:
-            return BandsHeader(bands=self._spec.bands, n_bands=self._spec.n_values, **fields)
-        return SpectrumHeader(
-            first_bin=self._first_bin,
-            center_frequency_hz=self._spec.center_frequency_hz,
-            **fields,
+        return self._header_type(
+            seq=frame.seq,
+            epoch=epoch,
+            t_utc_ns=int(batch.t_utc_ns[row]),
+            t_mono_ns=int(batch.t_mono_ns[row]),
+            sample_index=int(batch.sample_index[row]),
+            gap_samples=frame.gap_samples,
+            overflows=frame.overflows,
+            dropped=frame.dropped,
+            suspected=frame.suspected,
+            cut_frames=batch.cut_frames,
+            **self._fields,
         )
+
+
+def _of(header: type[msgspec.Struct], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose what a header has fields for; parameters are named as in ``SpectrumSpec``."""
+    return {name: said[name] for name in header.__struct_fields__ if name in said}

@@ -70,6 +70,20 @@ def test_third_octaves_of_a_file(tmp_path):
     np.testing.assert_array_equal(values, values_by_file)
 
 
+@pytest.mark.slow
+def test_like_repeats_rows_at_a_rate(tmp_path):
+    """A picture of maxima of tenths of a second is made again, to the byte, by --like alone."""
+    noise("a.wav", 30.0)
+    rows = ["--averaging", "max", "--rate-hz", "10", "--win-length", "256", "--hop", "128"]
+    assert main(["record", "a.wav", "-o", "a.png", "--width", "200", "--raw", *rows]) == 0
+    assert main(["record", "a.wav", "-o", "b.png", "--like", "a.png"]) == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    told = like(Path("a.png"))
+    assert (told["averaging"], told["rate_hz"]) == ("max", 10.0)
+    assert main(["record", "a.wav", "-o", "c.png", "--width", "200", "--raw"]) == 0
+    assert "averaging" not in like(Path("c.png"))  # the picture's own, by its width
+
+
 def test_attributes_go_into_data_files(tmp_path):
     """--attribute is of record too, and reaches every data file."""
     noise(NAME, 1.0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from spectrod.cli.picture_options import like
 from spectrod.errors import ConfigError, InputError, UnavailableError
 from spectrod.record.picture.encode import SUFFIXES, check_format, encode
 from spectrod.record.picture.options import PictureOptions
@@ -350,6 +351,16 @@ def test_texts_that_would_fill_the_memory_are_refused(tmp_path):
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + header + text + pixels + chunk(b"IEND", b""))
     with pytest.raises(InputError, match=r"x\.png: "):
         read_pixel_map(path)
+
+
+@pytest.mark.parametrize("analysis", [{"rate_hz": "often"}, {"align": 7}, {"averaging": "median"}])
+def test_damaged_parameters_are_refused(tmp_path, analysis):
+    """Parameters that no analysis can have are an input error, and reach no flag."""
+    pixels = json.loads(page_of(raw=True).pixels.to_json()) | {"analysis": analysis}
+    path = tmp_path / "x.pgm"
+    path.write_bytes(b"P5\n# spectrod: " + json.dumps(pixels).encode() + b"\n1 1\n255\n\0")
+    with pytest.raises(InputError, match=r"x\.pgm: damaged description: "):
+        like(path)
 
 
 @pytest.mark.parametrize("options", [{"width": "wide"}, {"width": 1}, {"f_scale": "bark"}])

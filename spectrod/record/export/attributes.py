@@ -11,7 +11,7 @@ from spectrod.record.export.layout import frames_of, long_name, plain, row_span_
 from spectrod.record.export.options import can_name
 from spectrod.record.export.rows import Rows
 from spectrod.record.recording import Description
-from spectrod.types import SpectrumSpec
+from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.units import NS_PER_S
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
@@ -115,8 +115,15 @@ def encode_engines(engines: list[str]) -> str:
     return json.dumps(engines)
 
 
+_SAID = {
+    *("fs", "win_length", "hop", "weighting"),  # by other names
+    *("channels", "iq", "scaling", "output", "averaging_s", "product", "broadband"),  # by variables
+}
+"""Fields of an analysis that need no attribute of their own name."""
+
+
 def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
-    return {
+    found = {
         "sample_rate_hz": spec.fs,
         "window": spec.window,
         "window_length_samples": spec.win_length,
@@ -131,6 +138,8 @@ def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
         **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
         **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
     }
+    others = [name for name in SPEC_FIELDS if name not in _SAID | found.keys()]
+    return found | chosen(spec, others)
 
 
 def _unresolved(spec: SpectrumSpec) -> dict[str, Any]:

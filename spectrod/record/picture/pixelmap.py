@@ -15,9 +15,12 @@ from spectrod.record.picture.axes import FrequencyAxis, FrequencyScale
 from spectrod.record.picture.embedded import embedded_text
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.pillow import reading
-from spectrod.types import SpectrumSpec
+from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.units import Float32Array, Float64Array, Scaling
 
+_AVERAGING = ("averaging", "averaging_s", "rate_hz", "align")
+_NOT_ASKED = ("output", "averaging_frames", "product", "broadband")
+"""Fields of an analysis that follow from others, or from what writes the file."""
 _FORMATS = ("PNG", "PPM")
 """Of pictures that have levels as numbers, in Pillow's words."""
 
@@ -51,20 +54,13 @@ class Recording:
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain values, by the names of ``PixelMap``'s fields."""
-        spec = self.spec
+        spec, known = self.spec, PixelMap.__struct_fields__
+        others = [name for name in SPEC_FIELDS if name not in {*known, *_NOT_ASKED}]
+        is_asked = spec.rate_hz or spec.averaging == "exponential"  # else the picture averages
         return {
-            "fs": spec.fs,
-            "channels": spec.channels,
-            "window": spec.window,
-            "win_length": spec.win_length,
-            "hop": spec.hop,
-            "nfft": spec.nfft,
-            "scaling": spec.scaling,
+            **{name: getattr(spec, name) for name in SPEC_FIELDS if name in known},
             "enbw_hz": spec.enbw_hz,
-            "iq": spec.iq,
-            "center_frequency_hz": spec.center_frequency_hz,
-            "weighting": spec.weighting,
-            "bands": spec.bands,
+            "analysis": chosen(spec, [n for n in others if is_asked or n not in _AVERAGING]),
             "engine": self.engine,
             "begin_utc_ns": self.begin_utc_ns,
             "gaps": self.gaps,
@@ -119,6 +115,9 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     center_frequency_hz: float = 0.0
     weighting: str = "Z"
     bands: str = ""
+    analysis: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Other parameters of the analysis that were asked for and differ from the defaults, by the
+    names of ``SpectrumSpec``."""
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     """What was asked of the picture where it differs from the defaults, by the names of
     ``PictureOptions``."""

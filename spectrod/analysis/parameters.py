@@ -1,0 +1,38 @@
+"""Keywords of ``spectrogram`` and ``Stft`` that are passed on to ``SpectrumSpec`` as they are."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from spectrod.types import SPEC_DEFAULTS
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def showing(known: type) -> Callable[[_Function], _Function]:
+    """Decorate a function so that its signature names the keys of a TypedDict, not ``**``."""
+
+    def decorate(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        kept = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        named = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=SPEC_DEFAULTS[name],
+                annotation=annotation,
+            )
+            for name, annotation in get_type_hints(known).items()
+        ]
+        shown = signature.replace(parameters=[*kept, *named])
+        function.__signature__ = shown  # type: ignore[attr-defined]  # inspect reads it
+        return function
+
+    return decorate
+
+
+def require_known(function: str, given: Mapping[str, Any], known: type) -> None:
+    """Raise TypeError, as Python does, for a keyword that is no key of a TypedDict."""
+    for name in given:
+        if name not in known.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
