@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from spectrod.fft.simd import SIMD
-from spectrod.fft.simd_shape import SimdShape
+from spectrod.fft.simd import SIMD, own_bytes
+from spectrod.fft.simd_shape import SimdShape, needs_scratch
 from spectrod.fft.stage import Lines, TransformSpec
 
 FIRST, GAP, TAIL, GUARD = 5, 3, 7, 77
@@ -164,7 +164,7 @@ def test_lines_too_long_for_private_memory_are_right(context, n, transform, prec
     """Past a mebibyte a work-item holds its line in the scratch buffer."""
     spec = TransformSpec(n, *transform, precision)
     params = SIMD.choose(spec, context.device)
-    assert params.needs_scratch(spec)
+    assert needs_scratch(own_bytes(params, spec))
     values = noise((3, spec.n_in, 1), types(spec)[0])
     assert_right(spec, run(context, spec, params, values), reference(spec, values))
 
