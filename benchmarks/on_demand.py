@@ -255,17 +255,16 @@ def come_and_go(n_cycles: int) -> Report:
 
 def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
     """Return, of each subscriber, how many samples after the demand its first row was complete."""
-    pipeline = daemon.members[0].pipeline
+    pipeline, feed = daemon.members[0].pipeline, daemon.publisher.feeds[0]
     assert pipeline is not None
     told_at: list[int] = []
-    demand = pipeline.demand
 
-    def watched(products: frozenset[str] | None) -> None:
-        demand(products)
+    def watched(products: frozenset[str]) -> None:
+        pipeline.demand.want(products)
         if products:
             told_at.append(pipeline.ring.written)
 
-    pipeline.demand = watched  # type: ignore[method-assign]
+    feed._on_demand = watched  # noqa: SLF001 - the moment at which the publisher tells it
     waits = []
     for _ in range(n_cycles):
         with client.subscribe(
@@ -275,7 +274,7 @@ def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
             waits.append(header.sample_index + header.win_length - told_at[-1])
         while daemon.stats()[0].computed:
             daemon.progress.wait(0.001)
-    pipeline.demand = demand  # type: ignore[method-assign]
+    feed._on_demand = pipeline.demand.want  # noqa: SLF001
     return waits
 
 

@@ -87,7 +87,8 @@ class Daemon:
 
     def __init__(self, config: Config) -> None:
         self.progress = Wakeup()
-        self.events = EventLog()
+        # Nobody adds an event before the publisher is made.
+        self.events = EventLog(lambda: self.publisher.send_events())  # noqa: PLW0108
         self._changing = threading.Lock()
         # Held by whoever starts or stops sources of a running daemon: a change, or the stop.
         self._switching = threading.Lock()
@@ -116,15 +117,14 @@ class Daemon:
                 self.events,
                 self.progress,
                 self._changing,
-                is_alone=len(tables) == 1,
-                on_demand=publish.on_demand,
+                is_alone=lambda: len(self.members) == 1,
                 on_pipeline=self._update_recorders,
             )
             self.members: tuple[Member, ...] = ()
             for table in tables:
                 member = Member(table, self._shared)
                 undo.callback(member.stop)
-                member.update_demand()
+                member.demand.compute_all(is_of_all=not publish.on_demand)
                 member.join()
                 self.members = (*self.members, member)
             undo.pop_all()
@@ -211,8 +211,8 @@ class Daemon:
     def _switch(self, change: _Change, *, on_demand: bool) -> None:
         for member, table, stream in change.kept:
             member.change_to(table, stream)
-        self._shared.is_alone = len(change.members) == 1
-        self._shared.on_demand = on_demand
+        for member in change.members:
+            member.demand.compute_all(is_of_all=not on_demand)
         # NB: before the others are stopped, or the daemon would have finished with its only source.
         self.members = change.members
         self._stop_members(change.gone)
@@ -227,8 +227,6 @@ class Daemon:
                 member.start()
             except SpectrodError as error:
                 member.fail(error)
-        for member in change.members:
-            member.update_demand()
         self.progress.set()
 
     def _update_recorders(self) -> None:

@@ -8,13 +8,19 @@ from collections.abc import Collection
 class Demand:
     """Which products are to be computed; any thread may change it, the analysis reads it.
 
-    All, until ``want`` says otherwise. Then a product is wanted until it is proven, which its first
-    row does, and from there on while it is named, leased or used.
+    A product is computed until it is proven, which its first row does, and from there on while it
+    is named, leased or used. It outlives a pipeline that has to be made again.
+
+    Parameters
+    ----------
+    products : frozenset of str or None
+        Those that are named until ``want`` names others; None: all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, products: frozenset[str] | None = None) -> None:
         self._lock = threading.Lock()
-        self._named: frozenset[str] | None = None
+        self._named = products
+        self._is_of_all = False
         self._leases: dict[str, float] = {}
         self._is_paused = False
         self._changed = threading.Event()
@@ -27,6 +33,11 @@ class Demand:
     def want(self, products: frozenset[str] | None) -> None:
         """Name what is wanted; None: all."""
         self._named = products
+        self._changed.set()
+
+    def compute_all(self, *, is_of_all: bool) -> None:
+        """Compute all products whatever is named, or no longer so."""
+        self._is_of_all = is_of_all
         self._changed.set()
 
     def pause(self, *, is_paused: bool) -> None:
@@ -86,7 +97,8 @@ class Demand:
         """
         if self._is_paused:
             return frozenset()
-        if self._named is None:
+        named = self._named
+        if named is None or self._is_of_all:
             return None
         with self._lock:
-            return self._named.union(unproven, used, self._leases)
+            return named.union(unproven, used, self._leases)

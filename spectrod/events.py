@@ -33,15 +33,14 @@ class Event:
 class EventLog:
     """The last 1000 events. Any thread may add and read; bounded: the oldest go first.
 
-    Attributes
+    Parameters
     ----------
-    on_event : callable or None
-        Called with each event by the thread that adds it, in no lock; must not block.
+    on_event : callable
+        Called by the thread that has added an event, in no lock; must not block.
     """
 
-    on_event: Callable[[Event], None] | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, on_event: Callable[[], None] = lambda: None) -> None:
+        self._on_event = on_event
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._next_number = 0
         self._lock = threading.Lock()
@@ -53,8 +52,7 @@ class EventLog:
             event = Event(self._next_number, time.time_ns(), kind, text, source, who)
             self._next_number += 1
             self._events.append(event)
-        if self.on_event is not None:
-            self.on_event(event)
+        self._on_event()
         return event
 
     def since(self, number: int = 0, limit: int = _KEPT) -> list[Event]:

@@ -16,15 +16,15 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.analysis.warm_up import warm_up, warm_up_apart
 from spectrod.backoff import Backoff
 from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
+from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap, ignore_failure
+from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap
 from spectrod.source import Source, open_source
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import (
-    SpectrumBatch,
     bands_blurred,
     bands_left_out,
     frames_leave_out,
@@ -45,7 +45,7 @@ GIVE_UP_S = 2.5
 _LOOK_S = 0.1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Shared:
     """What the members of a daemon have in common."""
 
@@ -56,10 +56,8 @@ class Shared:
     """Set when there is news."""
     changing: threading.Lock
     """Held while a source comes up and while analyses change: either sees all of the other."""
-    is_alone: bool
-    """True if there is one member only."""
-    on_demand: bool
-    """Whether only what somebody wants is computed."""
+    is_alone: Callable[[], bool]
+    """Returns whether there is one member only."""
     on_pipeline: Callable[[], None] = lambda: None
     """Called when the pipeline of a source is there, not started yet, and when it has ended."""
 
@@ -70,9 +68,6 @@ class Member:
     A sound card that is not there is sought by a thread from ``start`` on, until it is; rate and
     channels are known only then, and the pipeline is made. That thread is the only one that sets
     ``pipeline`` once the member has started.
-
-    Its demand is what subscribers want, sinks that are attached, and leases; or all, where the
-    daemon does not compute on demand.
 
     Parameters
     ----------
@@ -89,6 +84,8 @@ class Member:
         As it holds now.
     pipeline : Pipeline or None
         None while the source was never there.
+    demand : Demand
+        What subscribers and leases want of the source, and whether it is paused.
     ended_s : float
         When it ended [s, monotonic]; infinity before.
 
@@ -108,11 +105,9 @@ class Member:
         self._stopping = threading.Event()
         self._search: Worker | None = None
         self._feed: Feed | None = None
-        self._wanted: frozenset[str] = frozenset()
-        self._demanding = threading.Lock()
-        self._is_paused = False
         self._checks: ContentChecks | None = None
         self.ended_s = math.inf
+        self.demand = Demand(frozenset())
         self.pipeline: Pipeline | None = None
         source = self._open()
         self.name = source.name if source else _topic_name(table)
@@ -129,10 +124,11 @@ class Member:
         ConfigError
             If the name cannot stand in a topic, or another source has it.
         """
-        feed = self._shared.publisher.feed(self.name, self.stats, self.table.channel_names)
-        feed.on_demand = self._take_demand
-        self._feed = feed
+        self._feed = feed = self._shared.publisher.feed(
+            self.name, self.stats, self.table.channel_names, self.demand.want
+        )
         if self.pipeline:
+            self.pipeline.attach(feed, wants=False)
             feed.offer(self.pipeline.specs)
 
     def leave(self) -> None:
@@ -206,16 +202,6 @@ class Member:
 
     # ---- what is wanted
 
-    def update_demand(self) -> None:
-        """Compute what is wanted by now; any thread."""
-        with self._demanding:  # or a demand that was read earlier could be told later
-            if self.pipeline:
-                self.pipeline.demand(self._wanted if self._shared.on_demand else None)
-
-    def _take_demand(self, products: frozenset[str]) -> None:
-        self._wanted = products
-        self.update_demand()
-
     def topics(self) -> frozenset[str]:
         """Return the topics with values that the source can send; empty if it was never there."""
         return self._feed.topics if self._feed else frozenset()
@@ -232,7 +218,7 @@ class Member:
         """
         self._there().lease(product, seconds)
 
-    def attach(self, sink: Sink, product: str, on_failure: FailureHandler = ignore_failure) -> None:
+    def attach(self, sink: Sink, product: str, on_failure: FailureHandler) -> None:
         """Give a sink all batches of a product from now on; see ``Pipeline.attach``.
 
         Raises
@@ -249,7 +235,7 @@ class Member:
         if self.pipeline:
             self.pipeline.detach(sink)
 
-    def tap(self, tap: Tap, on_failure: FailureHandler = ignore_failure) -> None:
+    def tap(self, tap: Tap, on_failure: FailureHandler) -> None:
         """Give a tap all samples from now on; see ``Pipeline.tap``.
 
         Raises
@@ -271,16 +257,12 @@ class Member:
 
     def pause(self) -> None:
         """Compute, send and record nothing until ``resume``; any thread."""
-        self._is_paused = True
-        if self.pipeline:
-            self.pipeline.pause()
+        self.demand.pause(is_paused=True)
         self._tell()
 
     def resume(self) -> None:
         """End a pause; any thread."""
-        self._is_paused = False
-        if self.pipeline:
-            self.pipeline.resume()
+        self.demand.pause(is_paused=False)
         self._tell()
 
     def reset(self, product: str = "") -> None:
@@ -294,11 +276,6 @@ class Member:
             If the source was never there.
         """
         self._there().reset(product)
-
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch of the pipeline's, whose sink this is."""
-        if self._feed:
-            self._feed.submit(batch)
 
     def _there(self) -> Pipeline:
         if self.pipeline is None:
@@ -358,10 +335,7 @@ class Member:
         table = self.table
         with ExitStack() as undo:
             undo.callback(source.stop)
-            source.on_change = self._tell
-            for line in source.left_out.lines:
-                self._note_left_out(line)
-            source.left_out.on_add = self._note_left_out
+            source.left_out.report_to(self._note_left_out)
             specs = table.specs(
                 source.fs,
                 source.channels,
@@ -386,10 +360,11 @@ class Member:
                 source,
                 specs,
                 engine,
-                sinks=[self],
+                demand=self.demand,
                 progress=self._shared.progress,
                 on_nonfinite="gap",
                 checks=self._checks,
+                on_change=self._tell,
                 on_end=self._note_end,
                 note=self._note,
             )
@@ -403,7 +378,7 @@ class Member:
     def _note_end(self) -> None:
         self.ended_s = time.monotonic()
         # A daemon's only failure is its last word anyway.
-        if self.failure and not self._shared.is_alone:
+        if self.failure and not self._shared.is_alone():
             _log.error("%s: failed: %s", self.name, self.failure)
         if self.failure:
             self._note("source.failed", str(self.failure))
@@ -495,9 +470,8 @@ class Member:
             source.stop()
             return True
         self.pipeline = self._make(source)
-        if self._is_paused:  # looked at now: who pauses from here on finds the pipeline
-            self.pipeline.pause()
-        self.update_demand()
+        if self._feed:
+            self.pipeline.attach(self._feed, wants=False)
         self._shared.on_pipeline()
         try:
             self.pipeline.start()

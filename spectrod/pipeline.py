@@ -46,8 +46,8 @@ _IDLE_BACKLOG_S = 1.0
 FailureHandler = Callable[[SpectrodError], None]
 
 
-def ignore_failure(_error: SpectrodError) -> None:
-    """Do nothing: whoever attached the sink need not know."""
+def _raise(error: SpectrodError) -> None:
+    raise error
 
 
 class Sink(Protocol):
@@ -81,11 +81,16 @@ class Checks(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Attached:
-    """A sink that takes one product for a while."""
+    """A sink that takes one product, or all where ``product`` is empty."""
 
     sink: Sink
     product: str
     on_failure: FailureHandler
+    wants: bool
+
+    def takes(self, product: str) -> bool:
+        """Return whether it takes a product."""
+        return self.product in ("", product)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,14 +102,10 @@ class _Tapping:
 
 
 class Pipeline:
-    """A source, its ring, its analysis and what becomes of the spectra.
+    """A source, its ring, its analysis, and the sinks and taps attached to it.
 
     Constructing opens nothing; ``start`` starts every part, ``stop`` stops them in reverse order.
     The source has a thread or a process of its own, the analysis a thread.
-
-    All products are computed unless ``demand`` says otherwise. Then a product is computed until its
-    first row is out, which proves the engine, and from there on while it is in demand, leased, or a
-    sink is attached to it.
 
     Parameters
     ----------
@@ -114,8 +115,9 @@ class Pipeline:
         What to compute, each of a product of its own; rate and channels are the source's.
     engine : Engine
         What computes; the pipeline's from here on, closed by ``stop``.
-    sinks : sequence of Sink
-        Called for each batch of each product, in order, by the analysis thread.
+    demand : Demand, optional
+        Which products to compute and whether to pause, beside what attached sinks want; by default
+        all.
     progress : Wakeup, optional
         Set when the pipeline has finished or failed.
     first_sample : int
@@ -126,6 +128,8 @@ class Pipeline:
         Whether samples that are not finite end the stream or interrupt it.
     checks : Checks, optional
         Looks at all samples, for what is odd about them; what it finds is logged.
+    on_change : callable
+        Called by a thread of the source when ``Source.capture`` has changed; must not block.
     on_end : callable
         Called by the analysis thread when the pipeline has finished or failed, not when stopped.
     note : callable
@@ -144,17 +148,17 @@ class Pipeline:
         specs: SpectrumSpec | Sequence[SpectrumSpec],
         engine: Engine,
         *,
-        sinks: Sequence[Sink] = (),
+        demand: Demand | None = None,
         progress: Wakeup | None = None,
         first_sample: int = 0,
         max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
+        on_change: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
         note: Callable[[str, str], None] = lambda _kind, _text: None,
     ) -> None:
         self.source, self.engine = source, engine
-        self._sinks = tuple(sinks)
         self._attached: tuple[_Attached, ...] = ()
         self._tapping: tuple[_Tapping, ...] = ()
         self._handing_on = threading.Lock()
@@ -162,7 +166,7 @@ class Pipeline:
         self._first_sample = first_sample
         self._max_samples = max_samples
         self._checks = checks
-        self._on_end = on_end
+        self._on_change, self._on_end = on_change, on_end
         self._note = note
         self._noted = (0, 0, 0)
         self._note_due_s = -math.inf
@@ -182,7 +186,8 @@ class Pipeline:
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
-        self._demand = Demand()
+        self.demand = demand or Demand()
+        self.demand.touch()  # what was asked for before this pipeline was made
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
         self._worker = Worker("analysis", self._run, self._ended)
@@ -192,7 +197,7 @@ class Pipeline:
         self._state = "running"
         self._worker.start()
         if isinstance(self.ring, SampleRing):
-            self.source.start(self.ring)
+            self.source.start(self.ring, self._on_change)
 
     def stop(self) -> None:
         """Stop source and analysis; what has been read goes to the sinks first. Idempotent."""
@@ -201,7 +206,7 @@ class Pipeline:
         self._done = True
         self.source.stop()
         self._stopping = True
-        self._demand.touch()
+        self.demand.touch()
         self.ring.close()
         self._worker.wait()
         self.engine.close()
@@ -214,18 +219,6 @@ class Pipeline:
         self.source.stop()
         self.ring.close()
 
-    def demand(self, products: frozenset[str] | None) -> None:
-        """Say which products somebody wants, from the next block on; None: all. Any thread."""
-        self._demand.want(products)
-
-    def pause(self) -> None:
-        """Compute nothing of any product, whoever wants it, from the next block on. Any thread."""
-        self._demand.pause(is_paused=True)
-
-    def resume(self) -> None:
-        """End a pause; any thread."""
-        self._demand.pause(is_paused=False)
-
     def lease(self, product: str, seconds: float) -> None:
         """Have a product computed for a while, by whoever asks now and then; any thread.
 
@@ -235,7 +228,7 @@ class Pipeline:
             If there is no such product.
         """
         self._require(product)
-        self._demand.lease(product, seconds)
+        self.demand.lease(product, seconds)
 
     def _require(self, product: str) -> None:
         known = [spec.product for spec in self._coming_specs]
@@ -256,37 +249,49 @@ class Pipeline:
             self._require(product)
         self._resets.append(product)
 
-    def attach(self, sink: Sink, product: str, on_failure: FailureHandler = ignore_failure) -> None:
+    def attach(
+        self,
+        sink: Sink,
+        product: str = "",
+        on_failure: FailureHandler = _raise,
+        *,
+        wants: bool = True,
+    ) -> None:
         """Give a sink all batches of a product from the next block on, until ``detach``.
 
-        Any thread. The sink takes part in the demand.
+        Any thread.
 
         Parameters
         ----------
         sink : Sink
-            Must take it that the product's spec changes.
+            Must accept that the product's spec changes.
         product : str
-            That there is.
+            One that there is; empty: all.
         on_failure : callable
-            Called by the analysis thread with what the sink raised; it is detached then.
+            Called by the analysis thread with what the sink raised, when it has been detached. By
+            default the failure ends the pipeline.
+        wants : bool
+            Whether the product is computed for this sink. If not, the sink takes what is computed
+            for others.
 
         Raises
         ------
         ConfigError
             If there is no such product.
         """
-        self._require(product)
+        if product:
+            self._require(product)
         with self._handing_on:
-            self._attached = (*self._attached, _Attached(sink, product, on_failure))
-        self._demand.touch()
+            self._attached = (*self._attached, _Attached(sink, product, on_failure, wants))
+        self.demand.touch()
 
     def detach(self, sink: Sink) -> None:
         """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
         with self._handing_on:
             self._attached = tuple(one for one in self._attached if one.sink is not sink)
-        self._demand.touch()
+        self.demand.touch()
 
-    def tap(self, tap: Tap, on_failure: FailureHandler = ignore_failure) -> None:
+    def tap(self, tap: Tap, on_failure: FailureHandler = _raise) -> None:
         """Give a tap all samples from the next block on, until ``untap``.
 
         Any thread. Samples are read whether anything is computed of them or not.
@@ -296,7 +301,8 @@ class Pipeline:
         tap : Tap
             Takes blocks as the ring gives them, with their gaps.
         on_failure : callable
-            Called by the analysis thread with what the tap raised; it is let go then.
+            Called by the analysis thread with what the tap raised, when it has been detached. By
+            default the failure ends the pipeline.
         """
         with self._handing_on:
             self._tapping = (*self._tapping, _Tapping(tap, on_failure))
@@ -336,7 +342,7 @@ class Pipeline:
         """Go on with an analysis that was prepared, from the next block on."""
         self._coming_specs = stream.specs
         self._next_stream.append(stream)
-        self._demand.touch()
+        self.demand.touch()
 
     @property
     def spec(self) -> SpectrumSpec:
@@ -347,6 +353,10 @@ class Pipeline:
     def specs(self) -> tuple[SpectrumSpec, ...]:
         """What can be computed."""
         return self._stream.specs
+
+    @property
+    def _products(self) -> tuple[str, ...]:
+        return tuple(spec.product for spec in self.specs)
 
     @property
     def coming_specs(self) -> tuple[SpectrumSpec, ...]:
@@ -397,7 +407,7 @@ class Pipeline:
             checks=checks.active if checks else (),
             clipped_samples=checks.clipped_samples if checks else 0,
             name=self.source.name,
-            products=tuple(spec.product for spec in self.specs),
+            products=self._products,
             computed=computed,
             row_due_samples=_row_due_samples(self._stream, computed),
         )
@@ -407,7 +417,7 @@ class Pipeline:
             return self._state
         if capture.waiting_for:
             return "waiting"
-        if self._demand.is_paused:
+        if self.demand.is_paused:
             return "paused"
         return "running" if self._frames else "starting"
 
@@ -476,10 +486,10 @@ class Pipeline:
         before, self._idle_from = self._idle_from, self.ring.taken
         # A source that can wait must not be made to.
         is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
-        if is_fast or self._stream.wanted or self._demand.has_changed:
+        if is_fast or self._stream.wanted or self.demand.has_changed:
             self.ring.data.wait()
         else:
-            self._demand.wait(_IDLE_S)
+            self.demand.wait(_IDLE_S)
 
     def _check(self, block: Block) -> None:
         if self._checks:
@@ -505,10 +515,12 @@ class Pipeline:
             self._take_new_stream()
         while self._resets:
             self._hand_on(self._stream.reset(self._resets.popleft()))
-        if self._demand.take_change():
-            unproven = {spec.product for spec in self.specs} - self._proven
-            used = [one.product for one in self._attached]
-            self._hand_on(self._stream.want(self._demand.wanted(unproven, used)))
+        if self.demand.take_change():
+            unproven = {*self._products} - self._proven
+            used = [
+                p for p in self._products if any(a.wants and a.takes(p) for a in self._attached)
+            ]
+            self._hand_on(self._stream.want(self.demand.wanted(unproven, used)))
 
     def _take_new_stream(self) -> None:
         self._hand_on(self._stream.finish())
@@ -516,24 +528,25 @@ class Pipeline:
         stream.take_over(self._stream)
         self._stream = stream
         self._proven = frozenset()
-        self._demand.touch()
+        self.demand.touch()
 
     def _hand_on(self, batches: list[SpectrumBatch]) -> None:
+        overflows, suspected = self.ring.overflows, self.ring.suspected
         for batch in batches:
             self._frames += batch.n_frames
-            for sink in self._sinks:
-                sink.submit(batch)
+            if overflows or suspected:
+                batch = replace(batch, overflows=overflows, suspected=suspected)  # noqa: PLW2901
             if self._attached:
                 self._hand_to_attached(batch)
             if batch.spec.product not in self._proven:
                 self._proven |= {batch.spec.product}
-                self._demand.touch()
+                self.demand.touch()
 
     def _hand_to_attached(self, batch: SpectrumBatch) -> None:
         failed = []
         with self._handing_on:
             for one in self._attached:
-                if one.product == batch.spec.product:
+                if one.takes(batch.spec.product):
                     try:
                         one.sink.submit(batch)
                     except SpectrodError as error:

@@ -78,7 +78,7 @@ class SampleRing:
         # The producer's:
         self._claimed = self._written = self._n_gaps = 0
         self._closed = False
-        self.overflows = 0
+        self.overflows = self.suspected = 0
         # The consumer's:
         self._read = self._gaps_read = 0
         self.overruns = 0

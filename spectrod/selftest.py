@@ -121,7 +121,8 @@ def _message(engine: Engine) -> Check:
     spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
     publisher = Publisher(["tcp://127.0.0.1:*"])
     feed = publisher.feed(source.name, lambda: pipeline.stats())  # noqa: PLW0108 - made below
-    pipeline = Pipeline(source, spec, engine, sinks=[feed])
+    pipeline = Pipeline(source, spec, engine)
+    pipeline.attach(feed)
     began_s = time.monotonic()
     publisher.start()
     try:

@@ -627,6 +627,9 @@ class SpectrumBatch(Chunk):
         Frames of the only row, an average that a gap or the end cut off; 0 where rows are whole.
     broadband : (rows, signals) float32, optional
         The power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
+    overflows, suspected : int
+        Losses of samples since the source started, when these rows were computed: those that the
+        sound system flagged, and those found by counting against the clock.
     """
 
     unit: ClassVar[str] = "rows"
@@ -642,6 +645,8 @@ class SpectrumBatch(Chunk):
     skipped_rows: int = 0
     cut_frames: int = 0
     broadband: NDArray[Any] | None = None
+    overflows: int = 0
+    suspected: int = 0
 
     def __post_init__(self) -> None:
         if (self.broadband is not None) != self.spec.broadband:

@@ -190,7 +190,7 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
         if picture.wants_samples:
             pipeline.tap(StripSamples(picture), partial(give_up, picture))
     if not outputs.pictures and not outputs.rows:
-        pipeline.demand(frozenset())
+        pipeline.demand.want(frozenset())
 
 
 def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _Span) -> int:

@@ -54,11 +54,17 @@ class Source(Protocol):
     """Why it ended early."""
     left_out: LeftOut
     """Files that are left out or read in part."""
-    on_change: Callable[[], None]
-    """Called by a thread of the source when what ``capture`` says has changed; must not block."""
 
-    def start(self, ring: SampleRing) -> None:
-        """Begin to fill the ring, which is closed when the source ends."""
+    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+        """Start to fill the ring, which is closed when the source ends.
+
+        Parameters
+        ----------
+        ring : SampleRing
+            Of the source's rate and channels.
+        on_change : callable
+            Called by a thread of the source when ``capture`` has changed; must not block.
+        """
 
     def stop(self) -> None:
         """End; returns when nothing writes to the ring any more. May be called twice."""
@@ -74,6 +80,7 @@ class Feed(Protocol):
     """
 
     overflows: int
+    suspected: int
     overruns: int
     peak_fill: float
     data: Wakeup
@@ -155,7 +162,7 @@ class PulledSource(ABC):
         self.pace: Pace = pace
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
-        self.on_change: Callable[[], None] = _ignore
+        self._on_change: Callable[[], None] = lambda: None
         self._selected: list[int] | None = None
         self._begin = 0
         self._stopping = threading.Event()
@@ -186,8 +193,9 @@ class PulledSource(ABC):
     def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
         """Make a ``blocks`` that waits for samples return soon; called by ``stop``."""
 
-    def start(self, ring: SampleRing) -> None:
-        """Begin to fill the ring."""
+    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+        """Start to fill the ring; see ``Source``."""
+        self._on_change = on_change
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
@@ -277,7 +285,3 @@ class _Pacer:
             return not self._stopping.is_set()
         due_s = self._start_s + self._delivered / self._fs
         return not self._stopping.wait(max(0.0, due_s - time.monotonic()))
-
-
-def _ignore() -> None:
-    """Do nothing: nobody has asked to be told."""

@@ -42,7 +42,7 @@ class BlockWriter:
         self, ring: SampleRing, settings: StreamSettings, selected: Sequence[int], name: str
     ) -> None:
         self.clock = SampleClock(settings.samplerate, settings.block_frames)
-        self.suspected = self.suspected_samples = self.overruns = 0
+        self.suspected_samples = self.overruns = 0
         self._ring, self._settings, self._name = ring, settings, name
         self._selected = None if [*selected] == [*range(settings.channels)] else [*selected]
         self._wall = WallClock()
@@ -51,6 +51,11 @@ class BlockWriter:
         self._is_rate_off = False
         # Of the stream: index of its frame 0, and the frame that comes next.
         self._offset = self._next_frame = 0
+
+    @property
+    def suspected(self) -> int:
+        """Losses that nothing flagged, which the clock has shown."""
+        return self._ring.suspected
 
     @property
     def delivered_s(self) -> float:
@@ -117,7 +122,7 @@ class BlockWriter:
             self._flagged_until_ns = 0
             _log.warning("%s: the overflow was of %d samples", self._name, n_samples)
             return
-        self.suspected += 1
+        self._ring.suspected += 1
         self.suspected_samples += n_samples
         _log.warning(
             "%s: %d samples fewer than time has passed: a loss that was not flagged",

@@ -1,14 +1,11 @@
 """Files of a source that cannot be used, or only in part: counted, and the first ones named."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spectrod.errors import InputError
 from spectrod.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
 
@@ -33,15 +30,12 @@ class LeftOut:
     lines : tuple of str
         One for each of the first ``NAMED_MAX`` of them, printable: the file, what is wrong with it
         and what is left out.
-    on_add : callable
-        Called with each of these lines, and once with another line if there are more files, by the
-        thread that calls ``add``. It must not block.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
         self.n_files = 0
         self.lines: tuple[str, ...] = ()
-        self.on_add: Callable[[str], None] = _ignore
+        self._report: Callable[[str], None] = _ignore
         self._is_strict = strict
         self._files: set[Path] = set()
 
@@ -71,11 +65,24 @@ class LeftOut:
         line = printable(f"{problem.rstrip('.')}: {consequence}")
         if self.n_files <= NAMED_MAX:
             self.lines = (*self.lines, line)
-            self.on_add(line)
+            self._report(line)
             return
         _log.info("%s", line)
         if self.n_files == NAMED_MAX + 1:
-            self.on_add(f"{NAMED_MAX} files are left out or read in part: more are only counted")
+            self._report(f"{NAMED_MAX} files are left out or read in part: more are only counted")
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Report each line, those there are first; before the source starts.
+
+        Parameters
+        ----------
+        report : callable
+            Called with each of ``lines``, and once with another line if there are more files; from
+            the start on by the thread that calls ``add``. It must not block.
+        """
+        for line in self.lines:
+            report(line)
+        self._report = report
 
     @property
     def n_unnamed(self) -> int:

@@ -208,7 +208,7 @@ class StreamSource(PulledSource):
             self._waiting_for = reason
             if reason:
                 _log.warning("waiting: %s", reason)
-            self.on_change()
+            self._on_change()
 
     def _wait_for_writer_of(self, fd: int, name: str) -> bool:
         """Wait until there is something to read, an end included; False if stopped."""

@@ -1,6 +1,6 @@
 """The sound card, through PortAudio in a process of its own."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
@@ -18,9 +18,6 @@ from spectrod.source.devices import (
 from spectrod.source.left_out import LeftOut
 from spectrod.source.supervisor import Supervisor
 from spectrod.stats import CaptureStats
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DEFAULT_CHANNELS = 2
 
@@ -70,12 +67,11 @@ class SoundCardSource:
         self.fs, self.channels = self._settings.samplerate, len(self._selected)
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
-        self.on_change: Callable[[], None] = _ignore
         self._supervisor: Supervisor | None = None
         self._is_stopped = False
 
-    def start(self, ring: SampleRing) -> None:
-        """Begin to fill the ring, from a thread and a process of its own."""
+    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+        """Start to fill the ring, from a thread and a process of its own; see ``Source``."""
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
@@ -86,7 +82,7 @@ class SoundCardSource:
             self._identity,
             self._settings,
             BlockWriter(ring, self._settings, self._selected, self.description),
-            on_change=self._changed,
+            on_change=on_change,
             on_end=end,
         )
         self._supervisor.start()
@@ -100,9 +96,6 @@ class SoundCardSource:
     def capture(self) -> CaptureStats:
         """Take a snapshot of how samples arrive; any thread may call it."""
         return self._supervisor.capture() if self._supervisor else CaptureStats()
-
-    def _changed(self) -> None:
-        self.on_change()
 
     def callback_cost_us(self, quantile: float) -> float | None:
         """Say how long PortAudio's callbacks take in the stream that runs.
@@ -150,7 +143,3 @@ def _check_exclusive(device: InputDevice) -> None:
         return  # nobody else can open it anyway
     rule = "only a hw device is, of ALSA's" if device.host_api == "ALSA" else "it is always shared"
     raise ConfigError(f"source.exclusive=true: {device.name!r} ({device.host_api}): {rule}")
-
-
-def _ignore() -> None:
-    """Do nothing: nobody has asked to be told."""

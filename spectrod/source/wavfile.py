@@ -110,7 +110,7 @@ class FileFeed:
         UTC of sample 0 [ns]; by default now.
     """
 
-    overflows = overruns = 0
+    overflows = suspected = overruns = 0
     peak_fill = 0.0
 
     def __init__(

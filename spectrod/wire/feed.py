@@ -22,6 +22,14 @@ Parts = Sequence[bytes]
 """A message as ZeroMQ takes it."""
 
 
+OnDemand = Callable[[frozenset[str]], None]
+"""Takes the products of a source that subscribers want."""
+
+
+def ignore_demand(_products: frozenset[str]) -> None:
+    """Do nothing: what nobody wants is computed as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """Where numbering goes on if a source of the same name comes again in the same epoch."""
@@ -64,12 +72,12 @@ class Feed:
         What topics call the channels of the spectra; none: their numbers.
     numbers : Numbers or None
         Of a source that had the name before.
+    on_demand : callable
+        Called by the publisher's thread with the products that subscribers want, when they have
+        become others and after each ``offer``; must not block.
 
     Attributes
     ----------
-    on_demand : callable or None
-        Called by the publisher's thread with the products that subscribers want, when they have
-        become others and after each ``offer``; must not block. To be set before ``offer``.
     messages : int
         Spectra handed to ZeroMQ.
     heartbeats : int
@@ -81,8 +89,6 @@ class Feed:
         If a name cannot stand in a topic, or queue_frames is below 1.
     """
 
-    on_demand: Callable[[frozenset[str]], None] | None
-
     def __init__(  # noqa: PLR0913 - the last two are a source's own affair
         self,
         name: str,
@@ -93,6 +99,7 @@ class Feed:
         queue_frames: int,
         channel_names: Sequence[str] = (),
         numbers: Numbers | None = None,
+        on_demand: OnDemand = ignore_demand,
     ) -> None:
         if queue_frames < 1:
             raise ConfigError(f"queue_frames={queue_frames}: must be at least 1")
@@ -110,7 +117,7 @@ class Feed:
         self._streams: dict[str, Stream] = {}
         self._has_offer = False
         self._told: tuple[object, frozenset[str]] | None = None
-        self.on_demand = None
+        self._on_demand = on_demand
         self.messages = 0
         self.heartbeats = 0
 
@@ -126,8 +133,7 @@ class Feed:
 
     def submit(self, batch: SpectrumBatch) -> None:
         """Queue a batch's frames; never blocks. Called by one thread, between start and stop."""
-        stats = self._stats()
-        self._queue.put_batch(batch, stats.overflows, stats.capture.suspected)
+        self._queue.put_batch(batch)
         self._wake()
 
     def changed(self) -> None:
@@ -194,13 +200,13 @@ class Feed:
         covers : callable
             Says whether somebody wants one of these topics, which are sorted.
         """
-        on_demand, offered = self.on_demand, self._offered
-        if on_demand is None or offered is None:
+        offered = self._offered
+        if offered is None:
             return
         wanted = frozenset(product for product, topics in offered.items() if covers(topics))
         if self._told is None or self._told[0] is not offered or self._told[1] != wanted:
             self._told = (offered, wanted)
-            on_demand(wanted)
+            self._on_demand(wanted)
 
     def take_change(self) -> bool:
         """Say whether something has changed since the last call."""

@@ -12,11 +12,11 @@ import zmq
 
 from spectrod.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
 from spectrod.errors import ConfigError, InternalError
-from spectrod.events import Event, EventLog
+from spectrod.events import EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
-from spectrod.wire.feed import Feed, Numbers
+from spectrod.wire.feed import Feed, Numbers, OnDemand, ignore_demand
 from spectrod.wire.flood import FloodWatch, Inbound, Stall
 from spectrod.wire.history import History
 from spectrod.wire.holders import KeyHolders
@@ -58,7 +58,7 @@ class Publisher:
     access : Access or None
         Who may connect, and the context of the sockets; None: everybody, in a context of its own.
     events : EventLog or None
-        Is sent as well; its ``on_event`` becomes the publisher's.
+        Is sent as well; whoever adds to it calls ``send_events``.
     progress : Wakeup or None
         Set when the first message of a source is out, and when the thread has ended.
 
@@ -135,7 +135,11 @@ class Publisher:
         return self._sender.unsendable if self._sender else 0
 
     def feed(
-        self, name: str, stats: Callable[[], Stats], channel_names: Sequence[str] = ()
+        self,
+        name: str,
+        stats: Callable[[], Stats],
+        channel_names: Sequence[str] = (),
+        on_demand: OnDemand = ignore_demand,
     ) -> Feed:
         """Make the way out for one more source, before ``start`` or while the publisher runs.
 
@@ -150,6 +154,8 @@ class Publisher:
             Tells its state, description and counters, from any thread.
         channel_names : sequence of str
             What topics call its channels; none: their numbers.
+        on_demand : callable
+            See ``Feed``.
 
         Raises
         ------
@@ -166,6 +172,7 @@ class Publisher:
             queue_frames=self._queue_frames,
             channel_names=channel_names,
             numbers=self._numbers.get(name),
+            on_demand=on_demand,
         )
         self._keep_numbers(feed)
         self._roster.add(feed)
@@ -215,7 +222,6 @@ class Publisher:
         upstream = Upstream(access, KeyHolders(access, with_keys), access.note_flood)
         self._sender = Sender(socket, raw32, every, *shared, upstream=upstream)
         if self._events is not None:
-            self._events.on_event = self._wake_for_event
             self._sender.events_waiting.set()
         self._thread = threading.Thread(
             target=self._run, args=(self._sender, wakeup), name="publisher", daemon=True
@@ -269,7 +275,8 @@ class Publisher:
             if self._wakeup is not None:
                 self._wakeup.set()
 
-    def _wake_for_event(self, _event: Event) -> None:
+    def send_events(self) -> None:
+        """Send soon the events that were added; any thread may call it."""
         if self._sender is not None:
             self._sender.events_waiting.set()
         self._wake()

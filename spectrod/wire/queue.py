@@ -17,10 +17,6 @@ class QueuedFrame(NamedTuple):
     """Number of the frame in its product's topics, counted before anything is dropped."""
     gap_samples: int
     """Samples missing before it, those reported by frames dropped before it included."""
-    overflows: int
-    """Losses flagged when it was put in."""
-    suspected: int
-    """Losses found by counting when it was put in."""
     dropped: int = 0
     """Frames of its product dropped so far, all of them older than this one."""
 
@@ -47,15 +43,14 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
         self._dropped_gap_samples = Counter[str]()
         self._dropped_of = Counter[str]()
 
-    def put_batch(self, batch: SpectrumBatch, overflows: int = 0, suspected: int = 0) -> None:
-        """Add every frame of a batch, with counts of losses so far; never waits for room."""
+    def put_batch(self, batch: SpectrumBatch) -> None:
+        """Add every frame of a batch; never waits for room."""
         product = batch.spec.product
         # Rows that nobody wanted have numbers too, so that a hole is always as long as the time
         # that it stands for.
         first_seq = self._next_seq[product] + batch.skipped_rows
-        losses = overflows, suspected
         frames = (
-            QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples, *losses)
+            QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples)
             for row in range(batch.n_frames)
         )
         self.put(*frames)

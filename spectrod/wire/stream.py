@@ -108,9 +108,9 @@ class Stream:
             t_mono_ns=int(batch.t_mono_ns[row]),
             sample_index=int(batch.sample_index[row]),
             gap_samples=frame.gap_samples,
-            overflows=frame.overflows,
+            overflows=batch.overflows,
             dropped=frame.dropped,
-            suspected=frame.suspected,
+            suspected=batch.suspected,
             cut_frames=batch.cut_frames,
             **self._fields,
         )

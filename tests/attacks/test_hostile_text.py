@@ -212,7 +212,7 @@ def test_a_fifo_of_any_bytes_is_waited_for_and_read(run, tmp_path):
 
 def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
     """Should a text come by another way, its message is lost and the publisher's thread goes on."""
-    events = EventLog()
+    events = EventLog(lambda: publisher.send_events())  # noqa: PLW0108 - made below
     publisher = Publisher(["tcp://127.0.0.1:*"], events=events)
     stats = Stats("running", "x", "numpy", 8e3, 1, *[0] * 8, 0.0)
     feed = publisher.feed("mic", lambda: stats)
@@ -228,7 +228,7 @@ def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
             feed.changed()
             event = events.add("test", "first")
             object.__setattr__(event, "text", "\udce9")
-            events.on_event(event)
+            publisher.send_events()
             events.add("test", "second")
             texts = []
             while "second" not in texts:

@@ -48,10 +48,9 @@ class Listener:
         self.changes = []
         self.source = SoundCardSource(wanted, SourceConfig(**settings))
         self.ring = WatchedRing(self.source.fs, self.source.channels, self._notify)
-        self.source.on_change = self._note_change
 
     def __enter__(self):
-        self.source.start(self.ring)
+        self.source.start(self.ring, self._note_change)
         return self
 
     def __exit__(self, *_):

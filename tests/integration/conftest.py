@@ -60,10 +60,10 @@ def publish(progress):
     """Start publishers of one source, or of those named; they are stopped at the end."""
     started = []
 
-    def start(*endpoints, stats=make_stats, names=("mic",), channel_names=(), **options):
+    def start(*endpoints, names=("mic",), stats=make_stats, feed=None, **options):
         publisher = Publisher(endpoints or [ANY_PORT], **options)
         for name in names:
-            publisher.feed(name, stats, channel_names)
+            publisher.feed(name, stats, **(feed or {}))
         publisher.start()
         started.append(publisher)
         return publisher

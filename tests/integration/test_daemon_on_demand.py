@@ -165,14 +165,13 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
     idle(running)
     member = running.members[0]
     told_at = []
-    demand = member.pipeline.demand
 
     def watched(products):
         if products:
             told_at.append(member.pipeline.ring.written)
-        demand(products)
+        member.demand.want(products)
 
-    member.pipeline.demand = watched
+    running.publisher.feeds[0]._on_demand = watched
     with subscribe(running, "spec/noise/") as frames:
         header = next(frames).header
     complete = header.sample_index + header.win_length
@@ -283,7 +282,7 @@ def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, mon
             monkeypatch.setattr(source, "start", broken)
         return source
 
-    def broken(_ring):
+    def broken(_ring, _on_change):
         raise UnavailableError("soundcard: taken by somebody else")
 
     monkeypatch.setattr(member_module, "open_source", open_broken)

@@ -218,7 +218,8 @@ class Collect:
 
 def run_pipeline(engine):
     sink = Collect()
-    pipeline = Pipeline(NoiseSource("full"), SPEC, engine, sinks=[sink])
+    pipeline = Pipeline(NoiseSource("full"), SPEC, engine)
+    pipeline.attach(sink)
     pipeline.start()
     try:
         while not pipeline.finished:

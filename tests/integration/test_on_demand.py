@@ -36,7 +36,7 @@ class Fed(PulledSource):
         super().__init__("full")
         self.name, self.description, self.fs, self.channels = "fed", "fed by a test", FS, 1
 
-    def start(self, ring):
+    def start(self, ring, _on_change):
         self._ring = ring
 
     def blocks(self, n_max):
@@ -73,7 +73,8 @@ class Running:
 
     def __init__(self, specs=SPECS):
         self.source, self.sink = Fed(), Collect()
-        self.pipeline = Pipeline(self.source, specs, NumpyEngine(), sinks=[self.sink])
+        self.pipeline = Pipeline(self.source, specs, NumpyEngine())
+        self.pipeline.attach(self.sink, wants=False)
         self._changed = threading.Condition()
         self._n_analysed = 0
         self._await_samples = self.pipeline._await_samples
@@ -116,7 +117,7 @@ def test_all_is_computed_unless_demand_is_told():
 def test_a_product_that_nobody_wants_is_computed_until_its_first_row():
     """The first row proves the engine and says what there is; after it nothing is computed."""
     with Running() as running:
-        running.pipeline.demand(frozenset())
+        running.pipeline.demand.want(frozenset())
         running.give(20)
         assert running.pipeline.stats().computed == ()
         assert running.pipeline.stats().row_due_samples == 0
@@ -133,12 +134,12 @@ def test_the_first_row_on_demand_comes_within_two_rows(product):
     spec = {spec.product: spec for spec in SPECS}[product]
     row_samples = spec.hop * spec.averaging_frames
     with Running() as running:
-        running.pipeline.demand(frozenset())
+        running.pipeline.demand.want(frozenset())
         running.give(31)
         before = running.sink.of(product)
         n_before = sum(batch.n_frames + batch.skipped_rows for batch in before)
         told_at = running.pipeline.ring.written
-        running.pipeline.demand(frozenset({product}))
+        running.pipeline.demand.want(frozenset({product}))
         assert running.pipeline.stats().computed == ()
         running.give(8)
         assert running.pipeline.stats().computed == (product,)
@@ -155,7 +156,7 @@ def test_attached_sinks_are_demand():
     """They get one product, from the next block on, until they are let go."""
     kept = Collect()
     with Running() as running:
-        running.pipeline.demand(frozenset())
+        running.pipeline.demand.want(frozenset())
         running.give(20)
         running.pipeline.attach(kept, "mean")
         running.give(20)
@@ -187,15 +188,15 @@ def test_a_pause_stops_all_and_loses_no_count():
     """Nothing is computed while it lasts, whoever wants it; rows are counted on."""
     with Running([MAIN]) as running:
         running.give(10)
-        running.pipeline.pause()
-        running.pipeline.demand(frozenset({"main"}))
+        running.pipeline.demand.pause(is_paused=True)
+        running.pipeline.demand.want(frozenset({"main"}))
         running.give(10)
         assert running.pipeline.stats().state == "paused"
         assert running.pipeline.stats().computed == ()
         n_before = len(running.sink.rows("main"))
         running.give(10)
         assert len(running.sink.rows("main")) == n_before
-        running.pipeline.resume()
+        running.pipeline.demand.pause(is_paused=False)
         running.give(10)
         assert running.pipeline.stats().state == "running"
     skipped = sum(batch.skipped_rows for batch in running.sink.batches)
@@ -216,7 +217,7 @@ def test_a_reset_begins_averages_anew():
 def test_a_change_of_the_analysis_is_proven_anew():
     """Each product is computed until its first row, then again on demand only."""
     with Running() as running:
-        running.pipeline.demand(frozenset())
+        running.pipeline.demand.want(frozenset())
         running.give(20)
         n_before = len(running.sink.batches)
         changed = SpectrumSpec(FS, 1, win_length=512, hop=256, product="main")

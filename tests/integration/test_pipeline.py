@@ -49,7 +49,12 @@ class Collect:
 def make(samples, *, sink, failure=None, win_length=256, hop=100, **kwargs):
     source = ArraySource(samples, failure)
     spec = SpectrumSpec(source.fs, source.channels, "hann", win_length, hop, scaling="spectrum")
-    return Pipeline(source, spec, NumpyEngine(), sinks=[sink], **kwargs)
+    return attached(Pipeline(source, spec, NumpyEngine(), **kwargs), sink)
+
+
+def attached(pipeline, sink):
+    pipeline.attach(sink)
+    return pipeline
 
 
 def run(pipeline):
@@ -81,7 +86,7 @@ def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
     sizes = []
 
     class Backlog(ArraySource):
-        def start(self, ring):
+        def start(self, ring, _on_change):
             ring.write(samples, 0, 0, 0)
             ring.close()
 
@@ -122,7 +127,7 @@ def test_a_limit_within_a_gap_or_beyond_it(limit, last):
     sink = Collect()
     source = Gap(np.zeros((1, 1000), np.float32))
     spec = SpectrumSpec(source.fs, 1, "hann", 256, 100, scaling="spectrum")
-    run(Pipeline(source, spec, NumpyEngine(), sinks=[sink], max_samples=limit))
+    run(attached(Pipeline(source, spec, NumpyEngine(), max_samples=limit), sink))
     assert sink.batches[-1].sample_index[-1] == last
 
 
@@ -172,7 +177,7 @@ def test_a_source_that_gives_nothing_is_waited_for():
     """The state is what the source says; the counters of its capture are passed on."""
 
     class Away(ArraySource):
-        def start(self, ring):
+        def start(self, ring, _on_change):
             ring.write(self._samples, 0, 0, 0)
 
         def capture(self):
@@ -181,7 +186,8 @@ def test_a_source_that_gives_nothing_is_waited_for():
     sink, told = Collect(), []
     source = Away(np.zeros((1, 1000), np.float32))
     spec = SpectrumSpec(source.fs, 1, "hann", 256, 100, scaling="spectrum")
-    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[sink], on_end=lambda: told.append(1))
+    pipeline = Pipeline(source, spec, NumpyEngine(), on_end=lambda: told.append(1))
+    pipeline.attach(sink)
     assert pipeline.stats().state == "starting"
     pipeline.start()
     stats = pipeline.stats()
@@ -283,7 +289,7 @@ def test_taps_may_keep_what_is_read_to_the_analysis(tmp_path, subtype):
     assert isinstance(source, Feeding)
     spec = SpectrumSpec(48000.0, 1, "hann", 256, 100, scaling="spectrum")
     tap, sink = Keep(), Collect()
-    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[sink])
+    pipeline = attached(Pipeline(source, spec, NumpyEngine()), sink)
     pipeline.tap(tap)
     run(pipeline).raise_failure()
     assert np.array_equal(np.concatenate([b.samples[0] for b in tap.blocks]), expected)

@@ -32,7 +32,8 @@ class Collect:
 def analysed(source, **settings):
     kept = Collect()
     spec = SpectrumSpec(source.fs, source.channels, win_length=256, hop=100, scaling="spectrum")
-    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[kept], **settings)
+    pipeline = Pipeline(source, spec, NumpyEngine(), **settings)
+    pipeline.attach(kept)
     pipeline.tap(kept)
     pipeline.start()
     try:

@@ -43,9 +43,8 @@ def demanded(publish):
 
     def start(*endpoints, **options):
         told = queue.Queue()
-        publisher = publish(*endpoints, **options)
+        publisher = publish(*endpoints, feed={"on_demand": told.put}, **options)
         feed = publisher.feeds[0]
-        feed.on_demand = told.put
         feed.offer([SPEC, LEVELS])
         assert told.get(timeout=TIMEOUT_S) == set()
         return publisher, feed, told
@@ -88,9 +87,8 @@ def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_su
     while not (wanted := told.get(timeout=TIMEOUT_S)):
         pass
     assert wanted == {"density"}
-    pond = publisher.feed("pond", make_stats)
     pond_told = queue.Queue()
-    pond.on_demand = pond_told.put
+    pond = publisher.feed("pond", make_stats, on_demand=pond_told.put)
     pond.offer([SPEC])
     assert pond_told.get(timeout=TIMEOUT_S) == {"dbfs"}
 
@@ -212,7 +210,8 @@ def test_history_gives_what_a_subscriber_has_missed(publish, progress):
 
 def test_events_are_sent_as_they_happen(publish, raw_subscriber):
     """Numbered by topic and over all, those of before the start too."""
-    events = EventLog()
+    events = EventLog(lambda: publisher and publisher.send_events())
+    publisher = None
     events.add("daemon.started", "0")
     publisher = publish(events=events)
     sub = raw_subscriber(publisher.endpoints[0], "event/", "hb/")

@@ -249,7 +249,8 @@ def daemon(publish):
     publisher = publish()
     spec = SpectrumSpec(float(FS), 2, win_length=512, hop=256, scaling="dbfs")
     source = SignalSource("sine,1000,-20", float(FS), 2, "realtime")
-    pipeline = Pipeline(source, spec, NumpyEngine(), sinks=[publisher.feeds[0]])
+    pipeline = Pipeline(source, spec, NumpyEngine())
+    pipeline.attach(publisher.feeds[0])
     pipeline.start()
     yield publisher.endpoints[0]
     pipeline.stop()

@@ -351,10 +351,10 @@ def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound,
     gone = [UnavailableError("mic: gone"), UnavailableError("mic: gone")]
     real = SignalSource.start
 
-    def unsteady(source, ring):
+    def unsteady(source, ring, on_change):
         if gone:
             raise gone.pop()
-        real(source, ring)
+        real(source, ring, on_change)
 
     running = start(ABSENT)
     monkeypatch.setattr(SignalSource, "start", unsteady)
@@ -363,6 +363,18 @@ def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound,
         assert next(frames).source == "mic"
     assert gone == []
     running.raise_failure()
+
+
+def test_a_pause_before_the_card_comes_holds(start, sound):
+    """The demand outlives pipelines: a source that was paused while it was away stays paused."""
+    running = start(ABSENT)
+    running.member("mic").pause()
+    sound.answer = tone_source
+    wait_until(running, lambda: states(running) == ["paused"])
+    assert running.stats()[0].frames == 0
+    running.member("mic").resume()
+    wait_until(running, lambda: running.stats()[0].frames > 0)
+    assert states(running) == ["running"]
 
 
 def test_a_bug_in_the_search_is_no_waiting(start, sound):

@@ -26,14 +26,13 @@ class Listener:
     def __init__(self, **settings):
         self.before = belongings()
         self.source = SoundCardSource("pulse", SourceConfig(samplerate=FS, **settings))
-        self.source.on_change = self._changed
         self.ring = SampleRing(self.source.fs, self.source.channels, 4 * FS)
         self.blocks, self.said = [], []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
 
     def __enter__(self):
-        self.source.start(self.ring)
+        self.source.start(self.ring, self._changed)
         self._reader.start()
         return self
 

@@ -57,7 +57,7 @@ def test_messages_say_it():
     """Header and description place each value where the analysis does."""
     stream = Stream("radio", (), SPEC, "numpy")
     (batch,) = FrameStream(SPEC, NumpyEngine()).push(Block(np.ones((2, 256), np.float32), 0, 0, 0))
-    header = stream.header(QueuedFrame(batch, 0, 0, 0, 0, 0), 1)
+    header = stream.header(QueuedFrame(batch, 0, 0, 0), 1)
     frame = decode([b"spec/radio/0/density/", header, batch.values[0, 0].tobytes()])
     assert frame.header.center_frequency_hz == CENTER_HZ
     np.testing.assert_array_equal(frame.f, SPEC.frequencies)

@@ -31,6 +31,22 @@ def test_all_is_wanted_until_somebody_says_what():
     assert wanted(demand) is None
 
 
+def test_all_is_computed_where_that_is_asked_for():
+    """What is named meanwhile counts again afterwards; a pause overrules it."""
+    demand = Demand(frozenset())
+    assert wanted(demand, ["a"]) == {"a"}
+    demand.compute_all(is_of_all=True)
+    assert demand.take_change()
+    assert wanted(demand) is None
+    demand.want(frozenset({"c"}))
+    assert wanted(demand) is None
+    demand.pause(is_paused=True)
+    assert wanted(demand) == frozenset()
+    demand.pause(is_paused=False)
+    demand.compute_all(is_of_all=False)
+    assert wanted(demand) == {"c"}
+
+
 def test_a_pause_goes_before_all():
     """Whoever wants what, nothing is; afterwards all is as before."""
     demand = Demand()

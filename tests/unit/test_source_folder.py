@@ -352,9 +352,9 @@ def test_names_are_bounded(folder, caplog):
     assert all(line.isprintable() for line in source.left_out.lines)
     logged = [line for line in caplog.messages if line.endswith("wav: empty file: left out")]
     assert len({*logged, *source.left_out.lines}) == len(logged) + NAMED_MAX == n_bad
-    source.left_out.on_add = told.append
+    source.left_out.report_to(told.append)
     source.left_out.add(folder.path / "x", "x: y")
-    assert (source.left_out.n_files, told) == (n_bad + 1, [])
+    assert (source.left_out.n_files, told) == (n_bad + 1, [*source.left_out.lines])
 
 
 # ---- folders within folders
@@ -526,7 +526,7 @@ def test_a_loop_goes_on_without_a_file_that_is_gone(folder, collect):
     first, _, last = (folder(after_s, 1000) for after_s in (0, 10, 20))
     source = open_folder(folder, loop=True)
     told = []
-    source.left_out.on_add = told.append
+    source.left_out.report_to(told.append)
     (folder.path / "20260501_043010.000000.wav").unlink()
     stretches = collect(source, n_samples=5000)
     assert [index for index, *_ in stretches] == [0, 2000, 5000]

@@ -206,9 +206,8 @@ def test_a_silent_pipe_is_waited_for(monkeypatch):
     read_fd, write_fd = os.pipe()
     source = PcmSource(48000.0, 1, "s16le", read_fd)
     changed = threading.Semaphore(0)
-    source.on_change = changed.release
     ring = SampleRing(48000.0, 1, 1024)
-    source.start(ring)
+    source.start(ring, changed.release)
     assert changed.acquire(timeout=10)
     assert source.capture().waiting_for == "nothing is written to standard input"
     os.write(write_fd, bytes(2))
@@ -303,9 +302,8 @@ class Listener:
     def __init__(self, path, **settings):
         self.source = open_source(SourceConfig(uri=f"pcm:{path}", **settings), "full")
         self.changed = threading.Condition()
-        self.source.on_change = self._note
         self.ring = SampleRing(self.source.fs, self.source.channels, 1 << 16)
-        self.source.start(self.ring)
+        self.source.start(self.ring, self._note)
 
     def _note(self):
         with self.changed:

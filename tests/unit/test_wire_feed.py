@@ -12,10 +12,10 @@ from spectrod.wire.schema import BandFrame, Frame, Meta, decode
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=32, scaling="dbfs")
 
 
-def make_batch(n_frames=1, spec=SPEC):
+def make_batch(n_frames=1, spec=SPEC, **counts):
     index = np.arange(n_frames) * spec.hop
     values = np.zeros((n_frames, spec.n_signals, spec.n_bins), np.float32)
-    return SpectrumBatch(values, index, index, index, spec, "numpy")
+    return SpectrumBatch(values, index, index, index, spec, "numpy", **counts)
 
 
 def make_stats(state="running", *, overflows=0, **fields):
@@ -23,10 +23,8 @@ def make_stats(state="running", *, overflows=0, **fields):
     return Stats(state, "test signal", "numpy", 48000.0, 2, *counts, **fields)
 
 
-def make_feed(stats=make_stats, *, queue_frames=8, channel_names=(), wake=lambda: None):
-    return Feed(
-        "mic", stats, epoch=7, wake=wake, queue_frames=queue_frames, channel_names=channel_names
-    )
+def make_feed(stats=make_stats, *, wake=lambda: None, queue_frames=8, **settings):
+    return Feed("mic", stats, epoch=7, wake=wake, queue_frames=queue_frames, **settings)
 
 
 def messages(feed):
@@ -39,16 +37,9 @@ def parts_of(message):
 
 def test_losses_are_those_when_the_frame_came():
     """Headers carry what was flagged and what was suspected, not what comes later."""
-    counts = iter([(42, 3), (43, 4)])
-
-    def stats():
-        overflows, suspected = next(counts)
-        return make_stats(overflows=overflows, capture=CaptureStats(suspected=suspected))
-
-    feed = make_feed(stats)
-    feed.submit(make_batch(2))
-    feed.submit(make_batch())
-    counts = iter([(99, 99)] * 9)
+    feed = make_feed(lambda: make_stats(overflows=99, capture=CaptureStats(suspected=99)))
+    feed.submit(make_batch(2, overflows=42, suspected=3))
+    feed.submit(make_batch(overflows=43, suspected=4))
     seen = [m.header for m in messages(feed) if isinstance(m, Frame) and m.channel == "0"]
     assert [(h.overflows, h.suspected) for h in seen] == [(42, 3), (42, 3), (43, 4)]
 
@@ -197,8 +188,7 @@ def covering(*wanted):
 def test_who_computes_is_told_what_is_wanted_and_when_it_changes():
     """Once after each offer, even of nothing wanted, and then when it becomes another set."""
     told = []
-    feed = make_feed()
-    feed.on_demand = told.append
+    feed = make_feed(on_demand=told.append)
     feed.tell_demand(covering(b"spec/mic/1/dbfs/"))
     assert told == []
     feed.offer([SPEC, THIRDS])
@@ -218,7 +208,6 @@ def test_topics_are_offered_sorted_for_the_book():
     """Ten channels' topics are not in the order of their numbers."""
     spec = SpectrumSpec(fs=48000.0, channels=11, win_length=64, hop=32)
     feed = make_feed()
-    feed.on_demand = lambda _: None
     feed.offer([spec])
     seen = []
     feed.tell_demand(lambda topics: seen.append(topics) is None)
