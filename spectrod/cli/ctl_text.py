@@ -12,7 +12,7 @@ from spectrod.wire.schema import BandFrame, Frame
 Json = Mapping[str, Any]
 
 _HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
-_RECORDER_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
+_RECORDING_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
 _CELL_MAX_CHARS = 200
 """One long cell pads those of all other rows, of which a reply may have many thousands."""
 
@@ -33,14 +33,21 @@ def status_text(status: Json) -> str:
 
 
 def recordings_text(status: Json) -> str:
-    """Write what is recorded: what the configuration wants, and what was asked for."""
-    parts = []
-    recorders = status.get("recorders")  # which older daemons do not have
-    if recorders:
-        parts.append(_recorders_text(recorders))
-    if status["recordings"]:
-        parts.append("\n".join(["RECORDINGS", *map(_recording, status["recordings"])]))
-    return "\n\n".join(parts) or "nothing is recorded"
+    """Write a table of what is recorded: what the configuration wants, and what was asked for.
+
+    Each has a line more for a file that is being written, and where there is trouble.
+    """
+    several = [*status.get("recorders", ()), *status["recordings"]]  # older daemons lack the first
+    if not several:
+        return "nothing is recorded"
+    lines = []
+    rows = [_RECORDING_HEADINGS, *map(_recording_row, several)]
+    for line, one in zip(_table(rows), (None, *several), strict=True):
+        lines.append(line)
+        if one is not None:
+            lines += [f"  writes {one['folder']}/{name}" for name in one.get("files", ())]
+            lines += [f"  {one['error']}"] if one["error"] else []
+    return "\n".join(lines)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -137,27 +144,10 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{count_text(n)} times"
 
 
-def _recording(one: Json) -> str:
-    trouble = f": {one['error']}" if one["error"] else ""
-    where = f"{one['source']} {one['product']}"
-    return f"{one['name']}  {where}  {one['state']}, {count_text(one['frames'])} frames{trouble}"
-
-
-def _recorders_text(recorders: Sequence[Json]) -> str:
-    """Write a table, with a line more of each file, and where there is trouble."""
-    rows = [_RECORDER_HEADINGS, *(_recorder_row(one) for one in recorders)]
-    lines = []
-    for line, one in zip(_table(rows), (None, *recorders), strict=True):
-        lines.append(line)
-        if one is not None:
-            lines += [f"  writes {one['folder']}/{name}" for name in one.get("files", ())]
-            lines += [f"  {one['error']}"] if one["error"] else []
-    return "\n".join(lines)
-
-
-def _recorder_row(one: Json) -> tuple[str, ...]:
-    if "rows" not in one:
-        return (one["name"], one["source"], one["state"], "-", "-", "-", "-")
+def _recording_row(one: Json) -> tuple[str, ...]:
+    if "rows" not in one:  # it waits for its source, or the daemon is older
+        written = f"{count_text(one['frames'])} frames" if "frames" in one else "-"
+        return (one["name"], one["source"], one["state"], written, "-", "-", "-")
     counts = ((one["rows"], "rows"), (one["samples"], "samples"))
     lost = ((one["lost_rows"], "rows"), (one["lost_samples"], "samples"))
     return (

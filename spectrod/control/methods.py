@@ -132,7 +132,7 @@ class Methods:
         found = {
             "daemon": about,
             "sources": sources,
-            "recordings": self._recordings.facts(),
+            "recordings": self._recordings.snapshots(),
             "recorders": self._daemon.recorders.facts(),
         }
         return Answer(found)
@@ -144,7 +144,7 @@ class Methods:
             metric("subscribers", publisher.subscribers),
             metric("unsendable", publisher.unsendable, "messages"),
             metric("history", publisher.history.size_bytes, "bytes"),
-            metric("recordings", sum(r["state"] == "recording" for r in self._recordings.facts())),
+            metric("recordings", self._recordings.n_running),
             *counter_metrics("refused_connections", dict(refused), "kind"),
             *connection_metrics(self._daemon.access.connections.facts()),
             *counter_metrics("control", self._about_control().counts, "kind"),

@@ -9,16 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
-
-import spectrod
 from spectrod.errors import NotFoundError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.names import name_channels
 from spectrod.pipeline import Pipeline
 from spectrod.recorder.recorder import Recorder
-from spectrod.recorder.recording import Recorded, Recording
-from spectrod.settings import RecordingConfig, SourceTable, check_folder_names
+from spectrod.recorder.recording import Described, Recording, recorded_of
+from spectrod.settings import RecordingConfig, check_folder_names
 from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -31,16 +27,8 @@ _CHANGE_S = 2.0
 _Key = tuple[str, str]
 
 
-class Recordable(Protocol):
+class Recordable(Described, Protocol):
     """A source of the daemon."""
-
-    @property
-    def name(self) -> str:
-        """What topics call it."""
-
-    @property
-    def table(self) -> SourceTable:
-        """The source and its analyses."""
 
     @property
     def pipeline(self) -> Pipeline | None:
@@ -134,13 +122,7 @@ class Recorders:
 
     def _make(self, wanted: _Wanted) -> _Running:
         config, member, spec = wanted.config, wanted.member, wanted.spec
-        recorded = Recorded(
-            member.name,
-            name_channels(member.table.channel_names, spec.n_signals),
-            spec.fs,
-            f"spectrod {spectrod.__version__}",
-            lambda: dict(msgspec.to_builtins(member.table)),
-        )
+        recorded = recorded_of(member, spec)
         base = Path(config.folder) if config.folder else self._folder
         # The configuration has checked all names but that of a single source without one.
         check_folder_names("sources", [member.name])

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
+import spectrod
 from spectrod.errors import SpectrodError, StorageError
 from spectrod.events import EventLog
+from spectrod.names import name_channels
 from spectrod.record.directory import Directory
 from spectrod.record.part import PART_SUFFIX
 from spectrod.record.recording import Description
@@ -24,7 +26,7 @@ from spectrod.recorder.retrying_writer import RetryingWriter
 from spectrod.recorder.shelf import Shelf
 from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
-from spectrod.settings import RecordingConfig
+from spectrod.settings import RecordingConfig, SourceTable
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -63,18 +65,41 @@ class Recorded:
     settings: Callable[[], dict[str, Any]]
 
     def describe(
-        self, spec: SpectrumSpec, attributes: dict[str, str], recording: str
+        self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
     ) -> Description:
-        """Describe rows of a spec in a recording of this name."""
+        """Describe rows of a spec, in a configured recording of this name."""
         return Description(
             spec,
             self.source,
             self.signals,
             self.software,
             settings=self.settings(),
-            attributes=attributes,
+            attributes=attributes or {},
             recording=recording,
         )
+
+
+class Described(Protocol):
+    """A source as it is configured now."""
+
+    @property
+    def name(self) -> str:
+        """What topics call it."""
+
+    @property
+    def table(self) -> SourceTable:
+        """The source and its analyses."""
+
+
+def recorded_of(member: Described, spec: SpectrumSpec) -> Recorded:
+    """Say what is recorded of a source, with the rate and channels of a spec."""
+    return Recorded(
+        member.name,
+        name_channels(member.table.channel_names, spec.n_signals),
+        spec.fs,
+        f"spectrod {spectrod.__version__}",
+        lambda: dict(msgspec.to_builtins(member.table)),
+    )
 
 
 class Recording:

@@ -443,7 +443,7 @@ def test_a_picture_ends_when_its_analysis_changes(control, folder):
     control.call("set", changes={"sources.tone.analysis.hop": 500})
     (one,) = finished(control)
     assert one["state"] == "finished"
-    assert one["error"] == "the analysis has changed, and a picture holds one kind"
+    assert one["error"] == "the analysis has changed, and a file holds one kind"
     assert (folder / "state" / "a.png").exists()
 
 

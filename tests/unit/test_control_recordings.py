@@ -4,17 +4,17 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from spectrod.control import pictures, recordings
+from spectrod.control import recordings
 from spectrod.control.journal import Journal
 from spectrod.errors import BusyError, ConfigError, StorageError
 from spectrod.events import EventLog
 from spectrod.record.directory import Directory
 from spectrod.recorder.folders import state_folder
+from spectrod.recorder.picture_output import PictureOutput, picture_bytes
 from spectrod.settings import SourceTable
-from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.types import SpectrumSpec
 
 
 @pytest.mark.parametrize(
@@ -38,48 +38,6 @@ def test_the_state_folder_is_the_named_the_services_or_the_users(
     assert state_folder(wanted) == Path(folder)
 
 
-def batch(spec, values, first_sample=0):
-    rows = np.arange(len(values))
-    times = np.zeros(len(values), np.int64)
-    indices = first_sample + rows * spec.hop * spec.averaging_frames
-    return SpectrumBatch(values, indices, times, times, spec, "numpy")
-
-
-class Collect:
-    """Takes the place of the picture."""
-
-    def __init__(self, _path, _options, _transpose, spec, _software):
-        self.write = None
-        self.spec, self.batches = spec, []
-
-    def submit(self, batch):
-        assert batch.spec == self.spec
-        self.batches.append(batch)
-
-
-@pytest.fixture
-def picture(monkeypatch, tmp_path):
-    """Make a sink whose picture only collects."""
-    monkeypatch.setattr(pictures, "PictureSink", Collect)
-    path = tmp_path / "x.png"
-    with Directory.open(tmp_path) as folder:
-        yield lambda spec, duration_s=None: pictures.ProductPicture(
-            path, folder, spec, duration_s, ""
-        )
-
-
-@pytest.mark.parametrize(("n_frames", "kept"), [(1, 1), (7, 5), (5, 5)])
-def test_a_duration_ends_it_to_the_row(n_frames, kept, picture):
-    """Counted from the first row's first sample, wherever that was, and over several batches."""
-    spec = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=10, scaling="spectrum")
-    sink = picture(spec, 0.05)
-    values = np.ones((1, 1, spec.n_bins), np.float32)
-    for k in range(n_frames):
-        sink.submit(batch(spec, values, 70_000 + 10 * k))
-    assert sink.n_frames == kept
-    assert sink.is_full == (n_frames > kept)
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -88,23 +46,11 @@ def test_a_duration_ends_it_to_the_row(n_frames, kept, picture):
         ({"nfft": 1 << 20, "channels": 1}, "1 channels of 524289 bins need 8000 MB for a picture"),
     ],
 )
-def test_what_no_picture_can_show_is_refused(options, text, picture):
+def test_what_no_picture_can_show_is_refused(options, text):
     """Before anything is recorded."""
     with pytest.raises(ConfigError) as refused:
-        picture(SpectrumSpec(48000.0, **options))
+        picture_bytes(SpectrumSpec(48000.0, **options))
     assert text in str(refused.value)
-
-
-def test_an_analysis_that_changes_ends_it(picture):
-    """What came before stays."""
-    spec = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=10)
-    other = SpectrumSpec(1000.0, nfft=64, win_length=64, hop=11)
-    sink = picture(spec)
-    values = np.zeros((1, 1, spec.n_bins), np.float32)
-    sink.submit(batch(spec, values))
-    with pytest.raises(ConfigError, match="the analysis has changed, and a picture holds one"):
-        sink.submit(batch(other, values))
-    assert sink.n_frames == 1
 
 
 # ---- starts that fail, and disks that hang
@@ -120,15 +66,15 @@ class Source:
     pipeline = SimpleNamespace(specs=(SPEC,))
     error = None
 
-    def attach(self, _sink, _product, _on_failure):
+    def attach(self, _sink, _product):
         if self.error:
             raise self.error
 
     def detach(self, _sink):
         pass
 
-    def tap(self, sink, on_failure):
-        self.attach(sink, "", on_failure)
+    def tap(self, sink):
+        self.attach(sink, "")
 
     def untap(self, _sink):
         pass
@@ -184,7 +130,7 @@ def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_
     with pytest.raises(StorageError, match=f"{name}: is there already; give another name"):
         started.begin(name)
     assert list((tmp_path / "state" / name).parent.iterdir()) == [tmp_path / "state" / name]
-    assert started.facts() == []
+    assert started.snapshots() == []
     wait_until(lambda: descriptors() == before)
 
 
@@ -195,7 +141,7 @@ def test_a_duration_that_no_clock_can_count_leaves_nothing(name, started, tmp_pa
     for duration_s in (float("inf"), float("nan")):
         with pytest.raises(Exception, match="please report this"):
             started.begin(name, duration_s=duration_s)
-    assert list((tmp_path / "state").iterdir()) == []
+    assert not list(tmp_path.glob("state/*"))
     wait_until(lambda: descriptors() == before)
 
 
@@ -205,9 +151,9 @@ def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_pa
     before = descriptors()
     with pytest.raises(BusyError, match=f"{name}: the disk has not answered for 0.05 s: nothing"):
         started.begin(name)
-    assert started.facts() == []
+    assert started.snapshots() == []
     disk.set()
-    wait_until(lambda: not started._starting)
+    wait_until(lambda: not started._running)
     wait_until(lambda: list((tmp_path / "state").iterdir()) == [])
     wait_until(lambda: descriptors() == before)
     assert started.begin(name)["state"] == "recording"
@@ -221,7 +167,7 @@ def test_files_that_hang_count_for_as_many_as_may_run(started, disk):
     with pytest.raises(BusyError, match="recordings: 4 run already; stop one first"):
         started.begin("more.spd")
     disk.set()
-    wait_until(lambda: not started._starting)
+    wait_until(lambda: not started._running)
     assert started.begin("more.spd")["state"] == "recording"
 
 
@@ -236,14 +182,14 @@ def test_the_name_of_a_file_that_hangs_is_taken(started, disk):
 def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
     """The others end when they are told to, and the status says which one hangs."""
     answers = threading.Event()
-    finish = pictures.ProductPicture.finish
+    abort = PictureOutput.abort
 
     def hang(picture):
         if picture.path.name == "a.png":
             assert answers.wait(30.0)
-        finish(picture)
+        abort(picture)
 
-    monkeypatch.setattr(pictures.ProductPicture, "finish", hang)
+    monkeypatch.setattr(PictureOutput, "abort", hang)
     monkeypatch.setattr(recordings, "STOP_MAX_S", 0.05)
     for name in ("a.png", "b.png"):
         started.begin(name)
@@ -252,7 +198,7 @@ def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
     monkeypatch.setattr(recordings, "STOP_MAX_S", 30.0)
     (stopped,) = started.stop("b.png", "ann")
     assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing came to be drawn
-    states = {one["name"]: one["state"] for one in started.facts()}
+    states = {one["name"]: one["state"] for one in started.snapshots()}
     assert states == {"a.png": "recording", "b.png": "failed"}
     answers.set()
-    wait_until(lambda: all(one["state"] != "recording" for one in started.facts()))
+    wait_until(lambda: all(one["state"] != "recording" for one in started.snapshots()))

@@ -85,8 +85,9 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "  files left out or read in part: 2",
         "  silent: 0, 5 clipped samples",
         "",
-        "RECORDINGS",
-        "a.png  roof dbfs  failed, 12 frames: disk full",
+        "RECORDING  SOURCE  STATE   WRITTEN    LOST  BYTES  FREE",
+        "a.png      roof    failed  12 frames  -     -      -",
+        "  disk full",
     ]
 
 
@@ -115,6 +116,16 @@ def test_recordings_are_a_table_with_their_files_and_their_trouble():
         "  writes /var/lib/x/a.spd",
         "night      pond    waiting    -           -       -        -",
         "  the source is sought",
+    ]
+    asked_for = recorders[0] | {"name": "b.wav", "files": [], "rows": 0, "samples": 20_500}
+    asked_for |= {"state": "failed", "error": "disk full", "lost_rows": 0, "written_bytes": 41_000}
+    both = status(STATS, recorders=recorders[1:], recordings=[asked_for])
+    assert ctl_text.recordings_text(both).splitlines() == [
+        "RECORDING  SOURCE  STATE    WRITTEN         LOST     BYTES  FREE",
+        "night      pond    waiting  -               -        -      -",
+        "  the source is sought",
+        "b.wav      roof    failed   20.5 k samples  nothing  41 kB  -",
+        "  disk full",
     ]
     assert ctl_text.recordings_text(status(STATS)) == "nothing is recorded"
     older = {key: value for key, value in status(STATS).items() if key != "recorders"}

@@ -13,34 +13,25 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
 
 MEMORY_MAX_BYTES = 512 << 20
-"""Of all that run at once: as much is drawn in the 2 s that a stop has for it."""
+"""Of all pictures at once: as much is drawn in the 2 s that a stop has for it."""
 
 _WIDTH_PX = 1000
 _COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
 
 
-class ProductPicture:
-    """Draws a picture of a product, for as long as was asked for.
-
-    ``submit`` is the analysis thread's; ``finish`` another's, once it is detached.
+class PictureOutput:
+    """A picture of a product as an ``Output``, drawn at its end.
 
     Parameters
     ----------
     path : Path
-        Where it should go.
+        Where it should go; ``finish`` takes the next free name if this one was taken meanwhile.
     directory : Directory
         Where the last part of the path is looked up; duplicated.
     spec : SpectrumSpec
         Of the product.
-    duration_s : float or None
-        After which it is full [s].
     title : str
         Above the picture.
-
-    Attributes
-    ----------
-    size_bytes : int
-        Memory that it takes.
 
     Raises
     ------
@@ -50,74 +41,42 @@ class ProductPicture:
         If no file can be made there.
     """
 
-    dropped = 0
-    """Nothing is: it draws at the end."""
+    size_bytes, is_gone = 0, False
+    """No file is there before it is whole."""
 
-    is_late = False
-    """Whether the disk does not answer: not known, since it draws and writes at once."""
-
-    def __init__(
-        self,
-        path: Path,
-        directory: Directory,
-        spec: SpectrumSpec,
-        duration_s: float | None,
-        title: str,
-    ) -> None:
+    def __init__(self, path: Path, directory: Directory, spec: SpectrumSpec, title: str) -> None:
         self.path, self._spec = path, spec
-        self.size_bytes = picture_bytes(spec)
-        self._n_samples = None if duration_s is None else round(duration_s * spec.fs)
-        self._end_sample: int | None = None
-        self.n_frames = 0
-        self.is_full = False
+        picture_bytes(spec)
         software = f"spectrod {spectrod.__version__}"
         options = PictureOptions(width=_WIDTH_PX, title=title)
         self._picture = PictureSink(path, options, _transpose, spec, software)
-        self._picture.write = self._write
+        self._picture.write = self._write_file
         self._directory = directory.duplicate()
 
-    def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch.
+    def fits(self, batch: SpectrumBatch) -> bool:
+        """See ``Output``: a picture shows one analysis."""
+        return batch.spec == self._spec
 
-        Raises
-        ------
-        ConfigError
-            If the analysis has changed; what came before is drawn.
-        """
-        if batch.spec != self._spec:
-            raise ConfigError("the analysis has changed, and a picture holds one kind")
-        n_rows = self._n_within(batch)
-        if n_rows == 0:
-            return
-        self._picture.submit(batch.head(n_rows))
-        self.n_frames += n_rows
+    def write(self, batch: SpectrumBatch) -> None:
+        """See ``Output``."""
+        self._picture.submit(batch)
 
-    def _n_within(self, batch: SpectrumBatch) -> int:
-        """Count the rows that begin before the duration is over."""
-        if self._n_samples is None or batch.n_frames == 0:
-            return batch.n_frames
-        if self._end_sample is None:
-            self._end_sample = int(batch.sample_index[0]) + self._n_samples
-        n_rows = int(np.searchsorted(batch.sample_index, self._end_sample))
-        self.is_full |= n_rows < batch.n_frames
-        return n_rows
+    def flush(self) -> None:
+        """Do nothing: it is all in memory."""
 
     def finish(self) -> None:
-        """Draw the picture; raises as ``PictureSink.finish``.
-
-        If its name was taken meanwhile it gets the next free one, which ``path`` is then.
-        """
+        """Draw the picture; raises as ``PictureSink.finish``."""
         try:
             self._picture.finish()
         finally:
             self._directory.close()
 
-    def discard(self) -> None:
-        """Make no picture."""
+    def abort(self) -> None:
+        """Make no picture. Idempotent."""
         self._picture.abort()
         self._directory.close()
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write_file(self, path: Path, content: bytes) -> None:
         try:
             self.path = path.with_name(self._directory.write_new(path.name, content))
         except OSError as error:

@@ -1,0 +1,203 @@
+"""Recordings of one file that somebody asks for: where they end, and what of them is reported."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError, StorageError
+from spectrod.recorder.one_shot import OneShot, OneShotConfig
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+
+FS = 1000.0
+SPEC = SpectrumSpec(FS, nfft=64, win_length=64, hop=10, scaling="spectrum")
+BEGIN_NS = 1_777_609_800_000_000_000
+
+
+def batch(first, n_rows=1, spec=SPEC):
+    index = 70_000 + 10 * (first + np.arange(n_rows, dtype=np.int64))
+    t_ns = BEGIN_NS + index * 1_000_000
+    values = np.ones((n_rows, 1, spec.n_bins), np.float32)
+    return SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy")
+
+
+def block(first, n):
+    t_ns = BEGIN_NS + first * 1_000_000
+    return Block(np.zeros((2, n), np.float32), first, t_ns, t_ns, fs=FS)
+
+
+class Source:
+    """A source that gives what the test gives."""
+
+    name, ended = "pond", False
+
+    def attach(self, sink, product):
+        assert product == "spectrum"
+        self.taker = sink
+
+    def tap(self, tap):
+        self.taker = tap
+
+    def detach(self, _sink):
+        self.taker = None
+
+    untap = detach
+
+
+class File:
+    """An output in memory that fails where it is told to."""
+
+    path, is_gone, fails = Path("x.spd"), False, ""
+
+    def __init__(self):
+        self.chunks, self.ends = [], []
+
+    @property
+    def size_bytes(self):
+        return sum(chunk.n_bytes for chunk in self.chunks)
+
+    def fits(self, chunk):
+        return getattr(chunk, "spec", SPEC) == SPEC
+
+    def write(self, chunk):
+        if self.fails == "write":
+            raise StorageError("x.spd: full")
+        self.chunks.append(chunk)
+
+    def finish(self):
+        self.ends.append("finish")
+        if self.fails == "finish":
+            raise StorageError("x.spd: full")
+
+    def abort(self):
+        self.ends.append("abort")
+
+
+@pytest.fixture
+def begin():
+    """Start a recording of a file in memory; it is ended with the test."""
+    started = []
+
+    def begin(*, is_of_samples=False, duration_s=None, fails=""):
+        file, source = File(), Source()
+        file.fails = fails
+        config = OneShotConfig(file.path, "spectrum", is_of_samples, duration_s)
+        one = OneShot(config, source, "ann", lambda: file, lambda _: None)
+        one.start(30.0)
+        one.file, one.source = file, source
+        started.append(one)
+        return one
+
+    yield begin
+    for one in started:
+        end(one)
+
+
+def end(one):
+    one.stop()
+    assert one.has_ended.wait(30.0)
+    return one.snapshot()
+
+
+@pytest.mark.parametrize(("n_rows", "kept"), [(1, 1), (7, 5), (5, 5)])
+@pytest.mark.parametrize("size", [1, 7])
+def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
+    """Counted from the first row's first sample, and over several batches; the file is whole."""
+    one = begin(duration_s=0.05)
+    for first in range(0, n_rows, size):
+        one.submit(batch(first, min(size, n_rows - first)))
+    if n_rows > kept:
+        assert one.has_ended.wait(30.0)
+    facts = end(one)
+    assert (facts["state"], facts["error"], facts["frames"]) == ("finished", "", kept)
+    assert one.file.ends == ["finish"]
+    assert one.source.taker is None
+
+
+def test_a_duration_ends_it_to_the_sample(begin):
+    """Also within a block, and what a configured recording reports is reported of it."""
+    one = begin(is_of_samples=True, duration_s=0.25)
+    for first in range(0, 400, 100):
+        one.take(block(first, 100))
+    assert one.has_ended.wait(30.0)
+    facts = one.snapshot()
+    assert sum(chunk.n_samples for chunk in one.file.chunks) == 250
+    counts = {key: facts[key] for key in ("rows", "samples", "lost_rows", "lost_samples", "files")}
+    assert counts == {"rows": 0, "samples": 250, "lost_rows": 0, "lost_samples": 0, "files": []}
+    assert facts["written_bytes"] == one.file.size_bytes == 250 * 2 * 4
+
+
+def test_an_analysis_that_changes_ends_it(begin):
+    """What came before stays, and the status says why it ended."""
+    one = begin()
+    one.submit(batch(0))
+    one.submit(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
+    assert one.has_ended.wait(30.0)
+    facts = one.snapshot()
+    assert (facts["state"], facts["frames"], one.file.ends) == ("finished", 1, ["finish"])
+    assert facts["error"] == "the analysis has changed, and a file holds one kind"
+
+
+@pytest.mark.parametrize(("fails", "frames"), [("write", 0), ("finish", 1)])
+def test_a_fault_of_the_disk_ends_it(fails, frames, begin):
+    """The status has the error; what was written is left as it is."""
+    one = begin(fails=fails)
+    one.submit(batch(0))
+    facts = end(one)
+    assert (facts["state"], facts["error"], facts["frames"]) == ("failed", "x.spd: full", frames)
+    assert facts["files"] == []
+    assert one.source.taker is None
+
+
+def test_without_anything_to_write_there_is_no_file(begin):
+    """A file without content is not left, and the recording has failed."""
+    one = begin()
+    facts = end(one)
+    assert (facts["state"], facts["error"]) == ("failed", "x.spd: nothing came to be written")
+    assert one.file.ends == ["abort"]
+
+
+def test_a_source_that_ends_ends_it(begin):
+    """Nobody needs to stop it."""
+    one = begin()
+    one.submit(batch(0, 3))
+    one.source.ended = True
+    assert one.has_ended.wait(30.0)
+    assert one.snapshot()["state"] == "finished"
+
+
+def test_what_a_slow_disk_has_cost_is_a_gap(begin):
+    """The oldest blocks are dropped and counted, and the next one says what is missing."""
+    one, is_writing, answers = begin(is_of_samples=True), threading.Event(), threading.Event()
+    write = one.file.write
+
+    def hang(chunk):
+        is_writing.set()
+        assert answers.wait(30.0)
+        write(chunk)
+
+    one.file.write = hang
+    one._queue.limit = 2 * block(0, 100).n_bytes
+    one.take(block(0, 100))
+    assert is_writing.wait(30.0)
+    for first in range(100, 600, 100):
+        one.take(block(first, 100))
+    answers.set()
+    facts = end(one)
+    assert (facts["samples"], facts["lost_samples"], facts["dropped"]) == (300, 300, 300)
+    assert [chunk.lost_samples for chunk in one.file.chunks] == [0, 300, 0]
+
+
+def test_a_file_that_cannot_be_made_is_refused():
+    """The caller has the error, and nothing is attached."""
+
+    def refuse():
+        raise ConfigError("no")
+
+    config, ended = OneShotConfig(Path("x.spd"), "spectrum", is_of_samples=False), []
+    one = OneShot(config, Source(), "ann", refuse, ended.append)
+    with pytest.raises(ConfigError, match="no"):
+        one.start(30.0)
+    assert ended == [one]
+    assert not one.is_open
