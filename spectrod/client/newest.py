@@ -1,7 +1,7 @@
 """The newest frame of a topic, each time that somebody is ready for one: ``latest``."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -70,14 +70,37 @@ def latest(
 class Latest:
     """An iterator, asynchronous as well, of the newest frames of a topic. To be used by one thread.
 
+    Parameters
+    ----------
+    control : Control
+        Asks the daemon; closed with this.
+    topic, timeout_s
+        As for ``latest``.
+    wait_s : float
+        How long one request waits in the daemon [s].
+    no_reply_s : float
+        How long requests may go without a reply before reading raises an error [s].
+    clock : callable
+        Time that never goes back [s].
+
     Attributes
     ----------
     missed : int
         Frames so far that were passed over; ``Frame.missed`` has those before each.
     """
 
-    def __init__(self, control: Control, topic: str, *, timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        control: Control,
+        topic: str,
+        *,
+        timeout_s: float | None,
+        wait_s: float = _WAIT_S,
+        no_reply_s: float = NO_REPLY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._control = control
+        self._wait_s, self._no_reply_s, self._clock = wait_s, no_reply_s, clock
         self._silent_since_s: float | None = None
         self._topic = topic
         self._timeout_s = timeout_s
@@ -124,23 +147,23 @@ class Latest:
             As ``__next__``, but for a frame that does not come in time.
         """
         self._silent_since_s = None
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline_s = None if timeout_s is None else self._clock() + timeout_s
         while True:
             with self._asked_again(deadline_s):
                 params = self._params(deadline_s)
                 frame = self._take(*self._control.call_parts("latest", **params))
-                if frame is not None or _is_over(deadline_s):
+                if frame is not None or self._is_over(deadline_s):
                     return frame
 
     async def receive_async(self, timeout_s: float | None = None) -> AnyFrame | None:
         """Do as ``receive``, while the running event loop goes on."""
         self._silent_since_s = None
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline_s = None if timeout_s is None else self._clock() + timeout_s
         while True:
             with self._asked_again(deadline_s):
                 params = self._params(deadline_s)
                 frame = self._take(*await self._control.call_parts_async("latest", **params))
-                if frame is not None or _is_over(deadline_s):
+                if frame is not None or self._is_over(deadline_s):
                     return frame
 
     def close(self) -> None:
@@ -162,22 +185,22 @@ class Latest:
     @contextmanager
     def _asked_again(self, deadline_s: float | None) -> Iterator[None]:
         """Let a request without a reply be repeated, within the time for a frame and replies."""
-        begun_s = time.monotonic()
+        begun_s = self._clock()
         try:
             yield
         except UnavailableError as error:
             if self._silent_since_s is None:
                 self._silent_since_s = begun_s
-            if _is_over(self._silent_since_s + NO_REPLY_S):
+            if self._is_over(self._silent_since_s + self._no_reply_s):
                 raise UnavailableError(self._why_no_reply()) from error
-            if _is_over(deadline_s):
+            if self._is_over(deadline_s):
                 raise
         else:
             self._silent_since_s = None
 
     def _params(self, deadline_s: float | None) -> dict[str, Any]:
-        left_s = _WAIT_S if deadline_s is None else deadline_s - time.monotonic()
-        params = {"topic": self._topic, "timeout_s": min(_WAIT_S, max(0.0, left_s))}
+        left_s = self._wait_s if deadline_s is None else deadline_s - self._clock()
+        params = {"topic": self._topic, "timeout_s": min(self._wait_s, max(0.0, left_s))}
         if self._last is not None:
             header = self._last.header
             params |= {"after_seq": header.seq, "epoch": header.epoch}
@@ -195,11 +218,14 @@ class Latest:
         self.missed += frame.missed
         return frame
 
+    def _is_over(self, deadline_s: float | None) -> bool:
+        return deadline_s is not None and self._clock() >= deadline_s
+
     def _why_no_reply(self) -> str:
         return (
-            f"{self._control.endpoint}: no reply to latest for {NO_REPLY_S:g} s; is the daemon "
-            "running there, and is this its control endpoint? (On the daemon's own machine the "
-            "endpoint where it publishes will do.)"
+            f"{self._control.endpoint}: no reply to latest for {self._no_reply_s:g} s; is the "
+            "daemon running there, and is this its control endpoint? (On the daemon's own machine "
+            "the endpoint where it publishes will do.)"
         )
 
     def _why_nothing(self) -> str:
@@ -217,7 +243,3 @@ def _compared(frame: AnyFrame, last: AnyFrame | None) -> AnyFrame:
     if new.seq <= old.seq:
         raise WireError(f"{frame.topic}: seq={new.seq}: must be above {old.seq}, the one before")
     return replace(frame, missed=new.seq - old.seq - 1)
-
-
-def _is_over(deadline_s: float | None) -> bool:
-    return deadline_s is not None and time.monotonic() >= deadline_s

@@ -40,7 +40,8 @@ TOPICS_MAX = 1 << 16
 """Topics whose last sequence number and description are remembered."""
 SOURCES_MAX = 1024
 """Sources whose last heartbeat is remembered."""
-_META_MAX_BYTES = 256 << 20
+META_MAX_BYTES = 256 << 20
+"""Descriptions that are remembered [bytes]."""
 _HEARTBEATS_MAX_BYTES = 16 << 20
 _SEEN_BYTES = 300  # a topic, its numbers, and their places in two dictionaries
 
@@ -97,6 +98,8 @@ class Tracker:
         The endpoint, for texts.
     replays : bool
         Fill holes: ``step`` gives ``Ask``.
+    meta_max_bytes : int
+        Size of the descriptions that are remembered [bytes].
 
     Attributes
     ----------
@@ -112,7 +115,9 @@ class Tracker:
         The last 1000, if they were subscribed to; the caller may take them out.
     """
 
-    def __init__(self, name: str, *, replays: bool = False) -> None:
+    def __init__(
+        self, name: str, *, replays: bool = False, meta_max_bytes: int = META_MAX_BYTES
+    ) -> None:
         self._name = name
         self._replays = replays
         self._last_seen: Kept[_Seen] = Kept(TOPICS_MAX, TOPICS_MAX * _SEEN_BYTES)
@@ -120,7 +125,7 @@ class Tracker:
         self._ready: deque[AnyFrame] = deque()
         self._hole: _Hole | None = None
         self.missed = 0
-        self.meta: Kept[Meta] = Kept(TOPICS_MAX, _META_MAX_BYTES)
+        self.meta: Kept[Meta] = Kept(TOPICS_MAX, meta_max_bytes)
         self.heartbeats: Kept[HeartbeatHeader] = Kept(SOURCES_MAX, _HEARTBEATS_MAX_BYTES)
         self.heartbeat: HeartbeatHeader | None = None
         self.events: deque[EventMessage] = deque(maxlen=_EVENTS_KEPT)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _HASH_BYTES = hashlib.sha256().digest_size
 _MAX_BYTES = 256 << 20
+_STORE_S = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -41,11 +42,16 @@ class BinaryCache:
     max_bytes : int
         Most that the files may hold together; more for a moment while a file is added. 0 for no
         cache at all.
+    store_s : float
+        Longest time that storing may hold up the end of a context or of the process [s].
     """
 
-    def __init__(self, folder: Path | None = None, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(
+        self, folder: Path | None = None, max_bytes: int = _MAX_BYTES, store_s: float = _STORE_S
+    ) -> None:
         self.folder = folder or default_folder()
         self.max_bytes = max_bytes
+        self.store_s = store_s
 
     def load(self, key: str) -> bytes | None:
         """Binary of a key; None if there is none, or none that is whole."""

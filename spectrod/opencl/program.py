@@ -29,7 +29,6 @@ _NO_WARNINGS = "-w"
 _NOTHING = nullcontext()
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
-_STORE_SECONDS_MAX = 2.0
 _PROGRAMS_MAX = 128
 
 # Functions of the loader that pyopencl was linked with, wherever that is; called without the lock.
@@ -53,9 +52,18 @@ class Programs:
         The programs' only one.
     cache : BinaryCache
         Asked first; gets what had to be compiled.
+    programs_max : int
+        Programs that are kept.
     """
 
-    def __init__(self, context: Any, device: DeviceInfo, cache: BinaryCache) -> None:
+    def __init__(
+        self,
+        context: Any,
+        device: DeviceInfo,
+        cache: BinaryCache,
+        programs_max: int = _PROGRAMS_MAX,
+    ) -> None:
+        self._programs_max = programs_max
         self._context = context
         self._device = device
         self._cache = cache
@@ -90,7 +98,7 @@ class Programs:
             program = self._programs.pop(key, None)
         program = program or self._named(file, defines)  # two threads may both compile it
         with self._lock:
-            _keep(self._programs, key, program)
+            self._keep(self._programs, key, program)
         return program
 
     def check_compiler(self) -> None:
@@ -130,7 +138,7 @@ class Programs:
         _store(self._cache, self._compiled, os.getpid(), math.inf)
 
     def clear(self) -> None:
-        """Store, for two seconds at most, and forget."""
+        """Store, for ``cache.store_s`` at most, and forget."""
         _store(self._cache, self._compiled, os.getpid())
         self._programs.clear()
 
@@ -156,15 +164,14 @@ class Programs:
             program = _build(self._context, source)
         self._is_fresh = True
         with self._lock:
-            _keep(self._compiled, key, program)
+            self._keep(self._compiled, key, program)
         return program
 
-
-def _keep(programs: dict[Any, Any], key: Any, program: Any) -> None:
-    """Add a program as the newest, and drop the oldest beyond the bound."""
-    programs[key] = program
-    while len(programs) > _PROGRAMS_MAX:
-        del programs[next(iter(programs))]
+    def _keep(self, programs: dict[Any, Any], key: Any, program: Any) -> None:
+        """Add a program as the newest, and drop the oldest beyond the bound."""
+        programs[key] = program
+        while len(programs) > self._programs_max:
+            del programs[next(iter(programs))]
 
 
 def cache_key(device: DeviceInfo, source: str) -> str:
@@ -177,7 +184,7 @@ def _store(
     cache: BinaryCache, compiled: dict[str, Any], pid: int, limit_s: float | None = None
 ) -> None:
     """Store and forget; not in a fork, where drivers hang. What takes too long is dropped."""
-    end = time.monotonic() + (_STORE_SECONDS_MAX if limit_s is None else limit_s)
+    end = time.monotonic() + (cache.store_s if limit_s is None else limit_s)
     if cache.max_bytes > 0 and os.getpid() == pid:
         for key, program in list(compiled.items()):
             if time.monotonic() < end:

@@ -12,6 +12,7 @@ import re
 import socket
 import stat
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from spectrod.endpoint import CLOSED_SUFFIX, Endpoint, parse_endpoint
@@ -23,28 +24,122 @@ _PREFIX, _SUFFIX = "control-", ".ipc"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def own_endpoint(published_at: str) -> str:
+@dataclass(frozen=True, slots=True)
+class SocketFolders:
+    """The folders of this machine that may hold control sockets, as one user sees them.
+
+    Attributes
+    ----------
+    given : str
+        ``$RUNTIME_DIRECTORY``: folders of a service, separated by colons; the first counts.
+    system : Path
+        Root's, and the one where a system's daemon is looked for.
+    session : str
+        ``$XDG_RUNTIME_DIR``; counts if it is absolute.
+    temporary : Path
+        Where the user's own is made if none of the others is there.
+    uid : int
+        Of the user.
+    is_root : bool
+        Whether the user's daemon has the system's folder.
+    """
+
+    given: str
+    system: Path
+    session: str
+    temporary: Path
+    uid: int
+    is_root: bool
+
+    @classmethod
+    def of_process(cls) -> "SocketFolders":
+        """Take them from the environment and the user of this process."""
+        return cls(
+            given=os.environ.get("RUNTIME_DIRECTORY", ""),
+            system=SYSTEM_FOLDER,
+            session=os.environ.get("XDG_RUNTIME_DIR", ""),
+            temporary=Path(tempfile.gettempdir()),
+            uid=os.geteuid(),
+            is_root=os.geteuid() == 0,
+        )
+
+    @property
+    def of_daemon(self) -> Path | None:
+        """Folder of a daemon of this user; None where it has to be a temporary one."""
+        if given := self.given.partition(":")[0]:
+            return Path(given)
+        if self.is_root:
+            return self.system
+        return Path(self.session) / "spectrod" if self.session.startswith("/") else None
+
+    @property
+    def private(self) -> Path:
+        """The user's own temporary folder, whether it is there or not."""
+        return self.temporary / f"spectrod-{self.uid}"
+
+    def existing(self) -> list[Path]:
+        """Return the folders that are safe to look into, each once."""
+        folders = [folder for folder in (self.of_daemon, self.system) if folder is not None]
+        if self.is_private(self.private):
+            folders.append(self.private)
+        return list(dict.fromkeys(folders))
+
+    def make_private(self) -> Path:
+        """Make the user's temporary folder, where anyone could have made one of that name.
+
+        Raises
+        ------
+        StorageError
+            If it belongs to somebody else, others may enter it, or it cannot be made.
+        """
+        folder = self.private
+        try:
+            folder.mkdir(0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise StorageError(f"{folder}: {error.strerror}") from error
+        if not self.is_private(folder):
+            raise StorageError(f"{folder}: must be a folder of this user's alone, with mode 0700")
+        return folder
+
+    def is_private(self, folder: Path) -> bool:
+        """Say whether a folder is the user's, and nobody else may enter it."""
+        try:
+            status = folder.lstat()
+        except OSError:
+            return False
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == self.uid
+        return is_ours and stat.S_IMODE(status.st_mode) & 0o077 == 0
+
+
+def own_endpoint(published_at: str, folders: SocketFolders | None = None) -> str:
     """Name the control endpoint of a daemon of this user; its temporary folder is made.
 
     Parameters
     ----------
     published_at : str
         The first endpoint that it publishes at, with the port that was chosen.
+    folders : SocketFolders, optional
+        By default those of this process.
 
     Raises
     ------
     StorageError
         If the temporary folder belongs to somebody else, or others may enter it.
     """
-    folder = _daemon_folder()
-    if folder is None:
-        folder = _temporary_folder()
-        _make_private(folder)
+    folders = folders or SocketFolders.of_process()
+    folder = folders.of_daemon or folders.make_private()
     return f"ipc://{folder / _socket_name(parse_endpoint(published_at))}"
 
 
-def find_endpoints() -> tuple[list[str], list[str]]:
+def find_endpoints(folders: SocketFolders | None = None) -> tuple[list[str], list[str]]:
     """Look for control sockets at which somebody listens, in all folders that may have them.
+
+    Parameters
+    ----------
+    folders : SocketFolders, optional
+        By default those of this process.
 
     Returns
     -------
@@ -54,7 +149,7 @@ def find_endpoints() -> tuple[list[str], list[str]]:
         Endpoints that are there, and not for this user.
     """
     answering, denied = [], []
-    for folder in _folders():
+    for folder in (folders or SocketFolders.of_process()).existing():
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 - glob passes over what is denied
         except PermissionError:
@@ -96,7 +191,7 @@ def check_answers(endpoint: Endpoint) -> None:
         raise UnavailableError(f"{endpoint.text}: no daemon: {os.strerror(code)}")
 
 
-def check_none_closed() -> None:
+def check_none_closed(folders: SocketFolders | None = None) -> None:
     """Find out why no control socket of this machine answers, if one is closed to newcomers.
 
     Raises
@@ -104,7 +199,7 @@ def check_none_closed() -> None:
     UnavailableError
         If there is such a one.
     """
-    for folder in _folders():
+    for folder in (folders or SocketFolders.of_process()).existing():
         for closed in sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}{CLOSED_SUFFIX}")):
             path = closed.with_suffix("")
             if _is_closed(path):
@@ -123,15 +218,16 @@ def _closed_error(endpoint: str) -> UnavailableError:
     )
 
 
-def beside(endpoint: Endpoint) -> str | None:
+def beside(endpoint: Endpoint, folders: SocketFolders | None = None) -> str | None:
     """Find the control socket of the daemon that publishes at an endpoint of this machine."""
     if not endpoint.is_local or os.name != "posix":  # no IPC sockets elsewhere
         return None
-    name, folders = _socket_name(endpoint), _folders()
-    if endpoint.transport == "ipc" and Path(endpoint.path).parent in folders:
+    name = _socket_name(endpoint)
+    existing = (folders or SocketFolders.of_process()).existing()
+    if endpoint.transport == "ipc" and Path(endpoint.path).parent in existing:
         # That of the same name in another folder is another daemon's.
-        folders = [Path(endpoint.path).parent]
-    for folder in folders:
+        existing = [Path(endpoint.path).parent]
+    for folder in existing:
         if _probe(folder / name) in (0, errno.EAGAIN):
             return f"ipc://{folder / name}"
     return None
@@ -141,55 +237,6 @@ def _socket_name(endpoint: Endpoint) -> str:
     if endpoint.transport == "tcp":
         return f"{_PREFIX}{endpoint.port}{_SUFFIX}"
     return f"{_PREFIX}{_NOT_FOR_NAMES.sub('_', Path(endpoint.path).stem)}{_SUFFIX}"
-
-
-def _daemon_folder() -> Path | None:
-    given = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    if given:
-        return Path(given)
-    if os.geteuid() == 0:
-        return SYSTEM_FOLDER
-    of_session = os.environ.get("XDG_RUNTIME_DIR", "")
-    return Path(of_session) / "spectrod" if of_session.startswith("/") else None
-
-
-def _temporary_folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"spectrod-{os.geteuid()}"
-
-
-def _folders() -> list[Path]:
-    """Return the folders that are there and safe to look into, each once."""
-    own = _daemon_folder()
-    folders = [folder for folder in (own, SYSTEM_FOLDER) if folder is not None]
-    temporary = _temporary_folder()
-    if _is_private(temporary):
-        folders.append(temporary)
-    return list(dict.fromkeys(folders))
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder of our own where anyone could have made one of that name before us."""
-    try:
-        folder.mkdir(0o700)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StorageError(f"{folder}: {error.strerror}") from error
-    if not _is_private(folder):
-        raise StorageError(f"{folder}: must be a folder of this user's alone, with mode 0700")
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        status = folder.lstat()
-    except OSError:
-        return False
-    is_ours = stat.S_ISDIR(status.st_mode) and _uid_of(status) == os.geteuid()
-    return is_ours and stat.S_IMODE(status.st_mode) & 0o077 == 0
-
-
-def _uid_of(status: os.stat_result) -> int:
-    return status.st_uid
 
 
 def _probe(path: Path) -> int:

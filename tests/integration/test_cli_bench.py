@@ -198,9 +198,8 @@ def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_latency_of_the_running_pipeline(tmp_path, monkeypatch, capsys):
+def test_latency_of_the_running_pipeline(tmp_path, capsys):
     """Every frame of a short run comes, and each that counts is in the histogram."""
-    monkeypatch.setattr(live, "_ENGINE_PUSHES", 10)
     engine, pipeline = rows_of(tmp_path, *LIVE, "--seconds", "0.6")
     assert (engine["what"], pipeline["what"]) == ("engine", "pipeline")
     assert pipeline["lost"] == pipeline["overruns"] == 0

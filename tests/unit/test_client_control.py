@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from types import SimpleNamespace
 
 import pytest
 import zmq
@@ -264,14 +263,13 @@ def test_a_control_looks_for_the_socket_at_each_connection(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("timeout_s", [None, TIMEOUT_S])
-def test_latest_of_a_daemon_that_never_replies_ends(server, monkeypatch, timeout_s, is_async):
+def test_latest_of_a_daemon_that_never_replies_ends(server, timeout_s, is_async):
     """However long a frame may take; the next request tries again."""
-    monkeypatch.setattr(newest, "_REPLY_S", 0.02)
-    monkeypatch.setattr(newest, "_WAIT_S", 0.0)
-    monkeypatch.setattr(newest, "NO_REPLY_S", 0.1)
     server.answer = lambda _: []
     text = rf"^{server.endpoint}: no reply to latest for 0\.1 s; is the daemon running there, and "
-    with latest(server.endpoint, TOPIC, timeout_s=timeout_s) as frames:
+    control = Control(server.endpoint, timeout_s=0.02)
+    waits = {"timeout_s": timeout_s, "wait_s": 0.0, "no_reply_s": 0.1}
+    with newest.Latest(control, TOPIC, **waits) as frames:
         for _ in range(2):
             with pytest.raises(UnavailableError, match=text):
                 asyncio.run(anext(frames)) if is_async else next(frames)
@@ -295,10 +293,9 @@ class Silent:
 
 
 @pytest.mark.parametrize(("replies", "ends_at_s"), [("r-r-rr-r--", 60), ("--", 12), ("rrrr--", 36)])
-def test_a_daemon_that_replies_may_take_as_long_as_it_likes(monkeypatch, replies, ends_at_s):
+def test_a_daemon_that_replies_may_take_as_long_as_it_likes(replies, ends_at_s):
     """Each reply restarts the 10 s, also one without a frame."""
     control = Silent(replies)
-    monkeypatch.setattr(newest, "time", SimpleNamespace(monotonic=lambda: control.now_s))
     with pytest.raises(UnavailableError, match="no reply to latest for 10 s"):
-        newest.Latest(control, TOPIC, timeout_s=None).receive()
+        newest.Latest(control, TOPIC, timeout_s=None, clock=lambda: control.now_s).receive()
     assert control.now_s == ends_at_s

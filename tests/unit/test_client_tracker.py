@@ -232,10 +232,9 @@ def test_topics_and_sources_without_end_are_forgotten(tracker):
     assert len(tracker._last_seen) == TOPICS_MAX
 
 
-def test_descriptions_are_bounded_by_their_size(monkeypatch):
+def test_descriptions_are_bounded_by_their_size():
     """The largest that the protocol allows would be 8 MiB each."""
-    monkeypatch.setattr("spectrod.client.tracker._META_MAX_BYTES", 5000)
-    tracker = Tracker("tcp://x:1")
+    tracker = Tracker("tcp://x:1", meta_max_bytes=5000)
     header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="", channels=1, **COMMON)
     for k in range(20):
         tracker.feed(encode(Meta(f"meta/mic/{k}/dbfs/", header, np.arange(33.0))))

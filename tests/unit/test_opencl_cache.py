@@ -169,8 +169,7 @@ def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache,
 
 def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
     """The last ones stay; others are compiled or loaded when they are wanted again."""
-    monkeypatch.setattr(program, "_PROGRAMS_MAX", 2)
-    context = Context(opencl_device, cache=cache)
+    programs = program.Programs(None, opencl_device, cache, programs_max=2)
     built = []
 
     def build(_self, _file, defines):
@@ -179,20 +178,20 @@ def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
 
     monkeypatch.setattr(program.Programs, "_named", build)
     for n in (1, 2, 1, 3, 1, 2):
-        context._programs.get("transpose.cl", (("N", n),))
+        programs.get("transpose.cl", (("N", n),))
     assert built == [1, 2, 3, 2]
 
 
-def test_what_takes_too_long_is_not_stored(opencl_device, cache, monkeypatch):
+def test_what_takes_too_long_is_not_stored(opencl_device, cache):
     """The end of a process is not held up; a later one compiles once more."""
-    monkeypatch.setattr(program, "_STORE_SECONDS_MAX", 0.0)
+    cache.store_s = 0.0
     use_kernel(opencl_device, cache)
     assert not cache.folder.exists()
 
 
-def test_what_is_to_be_kept_is_however_long_that_takes(opencl_device, cache, monkeypatch):
+def test_what_is_to_be_kept_is_however_long_that_takes(opencl_device, cache):
     """Somebody waits for it, unlike at the end."""
-    monkeypatch.setattr(program, "_STORE_SECONDS_MAX", 0.0)
+    cache.store_s = 0.0
     Context(opencl_device, cache=cache).keep_programs()
     assert len(list(cache.folder.iterdir())) == 1
 
