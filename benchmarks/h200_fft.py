@@ -20,6 +20,7 @@ from _report import Report, describe_device, new_report, run_tests, write_report
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.fft import reference, wisdom
 from spectrod.fft.arena import Arena
+from spectrod.fft.choice import untuned
 from spectrod.fft.select import families, make_stage
 from spectrod.fft.stage import Stage, TransformSpec
 from spectrod.fft.tuner import tune
@@ -52,7 +53,7 @@ def versions() -> Report:
 def untuned_stage(context: Context, spec: TransformSpec) -> Stage:
     """Build the choice that is made without any saved result."""
     family = next(f for f in families(context.device).values() if f.supports(spec, context.device))
-    return family.build(context, spec, family.choose(spec, context.device))
+    return family.build(context, spec, untuned(family, spec, context.device))
 
 
 class Bench:

@@ -19,9 +19,10 @@ import scipy.fft
 from _report import ROOT  # before spectrod: makes the checkout importable
 from numpy.typing import NDArray
 
+from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL
 from spectrod.fft.simd import SIMD
-from spectrod.fft.stage import Family, Lines, Params, TransformSpec
+from spectrod.fft.stage import Lines, Params, TransformFamily, TransformSpec
 from spectrod.opencl.context import Context, event_seconds
 from spectrod.opencl.devices import choose
 
@@ -136,7 +137,7 @@ def wall(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def stage(context: Context, job: Job, family: Family, params: Params) -> Contender:
+def stage(context: Context, job: Job, family: TransformFamily, params: Params) -> Contender:
     """One of ours, by event times."""
     spec, signal = job.spec, job.signal()
     built = family.build(context, spec, params)
@@ -168,7 +169,7 @@ def contenders(
         yield fftw(job, threads)
     yield scipy_fft(job, threads)
     if with_local and LOCAL.supports(job.spec, context.device):
-        yield stage(context, job, LOCAL, LOCAL.choose(job.spec, context.device))
+        yield stage(context, job, LOCAL, untuned(LOCAL, job.spec, context.device))
     for params in islice(SIMD.candidates(job.spec, context.device), n_choices):
         yield stage(context, job, SIMD, params)
 

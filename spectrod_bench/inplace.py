@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.stage import Family, Lines, Params, Stage, TransformSpec, load_params
+from spectrod.fft.stage import Lines, Params, Stage, TransformFamily, TransformSpec, load_params
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context, Size
 from spectrod.opencl.devices import DeviceInfo
@@ -285,12 +285,8 @@ class _InplaceFamily:
         is_ours = spec.kind == "c2c" and len(mirrored_radices(spec.n)) > 0
         return is_ours and (spec.precision == "single" or device.has_fp64)
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> InplaceParams:
-        """As ``Family``: radices to 8."""
-        return next(self.candidates(spec, device))
-
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterator[InplaceParams]:
-        """As ``Family``: other largest radices, and groups of other sizes."""
+        """As ``Family``: radices to 8, other largest radices, and groups of other sizes."""
         self._require(spec, device)
         seen = set()
         for group_items in (_GROUP_ITEMS, 128, 256, 16):
@@ -320,4 +316,4 @@ class _InplaceFamily:
             )
 
 
-INPLACE: Family = _InplaceFamily()
+INPLACE: TransformFamily = _InplaceFamily()

@@ -11,7 +11,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft.stage import LENGTH_MAX, Family, Lines, Params, Stage, TransformSpec, load_params
+from spectrod.fft.stage import (
+    LENGTH_MAX,
+    Lines,
+    Params,
+    Stage,
+    TransformFamily,
+    TransformSpec,
+    load_params,
+)
 from spectrod.fft.twiddles import unit_roots
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
@@ -157,14 +165,10 @@ class _Radix2Family:
         is_power = 2 <= spec.n <= LENGTH_MAX and spec.n & (spec.n - 1) == 0
         return is_power and spec.kind == "c2c" and (spec.precision == "single" or device.has_fp64)
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> Radix2Params:
-        """As ``Family``: the host's table, one butterfly an item."""
-        self._require(spec, device)
-        return Radix2Params(group_items=min(_GROUP_ITEMS, device.max_work_group_size))
-
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterator[Radix2Params]:
-        """As ``Family``: vectors and work-groups, all with the host's table."""
-        first = self.choose(spec, device)
+        """As ``Family``: one butterfly an item, vectors, work-groups, all with the host's table."""
+        self._require(spec, device)
+        first = Radix2Params(group_items=min(_GROUP_ITEMS, device.max_work_group_size))
         yield first
         for vector in _VECTORS:
             for group_items in (32, 64, 128, 256):
@@ -192,4 +196,4 @@ class _Radix2Family:
             )
 
 
-RADIX2: Family = _Radix2Family()
+RADIX2: TransformFamily = _Radix2Family()

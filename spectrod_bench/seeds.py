@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.fft.arena import Arena
+from spectrod.fft.choice import untuned
 from spectrod.fft.plan2d import PlaneTransform
 from spectrod.fft.select import make_stage
-from spectrod.fft.stage import Family, Lines, Precision, Stage, TransformSpec
+from spectrod.fft.stage import Lines, Precision, Stage, TransformFamily, TransformSpec
 from spectrod.fft.timing import Timer, median_seconds, span_seconds
 from spectrod.fft.transform import LineTransform
 from spectrod.fft.transpose import DeviceTranspose
@@ -194,8 +195,8 @@ def _plane_timer(plane: PlaneTransform, image: NDArray[Any]) -> Timer:
     return lambda: span_seconds(launch())
 
 
-def _untuned(family: Family, context: Context, spec: TransformSpec) -> Stage:
-    return family.build(context, spec, family.choose(spec, context.device))
+def _untuned(family: TransformFamily, context: Context, spec: TransformSpec) -> Stage:
+    return family.build(context, spec, untuned(family, spec, context.device))
 
 
 def _device_timers(arena: Arena, stages: Mapping[str, Stage]) -> dict[str, Timer]:

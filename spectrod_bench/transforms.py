@@ -6,8 +6,9 @@ from typing import Any
 from spectrod.errors import ConfigError, DeviceError, UnavailableError
 from spectrod.fft import reference
 from spectrod.fft.arena import Arena
+from spectrod.fft.choice import untuned
 from spectrod.fft.select import families, make_stage
-from spectrod.fft.stage import Family, Params, Stage, TransformSpec
+from spectrod.fft.stage import Params, Stage, TransformFamily, TransformSpec
 from spectrod.fft.timing import median_seconds
 from spectrod.opencl.devices import DeviceInfo
 from spectrod_bench import peers
@@ -152,11 +153,13 @@ def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]
     return run, error
 
 
-def _variants(spec: TransformSpec, device: DeviceInfo) -> Iterator[tuple[str, Family, Params]]:
+def _variants(
+    spec: TransformSpec, device: DeviceInfo
+) -> Iterator[tuple[str, TransformFamily, Params]]:
     """Name, family and parameters of what computes this on this device."""
     for name, family in (families(device) | {INPLACE.name: INPLACE}).items():
         if family.supports(spec, device) and family is not RADIX2:
-            yield name, family, family.choose(spec, device)
+            yield name, family, untuned(family, spec, device)
     if RADIX2.supports(spec, device):
         for mode in TWIDDLE_MODES:
             yield f"{RADIX2.name} {mode}", RADIX2, Radix2Params(mode)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,10 +13,15 @@ from spectrod.errors import DeviceError
 from spectrod.fft import wisdom
 from spectrod.fft.arena import Arena
 from spectrod.fft.select import families
-from spectrod.fft.stage import Kind, Precision, TransformSpec
+from spectrod.fft.stage import Family, Kind, Precision, Spec, TransformSpec, TunedKind
+from spectrod.fft.tuner import Arena as AnyArena
 from spectrod.fft.tuner import Outcome, Progress, default_points, tune
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.stft.arena import StftArena, tuned_spec
+from spectrod.stft.select import all_families
+from spectrod.stft.stage import StftSpec
+from spectrod.types import NFFT_MAX, NFFT_MIN
 
 _SIZES = (64, 128, 256, 512, 1000, 1024, 1200, 1920, 2000, 2048, 4096, 4800, 6000, 8192)
 
@@ -27,9 +32,9 @@ def _compact(params: Mapping[str, Any]) -> str:
 
 _TUNED = (
     Column("n", "n", 9),
-    Column("kind", "kind", 4),
+    Column("kind", "kind", 7),
     Column("precision", "precision", 9),
-    Column("family", "family", 10),
+    Column("family", "family", 12),
     Column("untuned_gb_per_s", "untuned GB/s", 12, fixed(2)),
     Column("gb_per_s", "tuned GB/s", 10, fixed(2)),
     Column("gain", "gain", 5, fixed(2)),
@@ -42,17 +47,18 @@ _TUNED = (
 _SAVED = (*_TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compact(value)}"))
 """Of ``spectrod.fft.wisdom.Result``."""
 
-_Specs = dict[Precision, list[TransformSpec]]
+_KINDS: tuple[TunedKind, ...] = get_args(TunedKind)
+_OF_FRAMES: dict[TunedKind, bool] = {"stft": False, "stft-iq": True}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument("--size", nargs="+", type=count, default=_SIZES, metavar="N")
-    parser.add_argument("--kind", nargs="+", choices=get_args(Kind), default=get_args(Kind))
+    parser.add_argument("--kind", nargs="+", choices=_KINDS, help="all by default")
     parser.add_argument("--precision", nargs="+", choices=get_args(Precision), default=("single",))
     parser.add_argument("--device", default="", metavar="NAME", help="see spectrod devices")
     parser.add_argument(
-        "--seconds", type=seconds, default=5.0, metavar="S", help="budget of a transform (5)"
+        "--seconds", type=seconds, default=5.0, metavar="S", help="budget of a length and kind (5)"
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="save there instead")
     group = parser.add_mutually_exclusive_group()
@@ -61,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune, and save after each transform, so that an interruption loses one at most."""
+    """Tune, and save after each search: an interruption loses one result at most."""
     device = working_devices(args.device)[0][0]
     if args.show:
         _show(device)
@@ -86,13 +92,13 @@ def _forget(device: DeviceInfo) -> None:
 
 def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
     path = args.output or wisdom.file_for(device)
-    specs = _specs(args, device)
+    transforms, frames = _transforms(args, device), _frames(args)
     wisdom.save(device, [], path)  # what cannot be written shows before anything is tuned
     context = Context(device, profiling=True)
     print(f"{device.label} (driver {device.driver}), results in {path}")
     print(heading(_TUNED))
     try:
-        for outcome in _outcomes(args, context, specs):
+        for outcome in _outcomes(args, context, transforms, frames):
             if outcome.result is not None:
                 wisdom.save(device, [outcome.result], path)
             _print(outcome)
@@ -100,31 +106,64 @@ def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
         context.close()
 
 
-def _specs(args: argparse.Namespace, device: DeviceInfo) -> _Specs:
-    """List what is asked for: complex transforms first, as others are made of them."""
+def _transforms(
+    args: argparse.Namespace, device: DeviceInfo
+) -> dict[Precision, list[TransformSpec]]:
+    """List the transforms asked for: complex ones first, as others are made of them."""
     if "double" in args.precision and not device.has_fp64:
         raise DeviceError(f"{device.label} has no double precision")
-    kinds = sorted(set(args.kind), key=get_args(Kind).index)
+    kinds: list[Kind] = [kind for kind in get_args(Kind) if kind in (args.kind or _KINDS)]
     return {
         precision: [TransformSpec(n, k, k == "c2r", precision) for k in kinds for n in args.size]
         for precision in args.precision
     }
 
 
-def _outcomes(args: argparse.Namespace, context: Context, specs: _Specs) -> Iterator[Outcome]:
-    device, status = context.device, _Status()
-    for precision, wanted in specs.items():
-        arena = Arena(context, precision, default_points(device), max(args.size))
-        for spec in wanted:
-            yield tune(arena, families(device), spec, args.seconds, status.update)
-            status.clear()
+def _frames(args: argparse.Namespace) -> list[StftSpec]:
+    """List the frames asked for: by default of the lengths that frames can have."""
+    sizes = args.size if args.kind else [n for n in args.size if NFFT_MIN <= n <= NFFT_MAX]
+    kinds = [kind for kind in _OF_FRAMES if kind in (args.kind or _KINDS)]
+    return [tuned_spec(n, iq=_OF_FRAMES[kind]) for kind in kinds for n in sizes]
+
+
+def _outcomes(
+    args: argparse.Namespace,
+    context: Context,
+    transforms: Mapping[Precision, Sequence[TransformSpec]],
+    frames: Sequence[StftSpec],
+) -> Iterator[Outcome]:
+    """Search for the fastest transforms, then for the fastest frames, which may be made of them."""
+    device = context.device
+    points = default_points(device)
+    for precision, specs in transforms.items():
+        if specs:
+            arena = Arena(context, precision, points, max(args.size))
+            yield from _searches(args, arena, families(device), specs)
+            del arena  # its memory, before that of the next
+    if frames:
+        by_name = {family.name: family for family in all_families()}
+        longest = max(spec.nfft for spec in frames)
+        yield from _searches(args, StftArena(context, 2 * points, longest), by_name, frames)
+
+
+def _searches(
+    args: argparse.Namespace,
+    arena: AnyArena,
+    by_name: Mapping[str, Family[Any]],
+    specs: Sequence[Spec],
+) -> Iterator[Outcome]:
+    status = _Status()
+    for spec in specs:
+        yield tune(arena, by_name, spec, args.seconds, status.update)
+        status.clear()
 
 
 def _print(outcome: Outcome) -> None:
-    spec, result = outcome.spec, outcome.result
+    n, kind, precision = outcome.spec.key
+    result = outcome.result
     counts = {"n_tried": outcome.n_tried, "n_refused": outcome.n_refused}
     found = _as_row(result) if result else {"failed": "nothing works"}
-    row = {"n": spec.n, "kind": spec.kind, "precision": spec.precision, **counts, **found}
+    row = {"n": n, "kind": kind, "precision": precision, **counts, **found}
     print(line(_TUNED, row), flush=True)
     for text in outcome.wrong:
         print(f"  dropped as wrong: {text}", flush=True)
@@ -144,9 +183,9 @@ class _Status:
 
     def update(self, progress: Progress) -> None:
         """Show the number of candidates and the best time so far."""
-        spec = progress.spec
+        n, kind, precision = progress.spec.key
         self._write(
-            f"n={spec.n} {spec.kind} {spec.precision}: {progress.n_tried} tried, "
+            f"n={n} {kind} {precision}: {progress.n_tried} tried, "
             f"best {progress.best_seconds * 1e6:.1f} us"
         )
 

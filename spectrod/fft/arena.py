@@ -1,12 +1,13 @@
 """Random data on a device, on which stages are checked and timed, one after the other."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from spectrod.fft import reference
-from spectrod.fft.stage import Lines, Precision, Stage, TransformSpec
+from spectrod.fft.stage import Lines, Params, Precision, Stage, TransformFamily, TransformSpec
 from spectrod.fft.timing import span_seconds
 from spectrod.opencl.context import Context, event_seconds
 
@@ -61,6 +62,18 @@ class Arena:
         """First lines that are read, (count, n_in), on the host."""
         values = self._values.view(reference.in_dtype(spec))
         return values[: count * spec.n_in].reshape(count, spec.n_in)
+
+    def build(self, family: TransformFamily, spec: TransformSpec, params: Params) -> Stage:
+        """Compile a family's stage."""
+        return family.build(self.context, spec, params)
+
+    def twins(self, spec: TransformSpec) -> tuple[TransformSpec, ...]:
+        """Return what shares a tuner's result: the other direction of a complex transform."""
+        return (replace(spec, inverse=not spec.inverse),) if spec.kind == "c2c" else ()
+
+    def error_limit(self, spec: TransformSpec) -> float:
+        """Largest relative L2 error that a right result may have [1]."""
+        return reference.error_limit(spec)
 
     def error(self, stage: Stage) -> float:
         """Relative L2 error of the first lines, an odd number of them; NaN where none is written.

@@ -98,13 +98,13 @@ class BluesteinFamily:
         """Whether the longer length is one that there is."""
         return spec.kind == "c2c" and spec.n <= _LONGEST
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> BluesteinParams:  # noqa: ARG002
-        """Take the least length that will do."""
-        return BluesteinParams(next_fast_len(2 * spec.n - 1))
-
-    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[BluesteinParams]:
+    def candidates(
+        self,
+        spec: TransformSpec,
+        device: DeviceInfo,  # noqa: ARG002 - of the interface
+    ) -> Iterable[BluesteinParams]:
         """List the least lengths that will do, and the least power of two."""
-        least = self.choose(spec, device).length
+        least = next_fast_len(2 * spec.n - 1)
         lengths = (length for length in fast_lengths() if length >= least)
         power = 1 << (least - 1).bit_length()
         choice = dict.fromkeys([*islice(lengths, _CANDIDATES), power])

@@ -328,21 +328,6 @@ class LocalFamily:
             return False
         return next(self._shapes(spec, device), None) is not None
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> LocalShape:
-        """Take the least work by a rough count: passes, idle items, registers past 16 values.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot run it.
-        """
-        shape = next(self._shapes(spec, device), None)
-        if shape is None:
-            raise DeviceError(
-                f"n={spec.n}: {device.label} has not got the local memory or the work-group size"
-            )
-        return shape
-
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[LocalShape]:
         """Vary the best cuts of the length: order, items a group, exchange, twiddles, gaps."""
         seen = set()

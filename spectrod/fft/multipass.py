@@ -12,7 +12,7 @@ from itertools import islice, product
 from math import prod
 from typing import Any
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.errors import ConfigError
 from spectrod.fft.local import LocalKernel, LocalShape, Steps, best_pad, cuts
 from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.opencl.context import Context
@@ -151,19 +151,6 @@ class MultipassFamily:
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
         """Whether the length can be cut into two or three that fit."""
         return spec.kind == "c2c" and next(self._shapes(spec, device), None) is not None
-
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> MultipassParams:
-        """Choose the fewest passes, of lengths as equal as possible.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot run it.
-        """
-        params = next(self._shapes(spec, device), None)
-        if params is None:
-            raise DeviceError(f"n={spec.n}: {device.label} cannot run it in two or three passes")
-        return params
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[MultipassParams]:
         """Vary the factors, the columns a group, the exchange and the slice."""

@@ -164,13 +164,13 @@ class RealFamily:
         """Whether it is real."""
         return spec.kind != "c2c"
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> RealParams:  # noqa: ARG002
-        """Half the length of an even n, all of an odd one."""
-        return RealParams(spec.n if spec.n % 2 else spec.n // 2)
-
-    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[RealParams]:
-        """List the choice alone: twice the work is never better."""
-        return (self.choose(spec, device),)
+    def candidates(
+        self,
+        spec: TransformSpec,
+        device: DeviceInfo,  # noqa: ARG002 - of the interface
+    ) -> Iterable[RealParams]:
+        """Take half the length of an even n, all of an odd one: twice the work is never better."""
+        return (RealParams(spec.n if spec.n % 2 else spec.n // 2),)
 
     def load(self, values: Mapping[str, Any]) -> RealParams:
         """Parameters from a file; ConfigError if they are not just a length."""

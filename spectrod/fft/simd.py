@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import (
     CUTS_MAX,
@@ -170,18 +170,6 @@ class SimdFamily:
         if device.kind != "cpu" or (spec.kind != "c2c" and spec.n % 2):
             return False
         return next(_shapes(spec), None) is not None
-
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> SimdShape:
-        """Take the lanes that suit the length, and the least work by a rough count.
-
-        Raises
-        ------
-        DeviceError
-            If the family does not support it.
-        """
-        if not self.supports(spec, device):
-            raise DeviceError(f"n={spec.n}: no vector kernel for this length on {device.label}")
-        return next(_shapes(spec))
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[SimdShape]:
         """Lanes as columns and as lines, of every width, with the best cuts of the rows each."""

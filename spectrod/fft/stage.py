@@ -1,7 +1,7 @@
 """The one interface between plans and kernels: a stage transforms lines of a device array.
 
-A kernel family (``spectrod.fft.local``, ``spectrod.fft.simd``, ...) offers a ``Family``: what it
-can do, its choice of parameters for a device, the alternatives that a tuner may try, and the stage
+A kernel family (``spectrod.fft.local``, ``spectrod.stft.local``, ...) offers a ``Family``: what it
+can do, the parameters for a device that a tuner may try, its own choice first, and the stage
 itself. Plans are made of stages and know nothing of kernels.
 """
 
@@ -17,6 +17,12 @@ from spectrod.opencl.devices import DeviceInfo
 
 Kind = Literal["c2c", "r2c", "c2r"]
 Precision = Literal["single", "double"]
+
+TunedKind = Literal["c2c", "r2c", "c2r", "stft", "stft-iq"]
+"""What can be tuned: transforms, and spectra of frames of real and of I/Q samples."""
+
+Key = tuple[int, TunedKind, Precision]
+"""What a tuner's result is for: length, kind and precision."""
 
 LENGTH_MAX = 1 << 26
 """Longest transform."""
@@ -55,6 +61,11 @@ class TransformSpec:
             raise ConfigError(f"n={self.n}: must be 1 to {LENGTH_MAX}")
         if self.kind != "c2c" and self.inverse != (self.kind == "c2r"):
             raise ConfigError(f"inverse={self.inverse}: r2c is forward, c2r is inverse")
+
+    @property
+    def key(self) -> Key:
+        """What a result of the tuner is for; both directions of c2c share it."""
+        return self.n, self.kind, self.precision
 
     @property
     def n_in(self) -> int:
@@ -160,26 +171,34 @@ class Params(Protocol):
     """Compile-time parameters of a stage: a frozen dataclass of numbers, texts and tuples."""
 
 
-class Family(Protocol):
-    """A way of computing transforms.
+class Spec(Protocol):
+    """What a family computes: a ``TransformSpec``, or a ``StftSpec``."""
+
+    @property
+    def key(self) -> Key:
+        """What a result of the tuner is for."""
+        ...
+
+
+S_contra = TypeVar("S_contra", contravariant=True)
+
+
+class Family(Protocol[S_contra]):
+    """A way of computing; those of transforms and of spectra add how a stage is built.
 
     Attributes
     ----------
     name : str
-        In the tuner's file and in tables.
+        In the tuner's file and in tables; no other family has it.
     """
 
     name: str
 
-    def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
+    def supports(self, spec: S_contra, device: DeviceInfo) -> bool:
         """Whether the family computes this on this device, within the device's limits."""
         ...
 
-    def choose(self, spec: TransformSpec, device: DeviceInfo) -> Params:
-        """Parameters that are good untuned; DeviceError or ConfigError where unsupported."""
-        ...
-
-    def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterable[Params]:
+    def candidates(self, spec: S_contra, device: DeviceInfo) -> Iterable[Params]:
         """Parameters worth a tuner's time, the untuned choice first; all within the limits."""
         ...
 
@@ -187,8 +206,22 @@ class Family(Protocol):
         """Parameters from the names and values of a file; ConfigError if they break a rule."""
         ...
 
-    def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
-        """Compile; KernelBuildError or DeviceError as ``Context.kernel`` and ``allocate``."""
+
+class TransformFamily(Family[TransformSpec], Protocol):
+    """A way of computing transforms."""
+
+    def build(self, context: Context, spec: TransformSpec, params: Any) -> Stage:
+        """Compile.
+
+        Raises
+        ------
+        ConfigError
+            If the parameters are not of this spec.
+        DeviceError
+            If the device cannot run them, or has no memory for the tables.
+        KernelBuildError
+            If a kernel does not compile.
+        """
         ...
 
 

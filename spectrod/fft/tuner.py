@@ -1,22 +1,21 @@
-"""The search for the fastest kernel and parameters of a transform on one device.
+"""The search for the fastest kernel and parameters of a transform, or of frames, on one device.
 
 Every candidate is built, checked against a reference in higher precision and only then timed, by
 the device's own clock. What does not compile, exceeds a limit or computes wrongly cannot win.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft import reference
-from spectrod.fft.arena import Arena
-from spectrod.fft.stage import Family, Params, Stage, TransformSpec
+from spectrod.fft.stage import Family, Params, Spec
 from spectrod.fft.timing import median_seconds
 from spectrod.fft.wisdom import Result, kernel_version
+from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 
 # A family whose own choice is that much slower than the best is not searched further.
@@ -31,6 +30,39 @@ _GAIN_MIN = 1.02
 _SEARCH_SHARE = 0.8
 
 _GPU_POINTS, _CPU_POINTS = 1 << 25, 1 << 18
+
+
+class Arena(Protocol):
+    """Where candidates run: ``spectrod.fft.arena.Arena`` or ``spectrod.stft.arena.StftArena``."""
+
+    @property
+    def context(self) -> Context:
+        """The device, with profiling."""
+        ...
+
+    def build(self, family: Any, spec: Any, params: Params) -> Any:
+        """Compile a family's stage."""
+        ...
+
+    def twins(self, spec: Any) -> Sequence[Any]:
+        """Return other specs of the same key, for which the winner must be right as well."""
+        ...
+
+    def error(self, stage: Any) -> float:
+        """Relative L2 error of a result [1]."""
+        ...
+
+    def error_limit(self, spec: Any) -> float:
+        """Largest error of a right result [1]."""
+        ...
+
+    def device_seconds(self, stage: Any) -> float:
+        """Time of the whole batch [s]."""
+        ...
+
+    def n_bytes(self, spec: Any) -> int:
+        """Bytes that a batch reads and writes once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +80,7 @@ class Candidate:
 class Progress:
     """How far the search is: candidates so far, and the time of the best of them [s]."""
 
-    spec: TransformSpec
+    spec: Spec
     n_tried: int
     best_seconds: float
 
@@ -59,7 +91,7 @@ class Outcome:
 
     Attributes
     ----------
-    spec : TransformSpec
+    spec : Spec
         What was searched for.
     result : Result or None
         The winner; None where nothing works.
@@ -71,7 +103,7 @@ class Outcome:
         Candidates that computed wrongly, each with its error.
     """
 
-    spec: TransformSpec
+    spec: Spec
     result: Result | None
     n_tried: int
     n_refused: int
@@ -83,7 +115,7 @@ class _Entry:
     """A candidate that computes rightly."""
 
     candidate: Candidate
-    stage: Stage
+    stage: Any
     error: float
     seconds: float
 
@@ -95,20 +127,20 @@ def default_points(device: DeviceInfo) -> int:
 
 def tune(
     arena: Arena,
-    families: Mapping[str, Family],
-    spec: TransformSpec,
+    families: Mapping[str, Family[Any]],
+    spec: Spec,
     seconds: float,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
-    """Search for the fastest way to compute a transform.
+    """Search for the fastest way to compute a transform, or the power of frames.
 
     Parameters
     ----------
     arena : Arena
-        Where candidates run; of the transform's precision.
+        Where candidates run; of the precision of what is computed.
     families : mapping of str to Family
         Kernel families by their names, the one that is preferred untuned first.
-    spec : TransformSpec
+    spec : Spec
         What to compute.
     seconds : float
         Budget; the choices that the families make untuned are tried even beyond it [s].
@@ -123,13 +155,13 @@ def tune(
 
 
 class _Search:
-    """The search for one transform."""
+    """The search for one spec."""
 
     def __init__(
         self,
         arena: Arena,
-        families: Mapping[str, Family],
-        spec: TransformSpec,
+        families: Mapping[str, Family[Any]],
+        spec: Spec,
         on_progress: Callable[[Progress], None],
     ) -> None:
         self._arena, self._families, self._spec = arena, families, spec
@@ -198,15 +230,14 @@ class _Search:
         seconds = min(self._arena.device_seconds(stage) for _ in range(2))
         return _Entry(candidate, stage, error, seconds)
 
-    def _checked(self, candidate: Candidate, spec: TransformSpec) -> tuple[Stage | None, float]:
-        """Build a stage and compare its result with the reference; no stage if it is wrong."""
-        family = self._families[candidate.family]
-        stage = family.build(self._arena.context, spec, candidate.params)
+    def _checked(self, candidate: Candidate, spec: Spec) -> tuple[Any, float]:
+        """Build a stage and compare its result with the reference; None if it is wrong."""
+        stage = self._arena.build(self._families[candidate.family], spec, candidate.params)
         error = self._arena.error(stage)
-        if error <= reference.error_limit(spec):
+        if error <= self._arena.error_limit(spec):
             return stage, error
-        direction = "inverse " if spec.inverse else ""
-        self._wrong.append(f"{candidate}: {direction}relative L2 error {error:.1e}")
+        other = "" if spec == self._spec else "other direction: "
+        self._wrong.append(f"{candidate}: {other}relative L2 error {error:.1e}")
         return None, error
 
     def _keep(self, entry: _Entry) -> None:
@@ -218,7 +249,7 @@ class _Search:
         return min((entry.seconds for entry in self._entries), default=inf)
 
     def _final(self, seconds: float) -> _Entry | None:
-        """Time the fastest again, in turns, and return the first that is right both ways."""
+        """Time the fastest again, in turns, and return the first whose twins are right."""
         finalists = sorted(self._entries, key=lambda entry: entry.seconds)[:_FINALISTS_MAX]
         if self._untuned and self._untuned not in finalists:
             finalists.append(self._untuned)
@@ -228,30 +259,31 @@ class _Search:
         ):
             entry.seconds = median
         order = sorted(finalists, key=self._handicapped)
-        return next((entry for entry in order if self._is_right_inverted(entry)), None)
+        return next((entry for entry in order if self._has_right_twins(entry)), None)
 
-    def _timer(self, stage: Stage) -> Callable[[], float]:
+    def _timer(self, stage: Any) -> Callable[[], float]:
         return lambda: self._arena.device_seconds(stage)
 
     def _handicapped(self, entry: _Entry) -> float:
         return entry.seconds * (1.0 if entry is self._untuned else _GAIN_MIN)
 
-    def _is_right_inverted(self, entry: _Entry) -> bool:
-        """Whether the other direction of a complex transform, which shares the result, is right."""
-        if self._spec.kind != "c2c":
-            return True
+    def _has_right_twins(self, entry: _Entry) -> bool:
+        """Whether what shares the result, the other direction of a transform, is right as well."""
         try:
-            inverted = replace(self._spec, inverse=not self._spec.inverse)
-            return self._checked(entry.candidate, inverted)[0] is not None
+            return all(
+                self._checked(entry.candidate, twin)[0] is not None
+                for twin in self._arena.twins(self._spec)
+            )
         except (ConfigError, DeviceError):
             return False
 
     def _result(self, winner: _Entry) -> Result:
-        spec, gigabytes = self._spec, self._arena.n_bytes(self._spec) / 1e9
+        n, kind, precision = self._spec.key
+        gigabytes = self._arena.n_bytes(self._spec) / 1e9
         return Result(
-            n=spec.n,
-            kind=spec.kind,
-            precision=spec.precision,
+            n=n,
+            kind=kind,
+            precision=precision,
             family=winner.candidate.family,
             params=_values(winner.candidate.params),
             gb_per_s=_figures(gigabytes / winner.seconds),

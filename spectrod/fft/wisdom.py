@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from spectrod.errors import StorageError
-from spectrod.fft.stage import Kind, Precision, TransformSpec
+from spectrod.fft.stage import Key, Precision, Spec, TunedKind
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.source import kernel_dir
 
@@ -33,34 +33,36 @@ SHIPPED = Path(__file__).with_name("wisdom")
 
 _SHARED = ("common.clh", "dft.clh")
 _ONE_PASS = (*_SHARED, "fft_local*.cl*")
+# Of families that are made of stages of any: all.
+_ALL_KERNELS = (*_SHARED, "fft_*.cl*")
+_OF_SAMPLES = ("decibels.clh", "stft_samples.clh")
 _KERNELS = {
     "local": _ONE_PASS,
     "multipass": _ONE_PASS,
     "simd": (*_SHARED, "fft_simd*.cl*"),
+    "stft-local": (*_SHARED, *_OF_SAMPLES, "fft_local_passes.clh", "stft_local.cl"),
+    "stft-simd": (*_SHARED, *_OF_SAMPLES, "fft_simd_[ps]*.clh", "stft_simd*.cl*"),
+    "stft-general": (*_ALL_KERNELS, *_OF_SAMPLES, "stft_[bfop]*.cl*"),
 }
-# Of the other families, which are made of stages of any: all.
-_ALL_KERNELS = (*_SHARED, "fft_*.cl*")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 _log = logging.getLogger(__name__)
 
-Key = tuple[int, Kind, Precision]
-
 
 class Result(Struct, frozen=True, kw_only=True):
-    """The winner of one transform; both directions of c2c share it.
+    """The winner of one transform or length of frames.
 
     Attributes
     ----------
     n, kind, precision
-        As in ``TransformSpec``.
+        The ``key`` of a ``Spec``.
     family : str
         Name of the kernel family.
     params : dict
         Names and values of its parameters, for ``Family.load``.
     gb_per_s, untuned_gb_per_s : float
-        One read and one write of the data over the time, tuned and untuned [GB/s]; 0 where there
-        is no untuned choice.
+        One read and one write of the data over the time, tuned and untuned [GB/s]; the latter is 0
+        where no untuned choice was timed.
     relative_l2 : float
         Error against float64 or long double [1].
     kernels : str
@@ -68,7 +70,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """
 
     n: int
-    kind: Kind
+    kind: TunedKind
     precision: Precision
     family: str
     params: dict[str, Any]
@@ -107,15 +109,15 @@ class _NotValidError(ValueError):
     """Why a file is ignored."""
 
 
-def lookup(device: DeviceInfo, spec: TransformSpec) -> tuple[str, Mapping[str, Any]] | None:
+def lookup(device: DeviceInfo, spec: Spec) -> tuple[str, Mapping[str, Any]] | None:
     """Find the saved winner; files are read once a process.
 
     Parameters
     ----------
     device : DeviceInfo
         It and its driver must be those of the file.
-    spec : TransformSpec
-        Its direction does not matter.
+    spec : Spec
+        Its key alone matters: neither a transform's direction nor what is made of frames.
 
     Returns
     -------
@@ -123,9 +125,7 @@ def lookup(device: DeviceInfo, spec: TransformSpec) -> tuple[str, Mapping[str, A
         Name of the family, and what its ``load`` takes. A file that is damaged, or valid for
         something else, counts as none, as does a result for other kernels; the log says so once.
     """
-    result = _known(device.platform, device.name, device.driver).get(
-        (spec.n, spec.kind, spec.precision)
-    )
+    result = _known(device.platform, device.name, device.driver).get(spec.key)
     return (result.family, result.params) if result else None
 
 

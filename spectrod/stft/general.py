@@ -4,7 +4,7 @@ Frames go through scratch memory in slices: as many at a time, of as many channe
 bound. What a slice does to an average it leaves in the average's state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.linekernels import LineKernel, aligned, rest_of
 from spectrod.fft.select import make_stage
-from spectrod.fft.stage import Lines, TransformSpec
+from spectrod.fft.stage import Lines, TransformSpec, load_params
 from spectrod.fft.transform import halved, steps
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
@@ -45,9 +46,18 @@ class GeneralParams:
     ----------
     slice_bytes : int
         Bound of scratch memory; a single frame of one channel may be above it.
+
+    Raises
+    ------
+    ConfigError
+        If it is not positive.
     """
 
     slice_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.slice_bytes < 1:
+            raise ConfigError(f"slice_bytes={self.slice_bytes}: must be at least 1")
 
 
 class GeneralStage:
@@ -305,7 +315,7 @@ class _Products:
 class GeneralStft:
     """Any length, format and product, on every device that transforms."""
 
-    name = "general"
+    name = "stft-general"
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:  # noqa: ARG002 - all
         """Whether it computes this: it does."""
@@ -316,16 +326,15 @@ class GeneralStft:
         sizes = _CPU_SLICE_BYTES, _SLICE_BYTES
         return map(GeneralParams, sizes if device.kind == "cpu" else reversed(sizes))
 
+    def load(self, values: Mapping[str, Any]) -> GeneralParams:
+        """Parameters from a file, as ``load_params``."""
+        return load_params(GeneralParams, values)
+
     def build(
-        self,
-        context: Context,
-        spec: StftSpec,
-        tables: StftTables,
-        params: GeneralParams | None = None,
+        self, context: Context, spec: StftSpec, tables: StftTables, params: GeneralParams
     ) -> GeneralStage:
-        """Compile, as ``StftFamily.build`` says."""
-        chosen = params or next(iter(self.candidates(spec, context.device)))
-        return GeneralStage(context, spec, tables, chosen)
+        """Compile the stage."""
+        return GeneralStage(context, spec, tables, params)
 
 
 GENERAL = GeneralStft()

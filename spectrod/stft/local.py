@@ -1,17 +1,16 @@
 """Frames in the registers of a work-group's items, exchanged through local memory: for GPUs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from spectrod.errors import DeviceError
+from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.local import LOCAL as TRANSFORMS
-from spectrod.fft.local import LocalShape
-from spectrod.fft.stage import TransformSpec
+from spectrod.fft.local import LocalShape, can_mirror
+from spectrod.fft.stage import TransformSpec, load_params
 from spectrod.fft.twiddles import pass_twiddles, real_turns
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
@@ -29,7 +28,6 @@ from spectrod.stft.stage import (
 )
 from spectrod.units import Float64Array
 
-_RUN = 4
 # Slots for each compute unit: with fewer, frames are not worth keeping together.
 _UNIT_SLOTS = 64
 # An odd number of values, so that neighbouring items read from different banks.
@@ -53,6 +51,11 @@ class StftLocalShape:
         Of local memory for exchanges of whole values: two halve the barriers.
     run : int
         Frames that an item computes one after the other, where there is no average.
+
+    Raises
+    ------
+    ConfigError
+        With the name, the value and the rule, if one is broken.
     """
 
     passes: LocalShape
@@ -60,6 +63,14 @@ class StftLocalShape:
     ahead: bool = False
     buffers: int = 1
     run: int = 1
+
+    def __post_init__(self) -> None:
+        if self.passes.sections != 1:
+            raise ConfigError(f"sections={self.passes.sections}: must be 1 for frames")
+        if self.buffers not in {1, 2}:
+            raise ConfigError(f"buffers={self.buffers}: must be 1 or 2")
+        if self.run < 1:
+            raise ConfigError(f"run={self.run}: must be at least 1")
 
 
 class StftLocalStage:
@@ -72,6 +83,7 @@ class StftLocalStage:
     def __init__(
         self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalShape
     ) -> None:
+        _require_length(spec, params.passes)
         self.spec = spec
         self.params = params
         self._context = context
@@ -189,56 +201,65 @@ class StftLocalStage:
 class StftLocalFamily:
     """Local-memory kernels: frames whose complex transform fits into a work-group."""
 
-    name = "local"
+    name = "stft-local"
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
         """Whether it fits; real frames must be of even length."""
         return next(iter(self.candidates(spec, device)), None) is not None
 
     def candidates(self, spec: StftSpec, device: DeviceInfo) -> Iterator[StftLocalShape]:
-        """Yield what was measured, then the shapes of the transform."""
+        """Vary the shapes of the transform, and what each keeps in registers and local memory."""
         if not spec.iq and spec.nfft % 2:
             return
-        measured = () if spec.iq else filter(None, [_MEASURED.get(spec.nfft)])
-        shapes = TRANSFORMS.candidates(_transform_spec(spec), device)
-        others = (StftLocalShape(passes, run=_RUN) for passes in shapes if passes.sections == 1)
-        for params in chain(measured, others):
-            if _fits(spec, params, device, _pieces_max(spec)):
-                yield params
+        for passes in TRANSFORMS.candidates(_transform_spec(spec), device):
+            if passes.sections == 1:
+                for params in dict.fromkeys((_preferred(passes), *_forms(passes))):
+                    if _fits(spec, params, device, _pieces_max(spec)):
+                        yield params
+
+    def load(self, values: Mapping[str, Any]) -> StftLocalShape:
+        """Parameters from a file, as ``load_params``."""
+        return load_params(StftLocalShape, values)
 
     def build(
-        self,
-        context: Context,
-        spec: StftSpec,
-        tables: StftTables,
-        params: StftLocalShape | None = None,
+        self, context: Context, spec: StftSpec, tables: StftTables, params: StftLocalShape
     ) -> StftLocalStage:
         """Compile the stage."""
-        params = params or next(self.candidates(spec, context.device), None)
-        if params is None:
-            raise DeviceError(f"nfft={spec.nfft}: {context.device.label} has no room for a frame")
         return StftLocalStage(context, spec, tables, params)
 
 
 LOCAL = StftLocalFamily()
 
 
-def _measured(radices: tuple[int, ...], items: int, lines: int, **others: Any) -> StftLocalShape:
-    passes = LocalShape(
-        radices, items, lines, local_pad=radices[0], paired_twiddles=True, mirrored=True
-    )
-    return StftLocalShape(passes, **others)
+def _preferred(passes: LocalShape) -> StftLocalShape:
+    """Keep as much in registers as gained at lengths that were measured, see kernels/README.md.
+
+    Few items exchange values within a warp, where barriers are cheap; more of them gain by half
+    the barriers, until registers and local memory are needed for the values alone.
+    """
+    length, items = passes.length, passes.items
+    if length & (length - 1) or not 128 <= length <= 4096:
+        return StftLocalShape(passes, run=4)
+    if length == 4096:
+        return StftLocalShape(passes, run=2)
+    few = items <= 32
+    return StftLocalShape(passes, held=items <= 64, ahead=few, buffers=1 if few else 2, run=4)
 
 
-# Choices for frame lengths that were measured on an NVIDIA H200, see kernels/README.md.
-_MEASURED = {
-    256: _measured((16, 8), 8, 4, held=True, ahead=True, run=4),
-    512: _measured((8, 8, 4), 32, 1, ahead=True, buffers=2, run=8),
-    1024: _measured((32, 16), 16, 2, held=True, ahead=True, run=4),
-    2048: _measured((16, 8, 8), 64, 1, held=True, buffers=2, run=4),
-    4096: _measured((16, 16, 8), 128, 1, buffers=2, run=4),
-    8192: _measured((16, 16, 16), 128, 1, run=2),
-}
+def _forms(passes: LocalShape) -> Iterator[StftLocalShape]:
+    yield StftLocalShape(passes, held=True, ahead=True, run=4)
+    yield StftLocalShape(passes, buffers=2, run=4)
+    yield StftLocalShape(passes, held=True, buffers=2, run=4)
+    yield StftLocalShape(passes, ahead=True, buffers=2, run=8)
+    yield StftLocalShape(passes, run=4)
+    yield StftLocalShape(passes, run=2)
+
+
+def _require_length(spec: StftSpec, passes: LocalShape) -> None:
+    if passes.length != spec.complex_length:
+        raise ConfigError(f"radices={passes.radices}: must multiply to {spec.complex_length}")
+    if passes.mirrored and not can_mirror(_transform_spec(spec), passes):
+        raise ConfigError(f"mirrored={passes.mirrored}: {passes.items} items cannot hold pairs")
 
 
 def _transform_spec(spec: StftSpec) -> TransformSpec:

@@ -1,10 +1,31 @@
 """The choice among the families that compute spectra."""
 
 from collections.abc import Iterator
+from typing import Any, Protocol
 
+from spectrod.fft.choice import build_best
+from spectrod.fft.stage import Family
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.stft.stage import StftFamily, StftSpec, StftStage, StftTables
+from spectrod.stft.stage import StftSpec, StftStage, StftTables
+
+
+class StftFamily(Family[StftSpec], Protocol):
+    """A way of computing spectra."""
+
+    def build(self, context: Context, spec: StftSpec, tables: StftTables, params: Any) -> StftStage:
+        """Compile.
+
+        Raises
+        ------
+        ConfigError
+            If the parameters are not of this spec.
+        DeviceError
+            If the device cannot run them, or has no memory for the tables.
+        KernelBuildError
+            If a kernel does not compile.
+        """
+        ...
 
 
 def all_families() -> Iterator[StftFamily]:
@@ -30,7 +51,7 @@ def families(spec: StftSpec, device: DeviceInfo) -> Iterator[StftFamily]:
 
 
 def make_stft_stage(context: Context, spec: StftSpec, tables: StftTables) -> StftStage:
-    """Compile the best stage there is.
+    """Compile the best known stage: a saved result of the tuner comes first.
 
     Raises
     ------
@@ -39,4 +60,11 @@ def make_stft_stage(context: Context, spec: StftSpec, tables: StftTables) -> Stf
     KernelBuildError
         If its kernel does not compile.
     """
-    return next(families(spec, context.device)).build(context, spec, tables)
+    stage: StftStage | None = build_best(
+        all_families,
+        spec,
+        context.device,
+        lambda family, params: family.build(context, spec, tables, params),
+    )
+    assert stage is not None  # the last family computes everything
+    return stage

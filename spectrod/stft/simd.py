@@ -1,18 +1,20 @@
 """Spectra with vectors for registers: a work-item computes whole frames. The family for CPUs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from spectrod.errors import ConfigError, DeviceError
+from spectrod.errors import ConfigError
 from spectrod.fft.defines import KernelDefines
 from spectrod.fft.simd_shape import ITEMS_PER_UNIT, SimdShape, needs_scratch
+from spectrod.fft.stage import load_params
 from spectrod.opencl.arguments import Arguments
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.stft.defines import stft_defines
-from spectrod.stft.simd_shapes import LANES, complex_length, own_bytes, own_values, shapes
+from spectrod.stft.simd_shapes import LANES, may_be_direct, own_bytes, own_values, shapes
 from spectrod.stft.simd_tables import simd_tables
 from spectrod.stft.stage import (
     NO_PLACES,
@@ -40,12 +42,12 @@ class SimdStftStage:
     tables : StftTables
         With which numbers.
     shape : SimdShape
-        How.
+        How; frames that cannot be read directly are staged all the same.
 
     Raises
     ------
     ConfigError
-        If the shape is of another length.
+        If the shape is of another length, or one that the kernel lacks.
     DeviceError
         If the device has not got what is needed.
     KernelBuildError
@@ -55,12 +57,13 @@ class SimdStftStage:
     def __init__(
         self, context: Context, spec: StftSpec, tables: StftTables, shape: SimdShape
     ) -> None:
-        if shape.length != complex_length(spec):
+        if shape.length != spec.complex_length:
             raise ConfigError(
-                f"{shape}: must make the complex length {complex_length(spec)} of nfft={spec.nfft}"
+                f"{shape}: must make the complex length {spec.complex_length} of nfft={spec.nfft}"
             )
         if shape.lanes not in LANES or shape.rows < shape.lanes:
             raise ConfigError(f"{shape}: must have 8 or 16 lanes, and as many rows or more")
+        shape = replace(shape, staged=shape.staged or not may_be_direct(spec))
         self.spec = spec
         self.shape = shape
         self._context = context
@@ -151,7 +154,7 @@ class SimdStftStage:
 class SimdStft:
     """Vector kernels: transforms with no prime factor above 13, real ones of even length."""
 
-    name = "simd"
+    name = "stft-simd"
 
     def supports(self, spec: StftSpec, device: DeviceInfo) -> bool:
         """Whether the device is a CPU and the length is one of those."""
@@ -162,16 +165,15 @@ class SimdStft:
         if device.kind == "cpu":
             yield from shapes(spec)
 
+    def load(self, values: Mapping[str, Any]) -> SimdShape:
+        """Parameters from a file, as ``load_params``."""
+        return load_params(SimdShape, values)
+
     def build(
-        self, context: Context, spec: StftSpec, tables: StftTables, params: SimdShape | None = None
+        self, context: Context, spec: StftSpec, tables: StftTables, params: SimdShape
     ) -> SimdStftStage:
-        """Compile the stage, as ``StftFamily.build`` says."""
-        shape = params or next(iter(self.candidates(spec, context.device)), None)
-        if shape is None:
-            raise DeviceError(
-                f"nfft={spec.nfft}: no vector kernel for these frames on {context.device.label}"
-            )
-        return SimdStftStage(context, spec, tables, shape)
+        """Compile the stage."""
+        return SimdStftStage(context, spec, tables, params)
 
 
 SIMD = SimdStft()

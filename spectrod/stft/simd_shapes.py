@@ -48,11 +48,6 @@ def _padded(shape: SimdShape, count: int) -> int:
     return (count + 2 * shape.lanes - 1) // shape.lanes * shape.lanes
 
 
-def complex_length(spec: StftSpec) -> int:
-    """Length of the transform of a frame: every two real samples count as a complex value."""
-    return spec.nfft if spec.iq else spec.nfft // 2
-
-
 def shapes(spec: StftSpec) -> Iterator[SimdShape]:
     """Shapes worth a try, the untuned choice first; none where nfft has a large prime or is odd."""
     if spec.nfft % 2 and not spec.iq:
@@ -65,23 +60,23 @@ def shapes(spec: StftSpec) -> Iterator[SimdShape]:
 
 
 def _columns(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
-    length = complex_length(spec)
+    length = spec.complex_length
     if length % lanes or length < lanes * lanes:
         return
     ways = (False, True) if length <= _DIRECT_LENGTH_MAX else (True, False)
     for cut in _cuts(length // lanes):
         for staged in ways:
-            if staged or _may_be_direct(spec):
+            if staged or may_be_direct(spec):
                 yield SimdShape(lanes, cut, columns=True, staged=staged)
 
 
-def _may_be_direct(spec: StftSpec) -> bool:
+def may_be_direct(spec: StftSpec) -> bool:
     """Whether the samples of a frame are neighbours, and the window has them all."""
     return not spec.interleaved and spec.win_length == spec.nfft
 
 
 def _lines(spec: StftSpec, lanes: int) -> Iterator[SimdShape]:
-    length = complex_length(spec)
+    length = spec.complex_length
     if length >= lanes:
         for cut in _cuts(length):
             yield SimdShape(lanes, cut, columns=False)

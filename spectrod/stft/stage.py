@@ -5,7 +5,6 @@ can compute, and makes a stage of it for a device. A stage reads frames where th
 writes nothing but what is asked for.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
@@ -17,8 +16,7 @@ from spectrod.types import NFFT_MAX, NFFT_MIN, Averaging, Output, SampleFormat
 from spectrod.units import FLOOR_DBFS, Float64Array
 
 if TYPE_CHECKING:  # NumPy computes without OpenCL
-    from spectrod.opencl.context import Context
-    from spectrod.opencl.devices import DeviceInfo
+    from spectrod.fft.stage import Key
 
 SAMPLE_BYTES: dict[SampleFormat, int] = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
 FULL_SCALE: dict[SampleFormat, float] = {
@@ -105,6 +103,11 @@ class StftSpec:
             raise ConfigError("output='complex': has no weights, bands, averages or decibels")
 
     @property
+    def key(self) -> "Key":
+        """What a result of the tuner is for: all that is made of frames of a length shares it."""
+        return self.nfft, "stft-iq" if self.iq else "stft", "single"
+
+    @property
     def loaded_full_scale(self) -> float:
         """Full scale of samples as kernels load them: 24 bits are the upper ones of 32."""
         return FULL_SCALE["int32" if self.sample_format == "int24" else self.sample_format]
@@ -135,6 +138,11 @@ class StftSpec:
     def parts(self) -> int:
         """Channels of samples that make one channel of results: two where I/Q."""
         return 2 if self.iq else 1
+
+    @property
+    def complex_length(self) -> int:
+        """Length of a frame's complex transform: two real samples count as one complex value."""
+        return self.nfft if self.iq else self.nfft // 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,39 +380,5 @@ class StftStage(Protocol):
             Where ``spec.placed``.
         scratch : pyopencl.Buffer, optional
             At least ``scratch_bytes(n_frames, channels)`` bytes, where that is not 0.
-        """
-        ...
-
-
-class StftFamily(Protocol):
-    """A way of computing.
-
-    Attributes
-    ----------
-    name : str
-        In tables and files.
-    """
-
-    name: str
-
-    def supports(self, spec: StftSpec, device: "DeviceInfo") -> bool:
-        """Whether the family computes this on this device, within the device's limits."""
-        ...
-
-    def candidates(self, spec: StftSpec, device: "DeviceInfo") -> Iterable[Any]:
-        """Parameters worth a try, the untuned choice first; empty where unsupported."""
-        ...
-
-    def build(
-        self, context: "Context", spec: StftSpec, tables: StftTables, params: Any = None
-    ) -> StftStage:
-        """Compile, by default the untuned choice.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot run it, or has no memory for its tables.
-        KernelBuildError
-            If it does not compile.
         """
         ...

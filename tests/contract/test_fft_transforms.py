@@ -8,6 +8,7 @@ import pytest
 import spectrod.fft
 from spectrod.errors import ConfigError
 from spectrod.fft import reference
+from spectrod.fft.choice import untuned
 from spectrod.fft.select import FAMILIES
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod.fft.transform import LineTransform
@@ -114,7 +115,7 @@ def test_nothing_outside_the_lines_is_touched(context, rng, family, spec, inner)
     """Every family, in the middle of a buffer, with gaps between rows; odd places for reals."""
     if not FAMILIES[family].supports(spec, context.device):
         pytest.skip("the family does not serve this device")
-    params = FAMILIES[family].choose(spec, context.device)
+    params = untuned(FAMILIES[family], spec, context.device)
     stage = FAMILIES[family].build(context, spec, params)
     if inner > 1 and not stage.strided:
         stage = TransposedStage(context, stage)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from spectrod.fft.choice import untuned
 from spectrod.fft.lengths import is_smooth
 from spectrod.opencl.context import Context
 from spectrod.stft.reference import ReferenceStft
@@ -85,7 +86,7 @@ def family(request):
 def build(family, context, spec, tables):
     if not family.supports(spec, context.device):
         pytest.skip("the family does not compute everything on every device")
-    return family.build(context, spec, tables)
+    return family.build(context, spec, tables, untuned(family, spec, context.device))
 
 
 def tables_of(spec, rng):
@@ -451,7 +452,7 @@ def test_the_choice_is_among_those_that_can(context, rng):
     assert able[-1] is list(all_families())[-1]
     tables = tables_of(spec, rng)
     chosen = make_stft_stage(context, spec, tables)
-    assert type(chosen) is type(able[0].build(context, spec, tables))
+    assert type(chosen) is type(build(able[0], context, spec, tables))
 
 
 def test_every_candidate_is_right(family, context, rng):

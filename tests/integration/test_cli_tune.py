@@ -1,7 +1,10 @@
 """``spectrod tune`` as a user runs it, on the first device that works."""
 
 import json
+import re
+from functools import partial
 
+import numpy as np
 import pytest
 
 from spectrod.cli import machine, main
@@ -11,6 +14,8 @@ from spectrod.fft import wisdom
 from spectrod.fft.select import make_stage
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.context import Context
+from spectrod.stft.select import make_stft_stage
+from spectrod.stft.stage import StftSpec, StftTables
 
 QUICK = ["--size", "64", "--kind", "c2c", "--seconds", "0.1"]
 
@@ -32,19 +37,24 @@ def device(opencl_device, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r", "stft", "stft-iq"])
 def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
     """The winner is in the file, is listed, makes the next stage, and is gone when forgotten."""
-    spec = TransformSpec(60, kind, kind == "c2r")
+    if is_of_frames := kind.startswith("stft"):
+        spec = StftSpec(60, 60, iq=kind == "stft-iq")
+    else:
+        spec = TransformSpec(60, kind, kind == "c2r")
     assert main(["tune", "--size", "60", "--kind", kind, "--seconds", "0.3"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split()[:3] == ["60", kind, "single"]
     (saved,) = json.loads(wisdom.file_for(device).read_text())["results"]
     assert wisdom.lookup(device, spec) == (saved["family"], saved["params"])
     context = Context(device)
-    assert make_stage(context, spec).spec == spec
+    tables = StftTables(np.ones(60))
+    make = partial(make_stft_stage, tables=tables) if is_of_frames else make_stage
+    assert make(context, spec=spec).spec == spec
     context.close()
     assert main(["tune", "--show"]) == 0
-    assert f"60  {kind}    single" in capsys.readouterr().out
+    assert re.search(rf"^ +60 +{kind} +single", capsys.readouterr().out, re.MULTILINE)
     assert main(["tune", "--forget"]) == 0
     assert "deleted" in capsys.readouterr().out
     assert wisdom.lookup(device, spec) is None
@@ -77,6 +87,7 @@ BAD_ARGUMENTS = [
     (["--seconds", "-1"], 2, "'-1': must be above 0 and below 1e+09 s"),
     (["--seconds", "nan"], 2, "'nan': must be a time: 90, 1.5h"),
     (["--kind", "dct"], 2, "invalid choice: 'dct'"),
+    (["--kind", "stft", "--size", "2^25"], 2, "n=33554432: must be 16 to 1048576 for frames"),
     (["--show", "--forget"], 2, "not allowed with argument --show"),
     ([*QUICK, "--output", "/proc/nowhere/x.json"], 74, "/proc/nowhere/x.json: "),
     ([*QUICK, "--output", "/dev/null/x.json"], 74, "/dev/null/x.json: "),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.choice import untuned
 from spectrod.fft.reference import error_limit, in_dtype, relative_l2, transform
 from spectrod.fft.stage import Lines, TransformSpec
 from spectrod_bench.inplace import INPLACE, InplaceParams, mirrored_radices, reversed_digits
@@ -102,7 +103,7 @@ def test_the_naive_transpose_is_exact(context, shape):
 def test_radix2_is_right(context, n, kind):
     """Powers of two are within the limits, in place and out of place, guards untouched."""
     spec = some_spec(context, n, kind)
-    check(context, RADIX2, spec, RADIX2.choose(spec, context.device))
+    check(context, RADIX2, spec, untuned(RADIX2, spec, context.device))
 
 
 @pytest.mark.parametrize("mode", TWIDDLE_MODES)
@@ -128,7 +129,7 @@ def test_radix2_vectors_of_short_transforms_are_right(context, n, vector):
 def test_inplace_is_right(context, n, kind):
     """Smooth lengths are within the limits, in place and out of place, guards untouched."""
     spec = some_spec(context, n, kind)
-    check(context, INPLACE, spec, INPLACE.choose(spec, context.device))
+    check(context, INPLACE, spec, untuned(INPLACE, spec, context.device))
 
 
 @pytest.mark.parametrize("inner", [2, 3, 100])
@@ -137,7 +138,7 @@ def test_inplace_is_right(context, n, kind):
 def test_inplace_columns_are_right(context, n, inner):
     """Lines along the middle axis are transformed where they lie."""
     spec = TransformSpec(n)
-    check(context, INPLACE, spec, INPLACE.choose(spec, context.device), inner=inner)
+    check(context, INPLACE, spec, untuned(INPLACE, spec, context.device), inner=inner)
 
 
 @pytest.mark.slow
@@ -159,7 +160,7 @@ def test_inplace_any_order_of_radices_is_right(context, radices):
 def test_nan_stays_in_its_line(context, family):
     """A line with a NaN is NaN; its neighbours keep every bit."""
     spec = TransformSpec(64)
-    stage = family.build(context, spec, family.choose(spec, context.device))
+    stage = family.build(context, spec, untuned(family, spec, context.device))
     x = random_lines(spec, 5, 1)
     clean = run(context, stage, x)
     x[2, 17] = np.nan
@@ -173,7 +174,7 @@ def test_candidates_are_legal_and_survive_a_file(context, family):
     """The first candidate is the untuned choice; all are distinct, and load as they were saved."""
     spec = TransformSpec(512)
     candidates = list(family.candidates(spec, context.device))
-    assert candidates[0] == family.choose(spec, context.device)
+    assert candidates[0] == untuned(family, spec, context.device)
     assert len(set(candidates)) == len(candidates) > 3
     for params in candidates:
         params.check(spec, context.device)
@@ -212,7 +213,7 @@ def test_families_say_what_they_compute(context, spec, supported):
             with pytest.raises(
                 ConfigError, match=f"^n={spec.n}, kind={spec.kind}, {spec.precision}: "
             ):
-                family.choose(spec, device)
+                list(family.candidates(spec, device))
 
 
 BAD_PARAMS = [

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.fft
 
+from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD, own_bytes
 from spectrod.fft.simd_shape import SimdShape, needs_scratch
 from spectrod.fft.stage import Lines, TransformSpec
@@ -113,7 +114,7 @@ def test_the_untuned_choice_is_right(context, n, transform, precision):
     """Every kind, direction and precision keeps the error limit, scaled, in an odd batch."""
     spec = TransformSpec(n, *transform, precision)
     values = noise((19, spec.n_in, 1), types(spec)[0])
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     result = run(context, spec, params, values, scale=0.5)
     assert_right(spec, result, reference(spec, values) / 2)
 
@@ -163,7 +164,7 @@ def test_every_shape_is_right(context, n, transform, precision, params):
 def test_lines_too_long_for_private_memory_are_right(context, n, transform, precision):
     """Past a mebibyte a work-item holds its line in the scratch buffer."""
     spec = TransformSpec(n, *transform, precision)
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     assert needs_scratch(own_bytes(params, spec))
     values = noise((3, spec.n_in, 1), types(spec)[0])
     assert_right(spec, run(context, spec, params, values), reference(spec, values))
@@ -175,7 +176,7 @@ def test_lines_too_long_for_private_memory_are_right(context, n, transform, prec
 def test_interleaved_lines_are_right(context, n, transform):
     """Lines of an axis that is not the last: fewer than the lanes, as many, and more."""
     spec = TransformSpec(n, *transform)
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     for inner in (2, 8, 33):
         values = noise((3, n, inner), np.complex64)
         assert_right(spec, run(context, spec, params, values), reference(spec, values))
@@ -187,7 +188,7 @@ def test_interleaved_lines_are_right(context, n, transform):
 def test_in_place_is_the_same_as_out_of_place(context, n, transform):
     """Lines that begin at the same byte and have pitches of as many are transformed in place."""
     spec = TransformSpec(n, *transform)
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     in_type, out_type = types(spec)
     values = noise((19, spec.n_in, 1), in_type)
     pitch_bytes = 8 * (n // 2 + 1 if spec.kind != "c2c" else n) + 8
@@ -210,7 +211,7 @@ def test_in_place_is_the_same_as_out_of_place(context, n, transform):
 def test_nan_stays_in_its_line(context, n, inner):
     """A line with one NaN becomes all NaN; the others, in the same vectors, are as without it."""
     spec = TransformSpec(n)
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     values = noise((19 if inner == 1 else 1, n, inner), np.complex64)
     clean = np.moveaxis(run(context, spec, params, values), 1, 2).reshape(19, n)
     values[(3, 1, 0) if inner == 1 else (0, 1, 3)] = np.nan
@@ -225,7 +226,7 @@ def test_nan_stays_in_its_line(context, n, inner):
 def test_imaginary_parts_of_real_bins_are_not_read(context, n):
     """Bins 0 and n / 2 of a half spectrum count by their real parts, whatever else is in them."""
     spec = TransformSpec(n, *C2R)
-    params = SIMD.choose(spec, context.device)
+    params = untuned(SIMD, spec, context.device)
     values = noise((3, n // 2 + 1, 1), np.complex64)
     values[:, [0, -1]] = values[:, [0, -1]].real
     expected = run(context, spec, params, values)
@@ -238,5 +239,5 @@ def test_any_batch_is_right(context, outer):
     """Fewer lines than lanes, as many, and one more."""
     spec = TransformSpec(12)
     values = noise((outer, 12, 1), np.complex64)
-    result = run(context, spec, SIMD.choose(spec, context.device), values)
+    result = run(context, spec, untuned(SIMD, spec, context.device), values)
     assert_right(spec, result, reference(spec, values))

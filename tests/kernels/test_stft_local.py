@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import DeviceError, KernelBuildError
+from spectrod.fft.choice import untuned
 from spectrod.fft.local import LocalShape
 from spectrod.opencl import program
 from spectrod.stft.local import LOCAL, StftLocalShape
@@ -117,7 +118,7 @@ def test_a_kernel_that_does_not_compile_makes_no_stage(context, monkeypatch):
     monkeypatch.setattr(program, "program_source", lambda *_: "__kernel void broken( {")
     spec = StftSpec(96, 96)
     with pytest.raises(KernelBuildError, match=r"stft_local\.cl does not compile for"):
-        LOCAL.build(context, spec, StftTables(np.ones(96)))
+        LOCAL.build(context, spec, StftTables(np.ones(96)), untuned(LOCAL, spec, context.device))
 
 
 def test_odd_frames_are_not_for_this_family(context):

@@ -3,6 +3,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from spectrod.fft.choice import untuned
 from spectrod.fft.simd_shape import SimdShape, needs_scratch
 from spectrod.stft.simd import SIMD
 from spectrod.stft.simd_shapes import own_bytes
@@ -135,6 +136,7 @@ def levels(power):
 def run(context, recording, *, tables=None, shape=None, **average):
     """Compute all frames in one launch; what is behind the rows stays as it was."""
     spec = recording.spec
+    shape = shape or untuned(SIMD, spec, context.device)
     stage = SIMD.build(context, spec, tables or make_tables(spec), shape)
     state = Average(average.pop("state"), **average) if average else None
     n_frames = recording.n_frames
@@ -176,7 +178,7 @@ def test_long_frames_are_right(context, nfft):
     """Past a mebibyte a work-item holds its frame in the scratch buffer."""
     spec = StftSpec(nfft, nfft, "int16", iq=nfft > 1 << 16)
     recording = Recording(spec, n_frames=3, hop=1001)
-    shape = next(iter(SIMD.candidates(spec, context.device)))
+    shape = untuned(SIMD, spec, context.device)
     assert needs_scratch(own_bytes(shape, spec)) == (nfft > 1 << 16 or not shape.columns)
     assert_power(run(context, recording), powers(spec, make_tables(spec), recording.frames()))
 
@@ -269,7 +271,7 @@ def test_averages_do_not_depend_on_launches(context, nfft, n_bands, averaging):
     spec = StftSpec(nfft, nfft, n_bands=n_bands, averaging=averaging)
     recording = Recording(spec, channels=2, n_frames=47, hop=5)
     tables, frames = make_tables(spec), 7
-    stage = SIMD.build(context, spec, tables)
+    stage = SIMD.build(context, spec, tables, untuned(SIMD, spec, context.device))
     samples = recording.samples(context)
     state = context.allocate(4 * 2 * spec.state_values)
     whole = launch(context, stage, recording, samples, 47, Average(state, frames))
@@ -291,7 +293,8 @@ def test_averages_do_not_depend_on_launches(context, nfft, n_bands, averaging):
 def test_frames_depend_on_their_samples_alone(context, nfft, sample_format):
     """Each frame by itself, read from a place of any alignment, is the same bit for bit."""
     recording = Recording(StftSpec(nfft, nfft, sample_format), n_frames=18, hop=nfft + 3)
-    stage = SIMD.build(context, recording.spec, make_tables(recording.spec))
+    spec = recording.spec
+    stage = SIMD.build(context, spec, make_tables(spec), untuned(SIMD, spec, context.device))
     samples = recording.samples(context)
     together = launch(context, stage, recording, samples, 18)
     for frame in range(18):

@@ -11,6 +11,7 @@ import numpy as np
 
 from spectrod.fft.arena import Arena
 from spectrod.fft.bluestein import BluesteinFamily
+from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL, LocalShape
 from spectrod.fft.reference import error_limit
 from spectrod.fft.select import FAMILIES
@@ -47,12 +48,12 @@ def replace_passes(params):
 def two_passes(context, spec):
     """Make stages that go through scratch memory and back, for what is made of other stages."""
     family = FAMILIES["multipass"]
-    return family.build(context, spec, family.choose(spec, context.device))
+    return family.build(context, spec, untuned(family, spec, context.device))
 
 
 def transform(family, spec, params, context):
     """Transform lines; as a CPU if need be, which the simulator does not say it is."""
-    params = params or family.choose(spec, replace(context.device, kind="cpu"))
+    params = params or untuned(family, spec, replace(context.device, kind="cpu"))
     arena = Arena(context, spec.precision, LINES * spec.n, spec.n)
     error = arena.error(family.build(context, spec, params))
     assert error <= error_limit(spec), error
@@ -75,6 +76,7 @@ def stft(family, spec, params, context):
     count = np.array([3, spec.n_bins - 10])
     bands = BandRows(np.array([0, 9]), count, rng.uniform(size=count.sum()))
     tables = StftTables(np.hanning(spec.win_length), bands=bands, smoothing=0.5)
+    params = params or untuned(family, spec, context.device)
     stage = family.build(context, spec, tables, params)
     samples = rng.standard_normal((2 * spec.parts, 400)).astype(np.float32)
     buffer, state = context.table(samples), context.allocate(8 * max(1, spec.state_values))

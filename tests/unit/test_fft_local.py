@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.choice import untuned
 from spectrod.fft.local import LOCAL, LocalShape, best_pad, can_mirror, cuts
 from spectrod.fft.multipass import MULTIPASS, MultipassParams
 from spectrod.fft.radices import RADICES, radix_lists, values_per_item
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.twiddles import pass_twiddles, turn_tables, unit_roots
-from spectrod.fft.wisdom import SHIPPED
+from spectrod.fft.wisdom import SHIPPED, kernel_version
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo
+from spectrod.stft.local import LOCAL as STFT_LOCAL
 
 LENGTHS = (1, 2, 8, 32, 60, 64, 121, 360, 1000, 1024, 2000, 2187, 4096, 6000, 8192)
 
@@ -89,7 +91,7 @@ def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
     if not LOCAL.supports(spec, where):
         pytest.fail(f"n={n} must fit")
     candidates = list(LOCAL.candidates(spec, where))
-    assert candidates[0] == LOCAL.choose(spec, where)
+    assert candidates[0] == untuned(LOCAL, spec, where)
     assert len(set(candidates)) == len(candidates)
     for params in candidates:
         assert params.length == n
@@ -102,7 +104,7 @@ def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
 def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
     """Passes multiply to the length, fit, and have columns of 64 bytes where that is possible."""
     spec, where = TransformSpec(n, precision=precision), device()
-    params = MULTIPASS.choose(spec, where)
+    params = untuned(MULTIPASS, spec, where)
     assert params.length == n
     assert all(one.fits(where, spec.real_bytes) for one in params.passes)
     assert all(one.lines * spec.in_value_bytes >= 64 for one in params.passes)
@@ -112,10 +114,10 @@ def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
 def test_a_device_that_is_too_small_is_named():
     """A choice for a device without the memory is an error that says so."""
     tiny = device(local=1024)
-    with pytest.raises(DeviceError, match="n=4096: Fake/one has not got the local memory"):
-        LOCAL.choose(TransformSpec(4096), tiny)
-    with pytest.raises(DeviceError, match="n=34: Fake/one cannot run it in two or three passes"):
-        MULTIPASS.choose(TransformSpec(34), tiny)
+    with pytest.raises(DeviceError, match="n=4096: no local kernel for c2c on Fake/one"):
+        untuned(LOCAL, TransformSpec(4096), tiny)
+    with pytest.raises(DeviceError, match="n=34: no multipass kernel for c2c on Fake/one"):
+        untuned(MULTIPASS, TransformSpec(34), tiny)
 
 
 def test_files_with_other_names_are_refused():
@@ -182,16 +184,20 @@ def test_pass_twiddles_fill_the_table_without_gaps():
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.json")), ids=lambda path: path.stem)
 def test_results_that_come_with_the_package_can_be_built(path):
-    """Every shipped result loads, has the transform's length, and fits a device of that make."""
+    """Every shipped result is of these kernels, loads, has the right length, and fits a GPU."""
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["results"]
     for result in content["results"]:
-        spec = TransformSpec(
-            result["n"], result["kind"], result["kind"] == "c2r", result["precision"]
-        )
-        params = LOCAL.load(result["params"])
-        assert result["family"] == LOCAL.name
-        assert params.length == (spec.n if spec.kind == "c2c" else spec.n // 2)
+        assert result["kernels"] == kernel_version(result["family"])
+        n, kind = result["n"], result["kind"]
+        if kind == "stft":
+            params, kind = STFT_LOCAL.load(result["params"]).passes, "r2c"
+            assert result["family"] == STFT_LOCAL.name
+        else:
+            params = LOCAL.load(result["params"])
+            assert result["family"] == LOCAL.name
+        spec = TransformSpec(n, kind, kind == "c2r", result["precision"])
+        assert params.length == spec.complex_length
         assert params.fits(device(), spec.real_bytes)
         assert not params.mirrored or can_mirror(spec, params)
 

@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.fft import select
+from spectrod.fft import wisdom
 from spectrod.fft.local import LocalShape
 from spectrod.fft.select import FAMILIES, families, make_stage
 from spectrod.fft.stage import TransformSpec
@@ -25,7 +25,7 @@ def saved(monkeypatch):
         def lookup(_, spec):
             return (name, values) if spec.n == 16 else None
 
-        monkeypatch.setattr(select.wisdom, "lookup", lookup)
+        monkeypatch.setattr(wisdom, "lookup", lookup)
 
     return save
 

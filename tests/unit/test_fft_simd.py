@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.choice import untuned
 from spectrod.fft.simd import SIMD, SimdStage, own_bytes
 from spectrod.fft.simd_shape import SimdShape
 from spectrod.fft.simd_tables import column_turns, mirror_turns, row_turns
@@ -63,7 +64,7 @@ def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, preci
     spec = TransformSpec(n, kind, kind == "c2r", precision)
     candidates = list(SIMD.candidates(spec, CPU))
     assert SIMD.supports(spec, CPU)
-    assert candidates[0] == SIMD.choose(spec, CPU)
+    assert candidates[0] == untuned(SIMD, spec, CPU)
     assert len(set(candidates)) == len(candidates) <= 18
     assert {params.length for params in candidates} == {n if kind == "c2c" else n // 2}
     assert max(own_bytes(params, spec) for params in candidates) <= 1 << 26
@@ -83,8 +84,8 @@ def test_what_it_cannot_compute_has_no_choice(spec, device):
     """GPUs, large primes, odd real lines and lines past the memory are not supported."""
     assert not SIMD.supports(spec, device)
     assert list(SIMD.candidates(spec, device)) == []
-    with pytest.raises(DeviceError, match=f"n={spec.n}: no vector kernel .* on P/D"):
-        SIMD.choose(spec, device)
+    with pytest.raises(DeviceError, match=f"n={spec.n}: no simd kernel for {spec.kind} on P/D"):
+        untuned(SIMD, spec, device)
 
 
 def test_row_turns_are_those_of_a_decimation_in_frequency():

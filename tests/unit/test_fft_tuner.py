@@ -7,6 +7,7 @@ import pytest
 
 from spectrod.errors import KernelBuildError
 from spectrod.fft import reference, timing
+from spectrod.fft.arena import Arena
 from spectrod.fft.stage import TransformSpec
 from spectrod.fft.timing import median_seconds
 from spectrod.fft.tuner import default_points, tune
@@ -55,6 +56,13 @@ class FakeArena:
     """Answers with the time and the error that a stage's parameters say."""
 
     context = SimpleNamespace(device=None)
+    twins = Arena.twins
+
+    def build(self, family, spec, params):
+        return family.build(self.context, spec, params)
+
+    def error_limit(self, spec):
+        return reference.error_limit(spec)
 
     def error(self, stage):
         is_wrong = stage.params.fault == ("inverse" if stage.spec.inverse else "forward")

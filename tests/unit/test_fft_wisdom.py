@@ -9,7 +9,8 @@ import pytest
 from spectrod.errors import StorageError
 from spectrod.fft import wisdom
 from spectrod.fft.stage import TransformSpec
-from spectrod.opencl.source import program_source
+from spectrod.opencl.source import kernel_dir, program_source
+from spectrod.stft.stage import StftSpec
 
 SPEC = TransformSpec(1024)
 
@@ -206,24 +207,26 @@ def test_comments_do_not_make_results_stale(kernels):
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("common.clh", {"local", "multipass", "simd", "bluestein"}),
-        ("dft.clh", {"local", "multipass", "simd", "bluestein"}),
+        ("common.clh", {"local", "multipass", "simd", "bluestein", "stft-local"}),
+        ("dft.clh", {"local", "multipass", "simd", "bluestein", "stft-local"}),
         ("fft_local.cl", {"local", "multipass", "bluestein"}),
         ("fft_simd.cl", {"simd", "bluestein"}),
         ("fft_simd_lines.clh", {"simd", "bluestein"}),
         ("fft_chirp.cl", {"bluestein"}),
+        ("fft_local_passes.clh", {"local", "multipass", "bluestein", "stft-local"}),
         ("stft_frames.cl", set()),
+        ("stft_samples.clh", {"stft-local"}),
     ],
 )
 def test_results_of_changed_kernels_are_dropped(kernels, file, stale, caplog):
     """A changed file costs the results of the families that use it, with one warning; no other."""
-    sizes = {"local": 64, "multipass": 128, "simd": 256, "bluestein": 512}
+    sizes = {"local": 64, "multipass": 128, "simd": 256, "bluestein": 512, "stft-local": 1024}
     path = wisdom.save(device(), [result(n=n, family=name) for name, n in sizes.items()])
     kernels(file, "int changed;")
     kept = {name for name, n in sizes.items() if wisdom.lookup(device(), TransformSpec(n))}
     assert kept == sizes.keys() - stale
     warned = [record.message for record in caplog.records]
-    ignored = f"{path}: {len(stale)} of 4 results are ignored: they are of other kernels"
+    ignored = f"{path}: {len(stale)} of 5 results are ignored: they are of other kernels"
     assert len(warned) == bool(stale)
     assert all(message.startswith(ignored) for message in warned)
     wisdom.save(device(), [])
@@ -232,13 +235,32 @@ def test_results_of_changed_kernels_are_dropped(kernels, file, stale, caplog):
 
 
 def test_families_use_the_kernels_that_count_for_them():
-    """What makes a family's results stale are the files that its program is put together from."""
-    names = {"local": "fft_local.cl", "multipass": "fft_local.cl", "simd": "fft_simd.cl"}
-    assert names.keys() == wisdom._KERNELS.keys()
-    for family, file in names.items():
-        used = set(re.findall(r'#line 1 "kernels/(.*)"', program_source(file, ())))
-        counted = {p.name for q in wisdom._KERNELS[family] for p in wisdom.kernel_dir().glob(q)}
-        assert counted == used
+    """What makes a family's results stale are the files that its programs are put together from."""
+    general = [p.name for p in kernel_dir().glob("fft_*.cl")]
+    general += ["stft_frames.cl", "stft_bands.cl", "stft_products.cl"]
+    programs = {
+        "local": ["fft_local.cl"],
+        "multipass": ["fft_local.cl"],
+        "simd": ["fft_simd.cl"],
+        "stft-local": ["stft_local.cl"],
+        "stft-simd": ["stft_simd.cl"],
+        "stft-general": general,
+    }
+    assert programs.keys() == wisdom._KERNELS.keys()
+    for family, files in programs.items():
+        sources = "".join(program_source(file, ()) for file in files)
+        used = set(re.findall(r'#line 1 "kernels/(.*)"', sources))
+        counted = {p.name for q in wisdom._KERNELS[family] for p in kernel_dir().glob(q)}
+        assert counted == used, family
+
+
+def test_results_of_frames_have_places_of_their_own():
+    """Frames of real and of I/Q samples and transforms of one length do not share a result."""
+    real, iq = StftSpec(1024, 1000, "int16", interleaved=True), StftSpec(1024, 1024, iq=True)
+    wisdom.save(device(), [result(), result(kind="stft", family="stft-simd")])
+    assert wisdom.lookup(device(), SPEC)[0] == "local"
+    assert wisdom.lookup(device(), real)[0] == "stft-simd"
+    assert wisdom.lookup(device(), iq) is None
 
 
 def test_saving_at_the_same_time_loses_nothing():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spectrod.fft.choice import untuned
 from spectrod.opencl.context import Context
 from spectrod.stft.general import GENERAL, GeneralParams, _band_parts
 from spectrod.stft.stage import Average, BandRows, Samples, StftSpec, StftTables
@@ -91,7 +92,7 @@ def test_gpus_take_larger_slices(context):
         next(iter(GENERAL.candidates(spec, replace(cpu, kind=kind)))) for kind in ("cpu", "gpu")
     ]
     assert first[0].slice_bytes < first[1].slice_bytes
-    assert GENERAL.build(context, spec, StftTables(np.ones(64))).params in first
+    assert untuned(GENERAL, spec, context.device) in first
 
 
 @pytest.mark.parametrize("nfft", [256, 4096])
@@ -107,7 +108,7 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
     for parts in (*several, [(0, 4, 8), (4, 5, 256)], [(0, 1, 1), (1, 3, 8), (3, 5, 1)]):
         monkeypatch.setattr("spectrod.stft.general._band_parts", lambda *_, parts=parts: parts)
         tables = StftTables(np.ones(nfft) / nfft, bands=bands)
-        stage = GENERAL.build(context, spec, tables)
+        stage = GENERAL.build(context, spec, tables, untuned(GENERAL, spec, context.device))
         out = context.allocate(10 * 2 * 5 * 4)
         scratch = context.allocate(stage.scratch_bytes(10, 2))
         stage.launch(out, Samples(buffer, x.shape[1]), 17, 10, 2, scratch=scratch)

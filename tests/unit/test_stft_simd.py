@@ -1,13 +1,14 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.fft.choice import untuned
 from spectrod.fft.simd_shape import SimdShape
 from spectrod.stft.simd import SIMD, SimdStftStage
-from spectrod.stft.simd_shapes import complex_length, own_bytes
+from spectrod.stft.simd_shapes import own_bytes
 from spectrod.stft.simd_tables import band_weights, simd_tables, window_table
 from spectrod.stft.stage import BandRows, StftSpec, StftTables
 from spectrod.types import NFFT_MAX
@@ -44,8 +45,13 @@ def test_candidates_are_of_the_length(nfft, iq):
     shapes = list(SIMD.candidates(spec, CPU))
     assert SIMD.supports(spec, CPU)
     assert len(set(shapes)) == len(shapes) <= 18
-    assert {shape.length for shape in shapes} == {complex_length(spec)}
+    assert {shape.length for shape in shapes} == {spec.complex_length}
     assert max(own_bytes(shape, spec) for shape in shapes) <= 1 << 28
+
+
+def test_shapes_survive_a_file():
+    """What a file holds of a shape, a list for the tuple, makes the same shape."""
+    assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
 
 
 @pytest.mark.parametrize("spec", [StftSpec(256, 255), StftSpec(256, 256, interleaved=True)])
@@ -66,9 +72,8 @@ def test_what_is_not_a_row_of_neighbours_is_staged(spec):
 def test_what_it_cannot_compute_has_no_choice(spec, device):
     """GPUs, large primes and odd real frames are not supported."""
     assert not SIMD.supports(spec, device)
-    context = SimpleNamespace(device=device)
-    with pytest.raises(DeviceError, match=f"nfft={spec.nfft}: no vector kernel .* on P/D"):
-        SIMD.build(context, spec, StftTables(np.ones(spec.nfft)))
+    with pytest.raises(DeviceError, match=f"n={spec.nfft}: no stft-simd kernel for .* on P/D"):
+        untuned(SIMD, spec, device)
 
 
 def test_a_window_lies_as_it_is_loaded():

@@ -1,0 +1,159 @@
+"""The choice among the families of spectra: what the tuner saved, else the first that can."""
+
+import logging
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from spectrod.errors import ConfigError
+from spectrod.fft import wisdom
+from spectrod.fft.local import LocalShape
+from spectrod.fft.simd_shape import SimdShape
+from spectrod.opencl.context import Context
+from spectrod.opencl.devices import DeviceInfo
+from spectrod.stft.arena import StftArena, tuned_spec
+from spectrod.stft.general import GENERAL, GeneralParams
+from spectrod.stft.local import LOCAL, StftLocalShape, StftLocalStage
+from spectrod.stft.select import all_families, make_stft_stage
+from spectrod.stft.stage import StftSpec, StftTables
+
+SPEC = StftSpec(256, 256)
+SHAPE = SimdShape(8, (16,), columns=True, staged=False)
+
+
+@pytest.fixture(scope="module")
+def context(opencl_device):
+    opened = Context(opencl_device)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """Let the tuner have saved one result, for frames of 256 samples."""
+
+    def save(name, values):
+        monkeypatch.setattr(
+            wisdom, "lookup", lambda _, spec: (name, values) if spec.key[0] == 256 else None
+        )
+
+    return save
+
+
+def make(context, spec=SPEC):
+    return make_stft_stage(context, spec, StftTables(np.ones(spec.win_length)))
+
+
+def test_every_family_has_its_own_name():
+    """A result of the tuner names the family that loads it, which loads what was saved."""
+    cpu = DeviceInfo(
+        "P", "D", (0, 0), "cpu", "1", 8, 1024, 1 << 16, 1 << 33, 1 << 31, has_fp64=True, handle=None
+    )
+    families = {family.name: family for family in all_families()}
+    assert families.keys() == {"stft-simd", "stft-local", "stft-general"}
+    for family in families.values():
+        candidates = list(family.candidates(SPEC, cpu))
+        assert len(set(candidates)) == len(candidates) > 0
+        assert [family.load(asdict(params)) for params in candidates] == candidates
+
+
+def test_a_saved_result_is_taken(context, saved):
+    """The tuner's family and parameters come before the untuned choice."""
+    saved("stft-general", {"slice_bytes": 4096})
+    assert make(context).params == GeneralParams(4096)
+
+
+def test_a_saved_result_serves_all_that_is_made_of_frames(context, saved):
+    """A shape that was tuned for neighbours stages the samples of interleaved channels."""
+    saved("stft-simd", asdict(SHAPE))
+    assert make(context).shape == SHAPE
+    spec = StftSpec(256, 256, interleaved=True)
+    assert make(context, spec).shape == SimdShape(8, (16,), columns=True, staged=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("stft-general", {"slice_bytes": 0}, "slice_bytes=0: must be at least 1"),
+        ("stft-general", {}, "must be ['slice_bytes']"),
+        ("stft-simd", asdict(SHAPE) | {"radices": [8]}, "must make the complex length 128"),
+        ("stft-local", asdict(StftLocalShape(LocalShape((8, 8), 8))), "must multiply to 128"),
+    ],
+)
+def test_a_saved_result_that_breaks_a_rule_is_passed_over(
+    context, saved, caplog, name, values, reason
+):
+    """The log says why; the untuned choice is taken."""
+    saved(name, values)
+    make(context)
+    assert "the tuned parameters of n=256 are ignored" in caplog.text
+    assert reason in caplog.text
+
+
+def test_a_saved_result_without_room_is_passed_over_in_silence(context, saved, caplog):
+    """Bands and averages may need the local memory that a shape takes: no reason for a warning."""
+    shape = StftLocalShape(LocalShape((16, 8), 8, 1 << 16))
+    saved("stft-local", asdict(shape))
+    with caplog.at_level(logging.INFO):
+        assert not isinstance(make(context), StftLocalStage)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"passes": LocalShape((8, 8), 8, sections=2)}, "sections=2: must be 1 for frames"),
+        ({"buffers": 3}, "buffers=3: must be 1 or 2"),
+        ({"run": 0}, "run=0: must be at least 1"),
+    ],
+)
+def test_a_broken_rule_is_named(values, rule):
+    """Each rule of a shape is checked before anything is compiled."""
+    with pytest.raises(ConfigError, match=rule):
+        StftLocalShape(**({"passes": LocalShape((8, 8), 8)} | values))
+
+
+def test_a_gpu_without_results_gets_what_was_measured_of_another():
+    """Few items hold the window and load ahead, more have two buffers, long frames neither."""
+    gpu = DeviceInfo(
+        "P", "D", (0, 0), "gpu", "1", 8, 1024, 49152, 1 << 33, 1 << 31, has_fp64=True, handle=None
+    )
+    first = {n: next(LOCAL.candidates(StftSpec(n, n), gpu)) for n in (1024, 4096, 8192, 1200)}
+    forms = {n: (p.held, p.ahead, p.buffers, p.run) for n, p in first.items()}
+    assert forms == {
+        1024: (True, True, 1, 4),
+        4096: (False, False, 2, 4),
+        8192: (False, False, 1, 2),
+        1200: (False, False, 1, 4),
+    }
+
+
+def test_the_package_has_results_for_frames_of_a_known_gpu():
+    """The streaming path takes what was measured on an NVIDIA H200, whatever its driver."""
+    device = DeviceInfo(
+        *("NVIDIA CUDA", "NVIDIA H200", (0, 0), "gpu", "999", 132, 1024, 49152, 1 << 37, 1 << 35),
+        has_fp64=True,
+        handle=None,
+    )
+    for n in (256, 512, 1024, 2048, 4096, 8192):
+        name, values = wisdom.lookup(device, StftSpec(n, n, "int16", decibels=True))
+        params = LOCAL.load(values)
+        assert (name, params.passes.length) == (LOCAL.name, n // 2)
+        assert wisdom.lookup(device, StftSpec(n, n, iq=True)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("iq", [False, True])
+def test_the_tuner_compares_power_with_a_reference(context, iq):
+    """Right results are within the limit, those of another window are not."""
+    spec = tuned_spec(90, iq=iq)
+    arena = StftArena(context, 1 << 12, 90)
+    right = arena.build(GENERAL, spec, GeneralParams(1 << 16))
+    assert arena.error(right) <= arena.error_limit(spec)
+    wrong = GENERAL.build(context, spec, StftTables(np.ones(90)), GeneralParams(1 << 16))
+    assert arena.error(wrong) > 0.1
+    values = 90 if iq else 46
+    frames = ((1 << 12) // spec.parts - 90) // 45 + 1
+    assert arena.n_bytes(spec) == 4 * ((1 << 12) + frames * values)
+    assert arena.twins(spec) == ()
