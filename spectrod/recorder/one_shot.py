@@ -50,13 +50,13 @@ class Attachable(Protocol):
     def ended(self) -> bool:
         """True when nothing more will come of it."""
 
-    def attach(self, sink: Any, product: str) -> None:
+    def attach(self, sink: Any, product: str, on_failure: Callable[[SpectrodError], None]) -> None:
         """Give a sink all batches of a product from now on."""
 
     def detach(self, sink: Any) -> None:
         """Give it none any more."""
 
-    def tap(self, tap: Any) -> None:
+    def tap(self, tap: Any, on_failure: Callable[[SpectrodError], None]) -> None:
         """Give a tap all samples from now on."""
 
     def untap(self, tap: Any) -> None:
@@ -333,9 +333,14 @@ class OneShot(Generic[T]):
 
     def _attach(self) -> None:
         if self.config.is_of_samples:
-            self._source.tap(self)
+            self._source.tap(self, self._give_up)
         else:
-            self._source.attach(self, self.config.product)
+            self._source.attach(self, self.config.product, self._give_up)
+
+    def _give_up(self, error: SpectrodError) -> None:
+        """End with an error of the analysis thread, which gives nothing any more."""
+        self.error = error
+        self.stop()
 
     def _detach(self) -> None:
         self.stop()
@@ -351,7 +356,7 @@ class OneShot(Generic[T]):
             self._detach()
         self._write_waiting(file)
         file.finish()
-        self.error = file.error
+        self.error = self.error or file.error
 
     def _is_due(self, file: _OneFile[T]) -> bool:
         is_over = min(self._deadline_s, self._ending_s) <= time.monotonic()

@@ -66,15 +66,15 @@ class Source:
     pipeline = SimpleNamespace(specs=(SPEC,))
     error = None
 
-    def attach(self, _sink, _product):
+    def attach(self, _sink, _product, _on_failure):
         if self.error:
             raise self.error
 
     def detach(self, _sink):
         pass
 
-    def tap(self, sink):
-        self.attach(sink, "")
+    def tap(self, sink, on_failure):
+        self.attach(sink, "", on_failure)
 
     def untap(self, _sink):
         pass

@@ -32,11 +32,11 @@ class Source:
 
     name, ended = "pond", False
 
-    def attach(self, sink, product):
+    def attach(self, sink, product, _on_failure):
         assert product == "spectrum"
         self.taker = sink
 
-    def tap(self, tap):
+    def tap(self, tap, _on_failure):
         self.taker = tap
 
     def detach(self, _sink):
