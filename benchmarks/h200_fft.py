@@ -17,6 +17,7 @@ from pathlib import Path
 
 from _report import Report, describe_device, new_report, run_tests, write_report
 
+from spectrod.cli.tables import heading, line
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.fft import reference, wisdom
 from spectrod.fft.arena import Arena
@@ -28,7 +29,7 @@ from spectrod.opencl.context import Context
 from spectrod.opencl.devices import choose
 from spectrod_bench import transforms
 from spectrod_bench.peers import Run, choose_peers
-from spectrod_bench.tables import TRANSFORMS, heading, line
+from spectrod_bench.tables import TRANSFORMS
 
 PARTS = ("c2c/single", "r2c/single", "c2r/single", "c2c/double")
 SIZES = (

@@ -16,12 +16,13 @@ from _report import Report, describe_device, new_report, run_tests, write_report
 
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.window import Layout
+from spectrod.cli.tables import heading, line
 from spectrod.opencl.devices import DeviceInfo, choose
 from spectrod.opencl.transfers import Transfers
 from spectrod_bench import stft
 from spectrod_bench.spectra import Spectra, make_spec
 from spectrod_bench.stft_peers import choose_peers
-from spectrod_bench.tables import SPECTRA, heading, line
+from spectrod_bench.tables import SPECTRA
 from spectrod_bench.transforms import Row
 
 RESIDENT = (

@@ -1,0 +1,20 @@
+"""Scripts in ``benchmarks/`` are run by hand: what they import of the program must be there."""
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_script_imports_exists(script):
+    """A name that is moved or renamed is moved or renamed in the scripts, too."""
+    for node in ast.walk(ast.parse(script.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spectrod"):
+            module = import_module(node.module)
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    import_module(f"{node.module}.{alias.name}")
