@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
-from spectrod.errors import ConfigError, InternalError, SpectrodError, UnavailableError
+from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.member import GIVE_UP_S, Member, Shared
 from spectrod.recorder.folders import state_folder
@@ -247,16 +247,13 @@ class Daemon:
         return has_failed or all(member.ended for member in self.members)
 
     @property
-    def _failure(self) -> Exception | None:
+    def _failure(self) -> SpectrodError | None:
         return self.publisher.failure or self.access.failure
 
     def raise_failure(self) -> None:
         """Raise what the publisher failed of or, when all have ended, the first failure."""
-        failure = self._failure
-        if isinstance(failure, SpectrodError):
-            raise failure
-        if failure is not None:
-            raise InternalError(f"publisher: {failure!r}; please report this") from failure
+        if self._failure:
+            raise self._failure
         if self.finished:
             first = min(self.members, key=lambda m: m.ended_s if m.failure else math.inf)
             if first.failure:

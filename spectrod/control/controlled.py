@@ -8,7 +8,7 @@ from spectrod.control.methods import AboutControl, Methods
 from spectrod.control.recordings import Recordings
 from spectrod.control.settings import LiveSettings
 from spectrod.daemon import Daemon
-from spectrod.errors import InternalError
+from spectrod.errors import SpectrodError
 from spectrod.recorder.folders import state_folder
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
@@ -94,12 +94,11 @@ class ControlledDaemon:
     def raise_failure(self) -> None:
         """Raise what has ended the daemon or the control socket."""
         self._daemon.raise_failure()
-        failure = self._failure
-        if failure is not None:
-            raise InternalError(f"control: {failure!r}; please report this") from failure
+        if self._failure:
+            raise self._failure
 
     @property
-    def _failure(self) -> Exception | None:
+    def _failure(self) -> SpectrodError | None:
         return self._server.failure if self._server is not None else None
 
     def _about_control(self) -> AboutControl:

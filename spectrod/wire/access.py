@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import zmq
@@ -19,7 +20,7 @@ from zmq.utils import z85
 
 from spectrod.descriptors import current_limit
 from spectrod.endpoint import Endpoint
-from spectrod.errors import ConfigError, InternalError
+from spectrod.errors import ConfigError, SpectrodError
 from spectrod.events import EventLog
 from spectrod.settings import SecurityConfig
 from spectrod.wakeup import Wakeup
@@ -29,6 +30,7 @@ from spectrod.wire.links import Link, Transport, fd_of
 from spectrod.wire.monitors import Monitors
 from spectrod.wire.refusals import Kind, Refusals
 from spectrod.wire.requests import Right
+from spectrod.worker import Worker
 
 _log = logging.getLogger("spectrod")
 
@@ -95,7 +97,7 @@ class Access:
         Rises when all connections with keys must be made again; see ``Listeners``.
     revocations : int
         Rises when clients' keys have been revoked; see ``KeyHolders``.
-    failure : Exception or None
+    failure : SpectrodError or None
         What ended the thread, if it was not ``close``.
     at_end : ExitStack
         Closed by ``close`` once the context has ended: the ``cleanup`` of every bind.
@@ -118,14 +120,14 @@ class Access:
         self._reloading = threading.Lock()
         self._wakeup: Wakeup | None = None
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
         self.context: zmq.Context[zmq.SyncSocket] = zmq.Context(io_threads=2)
         self.at_end = ExitStack()
         self.refusals = Refusals(events)
         self.connections = Connections(self._security.max_connections, current_limit(), events)
         self.monitors = Monitors(self.refusals if self._keys else None, self.connections)
         self.generation = self.revocations = 0
-        self.failure: Exception | None = None
+        self.failure: SpectrodError | None = None
 
     @property
     def has_keys(self) -> bool:
@@ -139,7 +141,7 @@ class Access:
 
     def start(self) -> None:
         """Start the thread, before any socket; once."""
-        if self._thread is not None:
+        if self._worker is not None:
             return
         facts = self.connections.facts()
         if facts["tcp"]["max"] < self._security.max_connections:
@@ -154,20 +156,16 @@ class Access:
         zap = self.context.socket(zmq.REP)
         zap.setsockopt(zmq.LINGER, 0)
         zap.bind(_ZAP_ENDPOINT)
-        self._thread = threading.Thread(
-            target=self._run, args=(zap, self._wakeup), name="access", daemon=True
-        )
-        self._thread.start()
+        self._worker = Worker("access", partial(self._run, zap, self._wakeup), self._ended)
+        self._worker.start()
 
     def close(self) -> None:
         """End the thread and the context, once every socket of it is closed; idempotent."""
-        if self._thread is not None and self._wakeup is not None:
+        if self._worker is not None and self._wakeup is not None:
             self._stopping.set()
             self._wakeup.set()
-            self._thread.join(_JOIN_S)
-            if self._thread.is_alive():
-                raise InternalError(f"the access thread did not end within {_JOIN_S:.0f} s")
-            self._thread = None
+            self._worker.require_end(_JOIN_S)
+            self._worker = None
             self._wakeup.close()
         self.context.term()
         self.at_end.close()
@@ -300,9 +298,12 @@ class Access:
             cleanup.callback(zap.close)
             try:
                 self._serve(zap, wakeup, cleanup)
-            except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
-                self.failure = error
+            except Exception:
                 self.monitors.unwatch()
+                raise
+
+    def _ended(self, failure: SpectrodError | None) -> None:
+        self.failure = failure
 
     def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
         poller = zmq.Poller()

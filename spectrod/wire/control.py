@@ -20,7 +20,7 @@ from functools import partial
 import zmq
 
 from spectrod.endpoint import Endpoint, parse_endpoint
-from spectrod.errors import ConfigError, InternalError
+from spectrod.errors import ConfigError, SpectrodError
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
 from spectrod.wire.answers import (
@@ -49,6 +49,7 @@ from spectrod.wire.requests import (
     read_request,
 )
 from spectrod.wire.unread import LARGE_BYTES, PART_BYTES, REPLIES_A_PEER, UnreadReplies
+from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class ControlServer:
     ----------
     endpoints : tuple of str
         What ``start`` has bound to.
-    failure : Exception or None
+    failure : SpectrodError or None
         What ended the thread, if it was not ``stop``.
     counts : Counter of str
         Since the start: ``requests`` (messages that came, whatever they were), ``dropped`` (replies
@@ -189,9 +190,9 @@ class ControlServer:
         self._waking = threading.Lock()
         self._is_closing = threading.Event()
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers: list[Worker] = []
         self.endpoints: tuple[str, ...] = ()
-        self.failure: Exception | None = None
+        self.failure: SpectrodError | None = None
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
@@ -214,12 +215,12 @@ class ControlServer:
         with_keys = self._listeners.with_keys
         self._holders = KeyHolders(self._access, with_keys, linger_s=_LINGER_S)
         self._wakeup = wakeup = Wakeup()
-        self._threads = [
-            threading.Thread(target=self._change, name="control-changes", daemon=True),
-            threading.Thread(target=self._run, args=(socket, wakeup), name="control", daemon=True),
+        self._workers = [
+            Worker("control changes", self._change, self._ended),
+            Worker("control", partial(self._run, socket, wakeup), self._ended),
         ]
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.start()
         judge = Unfinished(self._n_messages)
         self._watch = FloodWatch(self.endpoints, judge, self._access.note_flood)
         self._watch.start()
@@ -229,23 +230,20 @@ class ControlServer:
 
         A change that takes 1 s more is left to itself, and who asked for it is told so.
         """
-        if not self._threads:
+        if not self._workers:
             return
-        changes, server = self._threads
-        self._threads = []
+        changes, server = self._workers
+        self._workers = []
         if self._watch is not None:
             self._watch.stop()
         self._is_closing.set()
         with suppress(queue.Full):  # then the flag is seen before the next of them
             self._changes.put_nowait(None)
-        changes.join(_JOIN_S)
-        if changes.is_alive():
+        if not changes.wait(_JOIN_S):
             _log.warning("control: a change takes long: not waited for")
         self._stopping.set()
         self._wake()
-        server.join(_JOIN_S)
-        if server.is_alive():
-            raise InternalError(f"the control socket's thread did not end within {_JOIN_S:.0f} s")
+        server.require_end(_JOIN_S)
         with self._waking:
             if self._wakeup is not None:
                 self._wakeup.close()
@@ -290,14 +288,16 @@ class ControlServer:
         try:
             self._serve(socket, wakeup)
             self._refuse_the_rest(socket)
-        except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
-            self.failure = error
         finally:
             for waiting in self._waiting:
                 waiting.end_watch()
             socket.close()
-            if self._progress is not None:
-                self._progress.set()
+
+    def _ended(self, failure: SpectrodError | None) -> None:
+        """Note that one of the two threads has ended; the first failure counts."""
+        self.failure = self.failure or failure
+        if self._progress is not None:
+            self._progress.set()
 
     def _serve(self, socket: zmq.SyncSocket, wakeup: Wakeup) -> None:
         poller = zmq.Poller()

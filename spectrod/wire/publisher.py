@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 import zmq
 
 from spectrod.endpoint import Endpoint, check_bindable, parse_endpoint, parse_raw32
-from spectrod.errors import ConfigError, InternalError
+from spectrod.errors import ConfigError, SpectrodError
 from spectrod.events import EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
@@ -25,6 +26,7 @@ from spectrod.wire.raw32 import Raw32
 from spectrod.wire.sender import Roster, Sender
 from spectrod.wire.upstream import Upstream
 from spectrod.wire.xpub import open_xpub
+from spectrod.worker import Worker
 
 EPOCH_BITS: Final = 53  # a double, JavaScript's only number, holds it exactly
 
@@ -68,7 +70,7 @@ class Publisher:
         Random number of this start of the daemon.
     endpoints, raw32_endpoints : tuple of str
         What ``start`` has bound to, with the ports that were chosen.
-    failure : Exception or None
+    failure : SpectrodError or None
         What ended the thread, if it was not ``stop``.
     history : History
         The last messages.
@@ -110,13 +112,13 @@ class Publisher:
         self._waking = threading.Lock()
         self._stopping = threading.Event()
         self._sender: Sender | None = None
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
         self._watch: FloodWatch | None = None
         self._cleanup = ExitStack()
         self.epoch = secrets.randbits(EPOCH_BITS)
         self.endpoints: tuple[str, ...] = ()
         self.raw32_endpoints: tuple[str, ...] = ()
-        self.failure: Exception | None = None
+        self.failure: SpectrodError | None = None
         self.history = History(round(replay_mb * 1e6), self.epoch)
 
     @property
@@ -184,7 +186,7 @@ class Publisher:
 
         To be called when nothing is submitted to it any more.
         """
-        if self._thread is not None:
+        if self._worker is not None:
             self._roster.remove(feed)
             self._wake()
         else:
@@ -223,12 +225,10 @@ class Publisher:
         self._sender = Sender(socket, raw32, every, *shared, upstream=upstream)
         if self._events is not None:
             self._sender.events_waiting.set()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._sender, wakeup), name="publisher", daemon=True
-        )
-        self._thread.start()
+        self._worker = Worker("publisher", partial(self._run, self._sender, wakeup), self._ended)
+        self._worker.start()
         sender, every_endpoint = self._sender, (*self.endpoints, *self.raw32_endpoints)
-        stall = Stall(self._thread, lambda: sender.steps)
+        stall = Stall(self._worker, lambda: sender.steps)
         self._watch = FloodWatch(
             every_endpoint,
             Inbound(time.monotonic()),
@@ -244,16 +244,14 @@ class Publisher:
         Takes at most the time to send queue_frames frames of each source plus 0.2 s, whoever reads
         or not. To be called when nothing is submitted any more; ``Feed.changed`` may still come.
         """
-        if self._thread is None:
+        if self._worker is None:
             return
         if self._watch is not None:
             self._watch.stop()
         self._stopping.set()
         self._wake()
-        self._thread.join(_JOIN_S)
-        if self._thread.is_alive():
-            raise InternalError(f"the publisher's thread did not end within {_JOIN_S:.0f} s")
-        self._thread = None
+        self._worker.require_end(_JOIN_S)
+        self._worker = None
         with self._waking:
             self._wakeup = None
         self._cleanup.close()
@@ -284,11 +282,12 @@ class Publisher:
     def _run(self, sender: Sender, wakeup: Wakeup) -> None:
         try:
             sender.serve(wakeup, self._stopping.is_set, self._report_progress)
-        except Exception as error:  # noqa: BLE001 - the thread's last frame: kept for the owner
-            self.failure = error
         finally:
             sender.close()
-            self._report_progress()
+
+    def _ended(self, failure: SpectrodError | None) -> None:
+        self.failure = failure
+        self._report_progress()
 
     def _report_progress(self) -> None:
         if self._progress is not None:

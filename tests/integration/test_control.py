@@ -567,7 +567,9 @@ def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch)
             dealer.send(b"x")
             while not daemon.finished:
                 assert daemon.progress.wait(20)
-        with pytest.raises(SpectrodError, match=r"control: OSError\('oops'\); please report this"):
+        with pytest.raises(
+            SpectrodError, match=r"control failed: OSError\('oops'\); please report this"
+        ):
             daemon.raise_failure()
 
 

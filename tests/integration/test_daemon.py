@@ -137,7 +137,7 @@ FAILURES = {
     ),
     "publisher": (
         (Sender, "_send_queued", ArithmeticError("oops")),
-        (70, "spectrod: publisher: ArithmeticError('oops'); please report this\n"),
+        (70, "spectrod: publisher failed: ArithmeticError('oops'); please report this\n"),
     ),
 }
 

@@ -209,7 +209,7 @@ def test_a_failure_in_the_thread_is_kept_and_told(progress):
     publisher.feed("mic", broken)
     publisher.start()
     assert progress.wait(TIMEOUT_S)
-    assert str(publisher.failure) == "no count today"
+    assert str(publisher.failure.__cause__) == "no count today"
     publisher.stop()
 
 

@@ -194,7 +194,7 @@ def test_a_failing_publisher_ends_it(start, monkeypatch):
     monkeypatch.setattr(running.publisher._sender, "_send_meta", None)
     with subscribe(running):
         wait_until(running, lambda: running.finished)
-    with pytest.raises(InternalError, match=r"publisher: TypeError.*please report this"):
+    with pytest.raises(InternalError, match=r"publisher failed: TypeError.*please report this"):
         running.raise_failure()
 
 

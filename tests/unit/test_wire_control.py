@@ -101,7 +101,7 @@ def test_a_request_reaches_the_handler_with_its_parameters(folder):
             "result": {"key": "log"},
         }
     [(method, params, peer, thread)] = handler.asked
-    assert (method, params, thread) == ("get", GetParams(key="log"), "control")
+    assert (method, params, thread) == ("get", GetParams(key="log"), "spectrod-control")
     assert peer.right == "control"
     assert peer.name.startswith(f"uid {os.getuid()}")
 
