@@ -37,16 +37,6 @@ def test_a_paced_source_keeps_the_pace():
     ring.release()
 
 
-def test_a_paced_source_can_be_stopped():
-    """It ends before its time, and blocks that were not written have no time."""
-    source, ring = PacedSource(FS, 1, 60.0), SampleRing(FS, 1, 4800)
-    source.start(ring)
-    source.stop()
-    assert source.ended.is_set()
-    assert source.written_ns[-1] == 0
-    ring.release()
-
-
 def test_a_source_at_full_speed_ends_with_its_last_sample():
     """All samples come, in blocks of the same memory, the last of them shorter."""
     blocks = list(FullSpeedSource(FS, 3, 1000).blocks(400))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.errors import ConfigError, InternalError
+from spectrod.errors import InternalError
 from spectrod.stft.reference import ReferenceStft
 from spectrod_bench.spectra import FORMATS, Spectra, make_spec, require_right
 
@@ -58,17 +58,3 @@ def test_wrong_results_are_not_timed():
         require_right("spectrod.Stft", this, 4e-7)
     with pytest.raises(InternalError, match="error nan"):
         require_right("spectrod.Stft", this, np.nan)
-
-
-def test_a_signal_holds_a_frame():
-    """Fewer samples are an error that says how many there must be."""
-    spec = make_spec(64, 32, 3, "power")
-    with pytest.raises(ConfigError, match=r"samples=191: must be at least 192, a frame of 3 chann"):
-        Spectra.of_noise(spec, "power", "float32", 191)
-    assert Spectra.of_noise(spec, "power", "float32", 192).n_frames == 1
-
-
-def test_an_unknown_product():
-    """What is neither power nor decibels is the name of bands, or an error that lists those."""
-    with pytest.raises(ConfigError, match="bands='loudness': must be octave, third-octave"):
-        make_spec(64, 32, 1, "loudness")
