@@ -267,4 +267,4 @@ class Daemon:
 def _check_distinct(members: Sequence[Member]) -> None:
     name, count = Counter(member.name for member in members).most_common(1)[0]
     if count > 1:
-        raise ConfigError(f"source name={name!r}: is another source's; give each its own")
+        raise ConfigError(f"source name={name!r}: another source has it; give each its own")

@@ -1,4 +1,4 @@
-"""What of a source somebody wants: who asks, from any thread, and what follows for the analysis."""
+"""Demand for the products of a source: changed by any thread, read by the analysis."""
 
 import threading
 import time
@@ -6,15 +6,15 @@ from collections.abc import Collection
 
 
 class Demand:
-    """Which products are to be computed; any thread may change it, the analysis reads it.
+    """The products to compute; any thread may change it, the analysis reads it.
 
-    A product is computed until it is proven, which its first row does, and from there on while it
-    is named, leased or used. It outlives a pipeline that has to be made again.
+    A product is computed until it has produced its first row, which proves it, and later while it
+    is named, leased or used. A ``Demand`` outlives a pipeline that is rebuilt.
 
     Parameters
     ----------
     products : frozenset of str or None
-        Those that are named until ``want`` names others; None: all.
+        Products that are named until the first ``want``; None: all.
     """
 
     def __init__(self, products: frozenset[str] | None = None) -> None:
@@ -27,52 +27,52 @@ class Demand:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is to be computed, whoever wants it."""
+        """Whether nothing is computed, even if it is wanted."""
         return self._is_paused
 
     def want(self, products: frozenset[str] | None) -> None:
-        """Name what is wanted; None: all."""
+        """Set the wanted products; None: all."""
         self._named = products
         self._changed.set()
 
     def compute_all(self, *, is_of_all: bool) -> None:
-        """Compute all products whatever is named, or no longer so."""
+        """Start or stop computing all products, whatever is named."""
         self._is_of_all = is_of_all
         self._changed.set()
 
     def pause(self, *, is_paused: bool) -> None:
-        """Begin or end a pause."""
+        """Start or end a pause."""
         self._is_paused = is_paused
         self._changed.set()
 
     def lease(self, product: str, seconds: float) -> None:
-        """Want a product for a while [s], whatever else is said."""
+        """Want a product for a duration [s], in addition to all other demand."""
         end_s = time.monotonic() + seconds
         with self._lock:
-            # Whoever asks for less does not shorten what another was given.
+            # A shorter lease does not end an earlier one sooner.
             self._leases[product] = max(end_s, self._leases.get(product, end_s))
         self._changed.set()
 
     def touch(self) -> None:
-        """Say that something has changed for which the analysis should look up."""
+        """Signal a change, so the analysis computes the demand again."""
         self._changed.set()
 
     # ---- the analysis's side
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for a change that was not taken yet."""
+        """Wait for a change that ``take_change`` has not returned yet."""
         self._changed.wait(timeout_s)
 
     @property
     def has_changed(self) -> bool:
-        """Whether there is a change that was not taken yet."""
+        """Whether there is a change that ``take_change`` has not returned yet."""
         return self._changed.is_set()
 
     def take_change(self) -> bool:
-        """Say whether anything has changed since the last call; the end of a lease counts."""
+        """Return whether anything has changed since the last call; the end of a lease counts."""
         has_changed = self._changed.is_set()
-        if has_changed:  # or one that comes just now would be cleared away unseen
-            self._changed.clear()  # before it is read, or a change would be slept over
+        if has_changed:  # unconditionally, a change at this moment would be lost
+            self._changed.clear()  # before the state is read, or a wake-up would be lost
         if self._leases:
             has_changed |= self._end_leases()
         return has_changed
@@ -86,14 +86,14 @@ class Demand:
         return bool(ended)
 
     def wanted(self, unproven: Collection[str], used: Collection[str]) -> frozenset[str] | None:
-        """Work out what is to be computed; None: all.
+        """Return the products to compute; None: all.
 
         Parameters
         ----------
         unproven : collection of str
-            Products of which no row was computed yet.
+            Products without any row so far.
         used : collection of str
-            Products that are being used beside those who ask: by recordings.
+            Products used by recordings, beside named and leased ones.
         """
         if self._is_paused:
             return frozenset()

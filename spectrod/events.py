@@ -1,4 +1,4 @@
-"""What has happened: a bounded list of dated lines that operators and subscribers read."""
+"""Events: a bounded list of dated lines that operators and subscribers read."""
 
 import threading
 import time
@@ -14,29 +14,29 @@ _WHO_MAX_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that has happened."""
+    """One event."""
 
     number: int
-    """From 0 at the daemon's start, without a hole."""
+    """Number from 0 at the daemon's start, without gaps."""
     t_utc_ns: int
-    """When it was noted [ns since 1970]."""
+    """Time of the event [ns since 1970]."""
     kind: str
-    """What sort it is, of two words: ``source.waiting``, ``control.set``, ``record.start``, ..."""
+    """Kind of the event, two words: ``source.waiting``, ``control.set``, ``record.start``, ..."""
     text: str
-    """The rest, for a person."""
+    """Description, for a person."""
     source: str = ""
-    """Name of the source that it is about; empty if of the daemon."""
+    """Name of the source; empty for an event of the daemon."""
     who: str = ""
-    """Who asked for it; empty if nobody did."""
+    """Peer that caused it; empty if none did."""
 
 
 class EventLog:
-    """The last 1000 events. Any thread may add and read; bounded: the oldest go first.
+    """The last 1000 events. Any thread may add and read; the oldest are dropped first.
 
     Parameters
     ----------
     on_event : callable
-        Called by the thread that has added an event, in no lock; must not block.
+        Called by the thread that has added an event, without a lock; must not block.
     """
 
     def __init__(self, on_event: Callable[[], None] = lambda: None) -> None:
@@ -46,7 +46,7 @@ class EventLog:
         self._lock = threading.Lock()
 
     def add(self, kind: str, text: str, *, source: str = "", who: str = "") -> Event:
-        """Note that something has happened, now; the texts are made ``printable``."""
+        """Add an event with the current time; the texts are made ``printable``."""
         text, who = printable(text), printable(who, _WHO_MAX_CHARS)
         with self._lock:
             event = Event(self._next_number, time.time_ns(), kind, text, source, who)
@@ -56,6 +56,6 @@ class EventLog:
         return event
 
     def since(self, number: int = 0, limit: int = _KEPT) -> list[Event]:
-        """Return the oldest events that are still there, from a number on, at most so many."""
+        """Return the oldest stored events from a number on, up to a limit."""
         with self._lock:
             return [event for event in self._events if event.number >= number][:limit]

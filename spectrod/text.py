@@ -1,4 +1,4 @@
-"""Text from files, devices, peers and paths, made fit to be printed, logged and sent."""
+"""Text from files, devices, peers and paths, escaped for terminals, logs and messages."""
 
 import json
 import os
@@ -14,11 +14,11 @@ _DEPTH_MAX = 32
 _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Surrogates that stand for the bytes 0x80 to 0xff of what is not UTF-8 (PEP 383)."""
 _LATIN_1 = range(0x80, 0x100)
-"""``ascii`` would write these code points as it writes bytes: with two hexadecimal digits."""
+"""Code points that ``ascii`` would write like bytes: with two hexadecimal digits."""
 
 
 def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CHARS) -> str:
-    r"""Return text as one line that any terminal, log and message can take.
+    r"""Return text as one line that any terminal, log and message accepts.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
     Returns
     -------
     str
-        The text, with escapes for what must not pass: bytes that are not UTF-8 as ``\xe9``, control
-        characters as ``\n`` or ``\x1b``, and everything else that Unicode does not call printable
-        (C1 controls, characters that change the direction of writing, invisible and unassigned
-        ones, spaces other than U+0020) as ``\u202e``. In a text that is too long, ``...`` replaces
-        the middle. ``str.isprintable`` is true for the result and UTF-8 can encode it.
+        The text with escapes: bytes that are not UTF-8 as ``\xe9``, control characters as ``\n`` or
+        ``\x1b``, and all other characters that Unicode does not call printable (C1 controls,
+        characters that change the direction of writing, invisible and unassigned ones, spaces other
+        than U+0020) as ``\u202e``. In a text that is too long, ``...`` replaces the middle.
+        ``str.isprintable`` is true for the result and UTF-8 can encode it.
 
     Notes
     -----
@@ -59,7 +59,7 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
         escaped = "".join(map(_escape, whole))
         if len(escaped) <= max_chars:
             return escaped
-    # Both ends are kept: the first says what it is about, the last tells file names apart.
+    # Keep both ends: the start names the subject, the end distinguishes file names.
     kept = max_chars - len(_ELLIPSIS)
     head = _take(_decode(text[:limit]), kept - kept // 2)
     tail = _take(_decode(text[-limit:])[::-1], kept // 2)
@@ -69,17 +69,17 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
 def printable_all(value: Any) -> Any:
     """Return a value of built-in types, as JSON has them, with every text in it ``printable``.
 
-    Mappings become ``dict``, other containers ``list``. What is nested deeper than 32 levels is
-    left out, with ``...`` in its place.
+    Mappings become ``dict``, other containers ``list``. ``...`` replaces values that are nested
+    deeper than 32 levels.
     """
     return _printable_all(value, _DEPTH_MAX)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Write JSON in ASCII, which any terminal, log and file takes.
+    """Write JSON in ASCII, which any terminal, log and file accepts.
 
-    Texts are kept as they are, since JSON escapes what is in them. Only lone surrogates are nothing
-    that every reader of JSON takes: where there are any, all texts are made ``printable``.
+    Texts stay as they are, since JSON escapes them. Not every JSON reader accepts lone surrogates:
+    if there are any, all texts are made ``printable``.
     """
     try:
         json.dumps(value, ensure_ascii=False).encode()

@@ -43,14 +43,14 @@ class Wakeup:
             os.read(self._read_fd, 4096)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the flag is set, clear it, and say whether it was set in time."""
+        """Wait until the flag is set and clear it; return False after the timeout."""
         is_set = bool(self._poll.poll(None if timeout_s is None else timeout_s * 1e3))
         if is_set:
             self.clear()
         return is_set
 
     def close(self) -> None:
-        """Give the descriptors back; call once, when neither side can use them any more."""
+        """Close the descriptors; call once, when neither side uses them any more."""
         os.close(self._read_fd)
         if self._write_fd != self._read_fd:
             os.close(self._write_fd)

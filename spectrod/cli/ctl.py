@@ -219,7 +219,7 @@ def find(wanted: str | None) -> str:
     if answering:
         return answering[0]
     if denied:
-        raise DeniedError(f"{', '.join(denied)}: not for this user; it is for its user and group")
+        raise DeniedError(f"{', '.join(denied)}: permission denied; for its user and group only")
     check_none_closed()
     raise UnavailableError("no daemon of this machine takes requests; is one running?")
 

@@ -79,7 +79,7 @@ def _daemon_lines(daemon: Json) -> Iterator[str]:
 def _connections(by_transport: Json) -> Iterator[str]:
     for transport, of in by_transport.items():
         if of["closings"]:
-            now = "closed to newcomers now" if of["is_closed"] else "open"
+            now = "closed to new connections now" if of["is_closed"] else "open"
             yield (
                 f"{transport}: {of['count']} connections of at most {of['max']}, {now}; "
                 f"closed {of['closings']} times"

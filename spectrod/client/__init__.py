@@ -1,9 +1,9 @@
-"""What a subscriber imports: frames from a daemon's endpoint, and what was missed on the way.
+"""The client library: frames from a daemon's endpoint, and the number of frames lost.
 
-Three ways to have them: complete, as they come (``subscribe``); complete, with what was missed had
-again (``subscribe(..., replay_from=CONTROL)``); and the newest whenever there is time for one
-(``latest``). ``spectrod.client.aio`` has the same for event loops, ``Control`` asks the daemon for
-anything else. Needs NumPy, pyzmq and msgspec only; opens no device.
+There are three ways to receive frames: all of them (``subscribe``); all of them, with lost ones
+requested again (``subscribe(..., replay_from=CONTROL)``); and only the newest one on each request
+(``latest``). ``spectrod.client.aio`` offers the same for event loops, and ``Control`` sends any
+other request to the daemon. Requires only NumPy, pyzmq and msgspec; opens no device.
 """
 
 from spectrod.client import aio

@@ -1,7 +1,7 @@
 """Frames from a daemon, for programs with an event loop: ``async for frame in subscribe(...)``.
 
-``latest`` is the same function as ``spectrod.client.latest``: what it returns is an asynchronous
-iterator and context manager, too.
+``latest`` is the same function as ``spectrod.client.latest``: its result is also an asynchronous
+iterator and context manager.
 """
 
 import time
@@ -17,7 +17,7 @@ from spectrod.errors import SpectrodError, UnavailableError
 __all__ = ["AsyncSubscription", "Latest", "latest", "subscribe"]
 
 
-def subscribe(  # noqa: PLR0913 - each named, and none needed
+def subscribe(  # noqa: PLR0913 - all keywords, all optional
     endpoint: str,
     prefix: str = "spec/",
     *,
@@ -32,7 +32,7 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
     Raises
     ------
     ConfigError
-        If an endpoint is not one that can be connected to, or a key cannot be read.
+        If an endpoint is invalid, or a key cannot be read.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
 
 
 class AsyncSubscription(Follower):
-    """An asynchronous iterator of frames; ``Follower`` has its parameters. To be used by one task.
+    """An asynchronous iterator of frames; ``Follower`` has its parameters. Used by one task.
 
-    A task that is cancelled while it waits for a frame has lost none.
+    A task that is cancelled while it waits loses no frame.
     """
 
     def __aiter__(self) -> Self:
@@ -97,7 +97,7 @@ class AsyncSubscription(Follower):
             except UnavailableError as error:
                 self.replay_failure = str(error)
             except SpectrodError as error:
-                self._go_without(error)
+                self._give_up_replay(error)
                 return
             else:
                 return

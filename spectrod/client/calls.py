@@ -1,4 +1,4 @@
-"""Requests of the control socket and what comes back, without a socket."""
+"""Encoding of control requests and decoding of replies. Knows no socket."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -56,35 +56,35 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 def encode_call(number: int, method: str, params: Mapping[str, Any]) -> bytes:
-    """Write a request.
+    """Encode a request.
 
     Raises
     ------
     ConfigError
-        If a parameter is nothing that JSON can say.
+        If JSON cannot represent a parameter.
     """
     request = {"v": VERSION, "id": number, "method": method, "params": dict(params)}
     try:
         return _encoder.encode(request)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ConfigError(f"{method}: parameters that JSON cannot say: {error}") from error
+        raise ConfigError(f"{method}: parameters that JSON cannot represent: {error}") from error
 
 
 def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[bytes]] | None:
-    """Read a reply.
+    """Decode a reply.
 
     Returns
     -------
     result, parts : object and sequence of bytes, or None
-        What the method gave, and the parts after it; None if it is the reply to another request,
-        one that was given up before.
+        Result of the method and the parts after it; None if it is the reply to an earlier request
+        that was given up.
 
     Raises
     ------
     WireError
         If it is no reply.
     SpectrodError
-        What the daemon says went wrong, by its code: see ``docs/control.md``.
+        Error of the daemon, its class by the error code: see ``docs/control.md``.
     """
     try:
         reply = _decoder.decode(parts[0])
@@ -104,12 +104,12 @@ def decode_reply(number: int, parts: Sequence[bytes]) -> tuple[Any, Sequence[byt
 
 
 def messages_of(result: Any, parts: Sequence[bytes]) -> tuple[list[Sequence[bytes]], bool]:
-    """Read what ``replay`` and ``latest`` give.
+    """Decode the result of ``replay`` and ``latest``.
 
     Returns
     -------
     messages : list of sequences of bytes
-        Each the parts of one message, in their order.
+        Parts of each message, in order.
     more : bool
         Whether there are more.
 

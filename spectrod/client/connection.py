@@ -1,4 +1,4 @@
-"""How a client connects: socket options and keys, the same for every kind of client."""
+"""Connection of a client: socket options and keys, the same for every kind of client."""
 
 import asyncio
 import math
@@ -20,20 +20,20 @@ from spectrod.wire.keys import read_key, read_secret
 from spectrod.wire.liveness import notice_gone_peers
 
 _RECONNECT_MS = 50  # to which libzmq adds up to as much again, at random
-_REFUSED_S = 1.0  # a handshake costs the daemon more than us: whoever is refused knocks no faster
-# Only what comes once for each daemon that is met: libzmq's thread would wait for whoever does not
-# read the monitor, and most other events come each time that we try to connect.
+_REFUSED_S = 1.0  # minimum delay after a refusal: a handshake costs the daemon more than the client
+# Only events that come once per daemon: libzmq's thread blocks when the monitor is not read, and
+# most other events come at every connection attempt.
 _EVENTS: Final = (
     zmq.Event.HANDSHAKE_SUCCEEDED
     | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
     | zmq.Event.HANDSHAKE_FAILED_AUTH
 )
 _MECHANISM_MISMATCH: Final = 0x11000002
-_SILENCE_S = 1.0  # after which the endpoint is asked for its mechanism
-_SILENCE_LATER_S = 3.0  # of a publisher, whose heartbeats come every second
+_SILENCE_S = 1.0  # then the client reads the endpoint's mechanism
+_SILENCE_LATER_S = 3.0  # of a connected publisher, which sends heartbeats every second
 _SILENCE_AGAIN_S = 60.0
 _GREETING_S = 0.5
-_RENEWED_S = 60.0  # a connection is given up and made again no more often than this
+_RENEWED_S = 60.0  # minimum time between two reconnects
 _OVERHEAD_BYTES = 64  # of a part in a message of CURVE
 
 KeyFile = str | os.PathLike[str]
@@ -42,16 +42,16 @@ SyncContext = zmq.Context[zmq.SyncSocket]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """What a CURVE connection needs, each a key in Z85, 40 bytes of ASCII."""
+    """Keys of a CURVE connection, each in Z85, 40 bytes of ASCII."""
 
     server_key: bytes
-    """The daemon's public key: whoever has not its secret half is not talked to."""
+    """The daemon's public key: the client talks only to a peer with its secret key."""
     public_key: bytes
     secret_key: bytes
 
 
 def read_credentials(server_key: KeyFile | None, key_file: KeyFile | None) -> Credentials | None:
-    """Read the keys that a connection needs.
+    """Read the keys of a connection.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def read_credentials(server_key: KeyFile | None, key_file: KeyFile | None) -> Cr
 
 
 class Connection:
-    """A socket that is connected, and goes on trying to be for ever. To be used by one thread.
+    """A socket that reconnects without end. Used by one thread.
 
     No part of a message takes more than ``PART_MAX_BYTES``, the largest of the protocol: ZeroMQ
     ends the connection before it takes memory for a larger one. The number of parts of one message
@@ -89,13 +89,13 @@ class Connection:
     Parameters
     ----------
     endpoint : Endpoint
-        Where to.
+        The daemon's endpoint.
     kind : int
         ``zmq.SUB`` or ``zmq.DEALER``.
     credentials : Credentials or None
-        For an endpoint that needs keys.
+        Keys for an endpoint that requires them.
     context : zmq.Context or None
-        To share one; None makes one that lives as long as the connection.
+        A shared context; None makes one for the lifetime of the connection.
     options : mapping of zmq.SocketOption to int
         More socket options.
     """
@@ -112,10 +112,10 @@ class Connection:
         self._owns_context = context is None
         self._context = zmq.Context() if context is None else context
         self.socket: zmq.SyncSocket = self._context.socket(kind)
-        # Linger comes before connect: without it, ending the context waits for a daemon.
+        # Set linger before connect: without it, the end of the context waits for a daemon.
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.setsockopt(zmq.MAXMSGSIZE, PART_MAX_BYTES + _OVERHEAD_BYTES)
-        # Intervals that grow would miss a daemon that starts by up to as long as it took to start.
+        # A growing interval would delay the connection to a daemon by up to its start-up time.
         self.socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         notice_gone_peers(self.socket)
         self.socket.setsockopt(zmq.IPV6, endpoint.is_ipv6)
@@ -127,19 +127,19 @@ class Connection:
             self.socket.setsockopt(zmq.CURVE_SECRETKEY, credentials.secret_key)
         self._monitor = self.socket.get_monitor_socket(_EVENTS)
         self._mechanism = "NULL" if credentials is None else "CURVE"
-        # A reply may take as long as it likes, so its silence is no reason to ask.
+        # A reply may take any time, so silence is no reason to read the mechanism.
         self._silence_s = _SILENCE_LATER_S if kind == zmq.SUB else math.inf
-        self._knock_at_s = self._ask_at_s = math.inf
+        self._reconnect_at_s = self._ask_at_s = math.inf
         self._was_connected, self._may_renew_s = False, 0.0
         self._is_mismatched = False
         self._connect()
 
     def __del__(self) -> None:
-        # `for frame in subscribe(...): break` leaves nobody else to close it.
+        # After `for frame in subscribe(...): break` nothing else closes it.
         self.close()
 
     def subscribe(self, prefix: str) -> None:
-        """Ask for all topics with a prefix.
+        """Subscribe to all topics with a prefix.
 
         Raises
         ------
@@ -157,16 +157,16 @@ class Connection:
 
     @property
     def is_readable(self) -> bool:
-        """Whether a message waits here."""
+        """Whether a message is in the queue."""
         return bool(self.socket.poll(0))
 
     def receive(self) -> list[bytes] | None:
-        """Return a message that waits, without waiting for one; None if there is none.
+        """Return the next message of the queue without waiting; None if it is empty.
 
         Raises
         ------
         DeniedError
-            If the daemon does not let us in, told once; waiting asks it again, a second later.
+            If the daemon refuses the connection, once; ``wait`` connects again a second later.
         """
         try:
             parts = self.socket.recv_multipart(zmq.NOBLOCK)
@@ -184,18 +184,18 @@ class Connection:
         DeniedError
             As ``receive``.
         UnavailableError
-            If as many wait as may.
+            If the queue is full.
         """
         try:
             self.socket.send(part, zmq.NOBLOCK)
         except zmq.Again:
-            self._check_monitor()  # libzmq has given the connection up
+            self._check_monitor()  # libzmq may have given up the connection
             raise UnavailableError(f"{self.endpoint.text}: too many messages wait") from None
         if self._ask_at_s != math.inf:
             self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def wait(self, deadline_s: float | None) -> bool:
-        """Wait until ``receive`` has something, at most until a moment of the monotonic clock."""
+        """Wait until ``receive`` has a message or an error, at most until a monotonic time."""
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
@@ -211,10 +211,10 @@ class Connection:
         return True
 
     async def wait_async(self, deadline_s: float | None) -> bool:
-        """Do as ``wait``, while the running event loop goes on, also if messages never cease."""
+        """Do as ``wait`` in the running event loop, which also runs if messages never end."""
         sockets = (self.socket, self._monitor)
         await asyncio.sleep(0)
-        # A ZeroMQ descriptor says that there may be news; to poll takes them in, and says of what.
+        # A readable ZeroMQ descriptor means that there may be events; a poll processes them.
         while not (self._is_mismatched or any(socket.poll(0) for socket in sockets)):
             until_s = self._until_s(deadline_s)
             if await _news(sockets, until_s):
@@ -227,7 +227,7 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Close the socket, and the context if it is our own; idempotent."""
+        """Close the socket, and the context unless it is shared; idempotent."""
         self.socket.close()
         self._monitor.close()
         if self._owns_context:
@@ -235,7 +235,7 @@ class Connection:
 
     def _connect(self) -> None:
         self.socket.connect(self.endpoint.text)
-        self._knock_at_s = math.inf
+        self._reconnect_at_s = math.inf
         self._ask_at_s = time.monotonic() + _SILENCE_S
 
     def _note_connected(self) -> None:
@@ -253,23 +253,23 @@ class Connection:
         if code is None:
             return
         self._is_mismatched = False
-        # libzmq does not try again after a refusal; whoever was let in later would wait.
+        # libzmq does not retry after a refusal, so a key that is accepted later needs a reconnect.
         self.socket.disconnect(self.endpoint.text)
-        self._knock_at_s = time.monotonic() + _REFUSED_S
+        self._reconnect_at_s = time.monotonic() + _REFUSED_S
         self._ask_at_s = math.inf
         raise DeniedError(f"{self.endpoint.text}: {self._reason(code)}")
 
     def _until_s(self, deadline_s: float | None) -> float:
-        """Connect anew if it is time after a refusal; return until when to wait for something."""
-        if time.monotonic() >= self._knock_at_s:
+        """Reconnect if it is due after a refusal; return the time until which to wait."""
+        if time.monotonic() >= self._reconnect_at_s:
             self._connect()
         end_s = math.inf if deadline_s is None else deadline_s
-        # Who gives us less time than a greeting may take is not told so.
+        # Skip the mechanism probe if the deadline is shorter than it takes.
         ask_at_s = self._ask_at_s if self._ask_at_s + _GREETING_S <= end_s else math.inf
-        return min(end_s, self._knock_at_s, ask_at_s)
+        return min(end_s, self._reconnect_at_s, ask_at_s)
 
     def _is_silent(self) -> bool:
-        """Whether to ask why, which costs the daemon a connection: not often."""
+        """Whether to probe the mechanism now; rarely, as it costs the daemon a connection."""
         is_due = time.monotonic() >= self._ask_at_s
         if is_due:
             self._ask_at_s = time.monotonic() + _SILENCE_AGAIN_S
@@ -281,9 +281,9 @@ class Connection:
             self._renew()
 
     def _renew(self) -> None:
-        """Connect again to a publisher that is there, but silent for longer than one ever is.
+        """Reconnect to a publisher that is reachable but silent longer than its heartbeats allow.
 
-        libzmq does not do that where a message was too large or broke the protocol.
+        libzmq does not reconnect after a message that was too large or broke the protocol.
         """
         now_s = time.monotonic()
         is_publisher = self._silence_s != math.inf
@@ -295,14 +295,14 @@ class Connection:
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:
-            return "the daemon refuses our key; is its public half in the daemon's client_keys?"
+            return "the daemon refuses the key; is its public key in the daemon's client_keys?"
         if self._mechanism == "CURVE":
-            return "the daemon asks for no keys there; leave server_key and key_file out"
-        return "the daemon asks for keys; give server_key and key_file"
+            return "the endpoint requires no keys; omit server_key and key_file"
+        return "the endpoint requires keys; give server_key and key_file"
 
 
 async def _news(sockets: Sequence[zmq.SyncSocket], until_s: float) -> bool:
-    """Wait for a sign of news, at most until a moment of the monotonic clock."""
+    """Wait for a readable descriptor, at most until a monotonic time."""
     loop = asyncio.get_running_loop()
     timeout_s = None if until_s == math.inf else until_s - time.monotonic()
     news = loop.create_future()

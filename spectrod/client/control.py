@@ -1,4 +1,4 @@
-"""Requests to a running daemon: what ``spectrod ctl`` is made of."""
+"""Requests to a running daemon; ``spectrod ctl`` uses them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,24 +17,24 @@ TIMEOUT_S = 5.0
 
 
 class Control:
-    """A connection to a daemon's control socket. To be used by one thread, one call at a time.
+    """A connection to a daemon's control socket. Used by one thread, one call at a time.
 
-    It may be made before the daemon runs, and lives through the daemon's restarts.
+    It may be made before the daemon runs, and survives the daemon's restarts.
 
     Parameters
     ----------
     endpoint : str
-        Where the daemon takes requests, for example ``ipc:///run/spectrod/control-5556.ipc``. For a
-        daemon of this machine also where it publishes: the control socket is looked up each time
-        that a connection is opened.
+        The daemon's control endpoint, for example ``ipc:///run/spectrod/control-5556.ipc``. For a
+        daemon of this machine also the endpoint where it publishes: each new connection then looks
+        up the control socket.
     timeout_s : float
         How long a call waits for its reply [s]; also an attribute, which may be changed.
     server_key : str, path or None
         For endpoints with keys: the daemon's public key, its 40 characters or its file.
     key_file : str, path or None
-        For endpoints with keys: the file of our own secret key.
+        For endpoints with keys: the file of the client's secret key.
     context : zmq.Context or None
-        To share one; None makes one that lives as long as this.
+        A shared context; None makes one for the lifetime of this object.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Control:
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to, or a key cannot be read.
+        If the endpoint is invalid, or a key cannot be read.
     """
 
     def __init__(
@@ -65,26 +65,26 @@ class Control:
         self._number = 0
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """Ask for something, wait for it, and return what the method gives.
+        """Call a method, wait for the reply, and return its result.
 
         Raises
         ------
         DeniedError
-            If the key has no right to the method, or the daemon does not let us in.
+            If the key has no right to the method, or the daemon refuses the connection.
         ConfigError, NotFoundError
-            If the method, a parameter or a name is not known, or a rule is broken.
+            If the method, a parameter or a name is unknown, or a rule is broken.
         UnavailableError
-            If no reply came in time, or what was asked for is not there. After the former it is
-            not known whether the daemon has done it; it will not do it later.
+            If no reply came in time, or the requested thing is unavailable. Without a reply it is
+            unknown whether the daemon has executed the request; it will not execute it later.
         BusyError, StorageError, InternalError
-            As the daemon says.
+            As the daemon reports.
         WireError
             If the reply does not follow the protocol.
         """
         return self.call_parts(method, **params)[0]
 
     def call_parts(self, method: str, /, **params: Any) -> tuple[Any, Sequence[bytes]]:
-        """Do as ``call``, and return the parts after the reply as well: whole messages."""
+        """Do as ``call``, and also return the parts after the reply: whole messages."""
         number, request, wait_s = self._prepare(method, params)
         deadline_s = time.monotonic() + wait_s
         connection = self._open(request)
@@ -95,11 +95,11 @@ class Control:
         raise self._gave_up(method, wait_s)
 
     async def call_async(self, method: str, /, **params: Any) -> Any:
-        """Do as ``call``, while the running event loop goes on."""
+        """Do as ``call`` in the running event loop."""
         return (await self.call_parts_async(method, **params))[0]
 
     async def call_parts_async(self, method: str, /, **params: Any) -> tuple[Any, Sequence[bytes]]:
-        """Do as ``call_parts``, while the running event loop goes on."""
+        """Do as ``call_parts`` in the running event loop."""
         number, request, wait_s = self._prepare(method, params)
         deadline_s = time.monotonic() + wait_s
         connection = self._open(request)
@@ -123,18 +123,18 @@ class Control:
 
     def _prepare(self, method: str, params: dict[str, Any]) -> tuple[int, bytes, float]:
         self._number += 1
-        # `latest` waits in the daemon as long as it is told to, before the reply is even due.
+        # `latest` waits in the daemon for its timeout before the reply is due.
         longer_s = params.get("timeout_s", 0.0)
         wait_s = self.timeout_s + (longer_s if isinstance(longer_s, (int, float)) else 0.0)
         return self._number, encode_call(self._number, method, params), wait_s
 
     def _control_endpoint(self) -> Endpoint:
-        """Return the control socket of the daemon that publishes at our endpoint, or the latter."""
+        """Return the control endpoint of a daemon given by where it publishes."""
         found = beside(self._endpoint)
         return self._endpoint if found is None else parse_remote(found)
 
     def _open(self, request: bytes) -> Connection:
-        """Send a request, connected to the daemon."""
+        """Connect if necessary, and send a request."""
         if self._connection is None:
             self._connection = Connection(
                 self._control_endpoint(), zmq.DEALER, self._credentials, self._context, {}
@@ -151,7 +151,8 @@ class Control:
 
     @contextmanager
     def _closed_if_denied(self) -> Iterator[None]:
-        # With its socket goes the request, which must not be carried out when nobody waits for it.
+        # Closing the socket drops the request: it must not be executed after its caller has given
+        # up.
         try:
             yield
         except DeniedError:
@@ -159,7 +160,7 @@ class Control:
             raise
 
     def _gave_up(self, method: str, wait_s: float) -> UnavailableError:
-        # With its socket goes the request, or a daemon that starts later would carry it out.
+        # Closing the socket drops the request: a daemon that starts later must not execute it.
         self.close()
         return UnavailableError(
             f"{self._endpoint.text}: no reply to {method} within {wait_s:g} s; "

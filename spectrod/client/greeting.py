@@ -1,7 +1,7 @@
-"""What a ZeroMQ peer says first, read without ZeroMQ: whether it asks for keys.
+"""Reads a ZMTP greeting without ZeroMQ, to find whether an endpoint requires keys.
 
-libzmq may end a connection of the wrong mechanism before it has sent its own, and the other side
-then sees no more than an end. The layout is that of ZMTP 3.1: signature, version, mechanism, rest.
+libzmq may close a connection with the wrong mechanism before it has sent its own; the client then
+sees only the end. The layout is that of ZMTP 3.1: signature, version, mechanism, rest.
 """
 
 import socket
@@ -9,7 +9,7 @@ import time
 
 from spectrod.endpoint import Endpoint
 
-# Signature and major version. Whoever has these sends all of its greeting, without the rest.
+# Signature and major version: a peer that has received these sends its whole greeting.
 _BEGINNING = b"\xff" + bytes(8) + b"\x7f\x03"
 _GREETING_BYTES = 64
 _SIGNATURE = slice(0, 10, 9)  # its first and last byte; those between are padding
@@ -17,19 +17,19 @@ _MECHANISM = slice(12, 32)
 
 
 def read_mechanism(endpoint: Endpoint, timeout_s: float) -> str | None:
-    """Ask for the mechanism of an endpoint.
+    """Read the mechanism of an endpoint.
 
     Parameters
     ----------
     endpoint : Endpoint
-        Where to.
+        The endpoint to probe.
     timeout_s : float
-        How long it may take [s].
+        Timeout [s].
 
     Returns
     -------
     mechanism : str or None
-        ``NULL``, ``CURVE`` or ``PLAIN``; None if nobody is there or it speaks no ZMTP 3.
+        ``NULL``, ``CURVE`` or ``PLAIN``; None without a listener, or if it does not speak ZMTP 3.
     """
     deadline_s = time.monotonic() + timeout_s
     try:

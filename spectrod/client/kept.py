@@ -7,14 +7,14 @@ T = TypeVar("T")
 
 
 class Kept(OrderedDict[str, T]):
-    """A dictionary that forgets the names that were put longest ago.
+    """A dictionary that drops the least recently stored names.
 
     Parameters
     ----------
     max_names : int
         Upper bound on the number of names, >= 1.
     max_bytes : int
-        Upper bound on the sum of the sizes, as ``put`` is told them; the newest is always kept.
+        Upper bound on the sum of the sizes given to ``put``; the newest value is always kept.
     """
 
     def __init__(self, max_names: int, max_bytes: int) -> None:
@@ -24,7 +24,7 @@ class Kept(OrderedDict[str, T]):
         self._n_bytes = 0
 
     def put(self, name: str, value: T, size_bytes: int) -> None:
-        """Keep a value, in place of the one before of the same name."""
+        """Store a value; replace an earlier one of the same name."""
         self._n_bytes += size_bytes - self._sizes.get(name, 0)
         self._sizes[name] = size_bytes
         self[name] = value

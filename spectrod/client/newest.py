@@ -1,4 +1,4 @@
-"""The newest frame of a topic, each time that somebody is ready for one: ``latest``."""
+"""The newest frame of a topic on each request: ``latest``."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,13 @@ from spectrod.client.tracker import AnyFrame
 from spectrod.errors import UnavailableError, WireError
 from spectrod.wire.schema import decode
 
-# That one request waits in the daemon, and then here for its reply. One that was lost, because the
-# daemon or the connection has ended, is made again.
+# Time that a request waits in the daemon, and then for its reply. A request that was lost, because
+# the daemon or the connection has ended, is repeated.
 _WAIT_S = 1.0
 _REPLY_S = 0.5
 
 NO_REPLY_S = 10.0
-"""How long requests may go without a reply before reading raises an error."""
+"""Time without any reply after which reading raises an error [s]."""
 
 
 def latest(
@@ -31,10 +31,10 @@ def latest(
     key_file: KeyFile | None = None,
     context: SyncContext | None = None,
 ) -> "Latest":
-    """Have the newest frame of a topic, whenever there is time for one.
+    """Request the newest frame of a topic, one at a time.
 
-    For programs that are slower than the frames come, or far away: nothing is sent that was not
-    asked for and nothing waits anywhere; a frame is old only if its source gives no newer one.
+    For programs that are slower than the frames, or far away: the daemon sends only requested
+    frames, and nothing waits in a queue; a frame is old only if its source has no newer one.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def latest(
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to, or a key cannot be read.
+        If the endpoint is invalid, or a key cannot be read.
     """
     control = Control(
         endpoint, timeout_s=_REPLY_S, server_key=server_key, key_file=key_file, context=context
@@ -68,7 +68,7 @@ def latest(
 
 
 class Latest:
-    """An iterator, asynchronous as well, of the newest frames of a topic. To be used by one thread.
+    """An iterator, also asynchronous, of the newest frames of a topic. Used by one thread.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Latest:
     Attributes
     ----------
     missed : int
-        Frames so far that were passed over; ``Frame.missed`` has those before each.
+        Frames skipped so far; ``Frame.missed`` has the number before each frame.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Latest:
         return self
 
     async def __anext__(self) -> AnyFrame:
-        """Do as ``__next__``, while the running event loop goes on."""
+        """Do as ``__next__`` in the running event loop."""
         frame = await self.receive_async(self._timeout_s)
         if frame is None:
             raise UnavailableError(self._why_nothing())
@@ -144,7 +144,7 @@ class Latest:
         Raises
         ------
         SpectrodError
-            As ``__next__``, but for a frame that does not come in time.
+            As ``__next__``, except for a frame that does not come in time.
         """
         self._silent_since_s = None
         deadline_s = None if timeout_s is None else self._clock() + timeout_s
@@ -156,7 +156,7 @@ class Latest:
                     return frame
 
     async def receive_async(self, timeout_s: float | None = None) -> AnyFrame | None:
-        """Do as ``receive``, while the running event loop goes on."""
+        """Do as ``receive`` in the running event loop."""
         self._silent_since_s = None
         deadline_s = None if timeout_s is None else self._clock() + timeout_s
         while True:
@@ -184,7 +184,7 @@ class Latest:
 
     @contextmanager
     def _asked_again(self, deadline_s: float | None) -> Iterator[None]:
-        """Let a request without a reply be repeated, within the time for a frame and replies."""
+        """Repeat a request without a reply, within the timeouts for a frame and for replies."""
         begun_s = self._clock()
         try:
             yield
@@ -225,7 +225,7 @@ class Latest:
         return (
             f"{self._control.endpoint}: no reply to latest for {self._no_reply_s:g} s; is the "
             "daemon running there, and is this its control endpoint? (On the daemon's own machine "
-            "the endpoint where it publishes will do.)"
+            "the endpoint where it publishes works too.)"
         )
 
     def _why_nothing(self) -> str:
@@ -233,7 +233,7 @@ class Latest:
 
 
 def _compared(frame: AnyFrame, last: AnyFrame | None) -> AnyFrame:
-    """Say of a frame what is missing between the last one and it."""
+    """Set ``missed`` and ``restarted`` of a frame by the one before."""
     if last is None:
         return frame
     new, old = frame.header, last.header

@@ -1,4 +1,4 @@
-"""Frames from a daemon, for programs that wait for them."""
+"""Subscriptions to a daemon's frames, with blocking iteration."""
 
 import time
 from collections import deque
@@ -21,14 +21,14 @@ from spectrod.endpoint import Endpoint, parse_remote
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
-_HIGH_WATER_MARK = 1000  # messages that wait here, beside those that wait in the daemon
-# Frames wait meanwhile for those before them. A request that was under way when a connection was
-# cut is lost with its reply, so it is made again.
+_HIGH_WATER_MARK = 1000  # queue length in the client, beside the daemon's queue [messages]
+# Later frames wait during a replay. A request that was in flight when its connection was cut is
+# lost with its reply, so it is repeated.
 _REPLAY_TIMEOUTS_S = (0.5, 1.0, 2.0)
 _WITH_META = ("spec/", "bands/")
 
 
-def subscribe(  # noqa: PLR0913 - each named, and none needed
+def subscribe(  # noqa: PLR0913 - all keywords, all optional
     endpoint: str,
     prefix: str = "spec/",
     *,
@@ -43,21 +43,21 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
     Parameters
     ----------
     endpoint : str
-        Where the daemon publishes, for example ``tcp://127.0.0.1:5556``. It may start later, end
-        and come back: the subscription goes on.
+        The endpoint where the daemon publishes, for example ``tcp://127.0.0.1:5556``. The daemon
+        may start later and restart: the subscription continues.
     prefix : str
-        Beginning of the topics wanted, ``spec/SOURCE/CHANNEL/PRODUCT/``.
+        Prefix of the topics, ``spec/SOURCE/CHANNEL/PRODUCT/``.
     timeout_s : float or None
-        How long iterating waits for a frame; None waits for ever.
+        How long iterating waits for a frame; None waits without limit.
     replay_from : str or None
-        The daemon's control endpoint, or for a daemon of this machine also where it publishes.
-        Frames that were missed are requested there, as long as the daemon keeps them.
+        The daemon's control endpoint, or for a daemon of this machine the endpoint where it
+        publishes. Missed frames are requested there while the daemon keeps them.
     server_key : str, path or None
         For endpoints with keys: the daemon's public key, its 40 characters or its file.
     key_file : str, path or None
-        For endpoints with keys: the file of our own secret key.
+        For endpoints with keys: the file of the client's secret key.
     context : zmq.Context or None
-        To share one; None makes one that lives as long as the subscription.
+        A shared context; None makes one for the lifetime of the subscription.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
     Raises
     ------
     ConfigError
-        If an endpoint is not one that can be connected to, or a key cannot be read.
+        If an endpoint is invalid, or a key cannot be read.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def subscribe(  # noqa: PLR0913 - each named, and none needed
 
 
 def open_replay(endpoint: str, server_key: KeyFile | None, key_file: KeyFile | None) -> Control:
-    """Make ready to ask for what was missed; connects when there is something."""
+    """Return a control client for replay; it connects at the first missed frame."""
     return Control(endpoint, server_key=server_key, key_file=key_file)
 
 
 def open_subscription(
     endpoint: Endpoint, prefix: str, credentials: Credentials | None, context: SyncContext | None
 ) -> Connection:
-    """Connect, and subscribe to a prefix, its descriptions and its sources' signs of life."""
+    """Connect, and subscribe to a prefix, its descriptions and its sources' heartbeats."""
     options = {zmq.RCVHWM: _HIGH_WATER_MARK}
     connection = Connection(endpoint, zmq.SUB, credentials, context, options)
     kind = next((kind for kind in _WITH_META if prefix.startswith(kind)), "")
@@ -103,25 +103,24 @@ def open_subscription(
 
 
 class Follower:
-    """What both kinds of subscription have in common: all but the waiting.
+    """Base of both kinds of subscription: everything except the waiting.
 
-    Bounded: 1000 messages wait here and as many as its high-water mark in the daemon; after that
-    the daemon discards new ones for this subscriber, which ``Frame.missed`` tells.
+    Bounded: up to 1000 messages wait in the client, and as many as its high-water mark in the
+    daemon; then the daemon drops new ones for this subscriber, counted in ``Frame.missed``.
 
     Parameters
     ----------
     connection : Connection
         Subscribed; closed with the subscription.
     timeout_s : float or None
-        How long iterating waits for a frame; None waits for ever.
+        How long iterating waits for a frame; None waits without limit.
     control : Control or None
-        To have frames from that were missed; closed with the subscription.
+        Client for replay; closed with the subscription.
 
     Attributes
     ----------
     replay_failure : str
-        Why missed frames could not be asked for, the last time that it was tried; empty if they
-        could.
+        Why the last replay failed; empty if it succeeded.
     """
 
     def __init__(
@@ -145,22 +144,22 @@ class Follower:
 
     @property
     def heartbeats(self) -> dict[str, HeartbeatHeader]:
-        """The last sign of life of each source, by the source's name."""
+        """The last heartbeat of each source, by the source's name."""
         return self._tracker.heartbeats
 
     @property
     def heartbeat(self) -> HeartbeatHeader | None:
-        """The last of them all."""
+        """The last heartbeat of any source."""
         return self._tracker.heartbeat
 
     @property
     def events(self) -> deque[EventMessage]:
-        """The last 1000 events, if the prefix covers them; take out what you have seen."""
+        """The last 1000 events, if the prefix covers them; remove those that you have processed."""
         return self._tracker.events
 
     @property
     def alive(self) -> bool:
-        """Whether the daemon has said something lately, and not goodbye of every source."""
+        """Whether a message came recently and at least one source has not ended."""
         if not self._connection.closed and self._connection.is_readable:
             return True
         return self._tracker.alive
@@ -178,11 +177,11 @@ class Follower:
 
     @property
     def _replay_timeouts_s(self) -> tuple[float, ...]:
-        # Where nobody answers, waiting for each hole would make the next one.
+        # If no daemon answers, waiting for each hole would cause the next one.
         return _REPLAY_TIMEOUTS_S[:1] if self.replay_failure else _REPLAY_TIMEOUTS_S
 
     def _read(self) -> None:
-        """Take in a message that has arrived."""
+        """Process a received message."""
         parts = self._connection.receive()
         if parts is not None:
             self._tracker.feed(parts)
@@ -192,8 +191,8 @@ class Follower:
         self._tracker.answer(found, more=more)
         self.replay_failure = ""
 
-    def _go_without(self, error: SpectrodError) -> None:
-        """Leave missed what cannot be had, and raise what will not be right the next time."""
+    def _give_up_replay(self, error: SpectrodError) -> None:
+        """Count the frames as missed; raise an error that would recur at every replay."""
         self._tracker.answer([], more=False)
         self.replay_failure = str(error)
         if not isinstance(error, (BusyError, NotFoundError)):
@@ -217,10 +216,10 @@ class Subscription(Follower):
         UnavailableError
             If timeout_s was given and no frame came in that time.
         DeniedError
-            If the daemon does not let us in; the next call tries again, a second later.
+            If the daemon refuses the connection; the next call tries again, a second later.
         WireError
-            If a message does not follow the protocol: it is told, not skipped, and the next call
-            goes on with the message after it.
+            If a message does not follow the protocol; the next call continues with the message
+            after it.
         """
         if self._connection.closed:
             raise StopIteration
@@ -244,7 +243,7 @@ class Subscription(Follower):
                 self._read()
 
     def drain(self) -> Iterator[AnyFrame]:
-        """Yield the frames that have arrived, without waiting: at most 1000, so that it ends."""
+        """Yield the frames that have arrived, without waiting, at most 1000."""
         for _ in range(_HIGH_WATER_MARK):
             frame = self.receive(0.0)
             if frame is None:
@@ -252,7 +251,7 @@ class Subscription(Follower):
             yield frame
 
     def latest(self, timeout_s: float | None = None) -> dict[str, AnyFrame]:
-        """Skip to the newest frame of each topic, for displays that need not show every one.
+        """Return the newest frame of each topic, for displays that need not show every frame.
 
         Returns
         -------
@@ -271,7 +270,7 @@ class Subscription(Follower):
         self.close()
 
     def _replay(self, ask: Ask) -> None:
-        """Ask the daemon for what is missing; what it has not, or not in time, stays missed."""
+        """Request missing frames; those that the daemon does not send in time stay missed."""
         assert self._control is not None
         for timeout_s in self._replay_timeouts_s:
             self._control.timeout_s = timeout_s
@@ -280,7 +279,7 @@ class Subscription(Follower):
             except UnavailableError as error:
                 self.replay_failure = str(error)
             except SpectrodError as error:
-                self._go_without(error)
+                self._give_up_replay(error)
                 return
             else:
                 return

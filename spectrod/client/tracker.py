@@ -1,4 +1,4 @@
-"""What a subscriber knows from the messages so far: the same for every kind. Opens nothing."""
+"""State that a subscriber builds from its messages. Opens no socket."""
 
 import math
 import time
@@ -24,30 +24,30 @@ from spectrod.wire.schema import (
 )
 
 AnyFrame = Frame | BandFrame
-"""What topics with values carry: ``BandFrame`` those of ``bands/``, ``Frame`` all others."""
+"""Class of messages with values: ``BandFrame`` for ``bands/``, ``Frame`` for all others."""
 
 SILENCE_S = 3.0 * HEARTBEAT_PERIOD_S
-"""After this long without any message a daemon counts as gone [s]."""
+"""Time without any message after which a daemon counts as gone [s]."""
 
 REPLAY_LIMIT = 64
-"""Messages that are asked for at once."""
+"""Messages in one replay request."""
 
 _ENDED: tuple[State, ...] = ("finished", "failed", "stopped")
 _KINDS = (b"spec/", b"bands/", b"last/", b"meta/", b"hb/", b"event/")
 _EVENTS_KEPT = 1000
 
 TOPICS_MAX = 1 << 16
-"""Topics whose last sequence number and description are remembered."""
+"""Maximum number of topics whose last sequence number and description are kept."""
 SOURCES_MAX = 1024
-"""Sources whose last heartbeat is remembered."""
+"""Maximum number of sources whose last heartbeat is kept."""
 META_MAX_BYTES = 256 << 20
 """Descriptions that are remembered [bytes]."""
 _HEARTBEATS_MAX_BYTES = 16 << 20
-_SEEN_BYTES = 300  # a topic, its numbers, and their places in two dictionaries
+_SEEN_BYTES = 300  # a topic, its numbers, and entries in two dictionaries
 
 
 class Ask(NamedTuple):
-    """What ``replay`` of the control socket is to be asked for, to fill a hole."""
+    """Parameters of a ``replay`` request that fills a hole."""
 
     topic: str
     first_seq: int
@@ -62,14 +62,14 @@ class _Seen(NamedTuple):
 
 
 class _Hole:
-    """Messages that are missing before a frame, and are being asked for."""
+    """Missing messages before a frame, while they are being requested."""
 
     def __init__(self, frame: AnyFrame) -> None:
         self.frame = frame
         self.next_seq = frame.header.seq - frame.missed
 
     def fill(self, frame: AnyFrame) -> AnyFrame | None:
-        """Return a frame that lies in the hole as what comes next, None if it does not."""
+        """Return a replayed frame with its counters set; None if it is not in the hole."""
         end, found = self.frame, frame.header
         if not self.next_seq <= found.seq < end.header.seq or found.epoch != end.header.epoch:
             return None
@@ -82,22 +82,22 @@ class _Hole:
 
 
 class Tracker:
-    """Turns messages into frames, and tells what is missing between them.
+    """Decodes messages and counts the missing ones.
 
-    Call ``feed`` with each message, then ``step`` until it gives None. Where it gives ``Ask``,
+    Call ``feed`` with each message, then ``step`` until it returns None. If it returns ``Ask``,
     call ``answer`` before the next step.
 
-    Bounded, whatever a daemon sends: the frames of one answer wait here, and what is remembered are
-    the last 65 536 topics (their descriptions in 256 MiB), 1024 sources (their heartbeats in
-    16 MiB) and 1000 events. What was updated longest ago is forgotten first: the next message of a
-    topic that was forgotten counts as its first, and nothing before it as missed.
+    Bounded, whatever a daemon sends: it holds the frames of one answer, the last 65 536 topics
+    (their descriptions in 256 MiB), 1024 sources (their heartbeats in 16 MiB) and 1000 events. The
+    least recently updated entry is dropped first: the next message of a dropped topic counts as its
+    first, with no missed messages before it.
 
     Parameters
     ----------
     name : str
-        The endpoint, for texts.
+        The endpoint, for error texts.
     replays : bool
-        Fill holes: ``step`` gives ``Ask``.
+        Fill holes: ``step`` returns ``Ask``.
     meta_max_bytes : int
         Size of the descriptions that are remembered [bytes].
 
@@ -106,13 +106,13 @@ class Tracker:
     missed : int
         Messages lost so far, over all topics.
     meta : dict of str to Meta
-        The last description of each topic, by the topic that it describes.
+        The last description of each topic, by the described topic.
     heartbeats : dict of str to HeartbeatHeader
-        The last sign of life of each source, by the source's name.
+        The last heartbeat of each source, by the source's name.
     heartbeat : HeartbeatHeader or None
-        The last of them all.
+        The last heartbeat of any source.
     events : deque of EventMessage
-        The last 1000, if they were subscribed to; the caller may take them out.
+        The last 1000 events, if subscribed to; the caller may remove them.
     """
 
     def __init__(
@@ -137,22 +137,22 @@ class Tracker:
 
     @property
     def alive(self) -> bool:
-        """Whether the daemon has said something lately, and not goodbye of every source."""
+        """Whether a message came recently and at least one source has not ended."""
         states = {beat.state for beat in self.heartbeats.values()}
         said_goodbye = bool(states) and states.issubset(_ENDED)
         return self.silence_s < SILENCE_S and not said_goodbye
 
     def feed(self, parts: Sequence[bytes]) -> None:
-        """Note what a message says.
+        """Process a message.
 
         Raises
         ------
         WireError
-            If it does not follow the protocol; the message after it may.
+            If it does not follow the protocol; later messages can still be processed.
         """
         self._last_message_s = time.monotonic()
         if not parts[0].startswith(_KINDS):
-            return  # a kind of topic that a later version has added
+            return  # a kind of topic of a later version
         match decode(parts):
             case Meta() as meta:
                 self._compare(meta)
@@ -170,7 +170,7 @@ class Tracker:
                 self._take(frame)
 
     def step(self) -> AnyFrame | Ask | None:
-        """Return the next frame, or what is to be asked for before it; None: feed the next."""
+        """Return the next frame or a replay request; None if it needs another message."""
         if self._ready:
             frame = self._ready.popleft()
             self.missed += frame.missed
@@ -182,12 +182,12 @@ class Tracker:
         return Ask(self._hole.frame.topic, self._hole.next_seq, header.epoch, limit)
 
     def answer(self, messages: Sequence[Sequence[bytes]], *, more: bool) -> None:
-        """Take what was asked for, in order; without any, the hole stays what it is.
+        """Process replayed messages, in order; without any, the hole remains.
 
         Raises
         ------
         WireError
-            If one does not follow the protocol; then nothing more is asked for this hole.
+            If one does not follow the protocol; the rest of this hole is then given up.
         """
         hole, self._hole = self._hole, None
         if hole is None:
@@ -206,7 +206,7 @@ class Tracker:
             self._ready.append(hole.frame)
 
     def why_nothing(self, timeout_s: float) -> str:
-        """Say why no frame came in time."""
+        """Return the text that explains why no frame came in time."""
         wait = f"within {timeout_s:g} s"
         if self.alive and self.heartbeat is not None:
             why, state = printable(self.heartbeat.waiting_for), printable(self.heartbeat.state)
@@ -215,7 +215,7 @@ class Tracker:
         return f"{self._name}: nothing came {wait}; is the daemon running there?"
 
     def _take(self, frame: AnyFrame) -> None:
-        if frame.topic.startswith("last/"):  # one that was sent before
+        if frame.topic.startswith("last/"):  # a message that was resent
             self._ready.append(frame)
             return
         before = self._compare(frame)
@@ -237,7 +237,7 @@ class Tracker:
             self._ready.append(frame)
 
     def _compare(self, message: Message) -> _Seen | None:
-        """Return what was seen of the topic before; a number that goes back is an error."""
+        """Return the last numbers of the topic; raise WireError if the number does not increase."""
         header = message.header
         before = self._last_seen.get(message.topic)
         seen = _Seen(header.epoch, header.seq, header.t_utc_ns)

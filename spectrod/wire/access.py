@@ -1,6 +1,6 @@
-"""Who may connect, and what for: CURVE keys, ZeroMQ's authentication (ZAP), refusals.
+"""Access control: CURVE keys, ZeroMQ's authentication protocol (ZAP), refused connections.
 
-One thread answers libzmq's question whose key may come in, and reads what it tells of connections.
+One thread answers the ZAP requests of libzmq and reads the events of its socket monitors.
 """
 
 import ipaddress
@@ -40,8 +40,8 @@ _CURVE_DOMAIN = b"spectrod.curve"
 _PLAIN_DOMAIN = b"spectrod.plain"
 _PLAIN_USER = "(plain)"  # others are known by their keys
 _JOIN_S = 5.0
-_HANDSHAKE_MS = 5000  # after which whoever connects and says nothing is cut off
-_KEPT_REVOKED = 1000  # keys that are told as revoked, not as unknown
+_HANDSHAKE_MS = 5000  # libzmq then closes a connection that has not completed its handshake
+_KEPT_REVOKED = 1000  # revoked keys that are reported as revoked, not as unknown
 
 # "localhost:UID:GID:PID", by SO_PEERCRED.
 _IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:(\d+)")
@@ -49,12 +49,12 @@ _IPC_ADDRESS = re.compile(r"localhost:(\d+):\d+:(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who sent a message."""
+    """Sender of a message."""
 
     name: str
-    """The name of its key, of one that was revoked the key; without one, where it is from."""
+    """Name of its key; the key itself if it was revoked; the peer's address if it has no key."""
     right: Right | None
-    """None of a key that was revoked."""
+    """None if the key was revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +68,46 @@ class _Keys:
 
 
 class Access:
-    """ZeroMQ's context, and who may connect to its sockets.
+    """ZeroMQ's context and the access control of its sockets.
 
-    Without keys in the configuration everybody may who reaches an endpoint. With them, a TCP
-    endpoint that other machines can reach, or each (``require = "always"``), takes connections of
-    known keys only; the others learn nothing. Should the thread fail, nobody new is let in.
+    Without keys in the configuration every peer that reaches an endpoint may connect. With keys, a
+    TCP endpoint that other machines can reach, or every TCP endpoint (``require = "always"``),
+    accepts connections of known keys only; other peers learn nothing. If the thread fails, no new
+    connection is accepted.
 
     Parameters
     ----------
     security : SecurityConfig
         Which keys.
     events : EventLog or None
-        Is told of refusals, of keys that came and went, and of endpoints that close.
+        Receives refusals, added and removed keys, and endpoints that close.
 
     Attributes
     ----------
     context : zmq.Context
-        To make every socket of the daemon with.
+        Context of every socket of the daemon.
     events : EventLog or None
         As given.
     refusals : Refusals
         Connections that were refused, by kind.
     connections : Connections
-        How many there are, and may be.
+        Number of connections, and its bound.
     monitors : Monitors
-        What libzmq tells of them.
+        Monitor events of libzmq.
     generation : int
-        Rises when all connections with keys must be made again; see ``Listeners``.
+        Increases when all connections with keys must be cut; see ``Listeners``.
     revocations : int
-        Rises when clients' keys have been revoked; see ``KeyHolders``.
+        Increases when keys of clients have been revoked; see ``KeyHolders``.
     failure : SpectrodError or None
-        What ended the thread, if it was not ``close``.
+        Error that ended the thread; None if ``close`` did.
     at_end : ExitStack
         Closed by ``close`` once the context has ended: the ``cleanup`` of every bind.
 
     Raises
     ------
     ConfigError
-        If a key cannot be read, or there are keys of clients but none of the server's, or the
-        other way round.
+        If a key cannot be read, or only one of the server's key and the clients' keys is
+        configured.
     """
 
     def __init__(
@@ -131,16 +132,16 @@ class Access:
 
     @property
     def has_keys(self) -> bool:
-        """Whether other machines may be let in."""
+        """Whether keys are configured, so other machines can be authenticated."""
         return self._keys is not None
 
     def is_curve(self, endpoint: Endpoint) -> bool:
-        """Whether an endpoint takes connections of known keys only."""
+        """Whether an endpoint accepts connections of known keys only."""
         is_strict = self._security.require == "always" or not endpoint.is_local
         return self.has_keys and endpoint.transport == "tcp" and is_strict
 
     def start(self) -> None:
-        """Start the thread, before any socket; once."""
+        """Start the thread; call once, before any socket is made."""
         if self._worker is not None:
             return
         facts = self.connections.facts()
@@ -152,7 +153,7 @@ class Access:
                 current_limit(),
             )
         self._wakeup = Wakeup()
-        # Bound by the caller, so that no endpoint can be bound before it is there.
+        # The calling thread binds it: no endpoint can be bound before the ZAP socket exists.
         zap = self.context.socket(zmq.REP)
         zap.setsockopt(zmq.LINGER, 0)
         zap.bind(_ZAP_ENDPOINT)
@@ -160,7 +161,7 @@ class Access:
         self._worker.start()
 
     def close(self) -> None:
-        """End the thread and the context, once every socket of it is closed; idempotent."""
+        """End the thread and the context; call after all its sockets are closed; idempotent."""
         if self._worker is not None and self._wakeup is not None:
             self._stopping.set()
             self._wakeup.set()
@@ -171,25 +172,26 @@ class Access:
         self.at_end.close()
 
     def prepare(self, sock: zmq.SyncSocket, endpoint: Endpoint) -> None:
-        """Set what the next bind needs.
+        """Set the socket options for the next bind.
 
-        libzmq copies a socket's options when it binds, so that one socket may have both kinds of
+        libzmq copies a socket's options when it binds, so one socket may have both kinds of
         endpoints. An empty ZAP domain cannot be set again, hence one for endpoints without keys.
         """
         sock.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
         keys = self._keys if self.is_curve(endpoint) else None
         sock.setsockopt(zmq.CURVE_SERVER, keys is not None)
         sock.setsockopt(zmq.ZAP_DOMAIN, _PLAIN_DOMAIN if keys is None else _CURVE_DOMAIN)
-        # Without it, libzmq lets everybody in while nobody answers for the domain.
+        # Without it, libzmq accepts every connection while no ZAP handler answers.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         if keys is not None:
             sock.setsockopt(zmq.CURVE_SECRETKEY, keys.server.secret)
 
     def user(self, frame: zmq.Frame) -> Peer:
-        """Tell who sent a message, from a frame of it that was received with ``copy=False``.
+        """Return the sender of a message from a frame received with ``copy=False``.
 
-        A connection without a key may do all on this machine, where the socket's file has its
-        mode or the loopback is trusted, and read from others, where ``insecure`` lets them in.
+        A connection without a key has the right to control if it comes from this machine, where the
+        mode of the socket's file or the loopback interface protects it, and the right to read if it
+        comes from another machine, which ``insecure`` allows.
         """
         keys, key = self._keys, self.key_of(frame)
         if keys is None or key is None:
@@ -198,35 +200,35 @@ class Access:
         return Peer(key.decode(), None) if known is None else Peer(known.name, known.right)
 
     def key_of(self, frame: zmq.Frame) -> bytes | None:
-        """Return the key by which a frame's connection came in; None if it needed none.
+        """Return the key that admitted a frame's connection; None if it needed none.
 
-        The key, not its name, which a reload may give to another key.
+        A name would be ambiguous: a reload may give it to another key.
         """
         user, _ = _admission(frame)
         return None if user == _PLAIN_USER else user.encode()
 
     def link_of(self, frame: zmq.Frame) -> Link | None:
-        """Return the connection by which a frame came, received with ``copy=False``.
+        """Return the connection of a frame received with ``copy=False``; None if it has ended.
 
-        libzmq names its descriptor, which may be another connection's by now. So ``_answer`` says
-        with each user when it was let in, and ``Connections`` knows since when the descriptor is
-        whose. None if the connection has ended.
+        libzmq reports its descriptor, which a later connection may have reused. So ``_answer`` adds
+        the moment of admission to each user id, and ``Connections`` records when each descriptor
+        was freed.
         """
         fd = fd_of(frame)
         return None if fd is None else self.connections.link_of(fd, _admission(frame)[1])
 
     def is_known(self, key: bytes) -> bool:
-        """Say whether a client's key may come in."""
+        """Return whether a client's key may connect."""
         return self._keys is not None and key in self._keys.clients
 
     def watch(self, sock: zmq.SyncSocket, on_change: Callable[[], None]) -> None:
-        """Count a socket's connections and refusals, before it binds; to be called by its owner.
+        """Start to count a socket's connections and refusals; call before it binds, as its owner.
 
         Parameters
         ----------
         sock : zmq.Socket
         on_change : callable
-            Wakes the owner, by any thread, when ``generation`` or ``revocations`` has risen.
+            Wakes the owner, from any thread, when ``generation`` or ``revocations`` has increased.
         """
         if self._wakeup is None:
             return
@@ -236,34 +238,34 @@ class Access:
         self._wakeup.set()
 
     def note_flood(self, transport: Transport) -> None:
-        """Note that a connection was cut off because it sent too much; any thread."""
+        """Record that a connection was cut because it sent too much; any thread."""
         self.refusals.add("flood")
         self.connections.note_flood(transport)
         if self._wakeup is not None:
             self._wakeup.set()
 
     def hold_newcomers(self) -> None:
-        """Have newcomers wait until what has come was taken in; any thread."""
+        """Close the endpoints to new connections until the backlog is processed; any thread."""
         self.connections.hold_newcomers()
         if self._wakeup is not None:
             self._wakeup.set()
 
     def reload(self) -> list[str]:
-        """Read the keys again, and cut off whoever may not come in any more; any thread.
+        """Read the keys again and cut the connections of revoked keys; any thread.
 
-        If the server's key changed, all connections to the endpoints with keys are cut. Those that
-        may come back do so by themselves, within 0.2 s, and see what they have missed as a hole in
-        ``seq``. Otherwise only the connections of keys that were revoked are cut.
+        If the server's key changed, all connections to the endpoints with keys are cut. Clients
+        that may connect reconnect by themselves within 0.2 s and see the lost messages as a hole in
+        ``seq``. Otherwise only the connections of revoked keys are cut.
 
         Returns
         -------
         lines : list of str
-            What has changed, for a person.
+            The changes, for a person.
 
         Raises
         ------
         ConfigError
-            If a key cannot be read or is wrong; then all is as it was.
+            If a key cannot be read or is wrong; the keys in force then remain.
         """
         with self._reloading:
             lines, waiting = self._take_keys()
@@ -275,7 +277,7 @@ class Access:
         return lines
 
     def _take_keys(self) -> tuple[list[str], list[Callable[[], None]]]:
-        """Read the keys; return what has changed, and who is to be woken for it."""
+        """Read the keys; return the changes and the callbacks that wake the owners."""
         old, new = self._keys, _read_keys(self._security)
         if old is None or new is None:
             return [], []
@@ -291,7 +293,7 @@ class Access:
             self.revocations += bool(gone)
             return lines, list(self._on_change)
 
-    # All below runs in the access thread.
+    # All methods below run in the access thread.
 
     def _run(self, zap: zmq.SyncSocket, wakeup: Wakeup) -> None:
         with ExitStack() as cleanup:
@@ -307,7 +309,8 @@ class Access:
 
     def _serve(self, zap: zmq.SyncSocket, wakeup: Wakeup, cleanup: ExitStack) -> None:
         poller = zmq.Poller()
-        # First: of whoever asks here, the monitors that are looked at after it tell already.
+        # First in the poll: the monitors, read after it, then already report the connections that
+        # ask here.
         poller.register(zap, zmq.POLLIN)
         poller.register(wakeup.fileno(), zmq.POLLIN)
         while not self._stopping.is_set():
@@ -320,15 +323,15 @@ class Access:
             if is_asked and all(are_read):
                 self._answer(zap)
             self.connections.regulate()
-            self.refusals.tell()
+            self.refusals.report()
 
     def _wait_ms(self) -> int | None:
-        told_s = self.refusals.due_s
-        due_s = min(self.connections.due_s, math.inf if told_s is None else told_s)
+        report_s = self.refusals.due_s
+        due_s = min(self.connections.due_s, math.inf if report_s is None else report_s)
         return None if due_s == math.inf else max(0, math.ceil((due_s - time.monotonic()) * 1e3))
 
     def _answer(self, zap: zmq.SyncSocket) -> None:
-        """Answer one question of libzmq's, RFC 27: may this key come in, and as whom."""
+        """Answer one ZAP request of libzmq (RFC 27): may this key connect, and as which user."""
         parts = zap.recv_multipart()
         _, request, domain, address, _, mechanism, *credentials = parts
         user = self._admitted(domain, mechanism, credentials, address.decode("ascii", "replace"))
@@ -339,7 +342,7 @@ class Access:
     def _admitted(
         self, domain: bytes, mechanism: bytes, credentials: list[bytes], address: str
     ) -> str | None:
-        """Return what ``user`` is to know whoever may come in by, None of who may not."""
+        """Return the user id of an admitted connection; None to refuse it."""
         if (domain, mechanism) == (_PLAIN_DOMAIN, b"NULL"):
             return _PLAIN_USER
         keys = self._keys
@@ -355,7 +358,7 @@ class Access:
 
 
 def _admission(frame: zmq.Frame) -> tuple[str, int]:
-    """Return which user a frame's connection was let in as, and when, as ``_answer`` has said."""
+    """Return the user id and the moment that ``_answer`` gave to a frame's connection."""
     user, _, admitted = _metadata(frame, "User-Id").rpartition(" ")
     return user, int(admitted or 0)
 
@@ -363,7 +366,7 @@ def _admission(frame: zmq.Frame) -> tuple[str, int]:
 def _metadata(frame: zmq.Frame, name: str) -> str:
     try:
         return str(frame.get(name))
-    except zmq.ZMQError:  # it has none of that name
+    except zmq.ZMQError:  # no metadata of that name
         return ""
 
 

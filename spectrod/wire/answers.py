@@ -1,4 +1,4 @@
-"""What stands behind a control socket: who asks, what answers, and how that becomes a reply."""
+"""Dispatch of control requests: the peer, the handler, and how its answer becomes a reply."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from spectrod.wire.requests import VERSION, ErrorCode, Params, Reply, Request, R
 
 _log = logging.getLogger(__name__)
 
-# Of all others, the text names value and rule: "refused".
+# All other classes become "refused": their text names the value and the rule.
 _CODES: Final[tuple[tuple[type[SpectrodError], ErrorCode], ...]] = (
     (NotFoundError, "not_found"),
     (DeniedError, "denied"),
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Peer(Protocol):
-    """Who asks."""
+    """Sender of a request."""
 
     @property
     def name(self) -> str:
@@ -43,64 +43,65 @@ class Peer(Protocol):
 
     @property
     def right(self) -> Right | None:
-        """What it may do."""
+        """Its right; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a method gives."""
+    """Result of a method."""
 
     result: Any = None
-    """What JSON can say: built-in types, and msgspec's structs."""
+    """JSON-serialisable: built-in types and msgspec's structs."""
     parts: Sequence[bytes] = ()
-    """Of whole messages, to follow the reply."""
+    """Parts of whole messages, sent after the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that is not there yet."""
+    """Deferred answer."""
 
     look: Callable[[], "Answer | Later | None"]
-    """Gives it once it is there; called by the server's thread."""
+    """Returns the answer once it is available, else None; called by the server's thread."""
     watch: Callable[[Callable[[], None]], Callable[[], None]]
-    """Has a callable called, by any thread, whenever it may be there; returns what ends that.
+    """Registers a callback that any thread calls when the answer may be available; returns a
+    function that unregisters it.
 
-    Raises SpectrodError of what cannot come any more.
+    Raises SpectrodError if the answer cannot come any more.
     """
     timeout_s: float
     otherwise: Answer | Reply
-    """If it does not come in time."""
+    """Answer after the timeout."""
 
 
 class Handler(Protocol):
-    """What answers requests that have passed all checks."""
+    """Handler of requests that have passed all checks."""
 
     def read(self, method: str, params: Params, peer: Peer) -> Answer | Later:
-        """Answer a method that changes nothing; raises SpectrodError. Must not wait."""
+        """Answer a method that changes nothing; raises SpectrodError; must not block."""
 
     def change(self, method: str, params: Params, peer: Peer) -> Answer:
-        """Carry out a method that changes something; raises SpectrodError. May take its time."""
+        """Execute a method that changes something; raises SpectrodError; may block."""
 
 
 def guarded(request: Request, act: Callable[[], _T]) -> _T | Reply:
-    """Do what a request asks for, or make the reply that says why not."""
+    """Call a function for a request; return its result, or the reply with its error."""
     try:
         return act()
     except SpectrodError as error:
         return failed(request.id, _code(error), printable(str(error)))
     except Exception as error:  # noqa: BLE001
-        # A bug in one method must end neither the thread nor the daemon with it.
+        # A bug in one method must not end the thread, and the daemon with it.
         _log.exception("control: %s failed", request.method)
         return failed(request.id, "internal", f"{printable(repr(error))}: please report this")
 
 
 def succeeded(request: Request, answer: Answer) -> Reply:
-    """Make the reply to a request that was carried out."""
+    """Return the reply to a request that succeeded."""
     return Reply(v=VERSION, id=request.id, ok=True, result=answer.result)
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Write a reply as JSON in UTF-8; if it has file names of other bytes, all of it printable."""
+    """Encode a reply as JSON in UTF-8; escape all its texts if one is not valid UTF-8."""
     try:
         return msgspec.json.encode(reply)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Listen at endpoints so that nothing is stolen, left behind or open to strangers."""
+"""Listening sockets for endpoints: locked, cleaned up, and with safe permissions."""
 
 import errno
 import fcntl
@@ -17,22 +17,22 @@ from spectrod.errors import BusyError, ConfigError, SpectrodError, StorageError,
 from spectrod.wire.listening import IPC_MODE, ListeningSocket
 
 _BACKLOG_MAX = 128
-_BACKLOG_SHARE = 1 / 16  # of the limit of descriptors: who is in it comes in after the bound, too
+_BACKLOG_SHARE = 1 / 16  # of the limit of descriptors: the backlog is accepted beyond the bound
 _IPC_UMASK = 0o777 & ~IPC_MODE
 _FOLDER_MODE = 0o750
 _SIOCGIFADDR = 0x8915  # netdevice(7)
 
 
 def listen(endpoint: Endpoint, cleanup: ExitStack) -> ListeningSocket:
-    """Bind and listen; nothing is accepted yet.
+    """Bind and listen; nothing accepts connections yet.
 
     Parameters
     ----------
     endpoint : Endpoint
         Where.
     cleanup : ExitStack
-        Receives what must be undone; close it only once the context of ZeroMQ's socket has
-        terminated, because ZeroMQ closes its descriptors in its own threads.
+        Receives the cleanup; close it only after the context of ZeroMQ's socket has terminated,
+        because ZeroMQ closes its descriptors in its own threads.
 
     Raises
     ------
@@ -41,8 +41,8 @@ def listen(endpoint: Endpoint, cleanup: ExitStack) -> ListeningSocket:
     StorageError
         If the folder of an IPC path cannot be used.
     ConfigError
-        If the address cannot be bound to, or ``localhost`` is the name of another machine's or of
-        a network interface's address.
+        If the address cannot be bound, or ``localhost`` resolves to an address of a network
+        interface or of another machine.
     UnavailableError
         If no network interface has the address.
     """
@@ -77,7 +77,7 @@ def _listen_tcp(endpoint: Endpoint) -> socket.socket:
                 f"endpoint={endpoint.text!r}: {endpoint.host} is {address[0]} here, which other "
                 "machines may reach; write 127.0.0.1"
             )
-        # After a restart, connections of the last one may be in TIME_WAIT.
+        # After a restart, connections of the previous daemon may be in TIME_WAIT.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if endpoint.is_ipv6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -88,7 +88,7 @@ def _listen_tcp(endpoint: Endpoint) -> socket.socket:
 
 
 def _begin(sock: socket.socket) -> None:
-    # After a revocation, two threads of ZeroMQ may accept from it for a moment: neither may wait.
+    # After a revocation, two threads of ZeroMQ may briefly accept from it: neither may block.
     sock.setblocking(False)  # noqa: FBT003 - its only parameter
     sock.listen(min(_BACKLOG_MAX, int(current_limit() * _BACKLOG_SHARE)))
 
@@ -102,7 +102,7 @@ def _resolved(endpoint: Endpoint, sock: socket.socket) -> tuple[str, int]:
         answer = fcntl.ioctl(sock, _SIOCGIFADDR, struct.pack("16s24x", host.encode()))
         return socket.inet_ntoa(answer[20:24]), endpoint.port
     found = socket.getaddrinfo(host, endpoint.port, sock.family, sock.type)
-    return found[0][4]  # type: ignore[return-value] # of IPv6 there are four, which bind takes
+    return found[0][4]  # type: ignore[return-value] # IPv6 has four items, which bind accepts
 
 
 def _is_loopback(address: tuple[str, int]) -> bool:
@@ -129,10 +129,10 @@ def _translated(error: OSError, endpoint: Endpoint) -> SpectrodError:
 
 @contextmanager
 def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
-    """Hold the lock of an IPC path, with its folder there and no stale socket in the way.
+    """Make the folder of an IPC path, hold its lock, and delete a stale socket.
 
-    A stale socket is deleted, so the check makes sure that it is one, and the lock that no other
-    daemon binds to the path between the check and our bind.
+    The lock keeps other daemons from binding to the path between the check that a socket is stale
+    and our bind.
     """
     path = Path(endpoint.path)
     lock = path.with_name(path.name + ".lock")
@@ -151,7 +151,7 @@ def _reserve_path(endpoint: Endpoint) -> Iterator[None]:
 
 
 def _lock_file(lock: Path, endpoint: Endpoint) -> int:
-    """Return the descriptor of the locked file, which ends with the process at the latest."""
+    """Return the descriptor of the locked file; the end of the process releases the lock."""
     while True:
         with ExitStack() as undo:
             lock_fd = _open_regular(lock)
@@ -162,14 +162,14 @@ def _lock_file(lock: Path, endpoint: Endpoint) -> int:
                 raise BusyError(
                     f"endpoint={endpoint.text!r}: in use by another process, which holds {lock}"
                 ) from None
-            # Else its owner removed it between our open and our lock: try the new one.
+            # Otherwise its owner deleted it between our open and our lock: try the new file.
             if _is_same_file(lock_fd, lock):
                 undo.pop_all()
                 return lock_fd
 
 
 def _open_regular(lock: Path) -> int:
-    """Open a file, made if it is missing, whatever others may have put there; raises OSError."""
+    """Open or create a regular file; raises OSError if the path is anything else."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o660)
     except OSError as error:
@@ -190,7 +190,7 @@ def _is_same_file(fd: int, path: Path) -> bool:
 
 
 def _delete_closed(path: Path) -> None:
-    """Delete the socket of a daemon that was killed while it was closed to newcomers."""
+    """Delete the socket of a daemon that was killed while it accepted no new connections."""
     closed = path.with_name(path.name + CLOSED_SUFFIX)
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(closed.lstat().st_mode):
@@ -198,13 +198,13 @@ def _delete_closed(path: Path) -> None:
 
 
 def _delete_stale(path: Path, endpoint: Endpoint) -> None:
-    """Delete a socket that nobody listens at; refuse anything else."""
+    """Delete a socket without a listener; refuse anything else."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StorageError(f"endpoint={endpoint.text!r}: the path is there and is not a socket")
+        raise StorageError(f"endpoint={endpoint.text!r}: the path exists and is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(0.0)
         code = probe.connect_ex(str(path))
@@ -217,7 +217,7 @@ def _delete_stale(path: Path, endpoint: Endpoint) -> None:
 
 @contextmanager
 def _umask(mask: int) -> Iterator[None]:
-    """Set the umask of the whole process for the moment of a bind: there is none per thread."""
+    """Set the umask during a bind, for the whole process: there is none per thread."""
     before = os.umask(mask)
     try:
         yield

@@ -1,9 +1,9 @@
-"""How many connections there are, and when endpoints are closed to newcomers.
+"""Counts connections, and closes endpoints to new ones at a bound.
 
-Whoever connects costs a descriptor before anything is known of it, and a process that has none left
-can write no recording, read no keys, and is ended by libzmq 4.3.5 when somebody connects to an IPC
-endpoint. Hence a bound, far below the limit of descriptors, at which all endpoints of a transport
-are closed to newcomers until there is room again. Connections that live are not touched.
+Each connection costs a descriptor before the peer is known. A process without free descriptors
+cannot write recordings or read keys, and libzmq 4.3.5 aborts it when a peer connects to an IPC
+endpoint. Hence a bound far below the limit of descriptors: when it is reached, all endpoints of the
+transport refuse new connections until there is room again. Existing connections remain.
 """
 
 import itertools
@@ -20,44 +20,44 @@ from spectrod.wire.limits import TokenBucket
 from spectrod.wire.links import Link, Transport, inode_of
 
 RATE_MAX_PER_S = 500.0
-"""New connections of a transport that are taken in the long run [1/s]; as many as the bound at
-once. Each costs processor time before it has said anything."""
+"""Sustained rate of new connections of a transport [1/s]; the burst is the bound on connections.
+Each connection costs processor time before it sends anything."""
 IPC_SHARE = 4
-"""Of max_connections, one in so many may be over IPC besides."""
+"""``max_connections`` divided by this is the additional bound for IPC."""
 
 FLOODS_PER_S, FLOODS_BURST = 1.0, 5.0
-"""Connections that may be cut off because they sent too much, before newcomers have to wait."""
+"""Rate [1/s] and burst of cuts for sending too much, above which new connections must wait."""
 
 _REOPEN_SHARE = 7 / 8  # of the bound, above which a closed endpoint stays closed
-_SHORT_SHARE = 7 / 8  # of the limit of descriptors, above which nobody is let in
-_PERIOD_S = 0.1  # for which it stays closed or open, unless it has to be closed
-_SHORT_S = 1.0  # until it is tried whether there are descriptors again
-_RETRY_S = 1.0  # after which what failed is tried again
+_SHORT_SHARE = 7 / 8  # of the limit of descriptors, above which no new connection is accepted
+_PERIOD_S = 0.1  # minimum time in one state, unless it must be closed
+_SHORT_S = 1.0  # wait before it checks for free descriptors again
+_RETRY_S = 1.0  # delay before a failed switch is retried
 _CALM_AFTER_FLOOD_S = 1.0
-_CALM_S = 10.0  # open for so long, it is said that it is open
+_CALM_S = 10.0  # open for this long, it is reported as open
 _Place = tuple[Transport, str]
 _log = logging.getLogger("spectrod")
 
 
 class Door(Protocol):
-    """What can be closed to newcomers, see ``ListeningSocket``."""
+    """Endpoint that can refuse new connections, see ``ListeningSocket``."""
 
     def close_to_newcomers(self) -> None:
-        """Have nobody else connect; raises OSError."""
+        """Refuse new connections; raises OSError."""
 
     def open_to_newcomers(self) -> None:
-        """Let others connect again; raises OSError."""
+        """Accept new connections again; raises OSError."""
 
 
 def bounds(max_connections: int, descriptors: int) -> dict[Transport, int]:
-    """Divide descriptors: at most half of them go to connections, a quarter of that half to IPC.
+    """Return the bound of each transport: half of all descriptors at most, a quarter of it for IPC.
 
     Parameters
     ----------
     max_connections : int
-        Over TCP; over IPC a quarter of it.
+        Bound over TCP; a quarter of it over IPC.
     descriptors : int
-        That the process may have open.
+        Limit of open descriptors of the process.
     """
     return {
         "tcp": max(1, min(max_connections, descriptors * 3 // 8)),
@@ -69,11 +69,11 @@ class _Live(NamedTuple):
     """A connection, by its descriptor."""
 
     monitor: Hashable
-    """That has reported it."""
+    """The monitor that reported it."""
     place: _Place
     inode: int | None
     free_since: int
-    """The last moment at which the descriptor was an earlier connection's; 0: it never was."""
+    """Moment at which an earlier connection freed the descriptor; 0 if there was none."""
 
 
 class _Side:
@@ -87,41 +87,41 @@ class _Side:
         self.floods = TokenBucket(FLOODS_PER_S, FLOODS_BURST, now_s)
         self.calm_s = -math.inf
         self.is_closed = False
-        self.is_told = False  # that it was closed, and not yet that it is open
+        self.is_reported = False  # as closed, and not yet as open again
         self.has_failed = False
         self.closings = 0
         self.changed_s = self.failed_s = -math.inf
 
     def reason(self, now_s: float) -> str:
-        """Say why it must be closed; empty if it may be open."""
+        """Return why it must be closed; empty if it may be open."""
         share = _REOPEN_SHARE if self.is_closed else 1.0
         if self.count >= max(1.0, self.bound * share):
-            return f"{self.count} connections, at most {self.bound} may be"
+            return f"{self.count} connections, at most {self.bound} are allowed"
         if self.bucket.wait_s(now_s):
             return f"more than {RATE_MAX_PER_S:g} new connections a second"
         if now_s < self.calm_s:
-            return "more has come than can be taken in, and connections were cut off"
+            return "peers send more than can be read, and connections were cut"
         return ""
 
 
 class Connections:
-    """Counts connections, and closes and opens the endpoints by their number.
+    """Counts connections, and closes and opens the endpoints accordingly.
 
-    ``add``, ``note_flood``, ``hold_newcomers`` and ``facts`` are for any thread, the other methods
-    for the one that reads the monitors.
+    Any thread may call ``add``, ``note_flood``, ``hold_newcomers`` and ``facts``; the other methods
+    belong to the thread that reads the monitors.
 
     Parameters
     ----------
     max_connections : int
-        Over TCP; over IPC a quarter of it.
+        Bound over TCP; a quarter of it over IPC.
     descriptors : int
-        That the process may have open.
+        Limit of open descriptors of the process.
     events : EventLog or None
-        Is told when endpoints close and open.
+        Receives an event when endpoints close and open.
     now_s : callable
         The clock [s].
     inode_of : callable
-        Gives a descriptor's inode, see ``spectrod.wire.links``.
+        Returns a descriptor's inode, see ``spectrod.wire.links``.
     """
 
     def __init__(
@@ -139,26 +139,26 @@ class Connections:
             transport: _Side(bound, now_s())
             for transport, bound in bounds(max_connections, descriptors).items()
         }
-        # By descriptor. If one is reported again, it was closed in between, even if no monitor
-        # reported that.
+        # By descriptor. A descriptor that is reported again was closed in between, even if no
+        # monitor reported the end.
         self._live: dict[int, _Live] = {}
-        # Counts what happens; and when each descriptor's last connection ended, by that count.
+        # A logical clock; and the moment at which the last connection of each descriptor ended.
         self._moment = 0
         self._freed: dict[int, int] = {}
         self._counts = Counter[_Place]()
         self._lock = threading.Lock()
 
     def add(self, transport: Transport, door: Door) -> None:
-        """Take one more endpoint, which is open; any thread."""
+        """Add an endpoint, which is open; any thread."""
         with self._lock:
             side = self._sides[transport]
             side.doors = (*side.doors, door)
 
     def note_flood(self, transport: Transport) -> None:
-        """Note that a connection was cut off because it sent too much; any thread.
+        """Record that a connection was cut because it sent too much; any thread.
 
-        After a few of them newcomers wait for a second, so that what has come can be taken in:
-        whoever was cut off connects again at once.
+        After a few of them new connections wait for a second, in which the backlog can be read: a
+        peer that was cut reconnects at once.
         """
         now_s = self._now_s()
         with self._lock:
@@ -167,14 +167,14 @@ class Connections:
                 side.calm_s = now_s + _CALM_AFTER_FLOOD_S
 
     def hold_newcomers(self) -> None:
-        """Have newcomers wait for a second; any thread."""
+        """Refuse new connections for a second; any thread."""
         now_s = self._now_s()
         with self._lock:
             for side in self._sides.values():
                 side.calm_s = now_s + _CALM_AFTER_FLOOD_S
 
     def facts(self) -> dict[Transport, dict[str, Any]]:
-        """Say of each transport how many there are and may be, and how often it was closed."""
+        """Return count, bound, state and number of closings of each transport."""
         return {
             transport: {
                 "count": side.count,
@@ -190,17 +190,17 @@ class Connections:
         return self._counts[_place(endpoint)]
 
     def admit(self) -> int:
-        """Note that a connection is about to be let in, and return the moment, for ``link_of``.
+        """Record that a connection is being admitted; return the moment, for ``link_of``.
 
-        All that was reported before must have been noted.
+        All earlier monitor events must have been processed.
         """
         self._moment += 1
         return self._moment
 
     def link_of(self, fd: int, admitted: int) -> Link | None:
-        """Return the connection of a descriptor that was let in at a moment; any thread.
+        """Return the connection of a descriptor, admitted at a moment; any thread.
 
-        None if that connection has ended, whoever has its descriptor now.
+        None if that connection has ended, even if another has its descriptor now.
         """
         live = self._live.get(fd)
         inode = self._inode_of(fd)
@@ -209,7 +209,7 @@ class Connections:
         return Link(fd, inode)
 
     def accepted(self, monitor: Hashable, endpoint: str, fd: int) -> None:
-        """Note a new connection, whose descriptor was the lowest that was free."""
+        """Record a new connection, whose descriptor was the lowest free one."""
         now_s = self._now_s()
         self._forget(fd)
         place = _place(endpoint)
@@ -222,12 +222,12 @@ class Connections:
             self._short_until_s = now_s + _SHORT_S
 
     def ended(self, monitor: Hashable, fd: int) -> None:
-        """Note that a connection has ended."""
+        """Record the end of a connection."""
         if fd in self._live and self._live[fd].monitor == monitor:
             self._forget(fd)
 
     def unbound(self, monitor: Hashable, endpoint: str) -> None:
-        """Note that an endpoint was unbound, which ends its connections without a word."""
+        """Record that an endpoint was unbound, which ends its connections without an event."""
         place = _place(endpoint)
         here = [(one.monitor, one.place) == (monitor, place) for one in self._live.values()]
         for fd in itertools.compress(tuple(self._live), here):
@@ -235,11 +235,11 @@ class Connections:
 
     @property
     def due_s(self) -> float:
-        """When ``regulate`` has to be called at the latest, by the clock; maybe never."""
+        """Latest time to call ``regulate`` again, by the clock; may be infinite."""
         return min(self._due_s(side) for side in self._sides.values())
 
     def regulate(self) -> None:
-        """Close and open what must be closed or may be open."""
+        """Close the endpoints that must be closed, and open those that may be open."""
         now_s = self._now_s()
         for transport, side in self._sides.items():
             is_short = now_s < self._short_until_s
@@ -247,10 +247,10 @@ class Connections:
             is_due = now_s >= max(side.changed_s + _PERIOD_S, side.failed_s + _RETRY_S)
             if bool(reason) != side.is_closed and (is_due or (reason and not side.has_failed)):
                 self._switch(transport, side, reason, now_s)
-            if side.is_told and not side.is_closed and now_s >= side.changed_s + _CALM_S:
-                side.is_told = False
-                text = f"{transport}: open to newcomers; was closed {side.closings} times so far"
-                self._tell(logging.INFO, "listen.open", text)
+            if side.is_reported and not side.is_closed and now_s >= side.changed_s + _CALM_S:
+                side.is_reported = False
+                text = f"{transport}: open to new connections; closed {side.closings} times so far"
+                self._report(logging.INFO, "listen.open", text)
 
     def _switch(self, transport: Transport, side: _Side, reason: str, now_s: float) -> None:
         try:
@@ -259,24 +259,24 @@ class Connections:
         except OSError as error:
             if not side.has_failed:
                 doing = "closed" if reason else "opened"
-                text = f"{transport}: cannot be {doing} to newcomers: {error}"
-                self._tell(logging.ERROR, "listen.failed", text)
+                text = f"{transport}: cannot be {doing} to new connections: {error}"
+                self._report(logging.ERROR, "listen.failed", text)
             side.has_failed, side.failed_s = True, now_s
             return
         side.has_failed = False
         side.is_closed, side.changed_s = bool(reason), now_s
         side.closings += side.is_closed
-        if reason and not side.is_told:
-            side.is_told = True
-            text = f"{transport}: closed to newcomers: {reason}"
-            self._tell(logging.WARNING, "listen.closed", text)
+        if reason and not side.is_reported:
+            side.is_reported = True
+            text = f"{transport}: closed to new connections: {reason}"
+            self._report(logging.WARNING, "listen.closed", text)
 
     def _due_s(self, side: _Side) -> float:
         if side.has_failed:
             return side.failed_s + _RETRY_S
         if side.is_closed:
             return self._now_s() + _PERIOD_S
-        return side.changed_s + _CALM_S if side.is_told else math.inf
+        return side.changed_s + _CALM_S if side.is_reported else math.inf
 
     def _forget(self, fd: int) -> None:
         live = self._live.pop(fd, None)
@@ -286,14 +286,14 @@ class Connections:
             self._sides[live.place[0]].count -= 1
             self._counts[live.place] -= 1
 
-    def _tell(self, level: int, kind: str, text: str) -> None:
+    def _report(self, level: int, kind: str, text: str) -> None:
         _log.log(level, "%s", text)
         if self._events is not None:
             self._events.add(kind, text)
 
 
 def _place(endpoint: str) -> _Place:
-    """Name what an endpoint, as bound and as a connection came to it, has in common."""
+    """Return the part that an endpoint as bound and as reported for a connection share."""
     if endpoint.startswith("ipc:"):
         return "ipc", endpoint
     return "tcp", endpoint.rpartition(":")[2]

@@ -1,6 +1,6 @@
-"""The control socket: requests in, replies out, whoever asks and whatever they send.
+"""The control socket: receives requests and sends replies, robust against any peer.
 
-Knows no daemon: a handler answers. What a request is, ``spectrod.wire.requests`` says.
+Knows no daemon: a handler answers. ``spectrod.wire.requests`` defines the requests.
 """
 
 import ctypes
@@ -55,17 +55,17 @@ _log = logging.getLogger(__name__)
 
 _LINGER_S = 0.2
 _JOIN_S = 1.0  # the daemon's whole stop has 4 s
-# Of the operating system, which takes its least. All peers together can send about 5 MB a second
-# with it, however many they are: whoever sends too much is known before it is much.
+# Below the operating system's minimum, which then applies. All peers together can then send about 5
+# MB a second, whatever their number: a flooding peer is found before it has sent much.
 _RECEIVE_BUFFER_BYTES = 1024
 _SEND_BUFFER_BYTES = 256 * 1024
-_REQUESTS_A_TURN = 64  # before whoever waits for something else gets a turn
+_REQUESTS_A_TURN = 64  # before deferred requests get a turn
 _READS_A_TURN = 1024
 _PEERS_AT_FULL_RATE = 10
 _PEERS_MAX = 1024
 _ID_MAX_BYTES = 255
-_CUT_MAX = 1024  # peers that were cut off, of which something may still come
-_OWN_ID_BYTES = 5  # of the routing ids that libzmq makes, which begin with a zero
+_CUT_MAX = 1024  # peers that were cut, whose messages may still arrive
+_OWN_ID_BYTES = 5  # length of the routing ids that libzmq makes, which start with a zero
 _CHANGES_MAX = 32
 _WAITING_A_PEER = 8
 _WAITING_MAX = 256
@@ -83,23 +83,23 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """What has come from a peer, whatever it is."""
+    """A message of a peer, not validated yet."""
 
     envelope: tuple[bytes, ...]
     n_parts: int
-    """Of what stands in the envelope."""
+    """Parts after the envelope."""
     part: bytes
-    """If it is one."""
+    """The part if it is one, else empty."""
     peer: Peer
 
 
 class _Waiting:
-    """A request whose answer is to come."""
+    """A request with a deferred answer."""
 
     def __init__(self, asked: _Asked, later: Later, wake: Callable[[], None]) -> None:
         self.asked, self.later, self._wake = asked, later, wake
         self.deadline_s = time.monotonic() + later.timeout_s
-        # Looked at once after the watch has begun: what came in between is seen.
+        # Checked once after the watch has started: an answer that came in between is found.
         self.may_be_there = True
         self.end_watch = later.watch(self._notice)
 
@@ -109,52 +109,53 @@ class _Waiting:
 
 
 class ControlServer:
-    """Takes requests at endpoints, from a thread that owns the socket.
+    """Receives requests at endpoints, in a thread that owns the socket.
 
-    Read methods are answered at once by that thread. Those that change something, and may compile
-    kernels for it, run one after the other on a second thread.
+    That thread answers read methods at once. Methods that change something, and may compile
+    kernels, run one after the other in a second thread.
 
-    Everything that waits is bounded. A peer may ask requests_per_s times a second, a second's worth
-    at once, and is told ``too_many`` above that. Of all peers together ten times as many are
-    answered a second; the rest waits, 1 MiB of one peer and 32 MiB of all, each request counting
-    300 bytes beside its own. A peer of which more would have to wait is cut off, or the one that
-    has most: nobody's flood takes the processor from the analysis. 32 changes may wait, then peers
-    are told ``busy``; ``latest`` may wait 8 times for one peer and 256 times for all, then they are
-    told ``too_many``. Replies that peers do not read are bounded by ``UnreadReplies``: 256 and 10
-    MiB of one peer, 64 MiB of all, and 64 KiB for each of 256 peers whatever the others do. A read
-    method whose reply is larger than 64 KiB waits 1 s for room, among those 8, and becomes
-    ``too_many``; any other reply without room is dropped, which ``counts`` tells.
+    Everything that waits is bounded. A peer may send requests_per_s requests a second, a second's
+    worth at once; a further request fails with ``too_many``. All peers together get ten times as
+    many answers a second; other requests wait, 1 MiB of one peer and 32 MiB in total, where each
+    request counts 300 bytes beside its own size. A peer that exceeds its bound is cut; when the
+    total is exceeded, the peer with most: a flood cannot take the processor from the analysis. 32
+    changes may wait; another one fails with ``busy``. ``latest`` may wait 8 times for one peer and
+    256 times in total; another one fails with ``too_many``. ``UnreadReplies`` bounds the replies
+    that peers do not read: 256 replies and 10 MiB of one peer, 64 MiB in total, and 64 KiB for each
+    of 256 peers whatever the others use. A read method whose reply is larger than 64 KiB waits 1 s
+    for room, among those 8, and then fails with ``too_many``; any other reply without room is
+    dropped and counted in ``counts``.
 
-    ZeroMQ collects all parts of a message before it hands them on: a connection that has sent 256
-    KiB without a message that is complete is cut off, see ``Unfinished``.
+    ZeroMQ collects all parts of a message before it delivers them: a connection that has sent 256
+    KiB without a complete message is cut, see ``Unfinished``.
 
     Parameters
     ----------
     endpoints : sequence of str
         ``ipc://PATH`` and ``tcp://HOST:PORT``, one or more.
     handler : Handler
-        Answers; ``read`` is called by one thread, ``change`` by another.
+        Answers requests; one thread calls ``read``, another ``change``.
     access : Access
-        Started; says who asks and who may connect. To be closed after the server has stopped.
+        Started; identifies peers and controls access. Close it after the server has stopped.
     requests_per_s : float
-        That one peer may make, > 0.
+        Limit of one peer, > 0.
     progress : Wakeup or None
         Set when the thread has ended.
 
     Attributes
     ----------
     endpoints : tuple of str
-        What ``start`` has bound to.
+        Endpoints as ``start`` has bound them.
     failure : SpectrodError or None
-        What ended the thread, if it was not ``stop``.
+        Error that ended the thread; None if ``stop`` did.
     counts : Counter of str
-        Since the start: ``requests`` (messages that came, whatever they were), ``dropped`` (replies
-        to peers that have gone or do not read), and of replies each error's code.
+        Since the start: ``requests`` (received messages of any kind), ``dropped`` (replies to peers
+        that have gone or do not read), and the replies with each error code.
 
     Raises
     ------
     ConfigError
-        If an endpoint is malformed, or strangers could reach it and keys are not asked for.
+        If an endpoint is malformed, or other machines can reach it and it requires no keys.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class ControlServer:
         self._of_all = TokenBucket(of_all, max(1.0, of_all), time.monotonic())
         self._of_each = PeerLimits(requests_per_s, _PEERS_MAX)
         self._changes: queue.Queue[_Asked | None] = queue.Queue(_CHANGES_MAX)
-        # Never longer than the queue that it comes from, but for the one that was being done.
+        # At most as long as the queue of changes, plus the change in progress.
         self._done: deque[tuple[_Asked, Answer | Reply]] = deque()
         self._n_changing = 0
         self._doing: _Asked | None = None
@@ -196,17 +197,17 @@ class ControlServer:
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Bind in the caller's thread, so that it gets the error, then start the threads.
+        """Bind in the calling thread, which raises the errors, then start the threads.
 
         Raises
         ------
         BusyError, ConfigError, StorageError, UnavailableError
-            If an endpoint cannot be bound; ``access`` may be closed then.
+            If an endpoint cannot be bound; the caller may then close ``access``.
         """
         socket = self._open_socket()
         try:
             self._listeners = Listeners(socket, self._access, self._wake, linger_s=_LINGER_S)
-            # ZeroMQ removes a socket's file in a thread of its own, until the context has ended.
+            # ZeroMQ deletes a socket's file in its own thread, at any time before the context ends.
             locks = self._access.at_end
             self.endpoints = tuple(self._listeners.bind(end, locks) for end in self._wanted)
         except BaseException:
@@ -226,9 +227,9 @@ class ControlServer:
         self._watch.start()
 
     def stop(self) -> None:
-        """Finish the change that runs, refuse those that wait, release the endpoints; idempotent.
+        """Finish the current change, refuse queued ones, and release the endpoints; idempotent.
 
-        A change that takes 1 s more is left to itself, and who asked for it is told so.
+        A change that takes more than 1 s is abandoned, and its peer receives an error.
         """
         if not self._workers:
             return
@@ -237,10 +238,10 @@ class ControlServer:
         if self._watch is not None:
             self._watch.stop()
         self._is_closing.set()
-        with suppress(queue.Full):  # then the flag is seen before the next of them
+        with suppress(queue.Full):  # then the thread sees the flag before the next change
             self._changes.put_nowait(None)
         if not changes.wait(_JOIN_S):
-            _log.warning("control: a change takes long: not waited for")
+            _log.warning("control: a change takes too long; the daemon stops without it")
         self._stopping.set()
         self._wake()
         server.require_end(_JOIN_S)
@@ -250,7 +251,7 @@ class ControlServer:
             self._wakeup = None
 
     def _wake(self) -> None:
-        # Those who wake it may come late: after the stop it is nobody's descriptor, or another's.
+        # A late caller must not write to the descriptor after it was closed, and maybe reused.
         with self._waking:
             if self._wakeup is not None:
                 self._wakeup.set()
@@ -258,18 +259,20 @@ class ControlServer:
     def _open_socket(self) -> zmq.SyncSocket:
         _scatter_routing_ids()
         socket = self._access.context.socket(zmq.ROUTER)
-        # Linger comes before bind: without it, the context's end waits for who does not read.
+        # Set linger before bind: without it, the end of the context waits for peers that do not
+        # read.
         socket.setsockopt(zmq.LINGER, round(_LINGER_S * 1e3))
         socket.setsockopt(zmq.SNDHWM, REPLIES_A_PEER)
-        socket.setsockopt(zmq.RCVHWM, 0)  # see liveness.py; what waits is bounded by the inbox
+        socket.setsockopt(zmq.RCVHWM, 0)  # see liveness.py; the inbox bounds the queue
         socket.setsockopt(zmq.RCVBUF, _RECEIVE_BUFFER_BYTES)
         socket.setsockopt(zmq.SNDBUF, _SEND_BUFFER_BYTES)
         socket.setsockopt(zmq.MAXMSGSIZE, REQUEST_MAX_BYTES)
-        # A routing id stays with the connection that has it: whoever claims it gets no reply of it.
+        # A routing id stays with its connection: a peer that claims it receives none of its
+        # replies.
         socket.setsockopt(zmq.ROUTER_HANDOVER, 0)
-        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # a reply that cannot be sent is told, not lost
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)  # an unsendable reply is an error
         notice_gone_peers(socket)
-        socket.copy_threshold = 0  # what must not be copied is not, however short
+        socket.copy_threshold = 0  # zero-copy parts are not copied, however short
         return socket
 
     # ---- the thread of changes
@@ -306,12 +309,12 @@ class ControlServer:
         while not self._stopping.is_set():
             rest_s = self._of_all.wait_s(time.monotonic()) if self._inbox else math.inf
             poller.poll(self._poll_ms(rest_s))
-            wakeup.clear()  # before what it tells of is looked at
+            wakeup.clear()  # before the queues are read
             self._receive(socket)
             self._reply_done(socket)
             self._look_again(socket)
             if not self._n_changing:
-                # Who has revoked keys is told so before connections are cut, maybe its own.
+                # The reply to a revocation goes out before connections are cut, maybe its own.
                 self._holders.refresh()
                 self._listeners.refresh()
 
@@ -319,15 +322,15 @@ class ControlServer:
         if any(waiting.may_be_there for waiting in self._waiting):
             return 0
         now_s = time.monotonic()
-        # While a change is made, it is not refreshed; the end of the change wakes us.
+        # Nothing is refreshed during a change; the end of the change wakes this thread.
         cut_s = min(self._listeners.due_s, self._holders.due_s)
         listen_s = math.inf if self._n_changing else cut_s - now_s
         wait_s = min([rest_s, listen_s, *(waiting.deadline_s - now_s for waiting in self._waiting)])
         return None if wait_s == math.inf else max(0, math.ceil(wait_s * 1e3))
 
     def _receive(self, socket: zmq.SyncSocket) -> None:
-        """Read what has come, and answer as many requests of it as may be answered now."""
-        # Read ahead of what is answered: whoever floods is known by it, and cut off.
+        """Read the messages that have arrived, and answer as many requests as the limits allow."""
+        # Read more than is answered, to find and cut flooding peers.
         for _ in range(_READS_A_TURN):
             try:
                 frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -339,8 +342,8 @@ class ControlServer:
                 return
 
     def _keep(self, frames: Sequence[zmq.Frame]) -> None:
-        """Have a message wait for its turn; cut off whoever has too many that wait."""
-        # A REQ socket puts an empty part before what it sends, and wants it back.
+        """Queue a message; cut the peer that then exceeds its bound."""
+        # A REQ socket sends an empty part before its message, and requires it in the reply.
         n_envelope = 2 if len(frames) == 3 and len(frames[1]) == 0 else 1
         envelope = tuple(frame.bytes for frame in frames[:n_envelope])
         if envelope[0] in self._cut:
@@ -378,7 +381,7 @@ class ControlServer:
             self._access.note_flood(transport)
 
     def _answer_next(self, socket: zmq.SyncSocket) -> bool:
-        """Answer the request whose turn it is; say whether there was one that may be answered."""
+        """Answer the request whose turn it is; return False if none may be answered now."""
         now_s = time.monotonic()
         if self._of_all.wait_s(now_s):
             return False
@@ -411,7 +414,7 @@ class ControlServer:
             self._admit(socket, _Asked(envelope, *read, message.peer))
 
     def _admit(self, socket: zmq.SyncSocket, asked: _Asked) -> None:
-        """Check who asks, and have it answered now or handed over."""
+        """Check the peer's right, then answer the request or queue the change."""
         method, peer = asked.request.method, asked.peer
         right = METHODS[method].right
         if peer.right is None or (right == "control" and peer.right != "control"):
@@ -444,17 +447,18 @@ class ControlServer:
             self._answer(socket, asked, outcome)
 
     def _answer(self, socket: zmq.SyncSocket, asked: _Asked, answer: Answer) -> None:
-        """Send what was asked for; a large one waits while too much of its peer's does."""
+        """Send an answer; a large one waits while its peer has too many unread replies."""
         peer, request = asked.envelope[0], asked.request
         parts = (encode_reply(succeeded(request, answer)), *answer.parts)
         n_bytes = _size_bytes(parts)
         if n_bytes <= LARGE_BYTES or self._unread.has_room(peer, n_bytes):
             self._send_or_count(socket, asked.envelope, parts)
         else:
-            text = f"{request.method}: large replies wait that were not read; read them first"
+            text = f"{request.method}: too many large replies are unread; read them first"
             late = failed(request.id, "too_many", text)
             if METHODS[request.method].right == "read":
-                # Asked again then, instead of kept: what waits takes no memory.
+                # Call the method again later instead of keeping its answer: waiting takes no
+                # memory.
                 act = partial(self._handler.read, request.method, asked.params, asked.peer)
                 self._defer(socket, asked, self._unread.once_read(peer, n_bytes, act, late))
             else:
@@ -466,7 +470,7 @@ class ControlServer:
             text = f"{asked.request.method}: more than may wait at once, {_WAITING_A_PEER} a peer"
             self._reply(socket, asked, failed(asked.request.id, "too_many", text))
         else:
-            # What is to be watched may have gone since the handler has looked.
+            # The watched topic may have gone since the handler was called.
             waiting = guarded(asked.request, partial(_Waiting, asked, later, self._wake))
             if isinstance(waiting, Reply):
                 self._send(socket, asked.envelope, waiting)
@@ -474,7 +478,7 @@ class ControlServer:
                 self._waiting.append(waiting)
 
     def _look_again(self, socket: zmq.SyncSocket) -> None:
-        """Answer those who wait and whose answer is there, or whose time is over."""
+        """Answer the deferred requests whose answer is available or whose time is over."""
         now_s = time.monotonic()
         for waiting in [w for w in self._waiting if w.may_be_there or w.deadline_s <= now_s]:
             waiting.may_be_there = False
@@ -487,12 +491,12 @@ class ControlServer:
                 self._reply(socket, waiting.asked, outcome)
 
     def _refuse_the_rest(self, socket: zmq.SyncSocket) -> None:
-        """Answer everyone who still waits for something when the server stops."""
+        """Answer all pending requests when the server stops."""
         late = self._doing
         self._reply_done(socket)
-        # Still the same: it was not among those that were done.
+        # Still the same: it is not among the finished changes.
         if late is not None and late is self._doing:
-            text = f"{late.request.method}: the daemon stops, and does not wait until it is done"
+            text = f"{late.request.method}: the daemon stops before it is done"
             self._reply(socket, late, failed(late.request.id, "unavailable", text))
         rest = [waiting.asked for waiting in self._waiting]
         with suppress(queue.Empty):
@@ -504,7 +508,7 @@ class ControlServer:
             self._reply(socket, asked, failed(asked.request.id, "unavailable", text))
 
     def _send(self, socket: zmq.SyncSocket, envelope: Sequence[bytes], reply: Reply) -> None:
-        """Send a refusal, and count it."""
+        """Send a reply; count it by its error code."""
         if reply.error is not None:
             self.counts[reply.error.code] += 1
         self._send_or_count(socket, envelope, (encode_reply(reply),))
@@ -512,7 +516,7 @@ class ControlServer:
     def _send_or_count(
         self, socket: zmq.SyncSocket, envelope: Sequence[bytes], parts: Sequence[bytes]
     ) -> None:
-        """Send a reply if there is room for it until its peer reads; else count it as dropped."""
+        """Send a reply if its peer has room for it; else count it as dropped."""
         peer, n_bytes = envelope[0], _size_bytes(parts)
         is_sent = False
         if self._unread.has_room(peer, n_bytes):
@@ -523,18 +527,18 @@ class ControlServer:
 
 
 def _scatter_routing_ids() -> None:
-    """Have the next ROUTER socket number its connections from where nobody can work out.
+    """Make the first routing id of the next ROUTER socket unpredictable.
 
-    libzmq takes that number from ``rand``, seeded by the time of the start and the process's
-    number, and an assertion ends the process where a peer has claimed the id that is next.
+    libzmq takes it from ``rand``, seeded with the start time and the process id, and an assertion
+    aborts the process if a peer has already claimed the next id.
     """
     ctypes.CDLL(None).srand(secrets.randbits(32))
 
 
 def _is_proper(routing_id: bytes) -> bool:
-    """Say whether a routing id is libzmq's own, or one that a peer may choose.
+    """Return whether a routing id is libzmq's own, or one that a peer may choose.
 
-    One that a peer has made up to look like libzmq's cannot be told from those.
+    An id that a peer has forged to look like libzmq's cannot be distinguished.
     """
     if routing_id[:1] == b"\0":
         return len(routing_id) == _OWN_ID_BYTES
@@ -546,7 +550,7 @@ def _size_bytes(parts: Sequence[bytes]) -> int:
 
 
 def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: memoryview) -> bool:
-    """Send to a peer, the last part without a copy; say whether it could be sent."""
+    """Send to a peer, the last part without a copy; return whether it was sent."""
     for _ in range(2):
         try:
             socket.send_multipart(first, zmq.NOBLOCK | zmq.SNDMORE)
@@ -555,7 +559,7 @@ def _send_or_drop(socket: zmq.SyncSocket, first: Sequence[bytes], last: memoryvi
                 return False
             if error.errno != errno.EAGAIN:
                 raise
-            # As many wait as may; but a look makes ZeroMQ take notice of what was read meanwhile.
+            # The queue is full; a poll makes ZeroMQ process what the peer has read meanwhile.
             socket.poll(0)
         else:
             socket.send(last, 0, copy=False, track=False)

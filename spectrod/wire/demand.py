@@ -1,4 +1,4 @@
-"""Which topics subscribers want: the prefixes that live now. Knows no socket."""
+"""Prefixes that subscribers have subscribed to, and the topics that they match."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -10,23 +10,23 @@ _TOPIC_MAX_BYTES = len("bands/") + 3 * 65
 
 
 class DemandBook:
-    """The prefixes of topics with values that subscribers want, from an XPUB socket's messages.
+    """Prefixes of topics with values that subscribers want, from an XPUB socket's messages.
 
-    The socket must report each subscription, and of unsubscriptions the last of a prefix only
-    (``XPUB_VERBOSE``, not ``XPUB_VERBOSER``): libzmq then tells exactly which prefixes live,
-    whatever one peer subscribes to twice or another takes back without having asked for it.
+    The socket must report each subscription, but only the last unsubscription of a prefix
+    (``XPUB_VERBOSE``, not ``XPUB_VERBOSER``): libzmq then reports exactly which prefixes are
+    active, even if a peer subscribes twice or unsubscribes from a prefix that it never subscribed
+    to.
 
-    Bounded: prefixes that no topic can begin with are not kept. If there are more than
-    ``PREFIXES_MAX``, all topics count as wanted from then on: nobody is left without what they have
-    subscribed to, and what is lost is that idle products are not computed.
+    Bounded: prefixes that no topic can start with are ignored. After more than ``PREFIXES_MAX`` all
+    topics count as wanted: no subscriber misses a topic, but unused products are computed.
 
     Attributes
     ----------
     subscribers : int
-        Subscriptions to values. Those of one prefix count from when they come until the last of
-        them has gone, because libzmq tells of the last only.
+        Subscriptions to values. All subscriptions to one prefix count until the last of them ends,
+        because libzmq reports only that one.
     has_changed : bool
-        True if there may be another answer than at the time it was set to False.
+        True if ``covers`` may answer differently than when the flag was last set to False.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class DemandBook:
         self.has_changed = True
 
     def note(self, request: bytes) -> bytes | None:
-        """Take a message of the socket; return the prefix if it is a subscription, else None."""
+        """Process a message of the socket; return the prefix if it is a subscription, else None."""
         prefix = request[1:]
         if request[:1] == b"\x01":
             self._add(prefix)
@@ -48,7 +48,7 @@ class DemandBook:
         return None
 
     def covers(self, topics: Sequence[bytes]) -> bool:
-        """Say whether somebody wants one of these topics.
+        """Return whether a subscription matches one of these topics.
 
         Parameters
         ----------
@@ -58,17 +58,17 @@ class DemandBook:
         return bool(topics) and (self._is_full or any(self._matches(topics)))
 
     def hold(self) -> None:
-        """Let what is wanted now count as wanted until ``release``, whoever goes meanwhile."""
+        """Keep the current prefixes wanted until ``release``, even if their subscribers leave."""
         self._held = frozenset(self._arrivals)
 
     def release(self) -> None:
-        """Let count only what is wanted by somebody who is there."""
+        """Count only prefixes of current subscribers."""
         self.has_changed |= bool(self._held)
         self._held = frozenset()
 
     def _matches(self, topics: Sequence[bytes]) -> Iterator[bool]:
         for prefix in (*self._arrivals, *self._held):
-            # Topics that begin with the prefix stand in a row, and the first of them here.
+            # Topics that start with the prefix are adjacent; the first of them is here.
             k = bisect_left(topics, prefix)
             yield k < len(topics) and topics[k].startswith(prefix)
 

@@ -1,4 +1,4 @@
-"""One source's way into the messages: its queue, topics, numbers and counts. Knows no socket."""
+"""Messages of one source: its queue, topics, sequence numbers and counters. Knows no socket."""
 
 import time
 from collections import Counter
@@ -32,7 +32,7 @@ def ignore_demand(_products: frozenset[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Where numbering goes on if a source of the same name comes again in the same epoch."""
+    """Where the numbering continues if a source of the same name returns in the same epoch."""
 
     rows: Counter[str] = field(default_factory=Counter)
     """Number of the next row of each product."""
@@ -42,7 +42,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message with values on its way out."""
+    """An outgoing message with values."""
 
     topic: str
     seq: int
@@ -50,38 +50,38 @@ class Outgoing:
 
 
 class Feed:
-    """The spectra of one source on their way out; made by ``Publisher.feed``.
+    """The outgoing messages of one source; made by ``Publisher.feed``.
 
-    The analysis calls ``submit``, whoever learns that something has changed calls ``changed`` and
-    ``offer``; all else is the publisher's thread's. The queue is bounded by queue_frames: it drops
-    its oldest, counted in ``dropped``.
+    The analysis calls ``submit``; any thread may call ``changed`` and ``offer``; all other methods
+    belong to the publisher's thread. The queue is bounded by queue_frames: it drops its oldest
+    frames, counted in ``dropped``.
 
     Parameters
     ----------
     name : str
         The SOURCE of the topics.
     stats : callable
-        Tells state, description and counters of the source, from any thread.
+        Returns state, description and counters of the source; called by any thread.
     epoch : int
         Random number of this start of the daemon.
     wake : callable
-        Called when there is something to send.
+        Wakes the publisher's thread.
     queue_frames : int
         Frames that may wait for the publisher's thread, >= 1.
     channel_names : sequence of str
-        What topics call the channels of the spectra; none: their numbers.
+        Names of the channels in topics; empty for their numbers.
     numbers : Numbers or None
-        Of a source that had the name before.
+        Numbers of an earlier source of the same name.
     on_demand : callable
-        Called by the publisher's thread with the products that subscribers want, when they have
-        become others and after each ``offer``; must not block.
+        Called by the publisher's thread with the products that subscribers want, when they change
+        and after each ``offer``; must not block.
 
     Attributes
     ----------
     messages : int
         Spectra handed to ZeroMQ.
     heartbeats : int
-        Signs of life handed to ZeroMQ.
+        Heartbeats handed to ZeroMQ.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class Feed:
         self._topics: frozenset[str] = frozenset()
         self._streams: dict[str, Stream] = {}
         self._has_offer = False
-        self._told: tuple[object, frozenset[str]] | None = None
+        self._reported: tuple[object, frozenset[str]] | None = None
         self._on_demand = on_demand
         self.messages = 0
         self.heartbeats = 0
@@ -137,23 +137,23 @@ class Feed:
         self._wake()
 
     def changed(self) -> None:
-        """Have a heartbeat sent at once: state or counts have changed. Any thread may call it.
+        """Send a heartbeat at once, because state or counters have changed; any thread.
 
-        Calls that come before the heartbeat is sent are answered by that one.
+        One heartbeat answers all calls that precede it.
         """
         self._has_changed = True
         self._wake()
 
     def offer(self, specs: Sequence[SpectrumSpec]) -> None:
-        """Say what the source could send from now on; any thread may call it.
+        """Announce the specs that the source can send from now on; any thread.
 
-        ``on_demand`` is called soon with those of these products that subscribers want. What was
-        offered before and is not any more is described no more.
+        ``on_demand`` is called soon with the products that subscribers want. Products that are no
+        longer offered are no longer described.
 
         Raises
         ------
         ConfigError
-            If two have the same product, or a name cannot stand in a topic.
+            If two specs have the same product, or a name cannot stand in a topic.
         """
         for product, count in Counter(spec.product for spec in specs).items():
             if count > 1:
@@ -174,52 +174,56 @@ class Feed:
         self._wake()
 
     def offers(self, topic: str) -> bool:
-        """Say whether a topic with values is among what was offered; all are if nothing was."""
+        """Return whether a topic with values was offered; True before the first offer."""
         return self._offered is None or topic in self._topics
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics with values that were offered last; empty if nothing was."""
+        """Topics with values of the last offer; empty before the first."""
         return self._topics
 
-    # All below is the publisher's thread's; what it yields is to be sent at once.
+    # All methods below belong to the publisher's thread; send at once what they yield.
 
     def take_offer(self) -> bool:
-        """Say whether something else has been offered since the last call."""
-        # Reset only if it was set: another thread may set it between a look and a reset.
+        """Return whether there was an offer since the last call."""
+        # Reset only if it was set: another thread may set it between the test and the reset.
         if not self._has_offer:
             return False
         self._has_offer = False
         return True
 
-    def tell_demand(self, covers: Callable[[Sequence[bytes]], bool]) -> None:
-        """Work out which products are wanted, and tell if they are others than were told.
+    def update_demand(self, covers: Callable[[Sequence[bytes]], bool]) -> None:
+        """Find the products that are wanted, and call ``on_demand`` if they have changed.
 
         Parameters
         ----------
         covers : callable
-            Says whether somebody wants one of these topics, which are sorted.
+            Returns whether a subscription matches one of these topics, which are sorted.
         """
         offered = self._offered
         if offered is None:
             return
         wanted = frozenset(product for product, topics in offered.items() if covers(topics))
-        if self._told is None or self._told[0] is not offered or self._told[1] != wanted:
-            self._told = (offered, wanted)
+        if (
+            self._reported is None
+            or self._reported[0] is not offered
+            or self._reported[1] != wanted
+        ):
+            self._reported = (offered, wanted)
             self._on_demand(wanted)
 
     def take_change(self) -> bool:
-        """Say whether something has changed since the last call."""
+        """Return whether ``changed`` was called since the last call."""
         if not self._has_changed:
             return False
         self._has_changed = False
         return True
 
     def queued(self) -> Iterator[Outgoing | Parts]:
-        """Yield the messages of frames that wait, and before them what describes them.
+        """Yield the messages of queued frames, each new topic's description before them.
 
-        At most one queue's worth, so that heartbeats and subscriptions get their turn if frames
-        never end.
+        At most one queue's worth: heartbeats and subscriptions get their turn even if frames never
+        end.
         """
         for _ in range(self._queue.limit):
             frame = self._queue.take()
@@ -233,7 +237,7 @@ class Feed:
         self._wake()
 
     def described(self, wanted: Container[bytes] | None = None) -> Iterator[Parts]:
-        """Yield the description of each topic; nothing before the first spectrum.
+        """Yield the description of each topic; empty before the first spectrum.
 
         Parameters
         ----------
@@ -244,18 +248,18 @@ class Feed:
             yield from self._describe(stream, wanted)
 
     def meta_topics(self) -> Iterator[bytes]:
-        """Yield the topics of the descriptions that there are."""
+        """Yield the topics of all current descriptions."""
         for stream in self._current():
             for name in stream.meta_topics:
                 yield name.encode()
 
     @property
     def heartbeat_topic(self) -> bytes:
-        """The topic of its signs of life."""
+        """Topic of its heartbeats."""
         return heartbeat_topic(self.name).encode()
 
     def heartbeat(self, *, is_last: bool = False) -> Parts:
-        """Make a sign of life; the last one says how it ended."""
+        """Return a heartbeat; the last one gives the final state."""
         stats = self._stats()
         state = "stopped" if is_last and stats.state not in _ENDED else stats.state
         name, capture = heartbeat_topic(self.name), stats.capture
@@ -304,7 +308,7 @@ class Feed:
         header = stream.header(frame, self._epoch)
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
         for name, encoded, channel in zip(stream.topics, stream.encoded, values, strict=True):
-            # A copy, because what is kept must not keep a whole batch.
+            # A copy: a message in the history must not keep a whole batch alive.
             yield Outgoing(name, frame.seq, (encoded, header, channel.tobytes()))
             self.messages += 1
 

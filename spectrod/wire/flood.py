@@ -1,12 +1,12 @@
-"""Cuts off connections that send more than they may, also while the thread that reads is stuck.
+"""Cuts connections that send too much, even while the thread that reads them is stuck.
 
-libzmq's ``zmq_poll`` and ``zmq_msg_recv`` take in all subscriptions that have come, and do not
-return as long as enough connections send more of them. And the parts of a message are collected
-without a bound, and shown to nobody, until its last part has come. So what the operating system
-has received is looked at, by a thread of its own.
+libzmq's ``zmq_poll`` and ``zmq_msg_recv`` process all received subscriptions, and do not return
+while enough connections send more. libzmq also collects the parts of a message without a bound, and
+delivers nothing before the last part. So a thread of its own monitors the bytes that the operating
+system has received.
 
-``Inbound`` decides for a publisher, to which peers send next to nothing; ``Unfinished`` for a
-socket that takes requests.
+``Inbound`` decides for a publisher, to which peers send little; ``Unfinished`` for a socket that
+receives requests.
 """
 
 import logging
@@ -20,42 +20,44 @@ from spectrod.wire.links import Link, Links, Traffic, Transport, cut, traffic
 from spectrod.worker import Worker
 
 LINK_BYTES_PER_S = 2048.0
-"""That a connection may send in the long run [bytes/s]: heartbeats of ZeroMQ take 25."""
+"""Sustained rate that a connection may send [bytes/s]; heartbeats of ZeroMQ take 25."""
 LINK_BURST_BYTES = 64 * 1024
-"""That it may send at once: more than all that it may subscribe to, encrypted [bytes]."""
+"""Burst that a connection may send: more than its maximum of subscriptions, encrypted [bytes]."""
 TOTAL_BYTES_PER_S = 128.0 * 1024
 TOTAL_BURST_BYTES = 32 * 1024
-"""That all connections together may send; above that, those are cut off that have just sent
-``BUSY_BYTES`` or more. A subscriber that connects sends about 250 bytes."""
+"""Rate and burst that all connections together may send; above them, the connections that have just
+sent ``BUSY_BYTES`` or more are cut. A subscriber that connects sends about 250 bytes."""
 BUSY_BYTES = 1024
-"""Since the last look [bytes]; over IPC, where that is not known, waiting to be read."""
+"""Bytes of a busy connection since the last sample; over IPC, where they are not counted, bytes
+that wait to be read."""
 BUSY_LOOKS = 8
-"""Looks in a row at which so much waits and data flows, after which a connection over IPC is cut
-off."""
+"""Successive samples with that much waiting and data flowing, after which a connection over IPC is
+cut."""
 STALL_S = 0.1
-"""Time of the processor in one step of the publisher's thread, after which it counts as held up:
-whoever has sent ``BUSY_BYTES``, and over IPC those of which something waits, is cut off."""
+"""Processor time in one step of the publisher's thread, after which it counts as stalled: every
+connection that has sent ``BUSY_BYTES`` is cut, and over IPC every one with unread bytes."""
 LONG_STALL_S = 0.3
-"""The same, after which all connections over IPC are cut off."""
+"""Processor time in one step, after which all connections over IPC are cut."""
 
 UNFINISHED_BYTES = 256 * 1024
-"""That a connection may send without a message that is complete: four times the longest request."""
+"""Bytes that a connection may send without a complete message: four times the longest request."""
 UNFINISHED_TOTAL_BYTES = 1024 * 1024
-"""The same of all connections together, of each what is above ``HANDSHAKE_BYTES``; above that, the
-one with most is cut off."""
+"""The same for all connections together, counted above ``HANDSHAKE_BYTES`` each; when it is
+exceeded, the connection with most is cut."""
 HANDSHAKE_BYTES = 4096
-"""That every connection may send before its first message."""
+"""Bytes that every connection may send before its first message."""
 UNFINISHED_LOOKS = 8.0
-"""Over IPC, where bytes are not counted: looks at which data flowed, and no message was complete
-since the look before; those at which ``FULL_BYTES`` wait count twice, and each other look takes
-back a quarter. While something waits to be read, a look is taken every ``_WAITING_PERIOD_S``."""
+"""Over IPC, where bytes are not counted: samples with data flowing and no message completed since
+the sample before; samples with ``FULL_BYTES`` waiting count twice, and every other sample subtracts
+a quarter. While bytes wait to be read, the period is ``_WAITING_PERIOD_S``."""
 FULL_BYTES = 128 * 1024
-"""That wait over IPC only while more comes: twice the longest request. Less of it flows if its
-amount has changed since the look before; on a busy machine a request may wait for long."""
+"""Bytes that wait over IPC only while more arrives: twice the longest request. Fewer bytes count as
+flowing if their number has changed since the sample before; on a busy machine a request may wait
+for long."""
 
 _PER_THREAD = 0b110  # a thread's time of the processor, linux/posix-timers.h
 _PERIOD_S = 0.025
-_SHARE = 0.02  # of the time of one processor that all this may take
+_SHARE = 0.02  # of one processor that the thread may use
 _WAITING_PERIOD_S = 0.005
 _WAITING_SHARE = 0.1
 _JOIN_S = 5.0
@@ -63,26 +65,26 @@ _log = logging.getLogger(__name__)
 
 
 class Stall:
-    """Tells how long a thread has been busy with one step.
+    """Measures how long a thread has been busy with one step.
 
     Parameters
     ----------
     thread : threading.Thread
-        Has been started.
+        A started thread.
     steps : callable
-        How many steps it has made.
+        Returns the number of its steps so far.
     """
 
     def __init__(self, thread: threading.Thread, steps: Callable[[], int]) -> None:
         assert thread.native_id is not None
-        # As the kernel makes it of a thread's number. What pthread_getcpuclockid would return of a
-        # thread that has ended is undefined.
+        # The kernel's encoding of a thread's clock: pthread_getcpuclockid is undefined for a thread
+        # that has ended.
         self._clock = ~thread.native_id << 3 | _PER_THREAD
         self._steps = steps
         self._seen, self._since_s = -1, 0.0
 
     def look(self) -> float:
-        """Return the processor's time since the first look that has seen this step [s]."""
+        """Return the processor time since the first call that saw the current step [s]."""
         try:
             now_s = time.clock_gettime(self._clock)
         except OSError:  # the thread has ended
@@ -94,7 +96,7 @@ class Stall:
 
 
 class _Watched:
-    """What is known of one connection."""
+    """State of one connection."""
 
     def __init__(self, now_s: float) -> None:
         self.bucket = TokenBucket(LINK_BYTES_PER_S, LINK_BURST_BYTES, now_s)
@@ -104,14 +106,14 @@ class _Watched:
 
 
 class Inbound:
-    """Decides by what connections have sent which of them to cut off. Pure."""
+    """Decides by the sent bytes which connections to cut. Pure."""
 
     def __init__(self, now_s: float) -> None:
         self._watched: dict[Link, _Watched] = {}
         self._total = TokenBucket(TOTAL_BYTES_PER_S, TOTAL_BURST_BYTES, now_s)
 
     def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
-        """Take what every connection that is there has sent so far; return those to be cut off.
+        """Sample the traffic of all connections; return those to cut.
 
         Parameters
         ----------
@@ -119,7 +121,7 @@ class Inbound:
         now_s : float
             The clock [s].
         stall_s : float
-            For how long the publisher's thread has been busy with one step [s].
+            How long the publisher's thread has been busy with one step [s].
         """
         self._watched = {link: self._watched.get(link) or _Watched(now_s) for link in found}
         floods, n_bytes = [], 0
@@ -144,7 +146,7 @@ class Inbound:
 
 
 class _Sender:
-    """What is known of one connection that sends requests."""
+    """State of one connection that sends requests."""
 
     def __init__(self) -> None:
         self.n_messages = 0
@@ -155,12 +157,12 @@ class _Sender:
 
 
 class Unfinished:
-    """Decides which connections to cut off because their messages have no end. Pure.
+    """Decides which connections to cut because their messages do not end. Pure.
 
     Parameters
     ----------
     n_messages : mapping of Link to int
-        How many messages have come over each connection; another thread counts them.
+        Number of messages of each connection; another thread counts them.
     """
 
     def __init__(self, n_messages: Mapping[Link, int]) -> None:
@@ -168,7 +170,7 @@ class Unfinished:
         self._senders: dict[Link, _Sender] = {}
 
     def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
-        """See ``Inbound.look``; neither the clock nor a stall matters."""
+        """See ``Inbound.look``; ignores the clock and stalls."""
         del now_s, stall_s
         self._senders = {link: self._senders.get(link) or _Sender() for link in found}
         for link, one in found.items():
@@ -201,7 +203,7 @@ class Unfinished:
 
 
 def _flows(one: Traffic, before_bytes: int) -> bool:
-    """Say whether data flows over IPC, by what waits now and what waited at the look before."""
+    """Return whether data flows over IPC, by the waiting bytes now and at the sample before."""
     waiting = one.waiting_bytes
     return (
         not one.received_bytes and waiting > 0 and (waiting != before_bytes or waiting > FULL_BYTES)
@@ -213,29 +215,29 @@ def _is_too_long(sender: _Sender) -> bool:
 
 
 class Judge(Protocol):
-    """Decides which connections to cut off, see ``Inbound.look``."""
+    """Decides which connections to cut, see ``Inbound.look``."""
 
     def look(self, found: dict[Link, Traffic], now_s: float, stall_s: float = 0.0) -> list[Link]:
-        """Return the connections to cut off."""
+        """Return the connections to cut."""
 
 
 class FloodWatch:
-    """A thread that looks at all connections to endpoints, forty times a second.
+    """A thread that samples the traffic of all connections to endpoints 40 times a second.
 
-    Less often where there are so many that this would take more than 2 % of a processor.
+    It samples less often where that would take more than 2 % of a processor.
 
     Parameters
     ----------
     endpoints : collection of str
         As they were bound.
     judge : Judge
-        Decides which to cut off.
+        Decides which connections to cut.
     on_cut : callable
-        Called by the thread when a connection was cut off.
+        Called by the thread after each cut.
     stall : Stall or None
-        Of the thread that reads what comes.
+        Measures the thread that reads the messages.
     on_stall : callable
-        Called by the thread, again and again, while that thread is held up.
+        Called by the thread repeatedly while the reading thread is stalled.
     """
 
     def __init__(
@@ -269,19 +271,19 @@ class FloodWatch:
             try:
                 found = self._links.find()
             except OSError as error:
-                _log.warning("connections are not watched for floods: %s", error)
+                _log.warning("cannot watch connections for floods: %s", error)
                 return
             seen = ((link, traffic(link, is_tcp=is_tcp)) for link, is_tcp in found.items())
             there = {link: one for link, one in seen if one is not None}
             stall_s = 0.0 if self._stall is None else self._stall.look()
             floods = self._judge.look(there, time.monotonic(), stall_s)
-            # All of them first: each look at the others takes time in which they send.
+            # Cut all of them first: a callback takes time in which the others send.
             for transport in [cut(link) for link in floods]:
                 if transport is not None:
                     self._on_cut(transport)
             if stall_s >= STALL_S:
                 self._on_stall()
-            # Over IPC a gigabyte may come in a second.
+            # Over IPC a gigabyte may arrive in a second.
             is_waiting = any(one.waiting_bytes and not one.received_bytes for one in there.values())
             period_s, share = (
                 (_WAITING_PERIOD_S, _WAITING_SHARE) if is_waiting else (_PERIOD_S, _SHARE)

@@ -1,7 +1,7 @@
 """Headers of messages, version 1: their fields, types, rules and defaults. Pure data.
 
-Fields are encoded in the order in which they stand; new ones are added at a header's end, with a
-default for messages of daemons that do not know them. Fields without a text mean what they mean in
+Fields are encoded in the order of their definition; new fields are added at the end of a header,
+with a default for messages of older daemons. Fields without a text mean what they mean in
 ``SpectrumHeader``. Analysis parameters have the names of ``SpectrumSpec``'s fields, by which the
 publisher fills them in and ``record`` reads them.
 """
@@ -14,7 +14,7 @@ from msgspec import Meta as Rule
 VERSION: Final = 1
 
 DType = Literal["<f4", "<f8"]
-"""All element types that are ever decoded; NumPy's parser of dtypes never sees a peer's text."""
+"""All element types that are decoded; NumPy's dtype parser never reads a peer's text."""
 
 FS_MIN_HZ: Final = 1e-3
 FS_MAX_HZ: Final = 1e10
@@ -55,7 +55,7 @@ _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
 
 
 class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What every message with values says of them."""
+    """Fields of every message with values."""
 
     v: Literal[1] = VERSION
     schema: str = ""
@@ -96,11 +96,11 @@ class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
     gap_samples: _Count = 0
     """Samples missing between the frame before and this one."""
     overflows: _Count = 0
-    """Overflows that the sound system has flagged since the epoch began."""
+    """Overflows flagged by the sound system since the epoch began."""
     dropped: _Count = 0
     """Messages of this topic that the daemon's send queue has dropped since the epoch began."""
     suspected: _Count = 0
-    """Losses since the epoch began that no flag told of, found by counting."""
+    """Losses since the epoch began that nothing flagged, found by counting."""
 
 
 class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
@@ -151,7 +151,7 @@ class BandsHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):
 
 
 class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change from message to message; the payload is the frequency axis [Hz]."""
+    """Description of a topic: all that is constant; the payload is the frequency axis [Hz]."""
 
     v: Literal[1] = VERSION
     schema: Literal["spectrod.meta"] = "spectrod.meta"
@@ -197,7 +197,7 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """A sign of life, whether or not there are spectra."""
+    """Periodic state of a source, also while it sends no spectra."""
 
     v: Literal[1] = VERSION
     schema: Literal["spectrod.heartbeat"] = "spectrod.heartbeat"
@@ -210,31 +210,31 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     t_mono_ns: _Time
     """The daemon's monotonic clock when it was sent [ns]."""
     state: str
-    """What the daemon is doing, see ``spectrod.stats.State``; later versions may know more."""
+    """State of the source, see ``spectrod.stats.State``; later versions may add others."""
     frames: _Count
     """Frames that have reached the publisher since the epoch began."""
     overflows: _Count = 0
-    """Overflows that the sound system has flagged since the epoch began."""
+    """Overflows flagged by the sound system since the epoch began."""
     dropped: _Count = 0
     """Frames that the daemon's send queue has dropped since the epoch began."""
     waiting_for: str = ""
     """Why no samples come, for a person; empty while they do."""
     suspected: _Count = 0
-    """Losses since the epoch began that no flag told of, found by counting."""
+    """Losses since the epoch began that nothing flagged, found by counting."""
     restarts: _Count = 0
-    """Times since the epoch began that the capture broke off and was begun again."""
+    """Restarts of the capture since the epoch began."""
     rate_error_ppm: float | None = None
     """Measured over nominal sample rate, less one [1e-6]; null if not known."""
     rate_uncertainty_ppm: float | None = None
     """Half width of its 95 % interval [1e-6]; null if not known."""
     checks: _Checks = ()
-    """What is odd about the samples now, for a person."""
+    """Current findings of the content checks, for a person."""
     clipped_samples: _Count = 0
     """Samples at full scale in runs of three or more since the epoch began, over all channels."""
 
 
 class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that has happened; there is no payload."""
+    """An event; there is no payload."""
 
     v: Literal[1] = VERSION
     schema: Literal["spectrod.event"] = "spectrod.event"
@@ -243,17 +243,17 @@ class EventHeader(msgspec.Struct, frozen=True, kw_only=True):
     epoch: _Count
     """Random number of this start of the daemon."""
     t_utc_ns: _Time
-    """When it was noted [ns since 1970]."""
+    """Time of the event [ns since 1970]."""
     number: _Count
     """Number of this event among all of the daemon's, from 0."""
     kind: str
-    """What sort it is, of words with dots between, for example ``source.waiting``."""
+    """Kind of the event, words separated by dots, for example ``source.waiting``."""
     text: str
-    """The rest, for a person."""
+    """Description, for a person."""
     source: str = ""
-    """Name of the source that it is about; empty if of the daemon."""
+    """Name of the source; empty for an event of the daemon."""
     who: str = ""
-    """Who asked for it; empty if nobody did."""
+    """Peer that caused it; empty if none did."""
 
 
 ValuesHeader = SpectrumHeader | BandsHeader

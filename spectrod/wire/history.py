@@ -1,4 +1,4 @@
-"""The last messages of each topic, for those who have missed some. Knows no socket."""
+"""The last messages of each topic, for replay. Knows no socket."""
 
 import threading
 from bisect import bisect_left
@@ -8,18 +8,18 @@ from operator import attrgetter
 from typing import NamedTuple
 
 _OVERHEAD_BYTES = 400
-"""What a message takes beside its bytes: objects, and places in two queues."""
+"""Memory of a message beside its bytes: objects, and entries in two queues."""
 
 
 class Stored(NamedTuple):
-    """A message as it was sent."""
+    """A sent message."""
 
     seq: int
     parts: tuple[bytes, ...]
 
     @property
     def size_bytes(self) -> int:
-        """What it counts against the limit."""
+        """Size that counts against the limit."""
         return sum(map(len, self.parts)) + _OVERHEAD_BYTES
 
 
@@ -27,24 +27,24 @@ Watcher = Callable[[Stored], None]
 
 
 class History:
-    """Messages with values, as they were sent. Any thread may ask; the publisher's adds.
+    """Sent messages with values. Any thread may read; the publisher's thread adds.
 
-    Bounded: limit_bytes over all topics; the oldest go first, whatever their topic. The newest of
-    each topic is kept beside them, even where limit_bytes is 0.
+    Bounded by limit_bytes over all topics: the oldest message of any topic is dropped first. The
+    newest message of each topic is kept in addition, even if limit_bytes is 0.
 
     Parameters
     ----------
     limit_bytes : int
-        What the messages may take, their objects included.
+        Limit of the memory of all messages, with their objects.
     epoch : int
-        Of this start of the daemon.
+        Epoch of this start of the daemon.
     """
 
     def __init__(self, limit_bytes: int, epoch: int) -> None:
         self.limit_bytes = limit_bytes
         self.epoch = epoch
         self.size_bytes = 0
-        """What the messages take now, without the newest of each topic where it is kept beside."""
+        """Memory of the messages now, without newest messages that are kept in addition."""
         self._kept: dict[str, deque[Stored]] = {}
         self._order: deque[str] = deque()  # topics of all kept messages, oldest first
         self._newest: dict[str, Stored] = {}
@@ -52,7 +52,7 @@ class History:
         self._lock = threading.Lock()
 
     def add(self, topic: str, message: Stored) -> None:
-        """Take a message that is being sent, and tell those who watch its topic."""
+        """Add a message that is being sent, and call the watchers of its topic."""
         with self._lock:
             self._newest[topic] = message
             if message.size_bytes <= self.limit_bytes:
@@ -62,28 +62,28 @@ class History:
             watcher(message)
 
     def since(self, topic: str, first_seq: int, epoch: int = 0, limit: int = 256) -> list[Stored]:
-        """Return the oldest messages that are still there, from a number on, at most so many.
+        """Return the oldest stored messages from a sequence number on.
 
         Parameters
         ----------
         topic : str
-            As the messages have it.
+            Whole topic.
         first_seq : int
-            Lowest sequence number wanted.
+            Lowest sequence number.
         epoch : int
-            In which the number was read; 0 takes the current one. Of another there is nothing.
+            Epoch of that number; 0 for the current one. No message of another epoch is stored.
         limit : int
-            Messages at most.
+            Maximum number of messages.
         """
         if epoch not in (0, self.epoch):
             return []
-        with self._lock:  # copied, so that the publisher need not wait for the search
+        with self._lock:  # a copy: the publisher does not wait for the search
             kept = tuple(self._kept.get(topic, ()))
         start = bisect_left(kept, first_seq, key=attrgetter("seq"))
         return list(kept[start : start + limit])
 
     def newest(self, topic: str) -> Stored | None:
-        """Return the last message of a topic; None if there was none."""
+        """Return the last message of a topic; None before the first."""
         with self._lock:
             return self._newest.get(topic)
 
@@ -93,10 +93,10 @@ class History:
             return list(self._newest)
 
     def watch(self, topic: str, callback: Watcher) -> Callable[[], None]:
-        """Have each new message of a topic told; return what ends it, which is idempotent.
+        """Watch the messages of a topic; return a function that stops it, which is idempotent.
 
-        The callback is called by the publisher's thread, must not block, and may still be called
-        once while the watch is being ended.
+        The publisher's thread calls the callback, which must not block; one more call may come
+        while the watch is being stopped.
         """
         with self._lock:
             self._watchers.setdefault(topic, []).append(callback)
@@ -112,7 +112,7 @@ class History:
         return end
 
     def forget(self, topic: str) -> None:
-        """Let go of a topic that is no more."""
+        """Drop all messages of a topic that has ended."""
         with self._lock:
             self._newest.pop(topic, None)
             gone = self._kept.pop(topic, None)

@@ -1,4 +1,4 @@
-"""By which key each connection came in, and cutting those whose key was revoked."""
+"""The key of each connection; cuts the connections of revoked keys."""
 
 import logging
 import math
@@ -12,25 +12,25 @@ from spectrod.wire.links import Link, Links, cut
 
 _log = logging.getLogger("spectrod")
 
-_LOOK_AT = 256  # connections after which those that have gone are looked for
+_LOOK_AT = 256  # connections after which ended ones are removed
 
 
 class KeyHolders:
-    """The connections of the sockets of one thread, by their keys. To be used by that thread.
+    """Keys of the connections of one thread's sockets. Used by that thread only.
 
-    ZeroMQ asks about a key when a connection begins and never again, but it says with each message
-    by which key its connection came. What a connection has sent may not be read yet: of a
-    connection that is not known, a revocation takes the worst.
+    ZeroMQ authenticates a key only when a connection starts, but reports with each message the key
+    of its connection. Messages of a connection may not be read yet: a revocation therefore also
+    cuts connections whose key is unknown.
 
     Parameters
     ----------
     access : Access
-        Knows which keys there are.
+        Has the keys in force.
     endpoints : collection of str
-        Of these sockets, as they were bound: those that ask for keys.
+        Endpoints of these sockets that require keys, as they were bound.
     linger_s : float
-        After a key was revoked its connections live for so much longer, so that what was sent to
-        them before can go out [s].
+        Delay between the revocation of a key and the cut of its connections, in which messages that
+        were sent before go out [s].
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class KeyHolders:
 
     @property
     def due_s(self) -> float:
-        """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
+        """Latest time to call ``refresh`` again, by the monotonic clock; may be infinite."""
         return self._cut_due_s
 
     def note(self, link: Link, frame: zmq.Frame) -> None:
-        """Note a connection by a frame that came over it, received with ``copy=False``.
+        """Record a connection's key from one of its frames, received with ``copy=False``.
 
-        It is cut at once if its key has been revoked since it was let in.
+        The connection is cut at once if its key has been revoked since it was admitted.
         """
         key = self._access.key_of(frame)
         if key is None:
@@ -65,9 +65,9 @@ class KeyHolders:
             self._look_at = max(_LOOK_AT, 2 * len(self._keys))
 
     def refresh(self) -> None:
-        """Cut the connections whose key was revoked, and those whose key is not known yet.
+        """Cut the connections whose key was revoked, and those whose key is still unknown.
 
-        Whoever is cut of these and may come in connects again by itself.
+        A client that is cut although its key is valid reconnects by itself.
         """
         now_s = time.monotonic()
         if self._revocations != self._access.revocations:
@@ -82,8 +82,8 @@ class KeyHolders:
                 del self._keys[link]
         try:
             found = self._links.find()
-        except OSError as error:  # without /proc: then they are cut by their first message
-            _log.warning("connections whose key is not known yet are not cut: %s", error)
+        except OSError as error:  # without /proc: ``note`` cuts them at their first message
+            _log.warning("connections whose key is still unknown are not cut: %s", error)
             return
         for link in found:
             if link not in self._keys:

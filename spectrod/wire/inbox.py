@@ -1,20 +1,20 @@
-"""Requests that wait until they may be looked at: bounded for each peer and for all. Pure."""
+"""Queue of unprocessed requests, bounded for each peer and in total. Pure."""
 
 from collections import OrderedDict, deque
 from typing import Generic, TypeVar
 
 A_PEER_MAX_BYTES = 1 << 20
-"""Size of the requests of one peer that may wait [bytes]."""
+"""Size of the requests of one peer in the queue [bytes]."""
 TOTAL_MAX_BYTES = 32 << 20
-"""Size of the requests of all peers that may wait [bytes]."""
+"""Size of the requests of all peers in the queue [bytes]."""
 OVERHEAD_BYTES = 300
-"""What each request counts beside its own size [bytes]."""
+"""Overhead that is counted for each request beside its own size [bytes]."""
 
 _T = TypeVar("_T")
 
 
 class _Queue(Generic[_T]):
-    """What waits of one peer."""
+    """Queued requests of one peer."""
 
     def __init__(self) -> None:
         self.items: deque[tuple[_T, int]] = deque()
@@ -22,18 +22,18 @@ class _Queue(Generic[_T]):
 
 
 class Inbox(Generic[_T]):
-    """Keeps requests in the order of each peer, and gives the peers turns."""
+    """Queues the requests of each peer in order, and serves the peers in turn."""
 
     def __init__(self) -> None:
         self._queues: OrderedDict[bytes, _Queue[_T]] = OrderedDict()
         self.n_bytes = 0
-        """Size of all that waits, with what objects take."""
+        """Size of all queued requests, with their overhead."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
     def add(self, peer: bytes, request: _T, n_bytes: int) -> bytes | None:
-        """Keep a request; return the peer that has too many now, if one has."""
+        """Queue a request; return the peer that now exceeds a bound, if any."""
         n_bytes += OVERHEAD_BYTES
         queue = self._queues.setdefault(peer, _Queue())
         queue.items.append((request, n_bytes))
@@ -46,7 +46,7 @@ class Inbox(Generic[_T]):
         return None
 
     def take(self) -> _T | None:
-        """Return the oldest request of the peer whose turn it is; None if nothing waits."""
+        """Return the oldest request of the peer whose turn it is; None if the queue is empty."""
         if not self._queues:
             return None
         peer, queue = next(iter(self._queues.items()))
@@ -59,7 +59,7 @@ class Inbox(Generic[_T]):
         return request
 
     def forget(self, peer: bytes) -> None:
-        """Let go of what waits of a peer."""
+        """Drop the queued requests of a peer."""
         queue = self._queues.pop(peer, None)
         if queue is not None:
             self.n_bytes -= queue.n_bytes

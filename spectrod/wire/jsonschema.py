@@ -22,12 +22,12 @@ _HEADERS: Final[Mapping[str, type[msgspec.Struct]]] = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Make the JSON Schema (2020-12) of each header, by the last word of its ``schema``."""
+    """Return the JSON Schema (2020-12) of each header, by the last word of its ``schema``."""
     return {name: _schema(header) for name, header in _HEADERS.items()}
 
 
 def write(folder: Path) -> None:
-    """Write them as NAME.json; raises OSError if a file cannot be written."""
+    """Write each schema as NAME.json; raises OSError if a file cannot be written."""
     for name, schema in schemas().items():
         (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n")
 
@@ -38,7 +38,7 @@ def _schema(header: type[msgspec.Struct]) -> dict[str, Any]:
     for name, prop in defined["properties"].items():
         if name in texts:
             prop["description"] = texts[name]
-    for name in ("v", "schema"):  # the encoder always writes them, and a reader tells by them
+    for name in ("v", "schema"):  # the encoder always writes them, and readers depend on them
         defined["required"].insert(0, name)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **defined}
 

@@ -1,7 +1,7 @@
-"""CURVE keys in files: who a client is, what it may do, and what proves it.
+"""CURVE keys in files: name, right, public and secret key of each peer.
 
-Two TOML files make a key. ``NAME.pub`` may be given to anyone: name, right, public key, comment.
-``NAME.key`` is the secret, for its owner alone. libzmq computes the keys; the formats are ours.
+A key is a pair of TOML files: ``NAME.pub`` is public (name, right, public key, comment),
+``NAME.key`` is secret. libzmq computes the keys; the file formats are spectrod's.
 """
 
 import os
@@ -31,7 +31,7 @@ _FOLDER_MODE = 0o700
 _PUBLIC_MODE = 0o644
 _SECRET_MODE = 0o600
 _FOR_OTHERS = 0o077
-_FOR_ROOTS_GROUP = 0o037  # what root's files must not allow: anything but the group's reading
+_FOR_ROOTS_GROUP = 0o037  # forbidden for root's files: anything but read access of the group
 _WRITABLE_BY_OTHERS = 0o022
 
 _Z85 = Annotated[str, Rule(min_length=40, max_length=40)]
@@ -55,7 +55,7 @@ _F = TypeVar("_F", _PublicFile, _SecretFile)
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """Who a peer is, and what it may do."""
+    """Public key of a peer, with its name and right."""
 
     name: str
     right: Right
@@ -66,31 +66,31 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """What proves who somebody is."""
+    """A public key and its secret key."""
 
     name: str
     key: bytes
-    """The public half, Z85, 40 bytes."""
+    """Public key, Z85, 40 bytes."""
     secret: bytes
 
     def __repr__(self) -> str:
-        # The secret half must not get into a log or a traceback.
+        # The secret key must not get into a log or a traceback.
         return f"KeyPair(name={self.name!r}, key={self.key!r})"
 
 
 def make_keys(folder: Path, name: str, right: Right, comment: str = "") -> tuple[Path, Path]:
-    """Make a key pair and write it into two new files.
+    """Make a key pair and write it to two new files.
 
     Parameters
     ----------
     folder : Path
         Made with mode 0700 if it is missing.
     name : str
-        What the daemon calls whoever holds the key; 1 to 64 of ``A-Z a-z 0-9 . _ -``.
+        Name of the key's owner in the daemon; 1 to 64 of ``A-Z a-z 0-9 . _ -``.
     right : {"read", "control"}
-        What it may do.
+        Right of the key.
     comment : str
-        For whoever keeps the public file.
+        Free text in the public file.
 
     Returns
     -------
@@ -100,9 +100,9 @@ def make_keys(folder: Path, name: str, right: Right, comment: str = "") -> tuple
     Raises
     ------
     ConfigError
-        If the name cannot stand in a file's name, or the comment is no text.
+        If the name is no valid file name, or the comment is no valid text.
     StorageError
-        If one of the files is there already, or cannot be written; then neither is left.
+        If one of the files exists, or cannot be written; then neither is left.
     """
     check_name("name of a key", name)
     if any("\ud800" <= c <= "\udfff" for c in comment):
@@ -140,18 +140,18 @@ def read_public(path: Path) -> PublicKey:
     Raises
     ------
     ConfigError
-        If it cannot be read, or is not such a file.
+        If it cannot be read, or is not a public key's file.
     """
     return _public(path, _read(path))
 
 
 def read_trusted(path: Path) -> PublicKey:
-    """Read a public key's file that gives a right to whoever holds the other half.
+    """Read a public key's file that grants a right to the owner of the secret key.
 
     Raises
     ------
     ConfigError
-        As ``read_public``, and if another user than root and this one can write the file.
+        As ``read_public``, and if a user other than root and this one can write the file.
     """
     return _public(path, _read(path, check=_check_ours))
 
@@ -168,26 +168,25 @@ def read_secret(path: Path) -> KeyPair:
     Raises
     ------
     ConfigError
-        If others may read it, if it cannot be read, or is not such a file.
+        If others may read it, if it cannot be read, or is not a secret key's file.
     """
     file = _convert(path, _read(path, check=_check_private), _SecretFile)
     for field in ("public_key", "secret_key"):
         _check_key(path, field, getattr(file, field))
     secret = file.secret_key.encode()
     if zmq.curve_public(secret) != file.public_key.encode():
-        raise ConfigError(f"{path}: public_key and secret_key must be the halves of one key")
+        raise ConfigError(f"{path}: public_key and secret_key must belong together")
     return KeyPair(file.name, file.public_key.encode(), secret)
 
 
 def read_folder(folder: Path) -> list[PublicKey]:
-    """Read all public keys of a folder, each ``*.pub``, in the order of their names.
+    """Read all public keys of a folder, ``*.pub``, sorted by file name.
 
     Raises
     ------
     ConfigError
-        If the folder or one of the files cannot be read, if another user than root and this one
-        can write one of them, if a file is no public key, or if two have the same name or the same
-        key.
+        If the folder or one of the files cannot be read, if a user other than root and this one can
+        write one of them, if a file is no public key, or if two have the same name or the same key.
     """
     try:
         _check_ours(folder, folder.stat())
@@ -200,14 +199,14 @@ def read_folder(folder: Path) -> list[PublicKey]:
         key = read_trusted(path)
         for mark, what in ((key.name, f"name={key.name!r}"), (key.key, "public_key")):
             if mark in seen:
-                raise ConfigError(f"{path}: {what}: is that of {seen[mark]} too; must be its own")
+                raise ConfigError(f"{path}: {what}: same as in {seen[mark]}; must be unique")
             seen[mark] = path
         keys.append(key)
     return keys
 
 
 def read_key(text_or_path: str) -> bytes:
-    """Read a public key that is given by its 40 characters or by its file.
+    """Read a public key from its 40 characters or its file.
 
     Raises
     ------
@@ -220,20 +219,20 @@ def read_key(text_or_path: str) -> bytes:
 
 
 def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")  # TOML's, see config
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")  # TOML's rule, see config
 
 
 def _write_new(path: Path, text: str, mode: int) -> None:
-    """Write a file that was not there, with its mode from the first byte on."""
+    """Create a file with its final mode from the first byte on."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except FileExistsError:
-        raise StorageError(f"{path}: is there already; keys are never overwritten") from None
+        raise StorageError(f"{path}: exists already; keys are never overwritten") from None
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
-            os.fchmod(fd, mode)  # the umask may have taken away what the public file should have
+            os.fchmod(fd, mode)  # the umask may have removed bits of the public file's mode
             file.write(text)
             file.flush()
             os.fsync(fd)
@@ -245,7 +244,7 @@ def _write_new(path: Path, text: str, mode: int) -> None:
 def _read(
     path: Path, *, check: Callable[[Path, os.stat_result], None] | None = None
 ) -> dict[str, Any]:
-    """Read a key's file, of bounded size, if ``check`` accepts the status of what was opened."""
+    """Read a key's file of bounded size, if ``check`` accepts the status of the open file."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
@@ -267,11 +266,11 @@ def _read(
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO would wait for a writer
+    return os.open(path, flags | os.O_NONBLOCK)  # the open of a FIFO would wait for a writer
 
 
 def _check_ours(path: Path, status: os.stat_result) -> None:
-    """Refuse what another user than root and this one can write: it decides who has which right."""
+    """Refuse a path that a user other than root and this one can write: it grants rights."""
     if status.st_uid not in (os.geteuid(), 0):
         raise ConfigError(
             f"{path}: must belong to root or to the user who runs this; uid {status.st_uid} owns it"
@@ -285,14 +284,14 @@ def _check_ours(path: Path, status: os.stat_result) -> None:
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:
-    """Refuse a secret that somebody else can read or change.
+    """Refuse a secret key that another user can read or change.
 
-    Root's file may be read by a group, if we are not root: that is how systemd hands a credential
-    over, and how a service's user reads a file in /etc.
+    A group may read a file of root's if this user is not root: that is how systemd passes a
+    credential, and how a service's user reads a file in /etc.
     """
     user = os.geteuid()
     if status.st_uid not in (user, 0):
-        raise ConfigError(f"{path}: a secret key must belong to its user; uid {status.st_uid} owns")
+        raise ConfigError(f"{path}: must belong to this user or root; uid {status.st_uid} owns it")
     forbidden = _FOR_OTHERS if status.st_uid == user else _FOR_ROOTS_GROUP
     mode = stat.S_IMODE(status.st_mode)
     if mode & forbidden:
@@ -313,7 +312,7 @@ def _convert(path: Path, data: dict[str, Any], kind: type[_F]) -> _F:
 
 def _check_key(path: Path, field: str, text: str) -> None:
     if not _is_key(text):
-        # The text may be that of a secret.
+        # The text may be a secret key.
         raise ConfigError(f"{path}: {field}: must be 40 characters of Z85, 32 bytes")
 
 

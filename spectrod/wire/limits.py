@@ -1,19 +1,19 @@
-"""How often somebody may ask: token buckets, and a bounded memory of who has how many. Pure."""
+"""Rate limits: token buckets, and a bounded table of buckets by peer. Pure."""
 
 from collections import OrderedDict
 
 
 class TokenBucket:
-    """Fills at a rate up to a burst; who takes from it waits or goes without.
+    """Token bucket: fills at a constant rate up to a burst.
 
     Parameters
     ----------
     rate_per_s : float
         Tokens a second, > 0.
     burst : float
-        Most that it holds, >= 1; it begins full.
+        Capacity, >= 1; the bucket starts full.
     now_s : float
-        The time of whatever clock the calls go by [s].
+        Current time of the clock that all calls use [s].
     """
 
     def __init__(self, rate_per_s: float, burst: float, now_s: float) -> None:
@@ -21,7 +21,7 @@ class TokenBucket:
         self._tokens, self._filled_s = burst, now_s
 
     def take(self, now_s: float, tokens: float = 1.0) -> bool:
-        """Take as many if there are as many; say whether there were."""
+        """Take tokens if enough are available; return whether they were."""
         self._fill(now_s)
         if self._tokens < tokens:
             return False
@@ -29,12 +29,12 @@ class TokenBucket:
         return True
 
     def spend(self, now_s: float) -> None:
-        """Take one that cannot be refused: what is not there is owed, at most a second's worth."""
+        """Take one token even if none is available: the debt is at most a second's worth."""
         self._fill(now_s)
         self._tokens = max(self._tokens - 1.0, -self._rate_per_s)
 
     def wait_s(self, now_s: float) -> float:
-        """Say how long it takes until there is one [s]; 0 if there is."""
+        """Return the time until a token is available [s]."""
         self._fill(now_s)
         return max(0.0, (1.0 - self._tokens) / self._rate_per_s)
 
@@ -45,14 +45,14 @@ class TokenBucket:
 
 
 class PeerLimits:
-    """A token bucket for each peer.
+    """Token buckets by peer.
 
-    Remembers peers_max peers: the one that was silent longest is forgotten first, and begins with a
-    full bucket if it comes again.
+    Keeps the buckets of peers_max peers: the least recently active peer is dropped first, and
+    starts with a full bucket if it returns.
     """
 
     def __init__(self, rate_per_s: float, peers_max: int, burst: float | None = None) -> None:
-        # A second's worth may come at once, and one request at least.
+        # A second's worth may come at once, but at least one request.
         self._burst = max(1.0, rate_per_s) if burst is None else burst
         self._rate_per_s, self._peers_max = rate_per_s, peers_max
         self._buckets: OrderedDict[bytes, TokenBucket] = OrderedDict()
@@ -61,7 +61,7 @@ class PeerLimits:
         return len(self._buckets)
 
     def take(self, peer: bytes, now_s: float) -> bool:
-        """Take a token of a peer's, and say whether there was one."""
+        """Take a token of a peer; return whether one was available."""
         bucket = self._buckets.pop(peer, None)
         if bucket is None:
             while len(self._buckets) >= self._peers_max:

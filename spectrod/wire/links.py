@@ -1,8 +1,8 @@
-"""Connections as the operating system knows them: which are there, what they receive, ending one.
+"""Connections at the level of the operating system: find them, count their bytes, cut one.
 
-libzmq can end all connections of an endpoint, but not a single one. A socket that is shut down
-makes libzmq drop the connection, as if its peer had gone. A descriptor's number is used again for
-others; its inode is not while it is open.
+libzmq can end all connections of an endpoint, but not a single one. When its socket is shut down,
+libzmq drops the connection as if the peer had gone. Descriptors are reused; the inode identifies a
+connection while it is open.
 """
 
 import fcntl
@@ -27,28 +27,28 @@ _TCP_INFO_RECEIVED = slice(128, 136)
 
 
 class Link(NamedTuple):
-    """One connection of this process."""
+    """A connection of this process."""
 
     fd: int
     inode: int
 
     @property
     def is_there(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the connection is still open."""
         return inode_of(self.fd) == self.inode
 
 
 class Traffic(NamedTuple):
-    """What has come over a connection."""
+    """Received bytes of a connection."""
 
     received_bytes: int
-    """Since it was made; 0 where that is not known, over IPC."""
+    """Total since it was made; 0 over IPC, where the number is unknown."""
     waiting_bytes: int
-    """That libzmq has not read yet."""
+    """Bytes that libzmq has not read yet."""
 
 
 def inode_of(fd: int) -> int | None:
-    """Return the inode of a descriptor; None if it is not open."""
+    """Return the inode of a descriptor; None if it is closed."""
     try:
         return os.fstat(fd).st_ino
     except OSError:
@@ -56,10 +56,10 @@ def inode_of(fd: int) -> int | None:
 
 
 def fd_of(frame: zmq.Frame) -> int | None:
-    """Return the descriptor by which a message came, of a frame received with ``copy=False``.
+    """Return the descriptor of the connection of a frame received with ``copy=False``.
 
-    When the message is read, the descriptor may be another connection's: see ``Access.link_of``.
-    None for what libzmq says itself: that the last subscriber to something has gone.
+    A later connection may have reused the descriptor: see ``Access.link_of``. None for messages
+    that libzmq makes itself, when the last subscriber to a prefix has gone.
     """
     try:
         return int(frame.get(zmq.SRCFD))
@@ -68,9 +68,9 @@ def fd_of(frame: zmq.Frame) -> int | None:
 
 
 def cut(link: Link) -> Transport | None:
-    """End a connection, and say what it was; None if it was not there any more. Any thread.
+    """Cut a connection; return its transport, or None if it had already ended. Any thread.
 
-    A socket that listens is left alone: shut down, it makes libzmq end the process.
+    A listening socket is never shut down: libzmq would abort the process.
     """
     sock = _own(link)
     if sock is None:
@@ -78,7 +78,7 @@ def cut(link: Link) -> Transport | None:
     transport: Transport = "ipc" if sock.family == socket.AF_UNIX else "tcp"
     with sock, suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
-        # libzmq would go on to read what is here already: over TCP not worth a look.
+        # Drop what libzmq would otherwise still read; over TCP that is little.
         for _ in range(_DRAINS if transport == "ipc" else 0):
             if not sock.recv(_DRAIN_BYTES, socket.MSG_DONTWAIT):
                 break
@@ -86,7 +86,7 @@ def cut(link: Link) -> Transport | None:
 
 
 def traffic(link: Link, *, is_tcp: bool) -> Traffic | None:
-    """Say what has come over a connection; None if it has ended."""
+    """Return the received bytes of a connection; None if it has ended."""
     waiting = bytearray(4)
     try:
         fcntl.ioctl(link.fd, termios.FIONREAD, waiting)
@@ -97,7 +97,7 @@ def traffic(link: Link, *, is_tcp: bool) -> Traffic | None:
 
 
 class Links:
-    """Finds the connections to endpoints of this process. To be used by one thread.
+    """Finds the connections to endpoints of this process. Used by one thread.
 
     Parameters
     ----------
@@ -106,18 +106,18 @@ class Links:
     """
 
     def __init__(self, endpoints: Collection[str]) -> None:
-        # What getsockname says of a connection to it: a port, or a path.
+        # As getsockname returns it for a connection: a port, or a path.
         self._places = {_place(text) for text in endpoints}
-        # Of every descriptor of the process its inode, and of a connection whether it is TCP.
+        # Inode of every descriptor of the process, and for a connection whether it is TCP.
         self._seen: dict[int, tuple[int, bool | None]] = {}
 
     def find(self) -> dict[Link, bool]:
-        """Return the connections that are there, and of each whether it is TCP, not IPC.
+        """Return all open connections, and for each whether it is TCP (not IPC).
 
         Raises
         ------
         OSError
-            If the system does not tell a process its descriptors (it needs Linux's ``/proc``).
+            If the system does not list a process's descriptors (needs Linux's ``/proc``).
         """
         seen: dict[int, tuple[int, bool | None]] = {}
         with os.scandir(_FDS) as entries:
@@ -135,14 +135,14 @@ class Links:
 
 
 def _kind(fd: int, places: Collection[int | str]) -> bool | None:
-    """Say whether a descriptor is a connection to one of the places, and then whether it is TCP."""
+    """Return whether a descriptor's connection is TCP; None if it is none to these endpoints."""
     inode = inode_of(fd)
     sock = None if inode is None else _own(Link(fd, inode))
     if sock is None:
         return None
     with sock:
         try:
-            sock.getpeername()  # fails of what only listens
+            sock.getpeername()  # fails for a listening socket
             name = sock.getsockname()
         except OSError:
             return None
@@ -157,9 +157,9 @@ def _place(endpoint: str) -> int | str:
 
 
 def _own(link: Link) -> socket.socket | None:
-    """Return the connection with a descriptor of its own; None if it has ended, or is none."""
+    """Duplicate a connection; return None if it has ended, or is no connection."""
     try:
-        fd = os.dup(link.fd)  # libzmq may close its own meanwhile
+        fd = os.dup(link.fd)  # libzmq may close its descriptor at any time
     except OSError:
         return None
     about = os.fstat(fd)
@@ -168,7 +168,7 @@ def _own(link: Link) -> socket.socket | None:
         return None
     try:
         sock = socket.socket(fileno=fd)
-    except OSError:  # a path to a socket that is open (O_PATH), for example
+    except OSError:  # for example a descriptor of a socket's path (O_PATH)
         os.close(fd)
         return None
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):

@@ -1,4 +1,4 @@
-"""The endpoints of one socket, and cutting off who may not be connected to them any more."""
+"""Endpoints of one socket; cuts their connections after the server's key has changed."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ _log = logging.getLogger("spectrod")
 
 @dataclass
 class _Waiting:
-    """A listening socket from which nothing is accepted until ZeroMQ takes it again."""
+    """A listening socket that accepts nothing until ZeroMQ has it again."""
 
     listening: ListeningSocket
     due_s: float
@@ -32,24 +32,24 @@ class _Waiting:
 
     @property
     def must_wait(self) -> bool:
-        """Whether it has to stay closed, however long."""
+        """Whether it has to stay closed."""
         return self.listening.must_unbind
 
 
 class Listeners:
-    """Binds a socket to endpoints, with keys where they are needed. The socket owner's.
+    """Binds a socket to endpoints, with keys where they are needed. Used by the socket's owner.
 
     Parameters
     ----------
     sock : zmq.Socket
-        Made with ``access.context``; its options are set.
+        Made with ``access.context``, options set.
     access : Access
-        Has been started.
+        Started.
     wake : callable
-        Called, by any thread, when ``refresh`` has something to do.
+        Called by any thread when ``refresh`` has something to do.
     linger_s : float
-        After a key has gone, its connections live for so much longer, so that what was sent to them
-        before can go out [s].
+        Delay between a change of the server's key and the cut of connections, in which messages
+        that were sent before go out [s].
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Listeners:
         access.watch(sock, wake)
 
     def bind(self, endpoint: Endpoint, cleanup: ExitStack) -> str:
-        """Listen, as ``spectrod.wire.bind.listen``, accept, and return what the endpoint became.
+        """Listen as ``spectrod.wire.bind.listen`` and accept; return the endpoint as bound.
 
         Raises
         ------
@@ -89,23 +89,24 @@ class Listeners:
 
     @property
     def with_keys(self) -> tuple[str, ...]:
-        """The endpoints that take connections of known keys only, as they were bound."""
+        """Endpoints that accept connections of known keys only, as they were bound."""
         access = self._access
         return tuple(one.text for one in self._all if access.is_curve(one.endpoint))
 
     @property
     def due_s(self) -> float:
-        """When ``refresh`` has to be called at the latest, by the monotonic clock; maybe never."""
+        """Latest time to call ``refresh`` again, by the monotonic clock; may be infinite."""
         waiting = (one.due_s for one in self._waiting if not one.must_wait)
         return min([self._cut_due_s, *waiting])
 
     def refresh(self) -> bool:
-        """Cut all connections that a key opened, if a key has gone; whether any were cut.
+        """Cut the connections of endpoints that must be cut; return whether any were.
 
-        And those of an endpoint that has to be closed to newcomers where the system allows no less.
-        Whoever may, connects again by itself. What was waiting to be sent to it may be lost. Where
-        nothing can be accepted again at once, for want of descriptors, that is logged, reported as
-        an event and tried again; until then newcomers wait, and everything else goes on.
+        These are the endpoints with keys after a change of the server's key, and an endpoint that
+        has to be closed to new connections where the system offers no other way. Clients that may
+        connect reconnect by themselves; messages queued for them may be lost. If an endpoint cannot
+        accept again at once, for lack of descriptors, that is logged, reported as an event and
+        retried; until then new connections wait, and everything else continues.
         """
         now_s = time.monotonic()
         if self._generation != self._access.generation:
@@ -126,20 +127,20 @@ class Listeners:
         return is_cut
 
     def _cut(self, listening: ListeningSocket) -> None:
-        # libzmq 4.3.5 ends the process (session_base.cpp, errno_assert in clean_pipes) where a peer
+        # libzmq 4.3.5 aborts the process (session_base.cpp, errno_assert in clean_pipes) if a peer
         # that does not read goes after its endpoint was unbound: half of a message is in its queue,
-        # and the queue has ended. So connections end first, as if their peers had gone.
+        # and the queue has ended. So connections are cut first, as if their peers had gone.
         try:
             found = Links((listening.text,)).find()
-        except OSError as error:  # without /proc only libzmq can end them
-            _log.warning("%s: connections are ended by unbinding: %s", listening.text, error)
+        except OSError as error:  # without /proc only libzmq can cut them
+            _log.warning("%s: unbinding cuts the connections: %s", listening.text, error)
         else:
             for link in found:
                 cut(link)
             self._access.monitors.wait_ended(listening.text)
         closed = self._access.monitors.times_closed(listening.text)
         listening.take_back(self._sock)
-        # Before connections of the next are counted.
+        # Before connections of the new listener are counted.
         self._access.monitors.wait_closed(listening.text, closed + 1)
 
     def _lend(self, listening: ListeningSocket) -> None:
@@ -158,12 +159,12 @@ class Listeners:
                 self._report(
                     logging.ERROR,
                     "listen.failed",
-                    f"{text}: takes no connections: {error.strerror}; next try in {wait_s:.1f} s",
+                    f"{text}: accepts no connections: {error.strerror}; next try in {wait_s:.1f} s",
                 )
             else:
                 self._waiting.remove(waiting)
                 if waiting.has_failed:
-                    self._report(logging.INFO, "listen.open", f"{text}: takes connections again")
+                    self._report(logging.INFO, "listen.open", f"{text}: accepts connections again")
 
     def _report(self, level: int, kind: str, text: str) -> None:
         _log.log(level, "%s", text)

@@ -1,11 +1,11 @@
-"""Listening sockets of our own, from which ZeroMQ accepts connections (ZMQ_USE_FD).
+"""Listening sockets that the daemon makes and ZeroMQ accepts connections from (ZMQ_USE_FD).
 
-ZeroMQ cuts connections only by unbinding, which closes its descriptor. The socket stays bound and
-listening meanwhile, because another descriptor of it is ours: nobody else can take the port or the
-path, and newcomers wait in the backlog.
+ZeroMQ cuts connections only by unbinding, which closes its descriptor. The daemon keeps a second
+descriptor, so the socket stays bound and listening: no other process can take the port or the path,
+and new connections wait in the backlog.
 
-The socket can also be closed to newcomers without touching connections that live: over TCP, by a
-filter in the kernel that drops what arrives at it; over IPC, by taking away its name and its mode.
+The socket can also refuse new connections without touching existing ones: over TCP, by a filter in
+the kernel that drops arriving packets; over IPC, by removing its name and its mode.
 """
 
 import ctypes
@@ -29,25 +29,26 @@ _DROP_ALL = struct.pack("=HBBI", _BPF_RETURN, 0, 0, 0)  # one instruction: keep 
 class ListeningSocket:
     """One endpoint, bound and listening.
 
-    ``lend`` and ``take_back`` are for the owner of ZeroMQ's socket, the other methods for the
-    thread that counts connections.
+    The owner of ZeroMQ's socket calls ``lend`` and ``take_back``; the thread that counts
+    connections calls the other methods.
 
     Parameters
     ----------
     endpoint : Endpoint
-        As it was configured.
+        Endpoint as configured.
     sock : socket.socket
-        Bound, listening and not blocking. Becomes this object's.
+        Bound, listening and not blocking. This object closes it.
 
     Attributes
     ----------
     endpoint : Endpoint
     text : str
-        What the endpoint became, with the address and the port that were chosen, after ``lend``.
+        After ``lend``, the endpoint with its actual address and port.
     must_unbind : bool
-        The system allows no filter: to be closed, it must be taken back, which cuts everybody.
+        True if the system allows no filter: closing then takes a ``take_back``, which cuts all
+        connections.
     on_must_unbind : callable
-        Called, by the thread that counts connections, when that changes.
+        Called by the thread that counts connections when ``must_unbind`` changes.
     """
 
     def __init__(self, endpoint: Endpoint, sock: socket.socket) -> None:
@@ -59,23 +60,23 @@ class ListeningSocket:
         self.on_must_unbind = _do_nothing
         self._inode_fd = -1
         if endpoint.transport == "ipc":
-            # What has the path's name later need not be ours.
+            # Another file may have the path's name later.
             flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
             self._inode_fd = os.open(endpoint.path, flags)
 
     def lend(self, sock: zmq.SyncSocket) -> None:
-        """Have a ZeroMQ socket accept connections, with the options that it has now.
+        """Let a ZeroMQ socket accept connections, with its current options.
 
         Raises
         ------
         OSError
-            If the process has no descriptor left, or ZeroMQ none of its own resources.
+            If the process has no free descriptor, or ZeroMQ lacks resources.
         """
         self._set_buffers(sock)
         fd = os.dup(self._sock.fileno())
         sock.setsockopt(zmq.USE_FD, fd)
         try:
-            sock.bind(self.endpoint.text)  # of which ZeroMQ reads the transport and an IPC path
+            sock.bind(self.endpoint.text)  # ZeroMQ reads the transport and an IPC path from it
         except zmq.ZMQError as error:
             os.close(fd)
             raise OSError(error.errno, error.strerror) from error
@@ -84,35 +85,35 @@ class ListeningSocket:
         self.text = sock.getsockopt_string(zmq.LAST_ENDPOINT)
 
     def _set_buffers(self, sock: zmq.SyncSocket) -> None:
-        """Give the sizes of buffers to the connections, as ZeroMQ does where it listens itself."""
+        """Set the buffer sizes of connections, as ZeroMQ does for its own listening sockets."""
         for theirs, ours in ((zmq.RCVBUF, socket.SO_RCVBUF), (zmq.SNDBUF, socket.SO_SNDBUF)):
             n_bytes = sock.getsockopt(theirs)
             if isinstance(n_bytes, int) and n_bytes > 0:
                 self._sock.setsockopt(socket.SOL_SOCKET, ours, n_bytes)
 
     def take_back(self, sock: zmq.SyncSocket) -> None:
-        """Cut all connections that came in here; newcomers wait until it is lent again."""
-        # pyzmq unbinds without releasing Python's lock, and libzmq first handles what has come for
-        # the socket, which takes seconds where many subscriptions end. Polling does that before.
+        """Cut all connections of this endpoint; new ones wait until the next ``lend``."""
+        # pyzmq unbinds without releasing the GIL, and libzmq first processes the socket's pending
+        # commands, which takes seconds where many subscriptions end. Polling does that before.
         sock.poll(0)
         sock.unbind(self.text)
 
     def close_to_newcomers(self) -> None:
-        """Let nobody else connect; idempotent.
+        """Refuse new connections; idempotent.
 
-        Over TCP, whoever tries is not answered, and its system tries again within seconds. An IPC
-        path is not there. What was waiting in the backlog may still come in.
+        Over TCP, connection attempts get no answer, and the peer's system retries within seconds.
+        An IPC path disappears. Connections in the backlog may still be accepted.
 
         Raises
         ------
         OSError
-            If the system does not do it.
+            If the system call fails.
         """
         if self._is_closed:
             return
         if self.endpoint.transport == "tcp":
-            # A connection has a copy of the filter that its listening socket had at that moment:
-            # none comes about while this one is there, so no connection is muted by it.
+            # A connection inherits the filter of its listening socket at that moment; no connection
+            # is made while this filter is attached, so it mutes none.
             program = ctypes.create_string_buffer(_DROP_ALL, len(_DROP_ALL))
             fprog = struct.pack("@HP", 1, ctypes.addressof(program))
             try:
@@ -121,18 +122,18 @@ class ListeningSocket:
                 self.must_unbind = True
                 self.on_must_unbind()
         else:
-            # In this order, whatever a crash leaves behind can be deleted by the next start.
+            # In this order, the next start can delete everything that a crash leaves behind.
             Path(self.endpoint.path).rename(self.endpoint.path + CLOSED_SUFFIX)
             self._set_mode(0)
         self._is_closed = True
 
     def open_to_newcomers(self) -> None:
-        """Let others connect again; idempotent.
+        """Accept new connections again; idempotent.
 
         Raises
         ------
         OSError
-            If the system does not do it, or something else has the name of an IPC socket now.
+            If the system call fails, or another file has the name of an IPC socket now.
         """
         if not self._is_closed:
             return
@@ -144,12 +145,12 @@ class ListeningSocket:
         else:
             self._set_mode(IPC_MODE)
             closed = Path(self.endpoint.path + CLOSED_SUFFIX)
-            os.link(closed, self.endpoint.path)  # which replaces nothing, as a rename would
+            os.link(closed, self.endpoint.path)  # unlike a rename, it replaces nothing
             closed.unlink()
         self._is_closed = False
 
     def close(self) -> None:
-        """Stop listening, once ZeroMQ has let go of it."""
+        """Stop listening; call after ZeroMQ has closed its descriptor."""
         self._sock.close()
         if self._inode_fd >= 0:
             os.close(self._inode_fd)
@@ -160,4 +161,4 @@ class ListeningSocket:
 
 
 def _do_nothing() -> None:
-    """Where nobody has to know."""
+    """Ignore the call."""

@@ -1,4 +1,4 @@
-"""What libzmq tells of the connections of sockets: made, ended, refused, an endpoint closed."""
+"""Monitor events of libzmq: connections made, ended and refused, endpoints closed."""
 
 import logging
 import struct
@@ -15,7 +15,7 @@ from spectrod.wire.refusals import Kind, Refusals
 _log = logging.getLogger("spectrod")
 
 _CLOSE_LIMIT_S = 1.0
-_EVENTS_A_TURN = 256  # before endpoints may be closed to a flood of connections
+_EVENTS_A_TURN = 256  # then endpoints can be closed in a flood of connections
 _EVENTS = (
     zmq.Event.ACCEPTED
     | zmq.Event.DISCONNECTED
@@ -24,25 +24,25 @@ _EVENTS = (
     | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
     | zmq.Event.MONITOR_STOPPED
 )
-_EVENT = struct.Struct("=HI")  # which, and a number; zmq_socket_monitor(3)
+_EVENT = struct.Struct("=HI")  # event and value; zmq_socket_monitor(3)
 # Codes of zmq.h that pyzmq has no names for: ..._CRYPTOGRAPHIC and ..._MECHANISM_MISMATCH.
 _FAULTS: Mapping[int, Kind] = {0x11000001: "wrong_server_key", 0x11000002: "no_key"}
 
 
 class Monitors:
-    """Reads the monitors of sockets; ``watch`` and the waits are any thread's, the rest one's.
+    """Reads socket monitors; any thread may call ``watch`` and the waits, one thread the rest.
 
-    Events wait in memory until they are read. A queue with a bound would stop libzmq's threads when
-    it is full, and with them every thread that binds or unbinds: pyzmq does both without releasing
-    Python's lock, which the reader of the events needs.
+    Events wait in an unbounded queue. A full bounded queue would block libzmq's threads, and with
+    them every thread that binds or unbinds: pyzmq does both without releasing the GIL, which the
+    reader of the events needs.
 
     Parameters
     ----------
     refusals : Refusals or None
-        Is told of handshakes that failed over TCP; those of IPC are our own programs that look
-        whether somebody is there. None where nobody is refused.
+        Counts failed handshakes over TCP; over IPC they come from spectrod's own probes. None if no
+        connection is ever refused.
     connections : Connections
-        Is told of connections.
+        Counts connections.
     """
 
     def __init__(self, refusals: Refusals | None, connections: Connections) -> None:
@@ -53,7 +53,7 @@ class Monitors:
         self._lock = threading.Condition()
 
     def watch(self, sock: zmq.SyncSocket) -> None:
-        """Report a socket's connections, before it binds; to be called by its owner."""
+        """Monitor a socket; call before it binds, as its owner."""
         address = f"inproc://monitor-{sock.fileno()}"
         sock.monitor(address, _EVENTS)
         monitor = sock.context.socket(zmq.PAIR)
@@ -64,7 +64,7 @@ class Monitors:
             self._unread.append(monitor)
 
     def unwatch(self) -> None:
-        """Stop the reports: nobody reads them any more."""
+        """Disable all monitors: their reader has ended."""
         with self._lock:
             watched, self._watched = self._watched, []
         for sock in watched:
@@ -72,26 +72,26 @@ class Monitors:
                 sock.disable_monitor()
 
     def times_closed(self, endpoint: str) -> int:
-        """How often an endpoint of a watched socket, as it was bound, has been closed."""
+        """Return how often an endpoint of a watched socket, as bound, was closed."""
         with self._lock:
             return self._closed[endpoint]
 
     def wait_closed(self, endpoint: str, times: int) -> None:
-        """Wait until an endpoint was closed so often: libzmq does it in a thread of its own.
+        """Wait until an endpoint was closed a number of times, which libzmq does asynchronously.
 
-        Where that takes more than a second, which is logged, it goes on without.
+        After a second it logs a warning and returns.
         """
         with self._lock:
             if not self._lock.wait_for(lambda: self._closed[endpoint] >= times, _CLOSE_LIMIT_S):
                 _log.warning("%s: not closed within %g s", endpoint, _CLOSE_LIMIT_S)
 
     def wait_ended(self, endpoint: str) -> None:
-        """Wait until no connection to an endpoint is left, at most for a second."""
+        """Wait until an endpoint has no connections, at most for a second."""
         with self._lock:
             self._lock.wait_for(lambda: not self._connections.count_of(endpoint), _CLOSE_LIMIT_S)
 
     def take_new(self, poller: zmq.Poller, cleanup: ExitStack) -> list[zmq.SyncSocket]:
-        """Read from now on what ``watch`` has added, and return that."""
+        """Start to poll the monitors that ``watch`` has added, and return them."""
         with self._lock:
             monitors, self._unread = self._unread, []
         for monitor in monitors:
@@ -100,7 +100,7 @@ class Monitors:
         return monitors
 
     def read(self, monitor: zmq.SyncSocket, poller: zmq.Poller) -> bool:
-        """Read what waits in a monitor, at most some of it; say whether that was all."""
+        """Read a monitor's events up to a bound; return whether all were read."""
         for _ in range(_EVENTS_A_TURN):
             try:
                 message, address = monitor.recv_multipart(zmq.NOBLOCK)

@@ -1,4 +1,4 @@
-"""The publisher: the last stage, spectra to ZeroMQ. Takes batches, knows no other stage."""
+"""The publisher: sends spectra over ZeroMQ. Receives batches, knows no other stage."""
 
 import secrets
 import threading
@@ -35,50 +35,53 @@ _NAMES_KEPT = 1024
 
 
 class Publisher:
-    """Sends every frame of every channel as one message, from a thread that owns the sockets.
+    """Sends every row of every channel as one message, from a thread that owns the sockets.
 
-    Each source has a feed, with a queue and counts of its own. Two places can lose frames, and
-    neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest,
-    counted in ``Feed.dropped``. ZeroMQ keeps up to high_water_mark messages a subscriber and drops
-    new ones for that subscriber alone, which it sees as a hole in ``seq``. A subscriber thus costs
-    at most high_water_mark times the message's size; a message that waits for several is kept once.
+    Each source has a feed with its own queue and counters. Frames can be lost in two places, and
+    neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest
+    frames, counted in ``Feed.dropped``. ZeroMQ keeps up to high_water_mark messages per subscriber
+    and drops new ones for that subscriber only, which sees a hole in ``seq``. A subscriber costs at
+    most high_water_mark times the size of a message; a message that waits for several subscribers
+    is stored once.
 
     Parameters
     ----------
     endpoints : sequence of str
-        One or more of ``tcp://HOST:PORT`` and ``ipc://PATH``; port 0 or ``*`` takes a free one.
+        One or more of ``tcp://HOST:PORT`` and ``ipc://PATH``; port 0 or ``*`` selects a free port.
     insecure : bool
         Allow endpoints that other machines can reach.
     queue_frames : int
-        Frames of each source that may wait for the thread, >= 1.
+        Queue length of each source [frames], >= 1.
     high_water_mark : int
-        Messages that may wait for one subscriber, >= 1.
+        Queue length of each subscriber [messages], >= 1.
     replay_mb : float
-        What ``history`` may take [MB].
+        Memory of ``history`` [MB].
     raw32 : sequence of str
-        ``ENDPOINT TOPIC`` each: where the values of a topic go as plain float32 vectors.
+        ``ENDPOINT TOPIC`` each: endpoint that sends the values of a topic as plain float32 vectors.
     access : Access or None
-        Who may connect, and the context of the sockets; None: everybody, in a context of its own.
+        Access control and the context of the sockets; None for no access control and an own
+        context.
     events : EventLog or None
-        Is sent as well; whoever adds to it calls ``send_events``.
+        Events to publish; call ``send_events`` after adding to it.
     progress : Wakeup or None
-        Set when the first message of a source is out, and when the thread has ended.
+        Set when the first message of a source was sent, and when the thread has ended.
 
     Attributes
     ----------
     epoch : int
         Random number of this start of the daemon.
     endpoints, raw32_endpoints : tuple of str
-        What ``start`` has bound to, with the ports that were chosen.
+        Endpoints as ``start`` has bound them, with their actual ports.
     failure : SpectrodError or None
-        What ended the thread, if it was not ``stop``.
+        Error that ended the thread; None if ``stop`` did.
     history : History
         The last messages.
 
     Raises
     ------
     ConfigError
-        If an endpoint is malformed, reachable by strangers or named twice, or a number is below 1.
+        If an endpoint is malformed, reachable by other machines or named twice, or a number is
+        below 1.
     """
 
     def __init__(  # noqa: PLR0913 - all of [publish] and what the daemon shares
@@ -123,12 +126,12 @@ class Publisher:
 
     @property
     def feeds(self) -> tuple[Feed, ...]:
-        """In the order in which they were made."""
+        """The feeds, in the order of their creation."""
         return self._roster.feeds
 
     @property
     def subscribers(self) -> int:
-        """Subscriptions to values that live now, see ``DemandBook.subscribers``."""
+        """Current subscriptions to values, see ``DemandBook.subscribers``."""
         return self._sender.subscribers if self._sender else 0
 
     @property
@@ -143,19 +146,19 @@ class Publisher:
         channel_names: Sequence[str] = (),
         on_demand: OnDemand = ignore_demand,
     ) -> Feed:
-        """Make the way out for one more source, before ``start`` or while the publisher runs.
+        """Add a source, before ``start`` or while the publisher runs.
 
-        To be called by one thread at a time, as ``remove_feed``. If there was a source of the same
-        name, numbers go on where its ended.
+        Call it, like ``remove_feed``, from one thread at a time. If there was a source of the same
+        name, its numbers continue.
 
         Parameters
         ----------
         name : str
             The SOURCE of its topics.
         stats : callable
-            Tells its state, description and counters, from any thread.
+            Returns its state, description and counters; called by any thread.
         channel_names : sequence of str
-            What topics call its channels; none: their numbers.
+            Names of the channels in topics; empty for their numbers.
         on_demand : callable
             See ``Feed``.
 
@@ -165,7 +168,7 @@ class Publisher:
             If a name cannot stand in a topic, or another source has it.
         """
         if name in {feed.name for feed in self.feeds}:
-            raise ConfigError(f"source name={name!r}: is another source's; give each its own")
+            raise ConfigError(f"source name={name!r}: another source has it; give each its own")
         feed = Feed(
             name,
             stats,
@@ -182,9 +185,9 @@ class Publisher:
         return feed
 
     def remove_feed(self, feed: Feed) -> None:
-        """Let a source go: what is queued is sent, then its last heartbeat. Returns at once.
+        """Remove a source: its queue and its last heartbeat are still sent. Returns at once.
 
-        To be called when nothing is submitted to it any more.
+        Call after the last ``submit``.
         """
         if self._worker is not None:
             self._roster.remove(feed)
@@ -193,12 +196,12 @@ class Publisher:
             self._roster.feeds = tuple(other for other in self.feeds if other is not feed)
 
     def start(self) -> None:
-        """Bind in the caller's thread, so that it gets the error, then start the thread.
+        """Bind in the calling thread, which raises the errors, then start the thread.
 
         Raises
         ------
         BusyError, ConfigError, StorageError, UnavailableError
-            If an endpoint cannot be bound; nothing is left behind then.
+            If an endpoint cannot be bound; then nothing is left open.
         """
         with ExitStack() as cleanup:
             wakeup = Wakeup()
@@ -239,10 +242,10 @@ class Publisher:
         self._watch.start()
 
     def stop(self) -> None:
-        """Send what is queued, say goodbye, release the endpoints; idempotent.
+        """Send the queued frames and the last heartbeats, and release the endpoints; idempotent.
 
-        Takes at most the time to send queue_frames frames of each source plus 0.2 s, whoever reads
-        or not. To be called when nothing is submitted any more; ``Feed.changed`` may still come.
+        Takes at most the time to send queue_frames frames of each source plus 0.2 s, even if no
+        peer reads. Call after the last ``submit``; ``Feed.changed`` may still be called.
         """
         if self._worker is None:
             return
@@ -262,7 +265,7 @@ class Publisher:
         return socket, Listeners(socket, access, self._wake)
 
     def _keep_numbers(self, feed: Feed) -> None:
-        """Remember the numbers of the names that came last; of older ones they begin anew."""
+        """Keep the numbers of the most recent names; those of older names restart at 0."""
         self._numbers.pop(feed.name, None)
         self._numbers[feed.name] = feed.numbers
         while len(self._numbers) > _NAMES_KEPT:
@@ -295,7 +298,8 @@ class Publisher:
 
 
 def _check_distinct(endpoints: Sequence[Endpoint]) -> None:
-    # Else the second bind would blame another process, and the service would be tried for ever.
+    # Otherwise the second bind would blame another process, and systemd would restart the service
+    # endlessly.
     fixed = Counter(
         endpoint.text for endpoint in endpoints if endpoint.transport == "ipc" or endpoint.port
     )

@@ -1,4 +1,4 @@
-"""The hand-over from the analysis to the publisher: bounded in frames, the oldest go first."""
+"""Queue from the analysis to the publisher: bounded in frames, drops the oldest."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -8,37 +8,37 @@ from spectrod.types import SpectrumBatch
 
 
 class QueuedFrame(NamedTuple):
-    """One frame of a batch on its way out."""
+    """One frame of a batch in the queue."""
 
     batch: SpectrumBatch
     row: int
-    """Which frame of the batch."""
+    """Index of the frame in the batch."""
     seq: int
-    """Number of the frame in its product's topics, counted before anything is dropped."""
+    """Sequence number in its product's topics; dropped frames count."""
     gap_samples: int
-    """Samples missing before it, those reported by frames dropped before it included."""
+    """Samples missing before it, with those that dropped frames had reported."""
     dropped: int = 0
-    """Frames of its product dropped so far, all of them older than this one."""
+    """Frames of its product dropped before it."""
 
 
 class FrameQueue(DropOldestQueue[QueuedFrame]):
-    """Frames of batches, bounded in number.
+    """Queue of frames, bounded in number.
 
-    A dropped frame keeps its sequence number, so that subscribers see the hole, and the next frame
-    of its product reports the gap before it.
+    A dropped frame keeps its sequence number, so subscribers see the hole, and the next frame of
+    its product reports the gap before it.
 
     Parameters
     ----------
     limit : int
-        Frames that may wait.
+        Length of the queue [frames].
     next_seq : Counter or None
-        Number of each product's next frame, to go on from; counted on in place.
+        Number of each product's next frame; updated in place.
     """
 
     def __init__(self, limit: int, next_seq: Counter[str] | None = None) -> None:
         super().__init__(limit)
         self.frames = 0
-        """Frames put in so far."""
+        """Frames queued so far."""
         self._next_seq = Counter[str]() if next_seq is None else next_seq
         self._dropped_gap_samples = Counter[str]()
         self._dropped_of = Counter[str]()
@@ -46,8 +46,8 @@ class FrameQueue(DropOldestQueue[QueuedFrame]):
     def put_batch(self, batch: SpectrumBatch) -> None:
         """Add every frame of a batch; never waits for room."""
         product = batch.spec.product
-        # Rows that nobody wanted have numbers too, so that a hole is always as long as the time
-        # that it stands for.
+        # Skipped rows have numbers too: a hole in the numbers always has the length of the missing
+        # time.
         first_seq = self._next_seq[product] + batch.skipped_rows
         frames = (
             QueuedFrame(batch, row, first_seq + row, 0 if row else batch.gap_samples)

@@ -1,4 +1,4 @@
-"""Plain float32 vectors without topic and header, for programs that read nothing else."""
+"""Plain float32 vectors without topic and header, for programs that cannot parse messages."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,22 @@ from spectrod.wire.upstream import Upstream
 
 
 class Raw32:
-    """One endpoint's socket, which sends the values of one topic: one vector a message, one part.
+    """Socket of one endpoint that sends the values of one topic: one vector per message, one part.
 
-    Subscribers must subscribe to everything, the empty prefix. Another one would be compared with
-    the bytes of a spectrum's first value; nothing is computed for its sake.
+    Subscribers must use the empty prefix. Any other prefix would be compared with the bytes of a
+    spectrum's first value; it does not count as demand.
 
     Parameters
     ----------
     socket : zmq.Socket
         From ``open_xpub``, bound.
     topic : str
-        Whose values to send.
+        Topic of the values.
 
     Attributes
     ----------
     is_wanted : bool
-        Whether somebody has subscribed.
+        Whether there is a subscriber.
     """
 
     def __init__(self, socket: zmq.SyncSocket, topic: str) -> None:
@@ -34,19 +34,19 @@ class Raw32:
         self._encoded = topic.encode()
 
     def read_requests(self, upstream: Upstream) -> bool:
-        """Take what subscribers have sent, some of it; say whether ``is_wanted`` has changed."""
+        """Process some of the subscriptions; return whether ``is_wanted`` has changed."""
         before = self.is_wanted
         for request in upstream.take(self.socket):
-            # libzmq reports every subscription, but of ends that of the last one only.
+            # libzmq reports every subscription, but only the last unsubscription.
             if request in (b"\x01", b"\x00"):
                 self.is_wanted = request == b"\x01"
         return self.is_wanted != before
 
     def covers(self, topics: Sequence[bytes]) -> bool:
-        """Say whether somebody wants one of these topics."""
+        """Return whether there is a subscriber and its topic is one of these."""
         return self.is_wanted and self._encoded in topics
 
     def send(self, message: Outgoing) -> None:
-        """Send a message's values if it is of the topic."""
+        """Send a message's values if it has the topic."""
         if message.topic == self.topic:
             self.socket.send(message.parts[2])

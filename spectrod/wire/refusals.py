@@ -1,4 +1,4 @@
-"""Connections that were refused: counted by kind, told of at a bounded rate."""
+"""Counts refused connections by kind, and reports them at a bounded rate."""
 
 import logging
 import threading
@@ -10,32 +10,33 @@ from typing import Literal, get_args
 from spectrod.events import EventLog
 
 Kind = Literal["no_key", "wrong_server_key", "unknown_key", "revoked_key", "flood", "other"]
-"""``other``: a handshake that its peer broke off; one without a key may, once it sees that one is
-needed. What speaks no ZeroMQ is cut off without a word, also to us."""
+"""``other``: a handshake that the peer aborted; a peer without a key may abort it when it learns
+that one is needed. libzmq drops peers that do not speak ZMTP without an event."""
 
 PERIOD_S = 60.0
 
 _WORDS: Mapping[Kind, str] = {
     "no_key": "without a key where one is needed, or with one where none is",
-    "wrong_server_key": "with another server key than ours",
+    "wrong_server_key": "with a wrong server key",
     "unknown_key": "with an unknown key",
     "revoked_key": "with a revoked key",
     "flood": "that sent more than a subscriber may, and was cut off",
-    "other": "that broke its handshake off",
+    "other": "that aborted the handshake",
 }
 _log = logging.getLogger("spectrod")
 
 
 class Refusals:
-    """Counts of refused connections, by kind.
+    """Counters of refused connections, by kind.
 
-    The first of its kind is told at once, those after it in one line a minute: who knocks a
-    thousand times a second fills neither the log nor the list of events. Any thread may read.
+    The first refusal of a kind is reported at once, later ones in one line a minute: a peer that
+    tries a thousand times a second fills neither the log nor the list of events. Any thread may
+    read.
 
     Parameters
     ----------
     events : EventLog or None
-        Is told what the log is told.
+        Receives the same reports as the log.
     now_s : callable
         The clock [s].
     """
@@ -47,45 +48,45 @@ class Refusals:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._counts: Counter[Kind] = Counter()
-        self._untold: Counter[Kind] = Counter()
-        self._told_at_s: dict[Kind, float] = {}
+        self._unreported: Counter[Kind] = Counter()
+        self._reported_at_s: dict[Kind, float] = {}
 
     @property
     def counts(self) -> dict[Kind, int]:
-        """How many there were since the start, of each kind."""
+        """Number of each kind since the start."""
         with self._lock:
             return {kind: self._counts[kind] for kind in get_args(Kind)}
 
     @property
     def due_s(self) -> float | None:
-        """When ``tell`` has something to say, by the clock; None if nothing waits."""
+        """When ``report`` has something to report, by the clock; None if nothing waits."""
         with self._lock:
-            return min((self._told_at_s[kind] for kind in self._untold), default=None)
+            return min((self._reported_at_s[kind] for kind in self._unreported), default=None)
 
     def add(self, kind: Kind, who: str = "") -> None:
-        """Note one; who it was is told of the first only."""
+        """Count a refusal; only the first report names the peer."""
         now_s = self._now_s()
         with self._lock:
             self._counts[kind] += 1
-            if now_s < self._told_at_s.get(kind, now_s):
-                self._untold[kind] += 1
+            if now_s < self._reported_at_s.get(kind, now_s):
+                self._unreported[kind] += 1
                 return
-            # What waited until now, and this one, are told together.
-            count = self._untold.pop(kind, 0) + 1
-            self._told_at_s[kind] = now_s + PERIOD_S
-        self._say(kind, count, who)
+            # Report this one together with those that have waited.
+            count = self._unreported.pop(kind, 0) + 1
+            self._reported_at_s[kind] = now_s + PERIOD_S
+        self._write(kind, count, who)
 
-    def tell(self) -> None:
-        """Say what has waited for a minute; to be called when it is due."""
+    def report(self) -> None:
+        """Report the refusals that have waited for a minute; call when ``due_s`` is reached."""
         now_s = self._now_s()
         with self._lock:
-            due = [kind for kind in self._untold if now_s >= self._told_at_s[kind]]
-            counts = {kind: self._untold.pop(kind) for kind in due}
-            self._told_at_s |= dict.fromkeys(due, now_s + PERIOD_S)
+            due = [kind for kind in self._unreported if now_s >= self._reported_at_s[kind]]
+            counts = {kind: self._unreported.pop(kind) for kind in due}
+            self._reported_at_s |= dict.fromkeys(due, now_s + PERIOD_S)
         for kind, count in counts.items():
-            self._say(kind, count, "")
+            self._write(kind, count, "")
 
-    def _say(self, kind: Kind, count: int, who: str) -> None:
+    def _write(self, kind: Kind, count: int, who: str) -> None:
         connections = "a connection" if count == 1 else f"{count} connections in a minute"
         text = f"refused {connections} {_WORDS[kind]}" + (f": {who}" if who else "")
         _log.warning("%s", text)

@@ -1,9 +1,9 @@
-"""Where control sockets of this machine lie: the daemon makes its own, ``spectrod ctl`` finds it.
+"""Paths of control sockets on this machine: a daemon makes its own, ``spectrod ctl`` finds it.
 
 The folder is ``$RUNTIME_DIRECTORY`` (systemd's), ``/run/spectrod`` for root,
-``$XDG_RUNTIME_DIR/spectrod``, or else one of the user's own in the temporary folder. The name
-comes from the first endpoint that the daemon publishes at: ``control-5556.ipc`` for a port,
-``control-STEM.ipc`` for ``ipc://.../STEM.ipc``. Opens no socket of ZeroMQ.
+``$XDG_RUNTIME_DIR/spectrod``, or else a private folder of the user in the temporary folder. The
+name comes from the first endpoint where the daemon publishes: ``control-5556.ipc`` for a port,
+``control-STEM.ipc`` for ``ipc://.../STEM.ipc``. This module opens no ZeroMQ socket.
 """
 
 import errno
@@ -53,7 +53,7 @@ class SocketFolders:
 
     @classmethod
     def of_process(cls) -> "SocketFolders":
-        """Take them from the environment and the user of this process."""
+        """Return the folders for the environment and the user of this process."""
         return cls(
             given=os.environ.get("RUNTIME_DIRECTORY", ""),
             system=SYSTEM_FOLDER,
@@ -65,7 +65,7 @@ class SocketFolders:
 
     @property
     def of_daemon(self) -> Path | None:
-        """Folder of a daemon of this user; None where it has to be a temporary one."""
+        """Folder of a daemon of this user; None if it must be the temporary one."""
         if given := self.given.partition(":")[0]:
             return Path(given)
         if self.is_root:
@@ -74,23 +74,23 @@ class SocketFolders:
 
     @property
     def private(self) -> Path:
-        """The user's own temporary folder, whether it is there or not."""
+        """The user's temporary folder, which may not exist."""
         return self.temporary / f"spectrod-{self.uid}"
 
     def existing(self) -> list[Path]:
-        """Return the folders that are safe to look into, each once."""
+        """Return the folders that are safe to search, each once."""
         folders = [folder for folder in (self.of_daemon, self.system) if folder is not None]
         if self.is_private(self.private):
             folders.append(self.private)
         return list(dict.fromkeys(folders))
 
     def make_private(self) -> Path:
-        """Make the user's temporary folder, where anyone could have made one of that name.
+        """Make the user's temporary folder, where another user could have made one of that name.
 
         Raises
         ------
         StorageError
-            If it belongs to somebody else, others may enter it, or it cannot be made.
+            If it belongs to another user, others may enter it, or it cannot be made.
         """
         folder = self.private
         try:
@@ -100,11 +100,11 @@ class SocketFolders:
         except OSError as error:
             raise StorageError(f"{folder}: {error.strerror}") from error
         if not self.is_private(folder):
-            raise StorageError(f"{folder}: must be a folder of this user's alone, with mode 0700")
+            raise StorageError(f"{folder}: must be a folder of this user, with mode 0700")
         return folder
 
     def is_private(self, folder: Path) -> bool:
-        """Say whether a folder is the user's, and nobody else may enter it."""
+        """Return whether a folder belongs to the user and only the user may enter it."""
         try:
             status = folder.lstat()
         except OSError:
@@ -114,19 +114,19 @@ class SocketFolders:
 
 
 def own_endpoint(published_at: str, folders: SocketFolders | None = None) -> str:
-    """Name the control endpoint of a daemon of this user; its temporary folder is made.
+    """Return the control endpoint of a daemon of this user; make its temporary folder.
 
     Parameters
     ----------
     published_at : str
-        The first endpoint that it publishes at, with the port that was chosen.
+        The first endpoint where it publishes, with its actual port.
     folders : SocketFolders, optional
         By default those of this process.
 
     Raises
     ------
     StorageError
-        If the temporary folder belongs to somebody else, or others may enter it.
+        If the temporary folder belongs to another user, or others may enter it.
     """
     folders = folders or SocketFolders.of_process()
     folder = folders.of_daemon or folders.make_private()
@@ -134,7 +134,7 @@ def own_endpoint(published_at: str, folders: SocketFolders | None = None) -> str
 
 
 def find_endpoints(folders: SocketFolders | None = None) -> tuple[list[str], list[str]]:
-    """Look for control sockets at which somebody listens, in all folders that may have them.
+    """Find control sockets with a listener, in all folders that may have them.
 
     Parameters
     ----------
@@ -144,18 +144,18 @@ def find_endpoints(folders: SocketFolders | None = None) -> tuple[list[str], lis
     Returns
     -------
     answering : list of str
-        Endpoints that take a connection.
+        Endpoints that accept a connection.
     denied : list of str
-        Endpoints that are there, and not for this user.
+        Endpoints that exist, but deny this user.
     """
     answering, denied = [], []
     for folder in (folders or SocketFolders.of_process()).existing():
         try:
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - glob passes over what is denied
+            names = sorted(os.listdir(folder))  # noqa: PTH208 - glob hides errors
         except PermissionError:
             denied.append(f"ipc://{folder}/{_PREFIX}*{_SUFFIX}")
             continue
-        except OSError:  # not there
+        except OSError:  # does not exist
             continue
         for path in (folder / name for name in names if _is_control(name)):
             code = _probe(path)
@@ -171,20 +171,20 @@ def _is_control(name: str) -> bool:
 
 
 def check_answers(endpoint: Endpoint) -> None:
-    """Find out at once whether somebody listens at an IPC endpoint.
+    """Check that an IPC endpoint has a listener.
 
     Raises
     ------
     DeniedError
-        If the socket is not for this user.
+        If the socket denies this user.
     UnavailableError
-        If nobody does.
+        If it has none.
     """
     if endpoint.transport != "ipc":
         return
     code = _probe(Path(endpoint.path))
     if code in (errno.EACCES, errno.EPERM):
-        raise DeniedError(f"{endpoint.text}: not for this user; it is for its user and group")
+        raise DeniedError(f"{endpoint.text}: permission denied; for its user and group only")
     if code == errno.ENOENT and _is_closed(Path(endpoint.path)):
         raise _closed_error(endpoint.text)
     if code not in (0, errno.EAGAIN):
@@ -192,12 +192,12 @@ def check_answers(endpoint: Endpoint) -> None:
 
 
 def check_none_closed(folders: SocketFolders | None = None) -> None:
-    """Find out why no control socket of this machine answers, if one is closed to newcomers.
+    """Check that no control socket of this machine refuses new connections.
 
     Raises
     ------
     UnavailableError
-        If there is such a one.
+        If one does.
     """
     for folder in (folders or SocketFolders.of_process()).existing():
         for closed in sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}{CLOSED_SUFFIX}")):
@@ -207,25 +207,23 @@ def check_none_closed(folders: SocketFolders | None = None) -> None:
 
 
 def _is_closed(path: Path) -> bool:
-    """Whether a daemon that runs has closed a socket to newcomers, see ``ListeningSocket``."""
+    """Return whether a daemon refuses new connections at a path, see ``ListeningSocket``."""
     closed = path.with_name(path.name + CLOSED_SUFFIX)
     return _probe(closed) not in (errno.ENOENT, errno.ECONNREFUSED)
 
 
 def _closed_error(endpoint: str) -> UnavailableError:
-    return UnavailableError(
-        f"{endpoint}: too many connections over IPC, closed to newcomers; try again later"
-    )
+    return UnavailableError(f"{endpoint}: too many connections over IPC; try again later")
 
 
 def beside(endpoint: Endpoint, folders: SocketFolders | None = None) -> str | None:
-    """Find the control socket of the daemon that publishes at an endpoint of this machine."""
+    """Find the control socket of the daemon that publishes at a local endpoint."""
     if not endpoint.is_local or os.name != "posix":  # no IPC sockets elsewhere
         return None
     name = _socket_name(endpoint)
     existing = (folders or SocketFolders.of_process()).existing()
     if endpoint.transport == "ipc" and Path(endpoint.path).parent in existing:
-        # That of the same name in another folder is another daemon's.
+        # A socket of the same name in another folder belongs to another daemon.
         existing = [Path(endpoint.path).parent]
     for folder in existing:
         if _probe(folder / name) in (0, errno.EAGAIN):
@@ -240,10 +238,10 @@ def _socket_name(endpoint: Endpoint) -> str:
 
 
 def _probe(path: Path) -> int:
-    """Try to connect; return 0 or the error's number. A full backlog (EAGAIN) is somebody too."""
+    """Try to connect; return 0 or the errno. A full backlog (EAGAIN) also means a listener."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(0.0)
         try:
             return probe.connect_ex(os.fspath(path))
-        except OSError:  # the path is too long for an address: nobody could have bound it
+        except OSError:  # the path is too long for an address: no process can have bound it
             return errno.ENAMETOOLONG

@@ -1,9 +1,8 @@
-"""Control requests and replies, version 1: what both ends of the control socket agree on. Pure.
+"""Control requests and replies, version 1: shared by client and daemon. Pure.
 
-``docs/control.md`` is the text for clients in other languages; this module is the same in Python.
-A request is one part of JSON, ``{v, id, method, params}``; a reply is one part of JSON,
-``{v, id, ok, result}`` or ``{v, id, ok, error}``, and for ``replay`` and ``latest`` after it the
-parts of whole messages.
+``docs/control.md`` specifies the protocol; this module implements it. A request is one part of
+JSON, ``{v, id, method, params}``; a reply is one part of JSON, ``{v, id, ok, result}`` or ``{v, id,
+ok, error}``, and for ``replay`` and ``latest`` after it the parts of whole messages.
 """
 
 from collections.abc import Mapping
@@ -34,9 +33,9 @@ ErrorCode = Literal[
 ]
 
 NUMBER_MAX: Final = (1 << 63) - 1
-"""Of whole numbers in parameters."""
+"""Upper bound on integers in parameters."""
 DURATION_MAX_S: Final = 366 * 86400.0
-"""Of a recording."""
+"""Upper bound on the duration of a recording [s]."""
 
 _Id = int | Annotated[str, Rule(max_length=64)]
 _Name = Annotated[str, Rule(max_length=64)]
@@ -45,27 +44,27 @@ _Count = Annotated[int, Rule(ge=0, le=NUMBER_MAX)]
 
 
 class Params(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parameters of a method: what is not known is refused, not passed over."""
+    """Base of the parameters of a method: unknown fields are refused, not ignored."""
 
 
 class NoParams(Params, frozen=True):
-    """Of a method that needs none."""
+    """Parameters of a method without any."""
 
 
 class SourceParams(Params, frozen=True):
-    """Which source; empty means all, or the only one where one is needed."""
+    """A source; empty means all, or the only one where one is needed."""
 
     source: _Name = ""
 
 
 class ProductParams(SourceParams, frozen=True):
-    """Which product of it; empty means all of them."""
+    """A product of the source; empty means all."""
 
     product: _Name = ""
 
 
 class GetParams(Params, frozen=True):
-    """Which part of the settings in force, ``SECTION``, ``SECTION.KEY``; empty means all."""
+    """A part of the settings in force, ``SECTION`` or ``SECTION.KEY``; empty means all."""
 
     key: Annotated[str, Rule(max_length=200)] = ""
 
@@ -77,35 +76,35 @@ class SetParams(Params, frozen=True):
 
 
 class AddSourceParams(Params, frozen=True):
-    """A source to begin with, as a table ``[sources.NAME]`` would name it."""
+    """A source to add, with the settings of a table ``[sources.NAME]``."""
 
     name: _Name
     settings: dict[str, Any]
 
 
 class RemoveSourceParams(Params, frozen=True):
-    """A source to end."""
+    """A source to remove."""
 
     name: _Name
 
 
 class StartRecordingParams(ProductParams, frozen=True):
-    """A file to be written from now on, of one product of one source, or of its samples."""
+    """A new recording: one file with one product of one source, or with its samples."""
 
     name: Annotated[str, Rule(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?\Z")] = ""
-    """File in the state folder, without a folder; its suffix says what it holds, a picture if it
-    has none. Empty takes source, product and time."""
+    """Name of a file in the state folder; its suffix gives the format, a picture without one. Empty
+    for a name of source, product and time."""
     duration_s: Annotated[float, Rule(gt=0, le=DURATION_MAX_S)] | None = None
 
 
 class StopRecordingParams(Params, frozen=True):
-    """Which recording; empty means all."""
+    """A recording; empty means all."""
 
     name: Annotated[str, Rule(max_length=100)] = ""
 
 
 class TriggerParams(SourceParams, frozen=True):
-    """Which of the configuration's recordings, on which source; empty means all with triggers."""
+    """A configured recording of a source; empty means all with triggers."""
 
     name: _Name = ""
 
@@ -118,7 +117,7 @@ class EventsParams(Params, frozen=True):
 
 
 class ReplayParams(Params, frozen=True):
-    """Messages of a topic from a sequence number on, of one epoch; 0 takes the current one."""
+    """Messages of a topic from a sequence number on; epoch 0 is the current one."""
 
     topic: _Topic
     first_seq: _Count
@@ -127,7 +126,7 @@ class ReplayParams(Params, frozen=True):
 
 
 class LatestParams(Params, frozen=True):
-    """The newest message of a topic that is newer than one had before; waits for it so long."""
+    """The newest message of a topic after a sequence number; waits up to timeout_s for one."""
 
     topic: _Topic
     after_seq: Annotated[int, Rule(ge=-1, le=NUMBER_MAX)] = -1
@@ -136,7 +135,7 @@ class LatestParams(Params, frozen=True):
 
 
 class Method(Struct, frozen=True):
-    """What a method takes, and what right it needs."""
+    """Parameters and right of a method."""
 
     params: type[Params]
     right: Right
@@ -147,65 +146,65 @@ METHODS: Final[Mapping[str, Method]] = {
     "status": Method(NoParams, "read", "state, counts and losses of each source"),
     "metrics": Method(NoParams, "read", "every counter, by name with its unit"),
     "get": Method(GetParams, "read", "settings in force"),
-    "events": Method(EventsParams, "read", "what has happened"),
-    "replay": Method(ReplayParams, "read", "messages that were missed, by sequence number"),
+    "events": Method(EventsParams, "read", "past events"),
+    "replay": Method(ReplayParams, "read", "missed messages, by sequence number"),
     "latest": Method(LatestParams, "read", "the newest message of a topic"),
     "set": Method(SetParams, "control", "change settings of the running daemon"),
     "reload": Method(NoParams, "control", "read the configuration and the keys again"),
-    "pause": Method(SourceParams, "control", "compute, send and record nothing of a source"),
-    "resume": Method(SourceParams, "control", "go on"),
-    "reset": Method(ProductParams, "control", "begin averages and holds anew"),
-    "source.add": Method(AddSourceParams, "control", "begin with one more source"),
-    "source.remove": Method(RemoveSourceParams, "control", "end a source"),
+    "pause": Method(SourceParams, "control", "stop computing, sending and recording a source"),
+    "resume": Method(SourceParams, "control", "resume a paused source"),
+    "reset": Method(ProductParams, "control", "reset averages and holds"),
+    "source.add": Method(AddSourceParams, "control", "add a source"),
+    "source.remove": Method(RemoveSourceParams, "control", "remove a source"),
     "record.start": Method(
-        StartRecordingParams, "control", "begin a picture, .spd, .wav or .flac in the state folder"
+        StartRecordingParams, "control", "start a picture, .spd, .wav or .flac in the state folder"
     ),
-    "record.stop": Method(StopRecordingParams, "control", "finish what was begun"),
-    "record.trigger": Method(TriggerParams, "control", "record around now"),
+    "record.stop": Method(StopRecordingParams, "control", "stop recordings and finish their files"),
+    "record.trigger": Method(TriggerParams, "control", "save pre-roll and post-roll around now"),
 }
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a peer asks for."""
+    """A request of a peer."""
 
     v: Literal[1] = VERSION
     id: _Id
-    """Comes back in the reply."""
+    """Repeated in the reply."""
     method: Annotated[str, Rule(max_length=64)]
     params: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """Why a request was not carried out; then nothing has changed."""
+    """Why a request failed; nothing has changed then."""
 
     code: ErrorCode
     message: str
 
 
 class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a request."""
+    """Reply to a request."""
 
     v: Literal[1]
     id: _Id | None
-    """None where the request's could not be read."""
+    """None if the request's id could not be read."""
     ok: bool
     result: Any = None
     error: Failure | None = None
 
 
 class Messages(Struct, frozen=True, kw_only=True):
-    """Result of ``replay`` and ``latest``: what the parts after the reply's JSON are."""
+    """Result of ``replay`` and ``latest``: describes the parts after the reply's JSON."""
 
     epoch: int
-    """Of this start of the daemon; sequence numbers of another one mean nothing here."""
+    """Epoch of this start of the daemon; sequence numbers are valid only in their epoch."""
     parts: tuple[int, ...]
-    """How many parts each message has, in their order; empty: there was none, or not in time."""
+    """Number of parts of each message, in order; empty if there was none, or none in time."""
     more: bool = False
-    """Of replay: there are more; ask again from the last one's sequence number plus one."""
+    """For replay: there are more; request again from the last sequence number plus one."""
 
 
 class _Identity(Struct):
-    """As much of a request as a reply to it needs."""
+    """The part of a request that a reply needs."""
 
     id: _Id
 
@@ -213,24 +212,24 @@ class _Identity(Struct):
 _requests = msgspec.json.Decoder(Request)
 _identities = msgspec.json.Decoder(_Identity)
 _params = {name: msgspec.json.Decoder(method.params) for name, method in METHODS.items()}
-# Deep nesting ends in RecursionError, texts that are not UTF-8 in UnicodeDecodeError.
+# Deep nesting raises RecursionError, invalid UTF-8 UnicodeDecodeError.
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_request(part: bytes) -> tuple[Request, Params] | Reply:
-    """Read a request, or make the reply that says why it is none; never raises.
+    """Decode a request, or return the reply with the error; never raises.
 
     Parameters
     ----------
     part : bytes
-        Whatever a peer has sent.
+        Any bytes of a peer.
 
     Returns
     -------
     request, params : Request, Params
-        The parameters are of the type that ``METHODS`` names.
+        The parameters have the type that ``METHODS`` names.
     reply : Reply
-        In their place, if a rule is broken.
+        Returned instead if a rule is broken.
     """
     if len(part) > REQUEST_MAX_BYTES:
         text = f"request of {len(part)} bytes: must be at most {REQUEST_MAX_BYTES}"
@@ -249,7 +248,7 @@ def read_request(part: bytes) -> tuple[Request, Params] | Reply:
 
 
 def failed(request_id: _Id | None, code: ErrorCode, message: str) -> Reply:
-    """Make the reply to a request that is not carried out."""
+    """Return the reply to a request that failed."""
     return Reply(v=VERSION, id=request_id, ok=False, error=Failure(code=code, message=message))
 
 

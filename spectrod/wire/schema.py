@@ -1,7 +1,7 @@
 """Message version 1: topics, messages, and their bytes. Pure: knows no socket.
 
-``docs/protocol.md`` is the text for subscribers in other languages; this module, with the headers
-of ``spectrod.wire.headers``, is the same in Python. Daemon and client both import it.
+``docs/protocol.md`` specifies the protocol; this module and ``spectrod.wire.headers`` implement it
+for daemon and client.
 """
 
 import re
@@ -67,7 +67,7 @@ _EXCERPT_CHARS = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Values:
-    """What messages with values have in common."""
+    """Common part of messages with values."""
 
     topic: str
     header: Any
@@ -100,18 +100,19 @@ class Frame(_Values):
     Attributes
     ----------
     topic : str
-        ``spec/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``spec`` where it is sent again.
+        ``spec/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``spec`` if it was resent.
     header : SpectrumHeader
     values : (n_values,) float32
         Read-only [header.unit].
     missed : int
-        Messages of this topic lost directly before this one; set by the client.
+        Messages of this topic lost directly before this one; the client sets it.
     restarted : bool
-        True if the daemon started anew since the message before; set by the client.
+        True if the daemon has restarted since the previous message; the client sets it.
     away_s : float
-        Then the time from that message to this one by their UTC, else 0; set by the client [s].
+        After a restart, the time since the previous message by their UTC, else 0; the client sets
+        it [s].
     replayed : bool
-        True if it was lost on its way and asked for again; set by the client.
+        True if the message was lost and requested again; the client sets it.
     """
 
     header: SpectrumHeader
@@ -131,7 +132,7 @@ class BandFrame(_Values):
     Attributes
     ----------
     topic : str
-        ``bands/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``bands`` where it is sent again.
+        ``bands/SOURCE/CHANNEL/PRODUCT/``; with ``last`` for ``bands`` if it was resent.
     header : BandsHeader
     values : (n_bands,) float32
         Read-only [header.unit].
@@ -149,7 +150,7 @@ class Meta:
     Attributes
     ----------
     topic : str
-        The topic that it describes, with ``meta`` for ``spec`` or ``bands``.
+        The described topic, with ``meta`` for ``spec`` or ``bands``.
     header : MetaHeader
     f : (n_values,) float64
         Frequency of each bin, or centre of each band [Hz].
@@ -165,7 +166,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life of one source's analysis; its topic is ``hb/SOURCE/``."""
+    """Heartbeat of one source's analysis; its topic is ``hb/SOURCE/``."""
 
     topic: str
     header: HeartbeatHeader
@@ -178,7 +179,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class EventMessage:
-    """Something that has happened; its topic is ``event/SOURCE/``, or ``event/-/``."""
+    """An event; its topic is ``event/SOURCE/``, or ``event/-/`` for the daemon."""
 
     topic: str
     header: EventHeader
@@ -189,7 +190,7 @@ _H = TypeVar("_H")
 
 
 class _Kind(msgspec.Struct):
-    """What a header says of its kind, where the topic does not."""
+    """Kind of a header where the topic does not name it."""
 
     schema: Literal["spectrod.spectrum", "spectrod.bands"]
 
@@ -204,7 +205,7 @@ _event_decoder = msgspec.json.Decoder(EventHeader)
 
 
 def topic(source: str, channel: str, product: str, *, kind: str = "spec") -> str:
-    """Name a channel's topic, ``spec/SOURCE/CHANNEL/PRODUCT/``.
+    """Return a channel's topic, ``spec/SOURCE/CHANNEL/PRODUCT/``.
 
     The trailing slash matters: a subscription matches a prefix, and ``spec/mic1`` would match
     ``spec/mic10`` too.
@@ -220,27 +221,27 @@ def topic(source: str, channel: str, product: str, *, kind: str = "spec") -> str
 
 
 def last_topic(name: str) -> str:
-    """Name the topic under which the newest message of a topic with values is sent again."""
+    """Return the topic under which the newest message of a topic with values is resent."""
     return "last/" + name.partition("/")[2]
 
 
 def heartbeat_topic(source: str) -> str:
-    """Name a source's heartbeat topic, ``hb/SOURCE/``."""
+    """Return a source's heartbeat topic, ``hb/SOURCE/``."""
     return f"hb/{check_name('source name', source)}/"
 
 
 def event_topic(source: str) -> str:
-    """Name the topic of a source's events, ``event/SOURCE/``; without one, of the daemon's own."""
+    """Return the topic of a source's events, ``event/SOURCE/``; ``event/-/`` for the daemon's."""
     return f"event/{check_name('source name', source or '-')}/"
 
 
 def encode_header(header: Header) -> bytes:
-    """Write a header as UTF-8 JSON, its fields in the order of the schema.
+    """Encode a header as UTF-8 JSON, its fields in the order of the schema.
 
     Raises
     ------
     WireError
-        If a text has lone surrogates, or a number more than 64 bits.
+        If a text has lone surrogates, or a number needs more than 64 bits.
     """
     try:
         return _encoder.encode(header)
@@ -249,7 +250,7 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode(message: Message) -> list[bytes]:
-    """Write a message as the parts that ZeroMQ sends; raises as ``encode_header``."""
+    """Encode a message as ZeroMQ parts; raises as ``encode_header``."""
     parts = [message.topic.encode("ascii"), encode_header(message.header)]
     if isinstance(message, Frame | BandFrame):
         parts.append(message.values.astype(message.header.dtype, copy=False).tobytes())
@@ -261,15 +262,14 @@ def encode(message: Message) -> list[bytes]:
 
 
 def decode(parts: Sequence[bytes]) -> Message:
-    """Read a message from its parts.
+    """Decode a message from its parts.
 
-    Fields that this version does not know are ignored, and so are parts after those that it does:
-    that is how the protocol may grow without a new version.
+    Unknown fields and additional parts are ignored: the protocol can grow without a new version.
 
     Returns
     -------
     message : Frame, BandFrame, Meta, Heartbeat or EventMessage
-        As its topic says. Arrays are read-only views of the payload.
+        The class follows from the topic. Arrays are read-only views of the payload.
 
     Raises
     ------
@@ -347,7 +347,7 @@ _READERS: Mapping[str, Callable[[str, Sequence[bytes]], Message]] = {
 
 
 def _decode_topic(part: bytes) -> str:
-    # The excerpt first: of a part of any size no more than that is ever copied.
+    # The excerpt first: no more than that is copied from a part of any size.
     name = part[: _EXCERPT_CHARS * 4 + 1].decode("ascii", "backslashreplace")
     if len(part) > _EXCERPT_CHARS * 4 or not _TOPIC.fullmatch(name):
         raise WireError(
@@ -360,7 +360,7 @@ def _decode_topic(part: bytes) -> str:
 def _decode_header(name: str, part: bytes, decoder: msgspec.json.Decoder[_H]) -> _H:
     try:
         return decoder.decode(part)
-    # RecursionError: a peer may nest what it likes in a field that we do not know.
+    # RecursionError: a peer may nest arbitrarily deep in an unknown field.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         excerpt = part[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
         raise WireError(printable(f"{name}: header={excerpt!r}: {error}")) from error
@@ -375,7 +375,7 @@ def _decode_values(
 def _decode_array(
     name: str, parts: Sequence[bytes], k: int, shape: tuple[int, ...], dtype_name: str
 ) -> NDArray[Any]:
-    """View a part as an array; nothing is allocated by what the header claims."""
+    """View a part as an array; the header's shape causes no allocation."""
     if len(parts) <= k:
         what = "the payload is" if k == 2 else "the bands' edges are"
         raise WireError(f"{name}: message of {len(parts)} parts: {what} missing")

@@ -1,4 +1,4 @@
-"""The publisher's thread: reads subscriptions, sends what waits. Owns the sockets."""
+"""The publisher's thread: reads subscriptions and sends messages. Owns the sockets."""
 
 import logging
 import math
@@ -32,8 +32,8 @@ from spectrod.wire.schema import (
 from spectrod.wire.upstream import Upstream
 
 _HOLD_S = 2.0
-"""After all connections with keys were cut, what was wanted is computed on for so long [s]: whose
-key is left comes back, and asks for what it has missed."""
+"""Time after a cut of all connections with keys in which their products are still computed [s]:
+clients with valid keys reconnect, and request the messages that they have missed."""
 _UNSENDABLE_LOG_PERIOD_S = 60.0
 
 _log = logging.getLogger(__name__)
@@ -42,58 +42,58 @@ _T = TypeVar("_T")
 
 @dataclass
 class Roster:
-    """The feeds, and those that are to say goodbye; any thread may change it."""
+    """The feeds, and those that are leaving; any thread may change it."""
 
     feeds: tuple[Feed, ...] = ()
     leaving: tuple[Feed, ...] = ()
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, feed: Feed) -> None:
-        """Take one more."""
+        """Add a feed."""
         with self.lock:
             self.feeds = (*self.feeds, feed)
 
     def remove(self, feed: Feed) -> None:
-        """Let one go, which says goodbye first."""
+        """Move a feed to those that are leaving."""
         with self.lock:
             if feed in self.feeds:
                 self.feeds = tuple(other for other in self.feeds if other is not feed)
                 self.leaving = (*self.leaving, feed)
 
     def take(self) -> tuple[tuple[Feed, ...], tuple[Feed, ...]]:
-        """Return those that stay, and once those that leave."""
+        """Return the feeds that stay, and, only once, those that leave."""
         with self.lock:
             leaving, self.leaving = self.leaving, ()
             return self.feeds, leaving
 
 
 class Sender:
-    """What the publisher's thread does.
+    """The work of the publisher's thread.
 
     Parameters
     ----------
     socket : zmq.Socket
         From ``open_xpub``, bound.
     raw32 : sequence of Raw32
-        The endpoints without topics.
+        Endpoints without topics.
     listeners : sequence of Listeners
-        Of all these sockets.
+        Endpoints of all these sockets.
     roster : Roster
-        Whose messages to send.
+        Feeds whose messages are sent.
     history : History
         Receives all messages with values.
     events : EventLog or None
-        What else to send.
+        Events to send.
     upstream : Upstream
-        Reads what peers send.
+        Reads the messages of peers.
 
     Attributes
     ----------
     steps : int
-        Rises with each turn and each message that is read or sent.
+        Counter of turns and of messages that were read or sent.
     unsendable : int
-        Messages dropped because they cannot be encoded. Texts are made ``printable`` before they
-        get here, so this counts defects of spectrod; none of them ends the thread.
+        Messages dropped because they cannot be encoded. All texts are ``printable`` already, so
+        this counts defects of spectrod; none of them ends the thread.
     """
 
     def __init__(  # noqa: PLR0913 - what the publisher's thread owns and shares
@@ -124,7 +124,7 @@ class Sender:
         self.unsendable = 0
         self.steps = 0
         self.events_waiting = threading.Event()
-        """To be set when there are events."""
+        """Set when there are events."""
 
     @property
     def subscribers(self) -> int:
@@ -134,16 +134,16 @@ class Sender:
     def serve(
         self, wakeup: Wakeup, is_stopping: Callable[[], bool], on_first: Callable[[], None]
     ) -> None:
-        """Send until told to stop, then what is left and the goodbyes.
+        """Send until stopped, then send the queued messages and the last heartbeats.
 
         Parameters
         ----------
         wakeup : Wakeup
             Set when there is something to do.
         is_stopping : callable
-            Whether to stop.
+            Returns whether to stop.
         on_first : callable
-            Called when the first message of a source is out.
+            Called when the first message of a source was sent.
         """
         poller = zmq.Poller()
         poller.register(wakeup.fileno(), zmq.POLLIN)
@@ -151,7 +151,7 @@ class Sender:
             poller.register(socket, zmq.POLLIN)
         while not is_stopping():
             ready = poller.poll(max(0, math.ceil((self._due_s() - time.monotonic()) * 1e3)))
-            wakeup.clear()  # before the queues are read, or a frame put in between would wait
+            wakeup.clear()  # before the queues are read, to miss no wake-up
             self.steps += 1
             self._take_turn([socket for socket, _ in ready], on_first)
         self._take_turn([], on_first)
@@ -168,7 +168,7 @@ class Sender:
         return (self._socket, *(raw32.socket for raw32 in self._raw32))
 
     def _due_s(self) -> float:
-        """When there is something to do, even if nobody wakes us."""
+        """When there is something to do even without a wake-up."""
         listen_s = min(listeners.due_s for listeners in self._listeners)
         answer_s = self._newcomers.due_s
         return min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s, answer_s)
@@ -177,7 +177,7 @@ class Sender:
         self._cut_off()
         self._feeds, leaving = self._roster.take()
         for feed in leaving:
-            self._say_goodbye(feed, on_first)
+            self._finish(feed, on_first)
         self._read_requests(ready)
         for feed in self._feeds:
             self._send_queued(feed, on_first)
@@ -190,7 +190,8 @@ class Sender:
     def _cut_off(self) -> None:
         now_s = time.monotonic()
         self._upstream.cut_revoked()
-        if sum(listeners.refresh() for listeners in self._listeners):  # each, unlike with any()
+        were_cut = [listeners.refresh() for listeners in self._listeners]
+        if any(were_cut):
             self._book.hold()
             self._held_until_s = now_s + _HOLD_S
         if now_s >= self._held_until_s:
@@ -203,7 +204,7 @@ class Sender:
             if feed.take_offer():
                 has_changed = True
                 self._forget(feed.name, feed.offers)
-        # Of the others there is nothing to read, and finding that out costs an exception each.
+        # Reading a socket without messages costs an exception.
         for raw32 in self._raw32:
             if raw32.socket in ready:
                 has_changed |= raw32.read_requests(self._upstream)
@@ -215,7 +216,7 @@ class Sender:
         if has_changed or self._book.has_changed:
             self._book.has_changed = False
             for feed in self._feeds:
-                feed.tell_demand(self._covers)
+                feed.update_demand(self._covers)
 
     def _covers(self, topics: Sequence[bytes]) -> bool:
         return self._book.covers(topics) or any(raw32.covers(topics) for raw32 in self._raw32)
@@ -232,7 +233,7 @@ class Sender:
 
     def _send_values(self, feed: Feed, message: Outgoing) -> None:
         self._send(message.parts)
-        # The last rows of a product that was removed may come behind the new offer.
+        # The last rows of a removed product may come after the new offer.
         if feed.offers(message.topic):
             self._history.add(message.topic, Stored(message.seq, message.parts))
         for raw32 in self._raw32:
@@ -244,17 +245,17 @@ class Sender:
         self._socket.send_multipart(parts, copy=True)
 
     def _send_noted(self, parts: Parts) -> None:
-        """Send what new subscribers are sent again."""
+        """Send a message of a kind that is resent for new subscribers."""
         self._send(parts)
         self._newcomers.note_sent(parts[0], time.monotonic())
 
-    def _say_goodbye(self, feed: Feed, on_first: Callable[[], None]) -> None:
+    def _finish(self, feed: Feed, on_first: Callable[[], None]) -> None:
         self._send_queued(feed, on_first)
         self._send_heartbeat(feed, is_last=True)
         self._forget(feed.name, lambda _topic: False)
 
     def _forget(self, source: str, is_kept: Callable[[str], bool]) -> None:
-        """Let go of messages of a source's topics that are no more."""
+        """Drop the messages of a source's topics that have ended."""
         for name in self._history.topics():
             if name.split("/")[1] == source and not is_kept(name):
                 self._history.forget(name)
@@ -284,7 +285,7 @@ class Sender:
     def _send_events(self) -> None:
         if self._events is None or not self.events_waiting.is_set():
             return
-        self.events_waiting.clear()  # before they are read, or one noted in between would wait
+        self.events_waiting.clear()  # before they are read, to miss none
         for event in self._events.since(self._next_event):
             self._next_event = event.number + 1
             name = event_topic(event.source)
@@ -305,14 +306,14 @@ class Sender:
                 self._drop(error)
 
     def _encoded(self, messages: Iterator[_T]) -> Iterator[_T]:
-        """Yield messages; drop one that cannot be encoded; those after it come next time."""
+        """Yield messages; drop one that cannot be encoded, and stop until the next turn."""
         try:
             yield from messages
         except WireError as error:
             self._drop(error)
 
     def _drop(self, error: WireError) -> None:
-        """Count a message that cannot be encoded, and log one a minute."""
+        """Count a message that cannot be encoded; log at most one a minute."""
         self.unsendable += 1
         now_s = time.monotonic()
         if now_s >= self._may_log_unsendable_s:
@@ -320,7 +321,7 @@ class Sender:
             _log.error("message dropped, %d so far: %s", self.unsendable, error)
 
     def _answer_newcomers(self, now_s: float) -> None:
-        """Send again what has been subscribed to since, and may be sent again now."""
+        """Resend the messages of newly subscribed topics that are due."""
         due = self._newcomers.take(self._repeatable, now_s)
         if not due:
             return

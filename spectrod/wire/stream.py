@@ -1,4 +1,4 @@
-"""What the messages of one product of one source have in common, worked out once."""
+"""Topics and headers of one product of one source, computed once."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from spectrod.wire.schema import Meta, encode, encode_header, topic
 
 
 def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
-    """Name the topic of a channel's values.
+    """Return the topic of a channel's values.
 
     Raises
     ------
@@ -34,18 +34,18 @@ class Stream:
     source_name : str
         The SOURCE of the topics.
     channel_names : sequence of str
-        What topics call the channels; none: their numbers.
+        Names of the channels in topics; empty for their numbers.
     spec : SpectrumSpec
-        What is computed.
+        The spec of the analysis.
     engine : str
-        What computes it.
+        Name of the engine.
 
     Attributes
     ----------
     topics, meta_topics : list of str
-        One each a channel.
+        One per channel.
     encoded : list of bytes
-        ``topics`` as they are sent.
+        ``topics`` as bytes.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Stream:
         self._described = _of(MetaHeader, said | {"channel_names": self._names})
 
     def describes(self, batch: SpectrumBatch) -> bool:
-        """Say whether a batch belongs to this analysis."""
+        """Return whether a batch belongs to this analysis."""
         same_spec = batch.spec is self._spec or batch.spec == self._spec
         return same_spec and batch.engine == self._engine
 
     def header(self, frame: QueuedFrame, epoch: int) -> bytes:
-        """Make the header of a row, which is the same for all channels."""
+        """Return the header of a row, the same for all channels."""
         return encode_header(self._header(frame, epoch))
 
     def description(self, name: str, seq: int, epoch: int, device: str) -> list[bytes]:
-        """Make the description of one of the topics."""
+        """Return the description of one of the topics."""
         header = MetaHeader(
             seq=seq,
             epoch=epoch,

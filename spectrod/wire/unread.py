@@ -1,4 +1,4 @@
-"""Replies that ZeroMQ holds until they are sent: bounded, as their memory is not ours to free."""
+"""Bounds the replies that ZeroMQ holds until their peers read them."""
 
 import weakref
 from collections import deque
@@ -10,37 +10,37 @@ from spectrod.wire.answers import Answer, Later
 from spectrod.wire.requests import Reply
 
 LARGE_BYTES = 64 * 1024
-"""A reply of more waits for room instead of being dropped [bytes]."""
+"""Size above which a reply waits for room instead of being dropped [bytes]."""
 REPLIES_A_PEER = 256
 """Replies that ZeroMQ may hold for one peer."""
 A_PEER_MAX_BYTES = 10 << 20
-"""Bytes that it may hold for one peer, unless a single reply is larger."""
+"""Bytes that ZeroMQ may hold for one peer, unless a single reply is larger."""
 TOTAL_MAX_BYTES = 64 << 20
-"""Bytes that it may hold for all peers together, without those that are reserved."""
+"""Bytes that ZeroMQ may hold for all peers together, without reserved bytes."""
 RESERVED_BYTES = 64 * 1024
-"""Bytes that a peer may leave unread also where others have used up the total."""
+"""Bytes reserved for a peer, even if others have used up the total."""
 RESERVED_PEERS = 256
-"""Peers for whom so much is reserved."""
+"""Number of peers with reserved bytes."""
 
 PART_BYTES = 200
-"""What ZeroMQ and Python need for a part beside its bytes."""
+"""Overhead of ZeroMQ and Python for each part [bytes]."""
 
 _WAIT_S = 1.0
 
 
 @dataclass(slots=True)
 class _Held:
-    """What ZeroMQ holds for one peer."""
+    """Replies that ZeroMQ holds for one peer."""
 
     replies: int = 0
     n_bytes: int = 0
 
 
 class UnreadReplies:
-    """Counts what ZeroMQ still holds, because a peer does not read, or not yet.
+    """Counts the replies that ZeroMQ still holds because their peers have not read them.
 
-    ZeroMQ lets go of a reply in a thread of its own, once the operating system has taken it, or
-    when its peer has gone. Used by one thread, but for that.
+    ZeroMQ releases a reply in its own thread, when the operating system has accepted it or its peer
+    has gone. One thread uses all other methods.
     """
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class UnreadReplies:
 
     @property
     def n_bytes(self) -> int:
-        """What is held for all peers."""
+        """Bytes held for all peers."""
         self._take_back()
         return self._n_bytes
 
     def has_room(self, peer: bytes, n_bytes: int) -> bool:
-        """Whether a reply of a size may be sent to a peer."""
+        """Return whether a reply of a size may be sent to a peer."""
         self._take_back()
         held = self._held.get(peer, _Held())
         if held.replies >= REPLIES_A_PEER:
@@ -69,34 +69,34 @@ class UnreadReplies:
         return is_within and self._n_bytes + n_bytes <= TOTAL_MAX_BYTES
 
     def hold(self, peer: bytes, last: bytes, n_bytes: int) -> memoryview:
-        """Count a reply until the last view of its last part has gone, and return that view.
+        """Count a reply until the view of its last part is released, and return that view.
 
         Parameters
         ----------
         peer : bytes
-            Whom it goes to.
+            Receiver of the reply.
         last : bytes
-            The last part of it; parts leave in their order.
+            Its last part; parts are sent in order.
         n_bytes : int
             Size of the whole reply.
 
         Returns
         -------
         memoryview
-            What to hand to ZeroMQ, without a copy.
+            Last part to give to ZeroMQ without a copy.
         """
         view = memoryview(last)
         held = self._held.setdefault(peer, _Held())
         held.replies += 1
         held.n_bytes += n_bytes
         self._n_bytes += n_bytes
-        weakref.finalize(view, self._let_go, peer, n_bytes).atexit = False
+        weakref.finalize(view, self._release, peer, n_bytes).atexit = False
         return view
 
     def once_read(
         self, peer: bytes, n_bytes: int, answer: Callable[[], Answer | Later], late: Reply
     ) -> Later:
-        """Make an answer that comes when there is room for it, or the reply that there is none."""
+        """Return a deferred answer that waits for room, with the reply if there is none in time."""
         return Later(
             look=lambda: answer() if self.has_room(peer, n_bytes) else None,
             watch=self._watch,
@@ -108,8 +108,8 @@ class UnreadReplies:
         self._watchers.append(notify)
         return partial(self._watchers.remove, notify)
 
-    def _let_go(self, peer: bytes, n_bytes: int) -> None:
-        # In whatever thread lets go of it last.
+    def _release(self, peer: bytes, n_bytes: int) -> None:
+        # Runs in whichever thread drops the last reference.
         self._left.append((peer, n_bytes))
         for notify in tuple(self._watchers):
             notify()

@@ -1,7 +1,7 @@
-"""What peers send to a publisher: subscriptions within bounds. Whoever sends more is cut off.
+"""Reads subscriptions within bounds; cuts peers that send more.
 
-libzmq keeps every subscription of every connection in a tree of its own, about 48 bytes for each
-byte of a prefix, without a bound; and walks through all of it when a connection ends.
+libzmq keeps every subscription of every connection in a tree without a bound, about 48 bytes for
+each byte of a prefix, and walks through the whole tree when a connection ends.
 """
 
 import time
@@ -15,36 +15,36 @@ from spectrod.wire.holders import KeyHolders
 from spectrod.wire.links import Link, Transport, cut, fd_of
 
 PREFIX_MAX_BYTES = 201
-"""Length of the longest topic: ``bands/``, and three names of 64 with a slash each [bytes]."""
+"""Length of the longest topic: ``bands/`` and three names of 64 bytes with a slash each [bytes]."""
 SUBSCRIPTIONS_A_LINK = 256
-"""Different prefixes that one connection may subscribe to."""
+"""Maximum number of different prefixes of one connection."""
 PREFIXES_A_LINK_BYTES = 16 * 1024
-"""Length of these together [bytes]."""
+"""Maximum total length of one connection's prefixes [bytes]."""
 SUBSCRIPTIONS_MAX = 64 * 1024
-"""Subscriptions of all connections together."""
+"""Maximum number of subscriptions of all connections together."""
 PREFIXES_MAX_BYTES = 128 * 1024
-"""Length of all different prefixes together [bytes]."""
+"""Maximum total length of all different prefixes [bytes]."""
 
-_REQUESTS_A_TURN = 4096  # a flood of them must not hold the spectra up
+_REQUESTS_A_TURN = 4096  # a flood must not delay the spectra
 _CHECK_S = 1.0
 
 
 class Upstream:
-    """Reads what peers have sent to a publisher's sockets. To be used by one thread.
+    """Reads the messages of peers to a publisher's sockets. Used by one thread.
 
-    A connection is cut off that sends anything but a subscription or its end, or a prefix that is
-    longer than any topic, or that subscribes to more than one may; and where all together have more
-    than all may, the one that has most. Of a prefix that several have subscribed to, libzmq tells
-    the end of the last subscription only: it may count for the others until they have gone.
+    A connection is cut if it sends anything but subscriptions and unsubscriptions, sends a prefix
+    longer than any topic, or exceeds the bounds of one connection; when the total bounds are
+    exceeded, the connection with most is cut. If several connections subscribe to a prefix, libzmq
+    reports only the last unsubscription: an earlier one may count until its connection has gone.
 
     Parameters
     ----------
     access : Access
-        Knows by which connection a message came.
+        Finds the connection of a message.
     holders : KeyHolders
-        Knows by which key each connection came in.
+        Records the key of each connection.
     on_cut : callable
-        Called when a connection was cut off.
+        Called when a connection was cut.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Upstream:
         self._check_s = 0.0
 
     def take(self, socket: zmq.SyncSocket) -> Iterator[bytes]:
-        """Yield the subscriptions (``1`` and a prefix) and ends of such (``0`` and a prefix).
+        """Yield subscriptions (``1`` and a prefix) and unsubscriptions (``0`` and a prefix).
 
-        At most some of what has come, so that spectra are sent meanwhile.
+        It yields a bounded number, so spectra are sent in between.
         """
         self._forget_gone()
         for _ in range(_REQUESTS_A_TURN):
@@ -74,7 +74,7 @@ class Upstream:
                 yield frame.bytes
                 continue
             link, request = self._access.link_of(frame), frame.bytes
-            # Of nothing else does a connection get anything.
+            # Only a subscription makes a connection receive messages.
             if link is not None and request[:1] == b"\x01" and link not in self._cut:
                 self._key_holders.note(link, frame)
             if self._note(link, request):
@@ -85,11 +85,11 @@ class Upstream:
         self._key_holders.refresh()
 
     def _note(self, link: Link | None, request: bytes) -> bool:
-        """Count what a connection has sent; say whether it is to be looked at."""
+        """Count a request of a connection; return whether to process it."""
         if request[:1] not in (b"\x00", b"\x01") or len(request) > 1 + PREFIX_MAX_BYTES:
             self._cut_off(link)
             return False
-        # Of a connection that has gone, or was cut off, libzmq takes its subscriptions back.
+        # libzmq removes the subscriptions of a connection that has ended or was cut.
         if link is None or link in self._cut:
             return True
         prefix = request[1:]
@@ -114,7 +114,7 @@ class Upstream:
         while (
             self._n_subscriptions > SUBSCRIPTIONS_MAX or self._prefixes_bytes > PREFIXES_MAX_BYTES
         ):
-            # Neither is exceeded where nobody has any.
+            # If a bound is exceeded, some connection has subscriptions.
             self._cut_off(max(self._of_link, key=lambda link: self._lengths[link]))
 
     def _remove(self, link: Link, prefix: bytes) -> None:

@@ -428,7 +428,7 @@ def test_a_revoked_key_is_cut_where_connections_cannot_be_listed(
     server.access.reload()
     server.holders.refresh()
     next_event(alices, zmq.Event.DISCONNECTED, server)
-    assert "connections whose key is not known yet are not cut: " in caplog.text
+    assert "connections whose key is still unknown are not cut: " in caplog.text
 
 
 def test_a_connection_that_a_revocation_has_missed_is_cut_by_its_next_message(keys, serve, connect):
@@ -515,8 +515,8 @@ def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connec
     assert server.receive() == (Peer("alice", "read"), b"again")
     said = [(event.kind, event.text) for event in events.since()]
     assert [kind for kind, _ in said] == ["listen.failed", "listen.failed", "listen.open"]
-    assert "takes no connections: Too many open files; next try in 0.1 s" in said[0][1]
-    assert said[2][1] == f"{server.endpoints[0]}: takes connections again"
+    assert "accepts no connections: Too many open files; next try in 0.1 s" in said[0][1]
+    assert said[2][1] == f"{server.endpoints[0]}: accepts connections again"
 
 
 def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, connect, monkeypatch):

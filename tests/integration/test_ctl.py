@@ -228,7 +228,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
     code, error = ctl("status")
     assert code == 77
     assert error == (
-        "spectrod: ipc://run/control-1.ipc: not for this user; it is for its user and group\n"
+        "spectrod: ipc://run/control-1.ipc: permission denied; for its user and group only\n"
     )
 
 

@@ -364,7 +364,7 @@ def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
             (TONE, NOISE, replace(NOISE)),
             (),
             ConfigError,
-            "source name='noise': is another source's",
+            "source name='noise': another source has it",
         ),
         ((TONE, NOISE), (ProductConfig("x", hop=0),), ConfigError, r"products\.x: hop=0: must be"),
         (

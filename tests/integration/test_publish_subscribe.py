@@ -363,7 +363,7 @@ def test_a_living_stranger_on_the_path_is_left_alone(publish, ipc_path):
 def test_a_file_at_the_path_is_not_deleted(publish, ipc_path):
     """ZeroMQ would remove it; we refuse."""
     ipc_path.write_text("precious")
-    with pytest.raises(StorageError, match="the path is there and is not a socket"):
+    with pytest.raises(StorageError, match="the path exists and is not a socket"):
         publish(f"ipc://{ipc_path}")
     assert ipc_path.read_text() == "precious"
 
@@ -408,7 +408,7 @@ def test_sources_of_one_name_are_refused():
     """Their topics would be the same."""
     publisher = Publisher([ANY_PORT])
     publisher.feed("mic", make_stats)
-    with pytest.raises(ConfigError, match="source name='mic': is another source's"):
+    with pytest.raises(ConfigError, match="source name='mic': another source has it"):
         publisher.feed("mic", make_stats)
 
 

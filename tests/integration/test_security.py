@@ -84,9 +84,9 @@ def test_rights_of_keys(site):
 
 def test_refused_clients_are_told_what_to_do_and_counted(site):
     """An unknown key, no key, a wrong server key: the daemon's own log tells them apart."""
-    with site.subscribe("eve") as frames, pytest.raises(DeniedError, match="refuses our key; is"):
+    with site.subscribe("eve") as frames, pytest.raises(DeniedError, match="refuses the key; is"):
         next(frames)
-    with site.control("eve") as control, pytest.raises(DeniedError, match="refuses our key"):
+    with site.control("eve") as control, pytest.raises(DeniedError, match="refuses the key"):
         control.call("status")
     with subscribe(site.daemon.endpoint) as frames, pytest.raises(DeniedError, match="give server"):
         next(frames)
@@ -144,7 +144,7 @@ def test_a_revoked_key_is_cut_off_while_others_miss_nothing(site):
         first = next(bobs).header.seq
         (site.clients / "alice.pub").unlink()
         os.kill(site.daemon.process.pid, signal.SIGHUP)
-        with pytest.raises(DeniedError, match="refuses our key"):
+        with pytest.raises(DeniedError, match="refuses the key"):
             list(alices)
         numbers = [next(bobs).header.seq for _ in range(200)]
         assert numbers == list(range(first + 1, first + 201))

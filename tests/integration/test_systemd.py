@@ -390,7 +390,7 @@ def test_keys_reach_the_service_as_a_credential(machine, config, service, free_p
             next(frames)
             alice.unlink()
             service("reload")
-            with pytest.raises(DeniedError, match="the daemon refuses our key"):
+            with pytest.raises(DeniedError, match="the daemon refuses the key"):
                 list(frames)
     finally:
         drop_in.unlink()

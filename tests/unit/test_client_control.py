@@ -187,7 +187,7 @@ def test_what_is_no_reply_is_told(server, control, reply, message):
 
 def test_parameters_that_json_cannot_say_are_refused():
     """Before anything is sent."""
-    with pytest.raises(ConfigError, match="set: parameters that JSON cannot say"):
+    with pytest.raises(ConfigError, match="set: parameters that JSON cannot represent"):
         encode_call(1, "set", {"changes": {"x": object()}})
 
 

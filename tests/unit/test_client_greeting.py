@@ -82,7 +82,7 @@ def test_a_connection_that_is_broken_off_is_explained(kind):
     """Not for the time that may be waited, and not in the words of a daemon that is not there."""
     with (
         Listener(breaking_off(b"CURVE")) as listener,
-        pytest.raises(DeniedError, match=r"the daemon asks for keys; give server_key"),
+        pytest.raises(DeniedError, match=r"the endpoint requires keys; give server_key"),
     ):
         asked(kind, listener.endpoint)
 
@@ -94,7 +94,7 @@ def test_keys_where_none_are_asked_for_are_explained(tmp_path):
     keys = {"server_key": str(tmp_path / "server.pub"), "key_file": str(tmp_path / "ann.key")}
     with (
         Listener(breaking_off(b"NULL")) as listener,
-        pytest.raises(DeniedError, match=r"the daemon asks for no keys there; leave server_key"),
+        pytest.raises(DeniedError, match=r"the endpoint requires no keys; omit server_key"),
     ):
         asked("call", listener.endpoint, **keys)
 

@@ -75,7 +75,7 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
         "publishes at tcp://127.0.0.1:5556",
         "computes with opencl:PoCL",
         "refused connections: 3 unknown key",
-        "tcp: 90 connections of at most 96, closed to newcomers now; closed 2 times",
+        "tcp: 90 connections of at most 96, closed to new connections now; closed 2 times",
         "set, and not in the file: analysis.hop",
         "",
         "SOURCE  STATE    RATE      CH  PRODUCTS       MESSAGES  LOST",

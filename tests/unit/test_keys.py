@@ -72,7 +72,7 @@ def test_a_secret_is_never_open_to_others_not_for_a_moment(tmp_path, monkeypatch
 def test_keys_are_never_overwritten(tmp_path, existing):
     """A file that is there stays as it is, and its other half is not left behind."""
     (tmp_path / existing).write_text("mine")
-    with pytest.raises(StorageError, match=rf"{existing}: is there already; keys are never"):
+    with pytest.raises(StorageError, match=rf"{existing}: exists already; keys are never"):
         make_keys(tmp_path, "alice", "read")
     assert [path.name for path in tmp_path.iterdir()] == [existing]
     assert (tmp_path / existing).read_text() == "mine"
@@ -81,7 +81,7 @@ def test_keys_are_never_overwritten(tmp_path, existing):
 def test_a_link_is_not_followed(tmp_path):
     """Whoever may write to the folder cannot have a secret written elsewhere."""
     (tmp_path / "alice.key").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match=r"alice\.key: is there already"):
+    with pytest.raises(StorageError, match=r"alice\.key: exists already"):
         make_keys(tmp_path, "alice", "read")
     assert not (tmp_path / "elsewhere").exists()
 
@@ -105,7 +105,7 @@ def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
     """As systemd hands credentials over; but not the world, and the group must not write."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     if pair[1].stat().st_uid != 0:
-        with pytest.raises(ConfigError, match="a secret key must belong to its user"):
+        with pytest.raises(ConfigError, match="must belong to this user or root"):
             read_secret(pair[1])
         return
     pair[1].chmod(0o440)
@@ -159,7 +159,7 @@ def test_halves_of_two_keys_are_refused(pair, tmp_path):
     """A secret file whose public half is another's would refuse everybody."""
     other = read_public(make_keys(tmp_path, "bob", "read")[0]).key.decode()
     own = read_public(pair[0]).key.decode()
-    with pytest.raises(ConfigError, match="must be the halves of one key"):
+    with pytest.raises(ConfigError, match="must belong together"):
         read_secret(edited(pair[1], own, other))
 
 
@@ -185,10 +185,14 @@ def test_a_folder_may_have_a_key_once_only(tmp_path):
     public, _ = make_keys(tmp_path, "alice", "read")
     copy = tmp_path / "copy.pub"
     copy.write_text(public.read_text())
-    with pytest.raises(ConfigError, match=r"copy\.pub: name='alice': is that of .*alice\.pub too"):
+    with pytest.raises(
+        ConfigError, match=r"copy\.pub: name='alice': same as in .*alice\.pub; must be unique"
+    ):
         read_folder(tmp_path)
     edited(copy, 'name = "alice"', 'name = "bob"')
-    with pytest.raises(ConfigError, match=r"copy\.pub: public_key: is that of .*alice\.pub too"):
+    with pytest.raises(
+        ConfigError, match=r"copy\.pub: public_key: same as in .*alice\.pub; must be unique"
+    ):
         read_folder(tmp_path)
 
 
@@ -251,7 +255,7 @@ def test_the_command_line(tmp_path, capsys):
     assert key in out
     assert read_secret(folder / "alice.key").secret.decode() not in out
     assert main(["keys", "new", str(folder), "--name", "alice"]) == 74
-    assert "alice.key: is there already; keys are never overwritten" in capsys.readouterr().err
+    assert "alice.key: exists already; keys are never overwritten" in capsys.readouterr().err
     assert main(["keys", "list", str(folder)]) == 0
     assert capsys.readouterr().out.startswith(f"alice\tcontrol\t{key}\tmade on ")
     files = [str(folder / name) for name in ("alice.pub", "alice.key")]

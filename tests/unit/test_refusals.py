@@ -44,10 +44,10 @@ def test_a_flood_is_told_of_once_a_minute(refusals, clock, events):
         clock[0] += PERIOD_S / 1000.5
     assert len(texts(events)) == 1
     assert refusals.due_s == pytest.approx(1000.0 + PERIOD_S)
-    refusals.tell()
+    refusals.report()
     assert len(texts(events)) == 1
     clock[0] = refusals.due_s
-    refusals.tell()
+    refusals.report()
     assert texts(events)[1][1].startswith("refused 999 connections in a minute without a key")
     assert refusals.due_s is None
     assert refusals.counts["no_key"] == 1000
@@ -65,7 +65,7 @@ def test_nothing_more_after_a_minute_of_peace(refusals, clock, events):
     """The next one counts as a first one again."""
     refusals.add("other", "x")
     clock[0] += PERIOD_S + 1.0
-    refusals.tell()
+    refusals.report()
     assert len(texts(events)) == 1
     refusals.add("other", "y")
     assert texts(events)[1][1].endswith(": y")

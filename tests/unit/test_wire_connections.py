@@ -122,7 +122,7 @@ def test_too_many_new_ones_a_second_close_as_well(stage):
         stage.end(fd)
     assert not stage.after(0.0).is_open()
     assert stage.said()[0][1].endswith(
-        "closed to newcomers: more than 500 new connections a second"
+        "closed to new connections: more than 500 new connections a second"
     )
     assert not stage.after(0.05).is_open()
     assert stage.after(0.06).is_open()
@@ -144,7 +144,10 @@ def test_descriptors_that_run_short_close_everything(stage):
     stage.after(0.0)
     assert not stage.is_open("tcp")
     assert not stage.is_open("ipc")
-    assert stage.said()[0] == ("listen.closed", "tcp: closed to newcomers: descriptors run short")
+    assert stage.said()[0] == (
+        "listen.closed",
+        "tcp: closed to new connections: descriptors run short",
+    )
     stage.after(1.0)
     assert stage.is_open("tcp")
     assert stage.is_open("ipc")
@@ -185,8 +188,11 @@ def test_an_attack_is_two_events_however_often_it_closes(stage):
     assert len(stage.said()) == 1
     stage.after(0.2)
     assert stage.said() == [
-        ("listen.closed", "tcp: closed to newcomers: 100 connections, at most 100 may be"),
-        ("listen.open", "tcp: open to newcomers; was closed 20 times so far"),
+        (
+            "listen.closed",
+            "tcp: closed to new connections: 100 connections, at most 100 are allowed",
+        ),
+        ("listen.open", "tcp: open to new connections; closed 20 times so far"),
     ]
 
 
@@ -198,7 +204,7 @@ def test_what_cannot_be_closed_is_tried_again_and_told_once(stage):
     for _ in range(5):
         stage.after(0.5)
     assert [kind for kind, _ in stage.said()] == ["listen.failed"]
-    assert "tcp: cannot be closed to newcomers: [Errno 1] Operation not" in stage.said()[0][1]
+    assert "tcp: cannot be closed to new connections: [Errno 1] Operation not" in stage.said()[0][1]
     assert stage.connections.due_s <= stage.now_s + 1.0
     for door in stage.doors["tcp"]:
         door.error = None

@@ -391,7 +391,7 @@ def outcome(parts):
 def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
     """Those who read get as many as they like; who does not is told why there are no more."""
     whole = [len(part) for part in LARGE]
-    unread = "status: large replies wait that were not read; read them first"
+    unread = "status: too many large replies are unread; read them first"
     crowd = "status: more than may wait at once, 8 a peer"
     with (
         served(Part(lambda *_: Answer("x", LARGE)), folder, requests_per_s=1000) as server,
@@ -576,7 +576,7 @@ def test_a_stop_answers_whose_change_takes_too_long_for_it(folder):
         server.stop()
         reply = json.loads(socket.recv())
         end.set()
-        text = "reload: the daemon stops, and does not wait until it is done"
+        text = "reload: the daemon stops before it is done"
         assert reply["error"] == {"code": "unavailable", "message": text}
 
 
@@ -662,7 +662,7 @@ def test_keys_are_asked_for_where_the_configuration_says_so(keys):
     with served_with_keys(keys, Part()) as (server, _):
         with (
             Control(server.endpoints[0]) as control,
-            pytest.raises(DeniedError, match="the daemon asks for keys"),
+            pytest.raises(DeniedError, match="the endpoint requires keys"),
         ):
             control.call("status")
         assert server.counts["requests"] == 0

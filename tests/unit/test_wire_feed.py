@@ -189,18 +189,18 @@ def test_who_computes_is_told_what_is_wanted_and_when_it_changes():
     """Once after each offer, even of nothing wanted, and then when it becomes another set."""
     told = []
     feed = make_feed(on_demand=told.append)
-    feed.tell_demand(covering(b"spec/mic/1/dbfs/"))
+    feed.update_demand(covering(b"spec/mic/1/dbfs/"))
     assert told == []
     feed.offer([SPEC, THIRDS])
     assert feed.take_offer()
     assert not feed.take_offer()
     for wanted in [(), (), (b"spec/mic/1/dbfs/",), (b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/")]:
-        feed.tell_demand(covering(*wanted))
+        feed.update_demand(covering(*wanted))
     assert told == [frozenset(), {"dbfs"}, {"dbfs", "thirds"}]
     feed.offer([THIRDS])
-    feed.tell_demand(covering(b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/"))
+    feed.update_demand(covering(b"spec/mic/1/dbfs/", b"bands/mic/0/thirds/"))
     feed.offer([THIRDS])
-    feed.tell_demand(covering(b"bands/mic/0/thirds/"))
+    feed.update_demand(covering(b"bands/mic/0/thirds/"))
     assert told[3:] == [{"thirds"}, {"thirds"}]
 
 
@@ -210,7 +210,7 @@ def test_topics_are_offered_sorted_for_the_book():
     feed = make_feed()
     feed.offer([spec])
     seen = []
-    feed.tell_demand(lambda topics: seen.append(topics) is None)
+    feed.update_demand(lambda topics: seen.append(topics) is None)
     assert seen == [tuple(sorted(b"spec/mic/%d/density/" % k for k in range(11)))]
 
 
