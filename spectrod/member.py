@@ -19,7 +19,7 @@ from spectrod.config import AnalysisConfig, EngineConfig, SourceTable
 from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.pipeline import FailureHandler, Pipeline, Sink, Tap
+from spectrod.pipeline import Pipeline
 from spectrod.source import Source, open_source
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
@@ -217,38 +217,6 @@ class Member:
             If the source was never there.
         """
         self._there().lease(product, seconds)
-
-    def attach(self, sink: Sink, product: str, on_failure: FailureHandler) -> None:
-        """Give a sink all batches of a product from now on; see ``Pipeline.attach``.
-
-        Raises
-        ------
-        ConfigError
-            If there is no such product.
-        UnavailableError
-            If the source was never there.
-        """
-        self._there().attach(sink, product, on_failure)
-
-    def detach(self, sink: Sink) -> None:
-        """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
-        if self.pipeline:
-            self.pipeline.detach(sink)
-
-    def tap(self, tap: Tap, on_failure: FailureHandler) -> None:
-        """Give a tap all samples from now on; see ``Pipeline.tap``.
-
-        Raises
-        ------
-        UnavailableError
-            If the source was never there.
-        """
-        self._there().tap(tap, on_failure)
-
-    def untap(self, tap: Tap) -> None:
-        """Let a tap go; when this returns, it is not called any more. Not from within a tap."""
-        if self.pipeline:
-            self.pipeline.untap(tap)
 
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Tell what is odd about the samples now, and how many were clipped so far."""

@@ -16,6 +16,7 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.member import Member
+from spectrod.pipeline import Pipeline
 from spectrod.record.directory import Directory
 from spectrod.record.outputs import KINDS
 from spectrod.record.part import PartFile
@@ -118,13 +119,13 @@ class Recordings:
         UnavailableError
             If the source is not there yet, or has ended, or the system gives no thread.
         """
-        spec = _find(member, product)
+        pipeline, spec = _find(member, product)
         path = self._path(name or _name(member.name, spec.product))
         suffix = path.suffix.lower()
         size_bytes = picture_bytes(spec) if suffix == _PICTURE else QUEUE_MAX_BYTES
         is_of_samples = suffix not in (_PICTURE, _SEGMENT)
-        config = OneShotConfig(path, spec.product, is_of_samples, duration_s)
-        one = OneShot[Any](config, member, who, lambda: _open(path, member, spec), self._note_end)
+        config = OneShotConfig(path, member.name, spec.product, is_of_samples, duration_s)
+        one = OneShot[Any](config, pipeline, who, lambda: _open(path, member, spec), self._note_end)
         with self._lock:
             self._check_room(path, size_bytes)
             self._running[one] = size_bytes
@@ -255,14 +256,14 @@ def _open_in(directory: Directory, path: Path, member: Member, spec: SpectrumSpe
     return WriterOutput(writer, writer.take, lambda _block: True)
 
 
-def _find(member: Member, product: str) -> SpectrumSpec:
+def _find(member: Member, product: str) -> tuple[Pipeline, SpectrumSpec]:
     pipeline = member.pipeline
     if pipeline is None or member.ended:
         why = "has ended" if member.ended else "is waited for"
         raise UnavailableError(f"source={member.name!r}: gives nothing: it {why}")
     for spec in pipeline.specs:
         if product in ("", spec.product):
-            return spec
+            return pipeline, spec
     known = ", ".join(spec.product for spec in pipeline.specs)
     raise NotFoundError(f"product={product!r}: {member.name} has no such; there are: {known}")
 

@@ -40,14 +40,10 @@ State = Literal["starting", "recording", "finished", "failed"]
 
 
 class Attachable(Protocol):
-    """A source to which a one-shot recording attaches itself."""
+    """A pipeline to which a one-shot recording attaches itself."""
 
     @property
-    def name(self) -> str:
-        """What topics call it."""
-
-    @property
-    def ended(self) -> bool:
+    def finished(self) -> bool:
         """True when nothing more will come of it."""
 
     def attach(self, sink: Any, product: str, on_failure: Callable[[SpectrodError], None]) -> None:
@@ -71,6 +67,8 @@ class OneShotConfig:
     ----------
     path : Path
         The file.
+    source : str
+        Name of the source.
     product : str
         Of the source; for samples the one that names them in the status.
     is_of_samples : bool
@@ -80,6 +78,7 @@ class OneShotConfig:
     """
 
     path: Path
+    source: str
     product: str
     is_of_samples: bool
     duration_s: float | None = None
@@ -161,8 +160,8 @@ class OneShot(Generic[T]):
     ----------
     config : OneShotConfig
         What is to be recorded.
-    source : Attachable
-        Of what.
+    pipeline : Attachable
+        Of the source.
     who : str
         Who asked for it.
     open_output : callable
@@ -180,12 +179,12 @@ class OneShot(Generic[T]):
     def __init__(
         self,
         config: OneShotConfig,
-        source: Attachable,
+        pipeline: Attachable,
         who: str,
         open_output: Callable[[], Output[T]],
         on_end: "Callable[[OneShot[Any]], None]",
     ) -> None:
-        self.config, self._source, self.who = config, source, who
+        self.config, self._pipeline, self.who = config, pipeline, who
         self._open_output, self._on_end = open_output, on_end
         self._queue = ChunkQueue[T](QUEUE_MAX_BYTES)
         self._file: _OneFile[T] | None = None
@@ -256,7 +255,7 @@ class OneShot(Generic[T]):
     @property
     def source_name(self) -> str:
         """Name of the source."""
-        return self._source.name
+        return self.config.source
 
     @property
     def path(self) -> Path:
@@ -273,7 +272,7 @@ class OneShot(Generic[T]):
         return {
             "name": path.name,
             "path": os.fspath(path),
-            "source": self._source.name,
+            "source": self.config.source,
             "product": self.config.product,
             "state": self.state,
             "begun_utc_ns": self._begin_utc_ns,
@@ -333,9 +332,9 @@ class OneShot(Generic[T]):
 
     def _attach(self) -> None:
         if self.config.is_of_samples:
-            self._source.tap(self, self._give_up)
+            self._pipeline.tap(self, self._give_up)
         else:
-            self._source.attach(self, self.config.product, self._give_up)
+            self._pipeline.attach(self, self.config.product, self._give_up)
 
     def _give_up(self, error: SpectrodError) -> None:
         """End with an error of the analysis thread, which gives nothing any more."""
@@ -344,7 +343,7 @@ class OneShot(Generic[T]):
 
     def _detach(self) -> None:
         self.stop()
-        (self._source.untap if self.config.is_of_samples else self._source.detach)(self)
+        (self._pipeline.untap if self.config.is_of_samples else self._pipeline.detach)(self)
 
     def _record(self, file: _OneFile[T]) -> None:
         try:
@@ -360,7 +359,7 @@ class OneShot(Generic[T]):
 
     def _is_due(self, file: _OneFile[T]) -> bool:
         is_over = min(self._deadline_s, self._ending_s) <= time.monotonic()
-        return is_over or file.is_full or self._source.ended
+        return is_over or file.is_full or self._pipeline.finished
 
     def _write_waiting(self, file: _OneFile[T]) -> None:
         for _ in range(len(self._queue)):

@@ -2,7 +2,6 @@
 
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -63,8 +62,11 @@ class Source:
     """A source whose product can vanish between the look at it and the attachment."""
 
     name, ended, table = "pond", False, SourceTable()
-    pipeline = SimpleNamespace(specs=(SPEC,))
-    error = None
+    finished, specs, error = False, (SPEC,), None
+
+    @property
+    def pipeline(self):
+        return self
 
     def attach(self, _sink, _product, _on_failure):
         if self.error:

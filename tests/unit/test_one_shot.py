@@ -28,9 +28,9 @@ def block(first, n):
 
 
 class Source:
-    """A source that gives what the test gives."""
+    """A pipeline that gives what the test gives."""
 
-    name, ended = "pond", False
+    finished = False
 
     def attach(self, sink, product, _on_failure):
         assert product == "spectrum"
@@ -82,7 +82,7 @@ def begin():
     def begin(*, is_of_samples=False, duration_s=None, fails=""):
         file, source = File(), Source()
         file.fails = fails
-        config = OneShotConfig(file.path, "spectrum", is_of_samples, duration_s)
+        config = OneShotConfig(file.path, "pond", "spectrum", is_of_samples, duration_s)
         one = OneShot(config, source, "ann", lambda: file, lambda _: None)
         one.start(30.0)
         one.file, one.source = file, source
@@ -162,7 +162,7 @@ def test_a_source_that_ends_ends_it(begin):
     """Nobody needs to stop it."""
     one = begin()
     one.submit(batch(0, 3))
-    one.source.ended = True
+    one.source.finished = True
     assert one.has_ended.wait(30.0)
     assert one.snapshot()["state"] == "finished"
 
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_made_is_refused():
     def refuse():
         raise ConfigError("no")
 
-    config, ended = OneShotConfig(Path("x.spd"), "spectrum", is_of_samples=False), []
+    config, ended = OneShotConfig(Path("x.spd"), "pond", "spectrum", is_of_samples=False), []
     one = OneShot(config, Source(), "ann", refuse, ended.append)
     with pytest.raises(ConfigError, match="no"):
         one.start(30.0)
