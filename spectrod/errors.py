@@ -1,5 +1,7 @@
 """Every error that spectrod raises on purpose, each with the exit code it ends a command with."""
 
+from os import PathLike, fspath
+
 
 class SpectrodError(Exception):
     """Base of all errors whose text is meant for the user: one line, the value, the rule."""
@@ -33,6 +35,11 @@ class StorageError(SpectrodError):
     """A file or folder cannot be written or read back."""
 
     exit_code = 74
+
+
+def storage_error(path: str | PathLike[str], error: OSError) -> StorageError:
+    """Return the error of a file: its name, and the system's reason."""
+    return StorageError(f"{fspath(path)}: {error.strerror or error}")
 
 
 class BusyError(SpectrodError):

@@ -14,6 +14,7 @@ from spectrod.errors import (
     NotFoundError,
     StorageError,
     UnavailableError,
+    storage_error,
 )
 from spectrod.member import Member
 from spectrod.pipeline import Pipeline
@@ -240,7 +241,7 @@ def _open(path: Path, member: Member, spec: SpectrumSpec) -> Output[Any]:
                 raise _is_there(path)
             return _open_in(directory, path, member, spec)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
+        raise storage_error(path, error) from error
 
 
 def _open_in(directory: Directory, path: Path, member: Member, spec: SpectrumSpec) -> Output[Any]:

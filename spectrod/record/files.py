@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.directory import Directory
 
 
@@ -18,10 +18,6 @@ def _target(path: Path) -> Path:
 
 def _temporary(target: Path) -> Path:
     return target.with_name(f".spectrod-{os.urandom(6).hex()}.part")
-
-
-def _storage_error(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path}: {error.strerror or error}")
 
 
 def check_replaceable(path: Path) -> None:
@@ -62,7 +58,7 @@ def check_writable(path: Path) -> None:
         finally:
             probe.unlink(missing_ok=True)
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise storage_error(path, error) from error
 
 
 @contextlib.contextmanager
@@ -105,7 +101,7 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
             else:
                 directory.publish(part.name, target.name)
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise storage_error(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from spectrod.errors import StorageError
+from spectrod.errors import storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.files import check_replaceable
 
@@ -51,7 +51,12 @@ class PartFile:
             self._directory = directory.duplicate() if directory else Directory.open(target.parent)
             self._check_creatable_or_close()
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror or error}") from error
+            raise storage_error(path, error) from error
+
+    @classmethod
+    def of(cls, path: "str | os.PathLike[str] | PartFile") -> "PartFile":
+        """Return the names of a file at a path, or those that the caller has made already."""
+        return path if isinstance(path, PartFile) else cls(Path(path))
 
     def _check_creatable_or_close(self) -> None:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.errors import ConfigError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid import PyramidOptions, PyramidWriter
 from spectrod.record.recording import Description
@@ -198,4 +198,4 @@ def _made(folder: Directory, name: str) -> Directory:
     try:
         return folder.make_child(name)
     except OSError as error:
-        raise StorageError(f"{folder.path / name}: {error.strerror or error}") from error
+        raise storage_error(folder.path / name, error) from error

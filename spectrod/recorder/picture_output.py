@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import spectrod
-from spectrod.errors import ConfigError, StorageError
+from spectrod.errors import ConfigError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.picture.options import PictureOptions
 from spectrod.record.picture.sink import PictureSink
@@ -80,7 +80,7 @@ class PictureOutput:
         try:
             self.path = path.with_name(self._directory.write_new(path.name, content))
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror or error}") from error
+            raise storage_error(path, error) from error
 
 
 def picture_bytes(spec: SpectrumSpec) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spectrod.errors import BusyError, StorageError
+from spectrod.errors import BusyError, StorageError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.part import PART_SUFFIX, PartFile
 from spectrod.record.segment.appending import lock
@@ -212,7 +212,7 @@ class Shelf:
             self.claimed.set_times(name, self._clock.utc_ns())
             found = self.claimed.find(name)
         except OSError as error:
-            raise StorageError(f"{self.folder / name}: {error.strerror}") from error
+            raise storage_error(self.folder / name, error) from error
         if found is None:
             raise StorageError(f"{self.folder / name}: was removed when it was finished")
         file = _file(name, found)
@@ -363,7 +363,7 @@ class Shelf:
             if found is not None and _file(file.name, found) == file:
                 directory.remove(file.name)
         except OSError as error:
-            raise StorageError(f"{self.folder / file.name}: {error.strerror}") from error
+            raise storage_error(self.folder / file.name, error) from error
 
 
 def _file(name: str, found: os.stat_result) -> _File:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import BusyError, ConfigError, InputError, StorageError
+from spectrod.record import fileio
 from spectrod.record.segment import appending, index, walk, writer
 from spectrod.record.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
 from spectrod.record.segment.header import Place
@@ -241,6 +242,7 @@ class Disk:
 def disk(monkeypatch):
     made = Disk()
     monkeypatch.setattr(appending, "os", made)
+    monkeypatch.setattr(fileio, "os", made)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.export.attributes import (
     DESCRIPTION,
     Coverage,
@@ -124,7 +124,7 @@ class CsvReader:
         try:
             self._file = path.open(encoding="utf-8")
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise storage_error(path, error) from error
         try:
             self._description = decode_description(self._header())
         except (OSError, ValueError) as error:

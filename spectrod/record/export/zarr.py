@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.export.grid import Form, GridReader, GridWriter
 from spectrod.record.export.layout import Variable
 from spectrod.record.export.needs import need
@@ -197,7 +197,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         sync(path.parent)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
+        raise storage_error(path, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -211,7 +211,7 @@ def _check_folder(path: Path) -> None:
         probe.mkdir()
         probe.rmdir()
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
+        raise storage_error(path, error) from error
 
 
 def _sync_all(folder: Path) -> None:

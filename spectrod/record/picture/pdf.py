@@ -19,7 +19,7 @@ from fpdf import FPDF
 from fpdf.errors import FPDFException
 from PIL import Image, ImageDraw, ImageFont
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.embedded import PDF_ELEMENT
 from spectrod.record.picture.lettering import Run, ascent, coloured, legible, typeset
@@ -171,7 +171,7 @@ class PdfSheet:
             try:
                 Path(path).write_bytes(font.font_bytes)
             except OSError as error:
-                raise StorageError(f"{path}: {error.strerror}") from error
+                raise storage_error(path, error) from error
         try:
             with _quiet():
                 self._pdf.add_font(name, fname=path, collection_font_number=index)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.errors import ConfigError, StorageError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid.cell import FLOOR_DB, STEP_DB
 from spectrod.record.pyramid.ladder import CELLS_NS, levels
@@ -117,7 +117,7 @@ def load(folder: Directory) -> About | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
+        raise storage_error(path, error) from error
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise StorageError(f"{path}: damaged: {error}") from error
     if about.v != _VERSION:
@@ -148,7 +148,7 @@ def save(folder: Directory, about: About) -> None:
     try:
         folder.write_new(NAME, content)
     except OSError as error:
-        raise StorageError(f"{folder.path / NAME}: {error.strerror or error}") from error
+        raise storage_error(folder.path / NAME, error) from error
 
 
 def is_same(one: About, other: About) -> bool:

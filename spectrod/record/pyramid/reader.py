@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.errors import ConfigError, InputError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import load
 from spectrod.record.pyramid.cell import MAX, MEAN, MIN, to_levels, to_power
@@ -110,7 +110,7 @@ class PyramidReader:
         except FileNotFoundError as error:
             raise InputError(f"{path}: holds no pyramid") from error
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror or error}") from error
+            raise storage_error(path, error) from error
         with contextlib.ExitStack() as on_error:
             on_error.callback(directory.close)
             about = load(directory)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import About
 from spectrod.record.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
@@ -121,7 +121,7 @@ class Store:
             return []
         except OSError as error:
             name = name_of(self.about.cells_ns[level])
-            raise StorageError(f"{self.folder.path / name}: {error.strerror or error}") from error
+            raise storage_error(self.folder.path / name, error) from error
 
     def _level(self, level: int) -> Directory:
         return self.folder.child(name_of(self.about.cells_ns[level]))
@@ -194,7 +194,7 @@ class Store:
         try:
             yield
         except OSError as error:
-            raise StorageError(f"{self._path(level, number)}: {error.strerror or error}") from error
+            raise storage_error(self._path(level, number), error) from error
 
     def _slots(self, data: bytes) -> NDArray[Any]:
         size = self.dtype.itemsize

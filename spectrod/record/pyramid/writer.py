@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.errors import BusyError, ConfigError, StorageError
+from spectrod.errors import BusyError, ConfigError, StorageError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.pyramid.about import About, about_of, is_same, load, row_ns, save
 from spectrod.record.pyramid.cell import Cell, merge
@@ -307,7 +307,7 @@ def _made(path: Path) -> Directory:
         path.mkdir(exist_ok=True)
         return Directory.open(path)
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
+        raise storage_error(path, error) from error
 
 
 def _lock(folder: Directory) -> None:
@@ -315,7 +315,7 @@ def _lock(folder: Directory) -> None:
     try:
         is_free = lock(folder.fileno())
     except OSError as error:
-        raise StorageError(f"{folder.path}: {error.strerror or error}") from error
+        raise storage_error(folder.path, error) from error
     if not is_free:
         raise BusyError(f"{folder.path}: another program is writing it")
 

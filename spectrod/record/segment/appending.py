@@ -4,7 +4,8 @@ import errno
 import fcntl
 import os
 
-from spectrod.errors import BusyError, StorageError
+from spectrod.errors import BusyError, StorageError, storage_error
+from spectrod.record.fileio import write_at
 from spectrod.record.part import PART_SUFFIX, PartFile
 
 __all__ = ["PART_SUFFIX", "AppendFile", "lock"]
@@ -43,7 +44,7 @@ class AppendFile:
         except FileExistsError:
             raise _taken(part) from None
         except OSError as error:
-            raise StorageError(f"{part.part}: {error.strerror}") from error
+            raise storage_error(part.part, error) from error
         lock(self._descriptor)
 
     @property
@@ -60,15 +61,12 @@ class AppendFile:
         """Write a piece, as the system mostly does at once; what failed does not count."""
         if self._is_torn:
             self.cut(self.size)
-        data, offset = memoryview(piece), self.size
         try:
-            while data:
-                n_written = os.pwrite(self._descriptor, data, offset)
-                data, offset = data[n_written:], offset + n_written
+            write_at(self._descriptor, piece, self.size)
         except OSError:
             self._is_torn = True
             raise
-        self.size = offset
+        self.size += len(piece)
 
     def cut(self, size: int) -> None:
         """Forget what lies beyond; where that fails, the next ``append`` does it first."""
@@ -118,7 +116,7 @@ def _taken(part: PartFile) -> BusyError | StorageError:
     try:
         descriptor = part.open_taken()
     except OSError as error:
-        return StorageError(f"{path}: {error.strerror}")
+        return storage_error(path, error)
     try:
         is_free = lock(descriptor)
     finally:

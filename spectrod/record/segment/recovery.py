@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectrod.errors import BusyError, InputError, StorageError
+from spectrod.errors import BusyError, InputError, StorageError, storage_error
 from spectrod.record.directory import Directory
 from spectrod.record.segment.appending import PART_SUFFIX, lock
 from spectrod.record.segment.frame import (
@@ -81,7 +81,7 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
         with directory.duplicate() if directory else Directory.open(part.parent) as folder:
             return _recover_in(folder, part)
     except OSError as error:
-        raise StorageError(f"{part}: {error.strerror or error}") from error
+        raise storage_error(part, error) from error
 
 
 def _recover_in(folder: Directory, part: Path) -> Recovered:

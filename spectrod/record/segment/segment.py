@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from spectrod.errors import InputError, StorageError
+from spectrod.errors import InputError, StorageError, storage_error
 from spectrod.record.segment.appending import PART_SUFFIX
 from spectrod.record.segment.frame import (
     HEAD_BYTES,
@@ -111,7 +111,7 @@ class Segment:
             with opened as file:
                 yield file
         except OSError as error:
-            raise StorageError(f"{self.path}: {error.strerror or error}") from error
+            raise storage_error(self.path, error) from error
 
     def _read_header(self, file: BinaryIO) -> tuple[Header, int]:
         for record in Walk(file, stop=_HEADERS_BYTES_MAX):

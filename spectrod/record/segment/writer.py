@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.errors import ConfigError, InputError, storage_error
 from spectrod.record.part import PartFile
 from spectrod.record.recording import Description
 from spectrod.record.segment.appending import AppendFile
@@ -88,7 +88,7 @@ class SegmentWriter:
         *,
         is_copy: bool = False,
     ) -> None:
-        self._part = path if isinstance(path, PartFile) else PartFile(Path(path))
+        self._part = PartFile.of(path)
         self.description = description
         self.place = place or Place(secrets.randbits(64))
         try:
@@ -132,7 +132,7 @@ class SegmentWriter:
             self._part.synchronise()
         except OSError as error:
             file.remove()
-            raise self._storage_error(error) from error
+            raise storage_error(self.path, error) from error
         return file
 
     @property
@@ -203,7 +203,7 @@ class SegmentWriter:
             self._synchronise_if_due()
         except OSError as error:
             self._go_back(*before)
-            raise self._storage_error(error) from error
+            raise storage_error(self.path, error) from error
         for entry, n_rows in entries:
             self._index.add(entry, n_rows)
 
@@ -218,7 +218,7 @@ class SegmentWriter:
         try:
             self._file.synchronise()
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise storage_error(self.path, error) from error
         self._synced_s = time.monotonic()
 
     def finish(self) -> None:
@@ -242,7 +242,7 @@ class SegmentWriter:
         except OSError as error:
             if self._is_copy:
                 self._file.remove()
-            raise self._storage_error(error) from error
+            raise storage_error(self.path, error) from error
         finally:
             self._close()
 
@@ -345,6 +345,3 @@ class SegmentWriter:
         except OSError as error:
             # The next append tries again, and writes over what is there.
             _log.debug("%s: cannot be cut yet: %s", self.path, error)
-
-    def _storage_error(self, error: OSError) -> StorageError:
-        return StorageError(f"{self.path}: {error.strerror or error}")

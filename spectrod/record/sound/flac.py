@@ -6,9 +6,9 @@ import os
 import numpy as np
 import soundfile
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.record.fileio import create, discard_new, write_at
 from spectrod.record.part import PartFile
-from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
 from spectrod.record.sound.flac_stream import TOTAL_MAX, complete, stated_samples
 from spectrod.record.sound.notes import Gaps, Notes
 from spectrod.record.sound.options import Subtype

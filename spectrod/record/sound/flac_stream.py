@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import InputError
-from spectrod.record.sound.fileio import write_at
+from spectrod.record.fileio import write_at
 
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26
 _BEGIN_BYTES = _MD5_AT + 16

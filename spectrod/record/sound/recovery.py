@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectrod.errors import InputError, StorageError
+from spectrod.errors import InputError, StorageError, storage_error
 from spectrod.record.directory import Directory
-from spectrod.record.sound.fileio import storage_error, write_at
+from spectrod.record.fileio import write_at
 from spectrod.record.sound.flac_stream import complete
 from spectrod.record.sound.notes import boot_id
 from spectrod.record.sound.options import SOUND_SUFFIXES

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from spectrod.errors import ConfigError, InputError, StorageError
+from spectrod.errors import ConfigError, InputError, StorageError, storage_error
 from spectrod.quantities import format_frequency
+from spectrod.record.fileio import check_new, create, write_at
 from spectrod.record.part import PartFile
-from spectrod.record.sound.fileio import storage_error, write_at
 from spectrod.record.sound.options import SoundOptions, Subtype, checked_subtype
 from spectrod.record.sound.pcm import SAMPLE_BYTES, to_bytes
 from spectrod.source.sigmf_meta import CAPTURES_MAX, DATA_SUFFIX, META_SUFFIX
@@ -30,6 +30,7 @@ VERSION: Final = "1.2.0"
 _NUMBERS: dict[Subtype, str] = {"f32": "f32_le", "s16": "i16_le", "s32": "i32_le"}
 _TAIL = b'\n ],\n "annotations": []\n}\n'
 _FS_MIN_HZ = 1.0
+_REMEDY = "take .part off the names of both files, or remove them"
 
 
 class SigmfWriter:
@@ -88,8 +89,8 @@ class SigmfWriter:
         self._synced_s = 0.0
         self._is_done = False
         try:
-            _refuse_left(self._data)
-            _refuse_left(self._meta)
+            check_new(self._data, _REMEDY)
+            check_new(self._meta, _REMEDY)
         except BaseException:
             self._close_parts()
             raise
@@ -196,9 +197,9 @@ class SigmfWriter:
         return SAMPLE_BYTES[self._subtype] * self._spec.channels
 
     def _begin(self, block: Block) -> None:
-        self._data_fd = _create(self._data)
+        self._data_fd = create(self._data, _REMEDY)
         try:
-            self._meta_fd = _create(self._meta)
+            self._meta_fd = create(self._meta, _REMEDY)
             about = {"core:" + name: value for name, value in self._about().items()}
             text = json.dumps(about, indent=1).replace("\n", "\n ")
             self._write_meta(f'{{\n "global": {text},\n "captures": ['.encode())
@@ -289,24 +290,3 @@ class SigmfWriter:
     def _close_parts(self) -> None:
         self._data.close()
         self._meta.close()
-
-
-def _create(part: PartFile) -> int:
-    try:
-        return part.create()
-    except FileExistsError as error:
-        raise _is_left(part) from error
-    except OSError as error:
-        raise storage_error(part.path, error) from error
-
-
-def _refuse_left(part: PartFile) -> None:
-    if part.is_taken():
-        raise _is_left(part)
-
-
-def _is_left(part: PartFile) -> StorageError:
-    return StorageError(
-        f"{part.path}: {part.part.name} is left of a recording that broke off; take .part off the "
-        "names of both files, or remove them"
-    )

@@ -2,9 +2,9 @@
 
 import os
 
-from spectrod.errors import ConfigError, StorageError
+from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.record.fileio import create, discard_new, write_at
 from spectrod.record.part import PartFile
-from spectrod.record.sound.fileio import create, discard_new, storage_error, write_at
 from spectrod.record.sound.notes import Notes
 from spectrod.record.sound.pcm import to_bytes
 from spectrod.record.sound.wav_header import HEADER_BYTES, WavForm, gaps_of, header

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from spectrod.errors import ConfigError, InputError, SpectrodError
+from spectrod.errors import ConfigError, InputError, SpectrodError, storage_error
+from spectrod.record.fileio import check_new
 from spectrod.record.part import PartFile
-from spectrod.record.sound.fileio import check_new, storage_error
 from spectrod.record.sound.notes import Gaps, Notes, boot_id
 from spectrod.record.sound.options import SoundOptions, checked_subtype
 from spectrod.text import printable
@@ -85,7 +85,7 @@ class SoundWriter:
         options: SoundOptions = _DEFAULTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._part = path if isinstance(path, PartFile) else PartFile(Path(path))
+        self._part = PartFile.of(path)
         try:
             self._fs, self._channels = _whole_rate(fs), channels
             self._subtype = checked_subtype(self.path.suffix.lower(), subtype)

@@ -1,19 +1,20 @@
 """Bytes to a file at a place, all of them or an error with the system's reason."""
 
 import os
-from pathlib import Path
 
-from spectrod.errors import StorageError
+from spectrod.errors import StorageError, storage_error
 from spectrod.record.part import PartFile
 
+_REMEDY = "spectrod convert makes it whole, or remove it"
 
-def check_new(part: PartFile) -> None:
-    """Raise StorageError, with the final name, if an unfinished file is in the way."""
+
+def check_new(part: PartFile, remedy: str = _REMEDY) -> None:
+    """Raise StorageError, with the final name and a remedy, if an unfinished file is in the way."""
     if part.is_taken():
-        raise _is_left(part)
+        raise _is_left(part, remedy)
 
 
-def create(part: PartFile) -> int:
+def create(part: PartFile, remedy: str = _REMEDY) -> int:
     """Make a new file for reading and writing.
 
     Raises
@@ -25,15 +26,14 @@ def create(part: PartFile) -> int:
     try:
         return part.create()
     except FileExistsError as error:
-        raise _is_left(part) from error
+        raise _is_left(part, remedy) from error
     except OSError as error:
         raise storage_error(part.path, error) from error
 
 
-def _is_left(part: PartFile) -> StorageError:
+def _is_left(part: PartFile, remedy: str) -> StorageError:
     return StorageError(
-        f"{part.path}: {part.part.name} is left of a recording that broke off; spectrod convert "
-        "makes it whole, or remove it"
+        f"{part.path}: {part.part.name} is left of a recording that broke off; {remedy}"
     )
 
 
@@ -49,8 +49,3 @@ def write_at(fd: int, data: bytes, offset: int) -> None:
     while view:
         n = os.pwrite(fd, view, offset)
         view, offset = view[n:], offset + n
-
-
-def storage_error(path: Path, error: OSError) -> StorageError:
-    """Name the file and the system's reason."""
-    return StorageError(f"{path}: {error.strerror or error}")
