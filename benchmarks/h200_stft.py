@@ -15,10 +15,10 @@ import numpy as np
 from _report import Report, describe_device, new_report, run_tests, write_report
 
 from spectrod.analysis.opencl_engine import OpenCLEngine
-from spectrod.analysis.window import Layout
 from spectrod.cli.tables import heading, line
 from spectrod.opencl.devices import DeviceInfo, choose
 from spectrod.opencl.transfers import Transfers
+from spectrod.sample_layout import SampleLayout
 from spectrod_bench import stft
 from spectrod_bench.spectra import Spectra, make_spec
 from spectrod_bench.stft_peers import choose_peers
@@ -85,7 +85,7 @@ def pinned(device: DeviceInfo, arguments: argparse.Namespace) -> Iterator[Row]:
 def streaming(engine: OpenCLEngine, spectra: Spectra) -> Callable[[], None]:
     """Send samples as they become visible in a window, two batches in flight, and fetch rows."""
     spec, n = spectra.spec, spectra.samples.shape[1]
-    window = engine.window(Layout("int16"), n)
+    window = engine.window(SampleLayout("int16"), n)
     window.data[...] = spectra.samples
     row_bytes = 4 * spec.n_values
     count = max(1, engine.batch_bytes // max(2 * spec.hop, row_bytes))

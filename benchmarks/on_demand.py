@@ -208,7 +208,7 @@ def _tree_seconds(pid: int) -> float:
 def capture_alone(uri: str) -> None:
     """Fill a ring and empty it as the analysis would, until this process is ended."""
     source = open_source(SourceTable(uri=uri, samplerate=FS, channels=CHANNELS))
-    ring = SampleRing(source.fs, source.channels, _RING_SAMPLES)
+    ring = SampleRing(source.fs, source.layout, _RING_SAMPLES)
     source.start(ring)
     print("captures", flush=True)
     while not ring.exhausted:

@@ -176,11 +176,14 @@ class Pipeline:
         self.failure: SpectrodError | None = None
         self._stopping = False
         self._done = False
-        self.ring: SampleRing | Feed
         self.progress = progress or Wakeup()
-        self._stream = self.prepare(specs)
+        self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(source)
+        try:
+            self._stream = self.prepare(specs)
+        except BaseException:
+            self.ring.release()
+            raise
         self._coming_specs = self._stream.specs
-        self.ring = source.feed() if isinstance(source, Feeding) else _ring_for(self.spec)
         most = _READ_SAMPLES if isinstance(self.ring, SampleRing) else _FEED_SAMPLES
         self._read_samples = max(1, min(most, _READ_BYTES // (4 * self.spec.channels)))
         # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
@@ -325,14 +328,14 @@ class Pipeline:
     def prepare(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> FrameStream:
         """Make an analysis that ``change_to`` will take; raises as ``reconfigure``."""
         # Frames wait for a batch to fill only while more samples are there to be read.
-        source = self.source
+        layout = self.ring.layout
         try:
             return FrameStream(
                 specs,
                 self.engine,
                 self._on_nonfinite,
-                sample_format=source.sample_format if isinstance(source, Feeding) else "float32",
-                interleaved=isinstance(source, Feeding) and source.interleaved,
+                sample_format=layout.sample_format,
+                interleaved=layout.interleaved,
                 max_latency_s=float("inf"),
             )
         except MemoryError as error:
@@ -450,7 +453,8 @@ class Pipeline:
         if not isinstance(self.ring, SampleRing):
             self.ring.skip(self._first_sample)
         while not (self.ring.exhausted or self._stopping or n_left == 0):
-            block = self._read(n_max if n_left is None else min(n_max, n_left))
+            n = n_max if n_left is None else min(n_max, n_left)
+            block = self.ring.read(n, self._stream.reserve(n))
             if block is None:
                 # Nobody knows when more will come: no frame waits for that.
                 self._hand_on(self._stream.flush())
@@ -475,11 +479,6 @@ class Pipeline:
             self._hand_on(self._stream.push(block))
             self._note_losses()
         self._hand_on(self._stream.finish())
-
-    def _read(self, n_max: int) -> Block | None:
-        if isinstance(self.ring, SampleRing):
-            return self.ring.read(n_max)
-        return self.ring.read(n_max, self._stream.reserve(n_max))
 
     def _await_samples(self) -> None:
         """Wait for what is next to be done: samples or, while nothing is computed, a change."""
@@ -565,8 +564,8 @@ class Pipeline:
     def _hand_to_taps(self, given: Block) -> None:
         failed = []
         block = self._as_float(given)
-        if block is given and not isinstance(self.ring, SampleRing):
-            # Who taps may keep it; the stream's memory is used again.
+        if block is given:
+            # A tap may keep it; the stream uses its memory again.
             block = replace(given, samples=given.samples.copy())
         with self._handing_on:
             for one in self._tapping:
@@ -579,10 +578,10 @@ class Pipeline:
             one.on_failure(failure)
 
 
-def _ring_for(spec: SpectrumSpec) -> SampleRing:
-    capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * spec.fs))
+def _ring_for(source: Source) -> SampleRing | Feed:
+    capacity = max(_RING_MIN_SAMPLES, round(_RING_SECONDS * source.fs))
     capacity = min(capacity, _RING_MAX_SAMPLES)
-    return SampleRing(spec.fs, spec.channels, capacity)
+    return SampleRing(source.fs, source.layout, capacity)
 
 
 def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:

@@ -1,13 +1,15 @@
 """The sample ring: one producer, one consumer, absolute sample indices, gaps recorded."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.chunks import duration_ns
 from spectrod.errors import ConfigError, InternalError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block
-from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
 _MAX_UNREAD_GAPS = 64
@@ -48,10 +50,11 @@ class SampleRing:
     ----------
     fs : float
         Sample rate [Hz]; turns indices into times.
-    channels : int
-        Channels of every block.
+    layout : SampleLayout or int
+        How the samples lie in the ring and in what is read: the source's own format, which is
+        decoded where it is analysed. An int is a number of channels of float32, one after another.
     capacity : int
-        Samples held in each channel; memory is ``4 * channels * capacity`` bytes, taken once.
+        Samples held in each channel; their memory is taken once.
 
     Raises
     ------
@@ -69,10 +72,11 @@ class SampleRing:
     variable has one writer, and the interpreter gives both threads one order of stores.
     """
 
-    def __init__(self, fs: float, channels: int, capacity: int) -> None:
-        self.fs, self.channels, self.capacity = fs, channels, capacity
+    def __init__(self, fs: float, layout: SampleLayout | int, capacity: int) -> None:
+        self.layout = SampleLayout(channels=layout) if isinstance(layout, int) else layout
+        self.fs, self.channels, self.capacity = fs, self.layout.channels, capacity
         self.data, self._room = Wakeup(), Wakeup()
-        self._samples = _memory(channels, capacity)
+        self._samples = _memory(self.layout, capacity)
         self._gaps = np.zeros((_MAX_UNREAD_GAPS, 2), np.int64)
         self._anchor = _Anchor(0, 0, 0)
         # The producer's:
@@ -93,7 +97,7 @@ class SampleRing:
 
     def write(
         self,
-        samples: Float32Array,
+        samples: NDArray[Any],
         sample_index: int,
         t_mono_ns: int,
         t_utc_ns: int,
@@ -104,8 +108,8 @@ class SampleRing:
 
         Parameters
         ----------
-        samples : (channels, n) float32
-            1 <= n <= capacity [FS]; copied, so the caller may reuse its memory.
+        samples : (channels, n) or (channels, n, 3) array
+            Of the layout's dtype, 1 <= n <= capacity; copied, so the caller may reuse its memory.
         sample_index : int
             Absolute index of the first; more than ``written`` says that samples were lost.
         t_mono_ns, t_utc_ns : int
@@ -170,16 +174,26 @@ class SampleRing:
         # NB: _closed first; a last write between the two reads must not be missed.
         return self._closed and self._read == self._written
 
-    def read(self, max_samples: int) -> Block | None:
+    def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
         """Take the oldest unread samples, as many as follow on each other, up to max_samples.
+
+        Parameters
+        ----------
+        max_samples : int
+            Of a channel.
+        into : (channels, n) or (channels, n, 3) array, optional
+            Memory of the layout's dtype to copy to; n samples at most then.
 
         Returns
         -------
         block : Block or None
             A copy that spans no gap; None if nothing is unread.
         """
+        if into is not None:
+            max_samples = min(max_samples, into.shape[1])
         while (span := self._next_span(max_samples)) is not None:
-            samples = self._copy(span.start, span.n)
+            samples = self._new(span.n) if into is None else into[:, : span.n]
+            self._copy(span.start, samples)
             if self._is_intact(span):
                 return self._take(span, samples)
             # Overwritten while it was copied: look again.
@@ -221,7 +235,7 @@ class SampleRing:
         start, end = self._gaps[number % _MAX_UNREAD_GAPS]
         return int(start), int(end)
 
-    def _take(self, span: _Span, samples: Float32Array) -> Block:
+    def _take(self, span: _Span, samples: NDArray[Any]) -> Block:
         """Make the span's samples the consumer's and free their room."""
         lost_samples = span.start - self._read
         self.overruns += span.overrun
@@ -235,13 +249,14 @@ class SampleRing:
             samples, span.start, t_mono_ns, t_utc_ns, span.discontinuity, lost_samples, self.fs
         )
 
-    def _copy(self, start: int, n: int) -> Float32Array:
-        samples = np.empty((self.channels, n), np.float32)
-        first = start % self.capacity
+    def _new(self, n: int) -> NDArray[Any]:
+        return self.layout.arranged(np.empty(self.layout.step_bytes * n, np.uint8), n)
+
+    def _copy(self, start: int, samples: NDArray[Any]) -> None:
+        n, first = samples.shape[1], start % self.capacity
         n_before_wrap = min(n, self.capacity - first)
         samples[:, :n_before_wrap] = self._samples[:, first : first + n_before_wrap]
         samples[:, n_before_wrap:] = self._samples[:, : n - n_before_wrap]
-        return samples
 
     def release(self) -> None:
         """Give the wake-ups' descriptors back; call when neither side runs any more."""
@@ -249,12 +264,13 @@ class SampleRing:
         self._room.close()
 
 
-def _memory(channels: int, capacity: int) -> Float32Array:
+def _memory(layout: SampleLayout, capacity: int) -> NDArray[Any]:
     """Take memory, and have its pages: a live source must not wait for the system to find them."""
+    n_bytes = layout.step_bytes * capacity
     try:
-        return np.full((channels, capacity), 0.0, np.float32)
+        return layout.arranged(np.full(n_bytes, 0, np.uint8), capacity)
     except MemoryError:
         raise ConfigError(
-            f"channels={channels}: no memory for a ring of {capacity} samples each "
-            f"({4 * channels * capacity / 2**30:.1f} GiB)"
+            f"channels={layout.channels}: no memory for a ring of {capacity} samples each "
+            f"({n_bytes / 2**30:.1f} GiB)"
         ) from None

@@ -101,7 +101,8 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
     sink = LatencySink(n_expected)
     engine = open_engine("opencl", device.number)
     warm_up(engine, spec)
-    pipeline = Pipeline(source, spec, engine, sinks=[sink])
+    pipeline = Pipeline(source, spec, engine)
+    pipeline.attach(sink)
     pipeline.start()
     try:
         measured = _observe(pipeline, source, sink, seconds)

@@ -59,7 +59,8 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
     """
     n_samples = (n_frames - 1) * spec.hop + spec.win_length
     source, sink = FullSpeedSource(spec.fs, spec.channels, n_samples), MemorySink(n_frames)
-    pipeline = Pipeline(source, spec, open_engine("opencl", device.number), sinks=[sink])
+    pipeline = Pipeline(source, spec, open_engine("opencl", device.number))
+    pipeline.attach(sink)
     pipeline.start()
     try:
         while not pipeline.finished:

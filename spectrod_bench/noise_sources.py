@@ -8,6 +8,7 @@ import numpy as np
 
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import PulledSource
 from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
@@ -54,20 +55,21 @@ class PacedSource:
 
     def __init__(self, fs: float, channels: int, seconds: float) -> None:
         self.fs, self.channels = fs, channels
+        self.layout = SampleLayout(channels=channels)
         self.description = f"noise at {fs:g} Hz"
         self.block_samples = max(1, round(fs * BLOCK_S))
         n_blocks = max(1, round(fs * seconds / self.block_samples))
         self.n_samples: int | None = n_blocks * self.block_samples
         self.written_ns = np.zeros(n_blocks, np.int64)
         self.cpu_s = 0.0
-        self.on_change: Callable[[], None] = lambda: None
         self.ended = threading.Event()
         self._samples = noise(channels, self.block_samples)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, ring: SampleRing) -> None:
-        """Begin to fill the ring."""
+    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+        """Start to fill the ring."""
+        del on_change  # nothing of ``capture`` changes
         self._thread = threading.Thread(target=self._run, args=(ring,), name="paced", daemon=True)
         self._thread.start()
 

@@ -111,7 +111,8 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
             samplerate=FS, channels=CHANNELS, format="s16le", block_ms=_BLOCK_MS
         )
         source = SoundCardSource("pulse", settings)
-        pipeline = Pipeline(source, spec, engine, sinks=[_Sink()])
+        pipeline = Pipeline(source, spec, engine)
+        pipeline.attach(_Sink())
         stack.callback(pipeline.stop)
         yield from _Soak(pipeline, source, seconds).rows()
 
@@ -128,7 +129,7 @@ class _Soak:
         self._pipeline, self._source, self._seconds = pipeline, source, seconds
         assert isinstance(pipeline.ring, SampleRing)  # a sound card fills one
         pipeline.ring.release()
-        pipeline.ring = self._ring = WatchedRing(FS, CHANNELS, pipeline.ring.capacity)
+        pipeline.ring = self._ring = WatchedRing(FS, pipeline.ring.layout, pipeline.ring.capacity)
 
     def rows(self) -> Iterator[Row]:
         """Start it, and yield as time goes on."""

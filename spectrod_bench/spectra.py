@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError, InternalError
 from spectrod.fft.reference import relative_l2
+from spectrod.sample_layout import SAMPLE_BYTES
 from spectrod.stft.reference import ReferenceStft
-from spectrod.stft.stage import FULL_SCALE, SAMPLE_BYTES, StftSpec, StftTables
+from spectrod.stft.stage import FULL_SCALE, StftSpec, StftTables
 from spectrod.stft.tables import kernel_spec
 from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.units import level_to_power

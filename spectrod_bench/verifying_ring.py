@@ -2,12 +2,16 @@
 
 import math
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spectrod.analysis.samples import to_float32
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import Int64Array
-from spectrod.units import Float32Array, Float64Array
+from spectrod.units import Float64Array
 from spectrod_bench.sequence_signal import NumberCheck
 
 _PARTS = 5
@@ -25,8 +29,8 @@ class WatchedRing(SampleRing):
         What was found.
     """
 
-    def __init__(self, fs: float, channels: int, capacity: int) -> None:
-        super().__init__(fs, channels, capacity)
+    def __init__(self, fs: float, layout: SampleLayout | int, capacity: int) -> None:
+        super().__init__(fs, layout, capacity)
         self.check = NumberCheck()
         # Of each second of samples, the index and the time of the block that came soonest.
         self._soonest: list[tuple[int, int]] = []
@@ -35,7 +39,7 @@ class WatchedRing(SampleRing):
 
     def write(
         self,
-        samples: Float32Array,
+        samples: NDArray[Any],
         sample_index: int,
         t_mono_ns: int,
         t_utc_ns: int,
@@ -44,7 +48,7 @@ class WatchedRing(SampleRing):
     ) -> None:
         """Check samples, then write them."""
         self._note(sample_index + samples.shape[1], time.monotonic_ns())
-        self.check.look(samples, sample_index)
+        self.check.look(to_float32(samples, self.layout.sample_format), sample_index)
         super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
 
     def _note(self, index: int, t_ns: int) -> None:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.copying import copy
 from spectrod.analysis.leases import Piece, Pool
-from spectrod.analysis.window import Layout, SampleWindow, aligned_memory
+from spectrod.analysis.window import SampleWindow, aligned_memory
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.transfers import Transfers
+from spectrod.sample_layout import SampleLayout
 from spectrod.stft.stage import Samples
 
 _ALIGN = 16
@@ -60,11 +61,11 @@ class Results(Protocol):
 class DeviceMemory(Protocol):
     """The way that suits a device."""
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Make an empty window."""
         ...
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow | None:
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
         """Make a window of samples where they are, if the device can read them there."""
         ...
 
@@ -88,13 +89,13 @@ class SharedMemory:
         self._context = context
         self._pool = Pool(self._piece)
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Wrap memory for an empty window."""
         memory = aligned_memory(layout.step_bytes * capacity)
         _check_size(self._context, len(memory))
         return SharedWindow(self._context, layout, capacity, memory, filled=False)
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow | None:
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
         """Wrap memory that is full of samples, where a kernel can read it."""
         if len(memory) > self._context.device.max_alloc_bytes or not _is_aligned(memory):
             return None
@@ -120,7 +121,7 @@ class SharedWindow(SampleWindow):
     def __init__(
         self,
         context: Context,
-        layout: Layout,
+        layout: SampleLayout,
         capacity: int,
         memory: NDArray[np.uint8],
         *,
@@ -211,11 +212,11 @@ class MirroredMemory:
         self._transfers = Transfers(context)
         self._pool = Pool(self._piece)
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Make a window and its twin."""
         return MirroredWindow(self._context, self._transfers, layout, capacity)
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
         """Refuse: the device cannot read the host's memory."""
         return
 
@@ -233,7 +234,7 @@ class MirroredWindow(SampleWindow):
     """A window whose new samples are copied to its twin before frames are computed from them."""
 
     def __init__(
-        self, context: Context, transfers: Transfers, layout: Layout, capacity: int
+        self, context: Context, transfers: Transfers, layout: SampleLayout, capacity: int
     ) -> None:
         n_bytes = layout.step_bytes * capacity
         self._pinned, self._memory = transfers.pinned(n_bytes)

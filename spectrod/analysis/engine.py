@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.rows import RowCount
-from spectrod.analysis.window import Layout, SampleWindow
+from spectrod.analysis.window import SampleWindow
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
@@ -101,7 +102,7 @@ class Engine(Protocol):
     @property
     def batch_bytes(self) -> int: ...  # noqa: D102 - above
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Make an empty window, of memory that suits the device.
 
         Raises
@@ -111,7 +112,7 @@ class Engine(Protocol):
         """
         ...
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow | None:
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
         """Make a window of samples where they are; None if the device cannot read them there."""
         ...
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.rows import RowCount
-from spectrod.analysis.window import Layout, SampleWindow
+from spectrod.analysis.window import SampleWindow
+from spectrod.sample_layout import SampleLayout
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.tables import kernel_spec, row_places
 from spectrod.types import SpectrumSpec
@@ -20,11 +21,11 @@ class NumpyEngine:
     fallback = None
     batch_bytes = 1 << 20
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Make an empty window."""
         return SampleWindow(layout, capacity)
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow:
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow:
         """Make a window of samples where they are."""
         return SampleWindow(layout, len(memory) // layout.step_bytes, memory, filled=True)
 

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from spectrod.analysis.device_memory import device_memory
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_plan import OpenCLPlan
-from spectrod.analysis.window import Layout, SampleWindow
+from spectrod.analysis.window import SampleWindow
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
 from spectrod.opencl.devices import DeviceInfo, list_devices, matching
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
 from spectrod.units import Float32Array
 
@@ -60,7 +61,7 @@ class OpenCLEngine:
         self._memory = device_memory(self.context)
         self._transposer: Transposer | None = None
 
-    def window(self, layout: Layout, capacity: int) -> SampleWindow:
+    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
         """Make an empty window, with its twin where the device has memory of its own.
 
         Raises
@@ -70,7 +71,7 @@ class OpenCLEngine:
         """
         return self._memory.window(layout, capacity)
 
-    def window_over(self, layout: Layout, memory: NDArray[np.uint8]) -> SampleWindow | None:
+    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
         """Make a window of samples where they are; None if the device cannot read them there."""
         return self._memory.window_over(layout, memory)
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.window import Layout
 from spectrod.errors import ConfigError, InputError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import CHANNELS_MAX, SampleFormat
 from spectrod.units import Float32Array
 
@@ -25,9 +25,9 @@ def native_format(x: NDArray[Any]) -> SampleFormat:
     return _NATIVE.get(x.dtype.name, "float32")
 
 
-def memory_of(samples: NDArray[Any]) -> tuple[NDArray[np.uint8], Layout] | None:
+def memory_of(samples: NDArray[Any]) -> tuple[NDArray[np.uint8], SampleLayout] | None:
     """Memory in which (channels, n) samples lie without gaps, and how; None if they do not."""
-    layout = Layout(native_format(samples), len(samples), not samples.flags.c_contiguous)
+    layout = SampleLayout(native_format(samples), len(samples), not samples.flags.c_contiguous)
     ordered = samples.T if layout.interleaved else samples
     if samples.dtype != layout.dtype or not ordered.flags.c_contiguous:
         return None
@@ -64,7 +64,7 @@ def as_samples(
         If x is empty or masked, or its shape or dtype is none of these.
     """
     if isinstance(x, (bytes, bytearray)) or (isinstance(x, memoryview) and x.ndim == 1):
-        return _from_bytes(x, Layout(sample_format, channels or 1, interleaved=True))
+        return _from_bytes(x, SampleLayout(sample_format, channels or 1, interleaved=True))
     rows = as_rows(x, channels, (3,) if sample_format == "int24" else ())
     return _to_float32(rows) if sample_format == "float32" else _as_is(rows, sample_format)
 
@@ -204,7 +204,7 @@ def as_array(x: ArrayLike) -> NDArray[Any]:
         ) from error
 
 
-def _from_bytes(data: bytes | bytearray | memoryview, layout: Layout) -> NDArray[Any]:
+def _from_bytes(data: bytes | bytearray | memoryview, layout: SampleLayout) -> NDArray[Any]:
     values = np.ascontiguousarray(memoryview(data))
     if values.dtype.itemsize > 1:
         values = _as_is(values, layout.sample_format)
@@ -219,7 +219,7 @@ def _from_bytes(data: bytes | bytearray | memoryview, layout: Layout) -> NDArray
 
 
 def _as_is(array: NDArray[Any], sample_format: SampleFormat) -> NDArray[Any]:
-    dtype = Layout(sample_format).dtype
+    dtype = SampleLayout(sample_format).dtype
     if array.dtype.newbyteorder("<") != dtype:
         raise InputError(
             f"samples of dtype {array.dtype}: must be {dtype.name} for sample_format "

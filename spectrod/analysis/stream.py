@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,12 @@ from spectrod.analysis.cursor import Timing
 from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, stand_in
 from spectrod.analysis.samples import is_finite, require_finite
 from spectrod.analysis.track import Track
-from spectrod.analysis.window import Layout, SampleWindow
 from spectrod.errors import ConfigError, DeviceError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
+
+if TYPE_CHECKING:
+    from spectrod.analysis.window import SampleWindow
 
 _BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16
@@ -99,7 +102,7 @@ class FrameStream:
         self.engine = engine
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
         self._raises = on_nonfinite == "raise"
-        self._layout = Layout(sample_format, self.spec.channels, interleaved)
+        self._layout = SampleLayout(sample_format, self.spec.channels, interleaved)
         self._wait_samples = max_latency_s * self.spec.fs
         # Absolute index of a sample is its position in the window plus this.
         self._offset: int | None = None
@@ -123,7 +126,7 @@ class FrameStream:
         self.tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> SampleLayout:
         """Of the samples."""
         return self._layout
 
@@ -431,7 +434,7 @@ def _beyond(spec: SpectrumSpec) -> int:
     return max(0, ceil(spec.row_step) - (spec.averaging_frames - 1) * spec.hop)
 
 
-def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:
+def _batch_frames(spec: SpectrumSpec, layout: SampleLayout, engine: Engine) -> int:
     """Frames whose samples or results, whichever are more, are as many as suit the engine."""
     value_bytes = 8 if spec.output == "complex" else 4
     row_bytes = spec.n_signals * spec.n_computed * value_bytes
@@ -439,7 +442,7 @@ def _batch_frames(spec: SpectrumSpec, layout: Layout, engine: Engine) -> int:
     return max(1, min(_BATCH_FRAMES_MAX, engine.batch_bytes // frame_bytes))
 
 
-def _reach(spec: SpectrumSpec, batch_frames: int, layout: Layout) -> int:
+def _reach(spec: SpectrumSpec, batch_frames: int, layout: SampleLayout) -> int:
     """Count the samples needed at once: of batches in flight, and of one that fills."""
     between = ceil(spec.row_step / spec.averaging_frames)  # frames, at the mean
     advance = batch_frames * between if batch_frames > 1 else min(between, spec.win_length)

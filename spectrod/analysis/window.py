@@ -1,76 +1,15 @@
 """The newest samples of a stream, one after the other in memory, where frames are read in place."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.errors import ConfigError, DeviceError, InternalError
-from spectrod.stft.stage import SAMPLE_BYTES
-from spectrod.types import SampleFormat
+from spectrod.errors import DeviceError, InternalError
+from spectrod.sample_layout import SampleLayout
 
 PAGE_BYTES = 4096
 """Memory starts at multiples of it, so that any device can work in it."""
-
-_DTYPES: dict[SampleFormat, str] = {
-    "int16": "<i2",
-    "int24": "u1",
-    "int32": "<i4",
-    "float32": "<f4",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How samples lie in memory.
-
-    Attributes
-    ----------
-    sample_format : {"int16", "int24", "int32", "float32"}
-        Of each sample.
-    channels : int
-        Of the source.
-    interleaved : bool
-        Whether the samples of all channels at one time are neighbours; if not, those of a channel.
-
-    Raises
-    ------
-    ConfigError
-        If the format is not known.
-    """
-
-    sample_format: SampleFormat = "float32"
-    channels: int = 1
-    interleaved: bool = False
-
-    def __post_init__(self) -> None:
-        if self.sample_format not in SAMPLE_BYTES:
-            raise ConfigError(
-                f"sample_format={self.sample_format!r}: must be one of {', '.join(SAMPLE_BYTES)}"
-            )
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the arrays; int24 is an array of bytes, three for each sample."""
-        return np.dtype(_DTYPES[self.sample_format])
-
-    @property
-    def step_bytes(self) -> int:
-        """Bytes of the samples of all channels at one time."""
-        return SAMPLE_BYTES[self.sample_format] * self.channels
-
-    def pitch(self, capacity: int) -> int:
-        """As ``spectrod.stft.stage.Samples`` has it, where a channel has room for so many."""
-        return self.channels if self.interleaved else capacity
-
-    def arranged(self, memory: NDArray[Any], capacity: int) -> NDArray[Any]:
-        """View flat memory as (channels, capacity) samples, or (channels, capacity, 3) bytes."""
-        values = memory[: self.step_bytes * capacity].view(self.dtype)
-        ends = (3,) if self.sample_format == "int24" else ()
-        if self.interleaved:
-            return values.reshape(capacity, self.channels, *ends).swapaxes(0, 1)
-        return values.reshape(self.channels, capacity, *ends)
 
 
 def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
@@ -98,7 +37,7 @@ class SampleWindow:
 
     Parameters
     ----------
-    layout : Layout
+    layout : SampleLayout
         How samples lie in it.
     capacity : int
         Samples of a channel that it holds.
@@ -119,7 +58,7 @@ class SampleWindow:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: SampleLayout,
         capacity: int,
         memory: NDArray[np.uint8] | None = None,
         *,

@@ -13,9 +13,10 @@ from spectrod.chunks import duration_ns
 from spectrod.config import Pace
 from spectrod.errors import SpectrodError
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.left_out import LeftOut
 from spectrod.stats import CaptureStats
-from spectrod.types import Block, SampleFormat
+from spectrod.types import Block
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 from spectrod.worker import Worker
@@ -55,13 +56,17 @@ class Source(Protocol):
     left_out: LeftOut
     """Files that are left out or read in part."""
 
+    @property
+    def layout(self) -> SampleLayout:
+        """Of the samples that it writes to a ring."""
+
     def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring, which is closed when the source ends.
 
         Parameters
         ----------
         ring : SampleRing
-            Of the source's rate and channels.
+            Of the source's rate and layout.
         on_change : callable
             Called by a thread of the source when ``capture`` has changed; must not block.
         """
@@ -79,6 +84,7 @@ class Feed(Protocol):
     Counts are in samples a channel, as the ring's; nothing is ever lost.
     """
 
+    layout: SampleLayout
     overflows: int
     suspected: int
     overruns: int
@@ -113,14 +119,6 @@ class Feed(Protocol):
 @runtime_checkable
 class Feeding(Protocol):
     """A source that the analysis can read by itself, without a thread and a ring between them."""
-
-    @property
-    def sample_format(self) -> SampleFormat:
-        """Of the feed's blocks."""
-
-    @property
-    def interleaved(self) -> bool:
-        """Whether the channels' samples alternate in their memory."""
 
     def feed(self) -> Feed:
         """Make what is read, from sample 0; in place of ``Source.start``."""
@@ -167,6 +165,11 @@ class PulledSource(ABC):
         self._begin = 0
         self._stopping = threading.Event()
         self._worker: Worker | None = None
+
+    @property
+    def layout(self) -> SampleLayout:
+        """Of the samples that it writes to a ring."""
+        return SampleLayout(channels=self.channels)
 
     @abstractmethod
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:

@@ -1,14 +1,18 @@
-"""Raw blocks of a capture process into the sample ring: decoded, with index and time."""
+"""Raw blocks of a capture process into the sample ring: with index and time."""
 
 import logging
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.capture.layout import RawBlock
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.capture_process import StreamSettings
 from spectrod.source.clock import RATE_OFF_PPM, SampleClock, WallClock
-from spectrod.source.pcm import decode_pcm
-from spectrod.units import Float32Array
+from spectrod.source.pcm import NATIVE_FORMATS
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +48,8 @@ class BlockWriter:
         self.clock = SampleClock(settings.samplerate, settings.block_frames)
         self.suspected_samples = self.overruns = 0
         self._ring, self._settings, self._name = ring, settings, name
+        sample_format = NATIVE_FORMATS[settings.format]
+        self._layout = SampleLayout(sample_format, settings.channels, interleaved=True)
         self._selected = None if [*selected] == [*range(settings.channels)] else [*selected]
         self._wall = WallClock()
         self._next_look_ns = 0
@@ -77,7 +83,7 @@ class BlockWriter:
         return self._offset - self._ring.written
 
     def write(self, block: RawBlock) -> None:
-        """Decode a block and write it."""
+        """Write a block."""
         if block.frame != self._next_frame:
             self._count_overrun(block.frame - self._next_frame, block.t_mono_ns)
         self._next_frame = block.frame + block.n_frames
@@ -92,11 +98,11 @@ class BlockWriter:
         index = self._offset + block.frame
         t_mono_ns = self.clock.mono_ns(index)
         t_utc_ns = self._wall.utc_ns(t_mono_ns)
-        samples = self._decode(block.data)
-        self._ring.write(samples, index, t_mono_ns, t_utc_ns, overflow=block.flagged)
+        self._ring.write(self._samples(block), index, t_mono_ns, t_utc_ns, overflow=block.flagged)
 
-    def _decode(self, data: bytes) -> Float32Array:
-        samples = decode_pcm(data, self._settings.format).reshape(-1, self._settings.channels).T
+    def _samples(self, block: RawBlock) -> NDArray[Any]:
+        memory = np.frombuffer(block.data, np.uint8)
+        samples = self._layout.arranged(memory, block.n_frames)
         return samples if self._selected is None else samples[self._selected]
 
     def _count_overrun(self, n_frames: int, t_mono_ns: int) -> None:

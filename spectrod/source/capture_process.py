@@ -15,18 +15,10 @@ from spectrod.capture.layout import BELL_READ_BYTES, Layout, RawBlock, RingReade
 from spectrod.config import PcmFormat
 from spectrod.errors import UnavailableError
 from spectrod.source.childprocess import ChildProcess
-from spectrod.source.pcm import BYTES_PER_SAMPLE
+from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS
 from spectrod.wakeup import Wakeup
 
 PORTAUDIO_PACKAGE = "libportaudio2"
-DTYPES: dict[PcmFormat, str] = {
-    "s16le": "int16",
-    "s24le": "int24",
-    "s32le": "int32",
-    "f32le": "float32",
-}
-"""What PortAudio calls the formats that sound cards have."""
-
 _NAME = "capture process"
 _ANSWER_S = 5.0
 _STREAM_ENDED = "the sound system has ended the stream"
@@ -47,7 +39,7 @@ class StreamSettings:
         [Hz].
     channels : int
     format : str
-        A key of ``DTYPES``.
+        A key of ``NATIVE_FORMATS``.
     block_frames : int
         Samples a channel in each block.
     latency_s : float
@@ -153,7 +145,8 @@ class CaptureProcess:
         Returns
         -------
         answer : dict
-            ``rates`` [Hz]; ``formats``, keys of ``DTYPES``; ``error``, what the first refusal said.
+            ``rates`` [Hz]; ``formats``, keys of ``NATIVE_FORMATS``; ``error``, the text of the
+            first refusal.
 
         Raises
         ------
@@ -161,7 +154,7 @@ class CaptureProcess:
             If there is no answer within 5 s.
         """
         answer = self._ask("probe", stop, device=device)
-        formats = [name for name, dtype in DTYPES.items() if dtype in answer["formats"]]
+        formats = [name for name, dtype in NATIVE_FORMATS.items() if dtype in answer["formats"]]
         return {**answer, "formats": formats}
 
     def check(self, settings: StreamSettings, stop: Wakeup | None = None) -> None:
@@ -363,6 +356,6 @@ def _as_parameters(settings: StreamSettings) -> dict[str, Any]:
         "host_api": settings.host_api,
         "samplerate": settings.samplerate,
         "channels": settings.channels,
-        "dtype": DTYPES[settings.format],
+        "dtype": NATIVE_FORMATS[settings.format],
         "exclusive": settings.exclusive,
     }

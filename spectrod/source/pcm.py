@@ -17,6 +17,7 @@ from spectrod.quantities import format_frequency
 from spectrod.settings import IqFormat
 from spectrod.source.base import PulledSource, Seam
 from spectrod.stats import CaptureStats
+from spectrod.types import SampleFormat
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
@@ -68,6 +69,14 @@ CODINGS: dict[PcmFormat, Coding] = {
     "cf32": Coding("<f4"),
     "cf64": Coding("<f8"),
 }
+NATIVE_FORMATS: dict[PcmFormat, SampleFormat] = {
+    "s16le": "int16",
+    "s24le": "int24",
+    "s32le": "int32",
+    "f32le": "float32",
+}
+"""Those that kernels read as they are."""
+
 BYTES_PER_SAMPLE: dict[PcmFormat, int] = {name: one.n_bytes for name, one in CODINGS.items()}
 """Of a channel; I and Q are a channel each."""
 

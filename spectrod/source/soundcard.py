@@ -5,8 +5,9 @@ from collections.abc import Callable
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.blocks import BlockWriter
-from spectrod.source.capture_process import DTYPES, CaptureProcess, StreamSettings
+from spectrod.source.capture_process import CaptureProcess, StreamSettings
 from spectrod.source.channels import select_channels
 from spectrod.source.devices import (
     InputDevice,
@@ -16,6 +17,7 @@ from spectrod.source.devices import (
     parse_wanted,
 )
 from spectrod.source.left_out import LeftOut
+from spectrod.source.pcm import NATIVE_FORMATS
 from spectrod.source.supervisor import Supervisor
 from spectrod.stats import CaptureStats
 
@@ -65,6 +67,8 @@ class SoundCardSource:
         self._identity = identity_of(device)
         self.name = sought.topic_name()
         self.fs, self.channels = self._settings.samplerate, len(self._selected)
+        # One channel after another: frames are read more often than samples are written.
+        self.layout = SampleLayout(NATIVE_FORMATS[self._settings.format], self.channels)
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
         self._supervisor: Supervisor | None = None
@@ -116,8 +120,8 @@ class SoundCardSource:
 def _stream_settings(device: InputDevice, settings: SourceConfig) -> StreamSettings:
     """Fill in what was left to the device."""
     format_ = settings.format or "f32le"
-    if format_ not in DTYPES:
-        known = ", ".join(DTYPES)
+    if format_ not in NATIVE_FORMATS:
+        known = ", ".join(NATIVE_FORMATS)
         raise ConfigError(f"source.format={format_}: a sound card gives one of {known}")
     if settings.exclusive:
         _check_exclusive(device)

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from spectrod.chunks import duration_ns
 from spectrod.config import PcmFormat
 from spectrod.errors import InputError
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.base import PulledSource
 from spectrod.source.naming import topic_name
-from spectrod.source.pcm import decode_pcm
+from spectrod.source.pcm import NATIVE_FORMATS, decode_pcm
 from spectrod.source.recorded_at import find_start
 from spectrod.source.riff import PcmLayout, find_samples, read_chunks
 from spectrod.text import printable
-from spectrod.types import Block, SampleFormat
+from spectrod.types import Block
 from spectrod.units import Float32Array
 from spectrod.wakeup import Wakeup
 
@@ -29,12 +30,6 @@ _FORMATS: dict[tuple[bool, int], PcmFormat] = {
     (False, 24): "s24le",
     (False, 32): "s32le",
     (True, 32): "f32le",
-}
-_NATIVE: dict[PcmFormat, tuple[SampleFormat, str]] = {
-    "s16le": ("int16", "<i2"),
-    "s24le": ("int24", "u1"),
-    "s32le": ("int32", "<i4"),
-    "f32le": ("float32", "<f4"),
 }
 
 
@@ -78,16 +73,6 @@ class WavFileSource(PulledSource):
                 _fill(self._path, file, data)
                 yield decode_pcm(data.tobytes(), self._format).reshape(n, -1).T
 
-    @property
-    def sample_format(self) -> SampleFormat:
-        """Of the blocks of ``feed``."""
-        return _NATIVE[self._format][0]
-
-    @property
-    def interleaved(self) -> bool:
-        """Whether the channels' samples alternate in the memory of these blocks."""
-        return self._layout.channels > 1 and self._selected is None
-
     def feed(self) -> "FileFeed":
         """Open the file to be read by the analysis itself, from sample 0."""
         return FileFeed(self._path, self._layout, self._selected, self.start_utc_ns)
@@ -120,9 +105,13 @@ class FileFeed:
         selected: Sequence[int] | None,
         start_utc_ns: int | None,
     ) -> None:
-        self._path, self._layout, self._selected = path, layout, selected
-        self._dtype = _NATIVE[_FORMATS[layout.is_float, layout.bits]][1]
-        self._step_bytes = layout.channels * layout.bits // 8
+        self._path, self._file_layout, self._selected = path, layout, selected
+        sample_format = NATIVE_FORMATS[_FORMATS[layout.is_float, layout.bits]]
+        self._in_file = SampleLayout(sample_format, layout.channels, interleaved=True)
+        channels = layout.channels if selected is None else len(selected)
+        self.layout = SampleLayout(
+            sample_format, channels, interleaved=selected is None and channels > 1
+        )
         self.data = Wakeup()
         self._t_mono_ns = time.monotonic_ns()
         self._t_utc_ns = time.time_ns() if start_utc_ns is None else start_utc_ns
@@ -140,18 +129,18 @@ class FileFeed:
     @property
     def exhausted(self) -> bool:
         """Whether everything was read, or the feed was ended."""
-        return self._taken >= self._layout.n_samples or self._ended.is_set()
+        return self._taken >= self._file_layout.n_samples or self._ended.is_set()
 
     def skip(self, n: int) -> None:
         """Leave out the next n samples, or what is left if that is less."""
-        self._taken = min(self._taken + n, self._layout.n_samples)
+        self._taken = min(self._taken + n, self._file_layout.n_samples)
         if self._file is not None:
             self._file.seek(self._place)
 
     @property
     def _place(self) -> int:
         """Where the next sample begins in the file."""
-        return self._layout.begin + self._taken * self._step_bytes
+        return self._file_layout.begin + self._taken * self._in_file.step_bytes
 
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
         """Take the next samples, up to max_samples; None at the end.
@@ -171,17 +160,15 @@ class FileFeed:
         """
         if self.exhausted:
             return None
-        first, layout = self._taken, self._layout
+        first, layout = self._taken, self._file_layout
         n = min(max_samples, layout.n_samples - first)
         memory = self._in_order(into) if into is not None else None
         if memory is None:
-            memory = np.empty(n * self._step_bytes, np.uint8)
-        n = min(n, len(memory) // self._step_bytes)
-        memory = memory[: n * self._step_bytes]
+            memory = np.empty(n * self._in_file.step_bytes, np.uint8)
+        n = min(n, len(memory) // self._in_file.step_bytes)
+        memory = memory[: n * self._in_file.step_bytes]
         _fill(self._path, self._opened(), memory)
-        ends = (3,) if self._dtype == "u1" else ()
-        samples: NDArray[Any] = memory.view(self._dtype).reshape(n, layout.channels, *ends)
-        samples = samples.swapaxes(0, 1)
+        samples = self._in_file.arranged(memory, n)
         if self._selected is not None:
             samples = samples[list(self._selected)]
         self._taken += n

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.errors import ConfigError
+from spectrod.sample_layout import SAMPLE_BYTES
 from spectrod.types import NFFT_MAX, NFFT_MIN, Averaging, Output, SampleFormat
 from spectrod.units import FLOOR_DBFS, Float64Array
 
 if TYPE_CHECKING:  # NumPy computes without OpenCL
     from spectrod.fft.stage import Key
 
-SAMPLE_BYTES: dict[SampleFormat, int] = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
 FULL_SCALE: dict[SampleFormat, float] = {
     "int16": 2.0**15,
     "int24": 2.0**23,

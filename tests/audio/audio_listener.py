@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from spectrod.analysis.samples import to_float32
 from spectrod.config import SourceConfig
 from spectrod.ring import SampleRing
 from spectrod.source.soundcard import SoundCardSource
@@ -19,8 +20,8 @@ RING_S = 4
 class WatchedRing(SampleRing):
     """Compares what is written with the numbers that it says, and notes when it came."""
 
-    def __init__(self, fs, channels, on_write):
-        super().__init__(fs, channels, RING_S * round(fs))
+    def __init__(self, fs, layout, on_write):
+        super().__init__(fs, layout, RING_S * round(fs))
         self.check = NumberCheck()
         self.arrivals = []
         self.first_number = None
@@ -31,9 +32,10 @@ class WatchedRing(SampleRing):
         now_ns = time.monotonic_ns()
         if sample_index != self.written:
             self.gaps.append((self.written, sample_index))
-        self.check.look(samples, sample_index)
+        floats = to_float32(samples, self.layout.sample_format)
+        self.check.look(floats, sample_index)
         if self.first_number is None:
-            self.first_number = int(read_numbers(samples)[0])
+            self.first_number = int(read_numbers(floats)[0])
         super().write(samples, sample_index, t_mono_ns, t_utc_ns, overflow=overflow)
         self.arrivals.append((self.written, now_ns, sample_index, t_mono_ns, t_utc_ns))
         self._on_write()
@@ -47,7 +49,7 @@ class Listener:
         self._news = threading.Condition()
         self.changes = []
         self.source = SoundCardSource(wanted, SourceConfig(**settings))
-        self.ring = WatchedRing(self.source.fs, self.source.channels, self._notify)
+        self.ring = WatchedRing(self.source.fs, self.source.layout, self._notify)
 
     def __enter__(self):
         self.source.start(self.ring, self._note_change)

@@ -11,8 +11,8 @@ import scipy.signal
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
-from spectrod.analysis.window import Layout
 from spectrod.errors import InternalError
+from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
 from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 
@@ -76,7 +76,7 @@ def noise(rng, spec, n_frames, extra=0):
 
 def filled(engine, samples):
     """A window of the engine's that holds the samples."""
-    window = engine.window(Layout("float32", len(samples)), samples.shape[1])
+    window = engine.window(SampleLayout("float32", len(samples)), samples.shape[1])
     window.append(samples)
     return window
 
@@ -312,7 +312,7 @@ def test_a_window_that_moved_has_the_same_frames(engine, rng):
     spec = SpectrumSpec(FS, 2, win_length=64, hop=33)
     samples = noise(rng, spec, 12)
     whole = compute(engine, spec, samples, 12)
-    window = engine.window(Layout("float32", 2), 200)
+    window = engine.window(SampleLayout("float32", 2), 200)
     plan = engine.plan(spec, window, 5)
     window.append(samples[:, :200])
     np.testing.assert_array_equal(plan.submit(0, 5).collect(), whole[:5])
@@ -329,7 +329,7 @@ def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
     samples = noise(rng, spec, 5)
     expected = compute(engine, spec, samples, 5)
     memory = samples.reshape(-1).view(np.uint8)
-    window = engine.window_over(Layout("float32", 2), memory)
+    window = engine.window_over(SampleLayout("float32", 2), memory)
     if window is not None:
         rows = engine.plan(spec, window, 5).submit(0, 5).collect()
         np.testing.assert_array_equal(rows, expected)

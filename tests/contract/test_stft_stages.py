@@ -8,10 +8,10 @@ import pytest
 from spectrod.fft.choice import untuned
 from spectrod.fft.lengths import is_smooth
 from spectrod.opencl.context import Context
+from spectrod.sample_layout import SAMPLE_BYTES
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.select import all_families, families, make_stft_stage
 from spectrod.stft.stage import (
-    SAMPLE_BYTES,
     Average,
     BandRows,
     RowPlaces,

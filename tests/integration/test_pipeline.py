@@ -95,8 +95,8 @@ def test_a_backlog_of_many_channels_is_read_in_small_pieces(monkeypatch):
     pipeline = Pipeline(source, spec, NumpyEngine())
     read = pipeline.ring.read
 
-    def watched(n_max):
-        if block := read(n_max):
+    def watched(n_max, into):
+        if block := read(n_max, into):
             sizes.append(block.samples.nbytes)
         return block
 

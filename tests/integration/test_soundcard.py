@@ -56,8 +56,8 @@ def test_daemon_hears_what_another_program_plays(sound_server, tone):
         player.terminate()
         player.wait()
         daemon.send_signal(signal.SIGTERM)
-        daemon.communicate(timeout=10)
-    assert daemon.returncode == 0
+        _, said = daemon.communicate(timeout=10)
+    assert daemon.returncode == 0, said
 
 
 def test_recording_the_card_for_a_duration(sound_server, tone, tmp_path):

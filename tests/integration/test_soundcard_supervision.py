@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from audio_faults import belongings, stopped
 
+from spectrod.analysis.samples import to_float32
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, UnavailableError
 from spectrod.ring import SampleRing
@@ -26,7 +27,7 @@ class Listener:
     def __init__(self, **settings):
         self.before = belongings()
         self.source = SoundCardSource("pulse", SourceConfig(samplerate=FS, **settings))
-        self.ring = SampleRing(self.source.fs, self.source.channels, 4 * FS)
+        self.ring = SampleRing(self.source.fs, self.source.layout, 4 * FS)
         self.blocks, self.said = [], []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
@@ -73,7 +74,9 @@ class Listener:
 
     @property
     def samples(self):
-        return np.concatenate([b.samples for b in self.blocks], axis=1)
+        sample_format = self.ring.layout.sample_format
+        every = [to_float32(b.samples, sample_format) for b in self.blocks]
+        return np.concatenate(every, axis=1)
 
 
 def assert_left_nothing(before):

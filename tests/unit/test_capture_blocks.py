@@ -1,13 +1,16 @@
-"""Raw blocks on their way into the ring: decoded, placed, and each kind of loss told apart."""
+"""Raw blocks on their way into the ring: placed, and each kind of loss told apart."""
 
 import numpy as np
 import pytest
 
+from spectrod.analysis.samples import to_float32
 from spectrod.capture.layout import RawBlock
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
 from spectrod.source.blocks import BlockWriter
 from spectrod.source.capture_process import StreamSettings
 from spectrod.source.clock import WallClock
+from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS, decode_pcm
 
 FS, BLOCK = 1000.0, 10
 T0_NS = 5_000_000_000
@@ -63,15 +66,18 @@ def test_blocks_follow_on_each_other(ring):
 
 
 @pytest.mark.parametrize("selected", [(0, 1, 2), (2, 0), (1,)])
-def test_channels_are_selected_and_decoded(selected):
-    """Of interleaved channels those that were asked for arrive, in that order."""
-    ring = SampleRing(FS, len(selected), 1 << 10)
-    integers = np.arange(3 * 7, dtype="<i2").reshape(7, 3)
-    writer = writer_into(ring, 3, selected, "s16le")
-    write_all(writer, [block(0, n=7)._replace(data=integers.tobytes())])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("format_", NATIVE_FORMATS)
+def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, selected):
+    """The selected channels, in that order and in the device's format, however the ring is laid."""
+    layout = SampleLayout(NATIVE_FORMATS[format_], len(selected), interleaved)
+    ring = SampleRing(FS, layout, 1 << 10)
+    data = np.random.default_rng(1).integers(0, 100, 7 * 3 * BYTES_PER_SAMPLE[format_], np.uint8)
+    writer = writer_into(ring, 3, selected, format_)
+    write_all(writer, [block(0, n=7)._replace(data=data.tobytes())])
     (read,) = read_all(ring)
-    expected = integers.T[list(selected)].astype(np.float32) / 2**15
-    np.testing.assert_array_equal(read.samples, expected)
+    expected = decode_pcm(data.tobytes(), format_).reshape(7, 3).T[list(selected)]
+    np.testing.assert_array_equal(to_float32(read.samples, layout.sample_format), expected)
     ring.release()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from spectrod.errors import ConfigError, InternalError
 from spectrod.ring import SampleRing
+from spectrod.sample_layout import SAMPLE_BYTES, SampleLayout
 
 
 def ramp(start, n, channels=1):
@@ -40,6 +41,27 @@ def test_a_ring_larger_than_the_memory_is_refused():
     """What the system has no memory for is an error that names the channels and the size."""
     with pytest.raises(ConfigError, match=r"^channels=4096: no memory for a ring of .* GiB\)$"):
         SampleRing(1e6, 4096, 1 << 44)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("sample_format", SAMPLE_BYTES)
+@pytest.mark.parametrize("has_place", [False, True])
+def test_samples_keep_their_format(sample_format, interleaved, has_place):
+    """Whatever their layout, they come out as they were written, also to a given place."""
+    layout = SampleLayout(sample_format, 3, interleaved)
+    ring = SampleRing(1e6, layout, 100)
+    data = np.random.default_rng(2).integers(0, 100, layout.step_bytes * 700, np.uint8)
+    samples = layout.arranged(data, 700)
+    place = layout.arranged(np.zeros(layout.step_bytes * 50, np.uint8), 50)
+    got = []
+    for start in range(0, 700, 70):
+        ring.write(samples[:, start : start + 70], start, 0, 0)
+        while (block := ring.read(70, place if has_place else None)) is not None:
+            assert np.may_share_memory(block.samples, place) == has_place
+            assert block.n_samples <= (50 if has_place else 70)
+            got.append(block.samples.copy())
+    np.testing.assert_array_equal(np.concatenate(got, axis=1), samples)
+    ring.release()
 
 
 def test_reads_are_limited(ring):

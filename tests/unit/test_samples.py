@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.samples import as_samples, is_finite, memory_of, require_finite
-from spectrod.analysis.window import Layout
 from spectrod.errors import InputError
+from spectrod.sample_layout import SampleLayout
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_formats_are_taken_as_they_are(x, sample_format, expected):
     """Integers of a format stay themselves; bytes are the interleaved samples of the channels."""
     channels = 2 if isinstance(x, (bytes, bytearray, memoryview)) else None
     samples = as_samples(x, channels, sample_format)
-    assert samples.dtype == Layout(sample_format).dtype
+    assert samples.dtype == SampleLayout(sample_format).dtype
     np.testing.assert_array_equal(samples, expected)
 
 
@@ -95,7 +95,7 @@ def test_memory_without_gaps_is_found():
     x = np.arange(12, dtype=np.int16).reshape(2, 6)
     for samples, interleaved in ((x, False), (np.ascontiguousarray(x.T).T, True)):
         memory, layout = memory_of(samples)
-        assert layout == Layout("int16", 2, interleaved)
+        assert layout == SampleLayout("int16", 2, interleaved)
         np.testing.assert_array_equal(layout.arranged(memory, 6), x)
     assert memory_of(x[:, ::2]) is None
     assert memory_of(x[:, :5]) is None

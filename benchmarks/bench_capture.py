@@ -1,0 +1,195 @@
+"""Processor time of the way from a sound card's callback to its spectra, without a card.
+
+    python benchmarks/bench_capture.py [--channels 2 64 1000] [--format f32le] [--seconds 10]
+                                       [--interleaved yes|no] [--json FILE]
+
+A thread writes noise into the capture process's ring at a card's pace, as PortAudio's callback
+does; from there on everything is the daemon's: the blocks are read and written to the sample ring,
+the analysis makes spectra of 4096 points, hop 2048, and a sink takes them. Frequencies and levels
+are checked before a figure counts: each channel has a tone of its own at -20 dBFS. The figure is
+the processor time of the whole process as a share of one processor, median of ``--repeats``.
+"""
+
+import argparse
+import mmap
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from _report import new_report, write_report
+
+from spectrod.analysis.engine import open_engine
+from spectrod.capture.layout import Layout, RingReader, RingWriter
+from spectrod.pipeline import Pipeline
+from spectrod.ring import SampleRing
+from spectrod.sample_layout import SampleLayout
+from spectrod.source.blocks import BlockWriter
+from spectrod.source.capture_process import StreamSettings
+from spectrod.source.left_out import LeftOut
+from spectrod.source.pcm import BYTES_PER_SAMPLE, NATIVE_FORMATS
+from spectrod.stats import CaptureStats
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+FS, BLOCK, N, HOP = 48_000, 480, 4096, 2048
+_LEVEL_DBFS = -20.0
+
+
+def main() -> None:
+    """Measure, print and optionally store."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--channels", type=int, nargs="+", default=[2, 64, 1000])
+    parser.add_argument("--format", choices=NATIVE_FORMATS, default="f32le")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--interleaved", choices=["yes", "no"], nargs="+", default=["yes", "no"])
+    parser.add_argument("--engine", default="opencl")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    report = new_report("capture")
+    for channels in args.channels:
+        for interleaved in args.interleaved:
+            layout = SampleLayout(
+                NATIVE_FORMATS[args.format], channels, interleaved=interleaved == "yes"
+            )
+            shares = [_share(layout, args) for _ in range(args.repeats)]
+            row = {
+                "channels": channels,
+                "format": args.format,
+                "interleaved": interleaved,
+                "processors": statistics.median(shares),
+                "all": shares,
+            }
+            report["results"].append(row)
+            print(
+                f"{channels:5} channels {args.format} ring "
+                f"{'interleaved' if interleaved == 'yes' else 'planar':11} "
+                f"{100 * row['processors']:6.1f} % of a processor "
+                f"({', '.join(f'{100 * share:.1f}' for share in shares)})",
+                flush=True,
+            )
+    if args.json:
+        write_report(report, args.json)
+
+
+class Card:
+    """A source like a sound card's, whose blocks a thread of this process writes."""
+
+    name, description = "card", "tones, one for each channel"
+    fs, is_iq, center_frequency_hz, n_samples, start_utc_ns = float(FS), False, 0.0, None, None
+    is_live, is_stored, failure = True, False, None
+
+    def __init__(self, layout: SampleLayout, format_: str) -> None:
+        self.layout, self.channels, self.left_out = layout, layout.channels, LeftOut()
+        self._settings = StreamSettings(0, "", float(FS), self.channels, format_, BLOCK)
+        frame_bytes = BYTES_PER_SAMPLE[format_] * self.channels
+        shared = Layout.of_stream(FS, BLOCK, frame_bytes)
+        memory = mmap.mmap(-1, shared.size)
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK)
+        self._writer = RingWriter(shared, memory, self._bell)
+        self._reader = RingReader(shared, memory, self._bell)
+        self._blocks = _tones(self.channels, layout)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
+        """Start to fill the ring."""
+        del on_change  # nothing of ``capture`` changes
+        self._thread = threading.Thread(target=self._fill, args=(ring,))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; idempotent."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def capture(self) -> CaptureStats:
+        """Report no loss: there is none."""
+        return CaptureStats()
+
+    def _fill(self, ring: SampleRing) -> None:
+        out = BlockWriter(ring, self._settings, range(self.channels), self.name)
+        begin_s, number, has_begun = time.monotonic(), 0, False
+        while not self._stopping.wait(max(0.0, begin_s + number * BLOCK / FS - time.monotonic())):
+            self._writer.write(self._blocks[number % len(self._blocks)], BLOCK, flagged=False)
+            number += 1
+            blocks = self._reader.read()
+            if not has_begun:
+                has_begun = out.begin(blocks) == 0
+            for block in blocks:
+                out.write(block)
+        ring.close()
+
+
+def _tones(channels: int, layout: SampleLayout) -> list[bytes]:
+    """Make a second of blocks: channel c has a tone of 100 + 10 (c mod 1000) Hz."""
+    t = np.arange(FS)[:, np.newaxis] / FS
+    x = 10 ** (_LEVEL_DBFS / 20) * np.sin(2 * np.pi * _tone_hz(np.arange(channels)) * t)
+    if layout.sample_format == "float32":
+        data = x.astype("<f4").tobytes()
+    elif layout.sample_format == "int16":
+        data = np.rint(x * 2**15).astype("<i2").tobytes()
+    else:
+        data = np.rint(x * 2**31).astype("<i4").tobytes()
+        if layout.sample_format == "int24":
+            data = np.frombuffer(data, np.uint8).reshape(-1, 4)[:, 1:].tobytes()
+    n_bytes = len(data) // FS * BLOCK
+    return [data[first : first + n_bytes] for first in range(0, len(data), n_bytes)]
+
+
+def _tone_hz(channel: Any) -> Any:
+    return 100.0 + 10.0 * (channel % 1000)
+
+
+class Last:
+    """A sink that keeps the newest rows."""
+
+    def __init__(self) -> None:
+        self.batch: SpectrumBatch | None = None
+        self.n_rows = 0
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch."""
+        self.batch, self.n_rows = batch, self.n_rows + batch.n_frames
+
+
+def _share(layout: SampleLayout, args: argparse.Namespace) -> float:
+    """Run for a while; return processor time over time."""
+    spec = SpectrumSpec(float(FS), layout.channels, "flattop", N, HOP, scaling="spectrum")
+    sink, source = Last(), Card(layout, args.format)
+    pipeline = Pipeline(source, spec, open_engine(args.engine))
+    pipeline.attach(sink)
+    pipeline.start()
+    deadline_s = time.monotonic() + 120.0
+    while not sink.n_rows and time.monotonic() < deadline_s:
+        time.sleep(0.05)  # until kernels are compiled; not measured
+    time.sleep(1.0)
+    begin_s, begin_cpu_s, n_rows = time.monotonic(), time.process_time(), sink.n_rows
+    time.sleep(args.seconds)
+    cpu_s, wall_s = time.process_time() - begin_cpu_s, time.monotonic() - begin_s
+    n_rows = sink.n_rows - n_rows
+    stats = pipeline.stats()
+    pipeline.stop()
+    assert stats.gaps == stats.overruns == 0, stats
+    assert abs(n_rows - wall_s * FS / HOP) < 8, (n_rows, wall_s)
+    _check(sink.batch)
+    return cpu_s / wall_s
+
+
+def _check(batch: SpectrumBatch | None) -> None:
+    """Check that each channel's tone is where it must be, at its level."""
+    assert batch is not None
+    rows = np.asarray(batch.values)[-1]
+    for channel, row in enumerate(rows):
+        peak_hz = row.argmax() * FS / N
+        assert abs(peak_hz - _tone_hz(channel)) <= FS / N, (channel, peak_hz)
+        level_dbfs = 10.0 * np.log10(row.max() / 0.5)  # 0 dBFS: a sine of amplitude 1
+        assert abs(level_dbfs - _LEVEL_DBFS) < 0.1, (channel, level_dbfs)
+
+
+if __name__ == "__main__":
+    main()
