@@ -1,7 +1,6 @@
 """One file that somebody asked for: a thread opens it, writes it and ends it."""
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -15,7 +14,6 @@ from spectrod.errors import (
     BusyError,
     ConfigError,
     InputError,
-    InternalError,
     SpectrodError,
     UnavailableError,
 )
@@ -23,8 +21,7 @@ from spectrod.recorder.chunk_queue import ChunkQueue
 from spectrod.recorder.rotating_writer import ALWAYS, Output, RotatingWriter, Span, finish_or_abort
 from spectrod.schedule import NEVER_NS
 from spectrod.units import NS_PER_S
-
-_log = logging.getLogger(__name__)
+from spectrod.worker import Worker
 
 T = TypeVar("T", bound=Chunk)
 
@@ -211,12 +208,10 @@ class OneShot(Generic[T]):
         SpectrodError
             What keeps the file from being made.
         """
-        thread = threading.Thread(target=self._run, name="spectrod-one-shot", daemon=True)
         try:
-            thread.start()
+            Worker(f"recording {self.path.name}", self._run, self._end).start()
         except RuntimeError as error:
-            self.error = UnavailableError(f"{self.path.name}: {error}")
-            self._end("failed")
+            self._end(UnavailableError(f"{self.path.name}: {error}"))
         if not self._is_open.wait(timeout_s):
             with self._deciding:
                 self._is_wanted = self.state != "starting"
@@ -293,20 +288,14 @@ class OneShot(Generic[T]):
     # ---- the thread
 
     def _run(self) -> None:
+        file = self._opened()
+        if file is None:
+            return
         try:
-            file = self._opened()
-            if file is not None:
-                self._record(file)
-        except SpectrodError as error:
-            self.error = error
-        except Exception as error:  # noqa: BLE001
-            # The top of the thread: whoever asked must see every exception.
-            _log.exception("recording %s failed", self.path.name)
-            self.error = InternalError(f"{self.path.name}: {error!r}; please report this")
-            if self._file is not None:
-                self._file.abort()
-        has_changed = self._file is not None and self._file.has_changed
-        self._end("finished" if self.error is None or has_changed else "failed")
+            self._record(file)
+        except BaseException:  # a defect: what was written can be recovered
+            file.abort()
+            raise
 
     def _opened(self) -> _OneFile[T] | None:
         """Open the file, and have data come; None if nobody waits for it any more."""
@@ -367,8 +356,10 @@ class OneShot(Generic[T]):
             if chunk is not None:
                 file.take(chunk)
 
-    def _end(self, state: State) -> None:
-        self.state = state
+    def _end(self, failure: SpectrodError | None) -> None:
+        self.error = failure or self.error
+        has_changed = self._file is not None and self._file.has_changed
+        self.state = "finished" if self.error is None or has_changed else "failed"
         self._on_end(self)
         self._is_open.set()
         self.has_ended.set()
