@@ -13,9 +13,9 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.member import GIVE_UP_S, Member, Shared
 from spectrod.recorder.folders import state_folder
 from spectrod.recorder.recorders import Recorders
+from spectrod.source_runner import GIVE_UP_S, Shared, SourceRunner
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
@@ -40,22 +40,22 @@ def build_daemon(config: Config) -> "Daemon":
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a new configuration makes of the members.
+    """What a new configuration makes of the runners.
 
     Attributes
     ----------
-    members : tuple of Member
+    runners : tuple of SourceRunner
         All that there will be, in the order of the configuration.
-    kept : list of (Member, SourceTable, FrameStream or None)
+    kept : list of (SourceRunner, SourceTable, FrameStream or None)
         Those that stay, and what they go on with.
-    new, gone : list of Member
+    new, gone : list of SourceRunner
         Those that begin, not joined yet, and those that end.
     """
 
-    members: tuple[Member, ...]
-    kept: list[tuple[Member, SourceTable, FrameStream | None]]
-    new: list[Member]
-    gone: list[Member]
+    runners: tuple[SourceRunner, ...]
+    kept: list[tuple[SourceRunner, SourceTable, FrameStream | None]]
+    new: list[SourceRunner]
+    gone: list[SourceRunner]
 
 
 class Daemon:
@@ -71,7 +71,7 @@ class Daemon:
 
     Attributes
     ----------
-    members : tuple of Member
+    runners : tuple of SourceRunner
         One a source, in the order of the configuration.
     access : Access
         Who may connect; has the context of all sockets, which must be closed before ``stop``.
@@ -117,16 +117,16 @@ class Daemon:
                 self.events,
                 self.progress,
                 self._changing,
-                is_alone=lambda: len(self.members) == 1,
+                is_alone=lambda: len(self.runners) == 1,
                 on_pipeline=self._update_recorders,
             )
-            self.members: tuple[Member, ...] = ()
+            self.runners: tuple[SourceRunner, ...] = ()
             for table in tables:
-                member = Member(table, self._shared)
-                undo.callback(member.stop)
-                member.demand.compute_all(is_of_all=not publish.on_demand)
-                member.join()
-                self.members = (*self.members, member)
+                runner = SourceRunner(table, self._shared)
+                undo.callback(runner.stop)
+                runner.demand.compute_all(is_of_all=not publish.on_demand)
+                runner.open_feed()
+                self.runners = (*self.runners, runner)
             undo.pop_all()
 
     def start(self) -> None:
@@ -137,8 +137,8 @@ class Daemon:
         self.access.start()
         self.publisher.start()
         self._update_recorders()
-        for member in self.members:
-            member.start()
+        for runner in self.runners:
+            runner.start()
 
     def stop(self) -> None:
         """Stop sources, recordings, publisher and access; what is queued goes out first.
@@ -149,12 +149,12 @@ class Daemon:
         """
         self._is_stopping = True
         with self._switching:
-            self._stop_members(self.members)
+            self._stop_runners(self.runners)
         self.recorders.close()
         self.publisher.stop()
         self.access.close()
 
-    def member(self, name: str) -> Member:
+    def runner(self, name: str) -> SourceRunner:
         """Find a source by its name.
 
         Raises
@@ -162,10 +162,10 @@ class Daemon:
         ConfigError
             If there is none of that name.
         """
-        for member in self.members:
-            if member.name == name:
-                return member
-        known = ", ".join(member.name for member in self.members)
+        for runner in self.runners:
+            if runner.name == name:
+                return runner
+        known = ", ".join(runner.name for runner in self.runners)
         raise ConfigError(f"source={name!r}: must be one of {known}")
 
     def reconfigure(self, config: Config) -> None:
@@ -193,58 +193,58 @@ class Daemon:
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
         """Make all that is new; changes nothing that runs."""
-        members: list[Member] = []
+        runners: list[SourceRunner] = []
         kept, new = [], []
         for table in config.all_sources:
-            member = next((one for one in self.members if one.is_source_of(table)), None)
-            if member:
-                kept.append((member, table, member.prepare(table)))
+            runner = next((one for one in self.runners if one.is_source_of(table)), None)
+            if runner:
+                kept.append((runner, table, runner.prepare(table)))
             else:
-                member = Member(table, self._shared)
-                undo.callback(member.stop)
-                new.append(member)
-            members.append(member)
-        _check_distinct(members)
-        gone = [member for member in self.members if member not in members]
-        return _Change(tuple(members), kept, new, gone)
+                runner = SourceRunner(table, self._shared)
+                undo.callback(runner.stop)
+                new.append(runner)
+            runners.append(runner)
+        _check_distinct(runners)
+        gone = [runner for runner in self.runners if runner not in runners]
+        return _Change(tuple(runners), kept, new, gone)
 
     def _switch(self, change: _Change, *, on_demand: bool) -> None:
-        for member, table, stream in change.kept:
-            member.change_to(table, stream)
-        for member in change.members:
-            member.demand.compute_all(is_of_all=not on_demand)
+        for runner, table, stream in change.kept:
+            runner.change_to(table, stream)
+        for runner in change.runners:
+            runner.demand.compute_all(is_of_all=not on_demand)
         # NB: before the others are stopped, or the daemon would have finished with its only source.
-        self.members = change.members
-        self._stop_members(change.gone)
-        for member in change.gone:
-            member.leave()
-            _log.info("%s: removed", member.name)
-        for member in change.new:
-            member.join()
+        self.runners = change.runners
+        self._stop_runners(change.gone)
+        for runner in change.gone:
+            runner.close_feed()
+            _log.info("%s: removed", runner.name)
+        for runner in change.new:
+            runner.open_feed()
         self._update_recorders()
-        for member in change.new:
+        for runner in change.new:
             try:
-                member.start()
+                runner.start()
             except SpectrodError as error:
-                member.fail(error)
+                runner.fail(error)
         self.progress.set()
 
     def _update_recorders(self) -> None:
-        self.recorders.update(self.members, self._recordings)
+        self.recorders.update(self.runners, self._recordings)
 
     @staticmethod
-    def _stop_members(members: Sequence[Member]) -> None:
-        for member in members:
-            member.give_up()
+    def _stop_runners(runners: Sequence[SourceRunner]) -> None:
+        for runner in runners:
+            runner.stop_search()
         deadline_s = time.monotonic() + GIVE_UP_S
-        for member in reversed(members):
-            member.stop(deadline_s)
+        for runner in reversed(runners):
+            runner.stop(deadline_s)
 
     @property
     def finished(self) -> bool:
         """True when no source has anything more to give, or publisher or access have failed."""
         has_failed = self._failure is not None
-        return has_failed or all(member.ended for member in self.members)
+        return has_failed or all(runner.ended for runner in self.runners)
 
     @property
     def _failure(self) -> SpectrodError | None:
@@ -255,16 +255,16 @@ class Daemon:
         if self._failure:
             raise self._failure
         if self.finished:
-            first = min(self.members, key=lambda m: m.ended_s if m.failure else math.inf)
+            first = min(self.runners, key=lambda m: m.ended_s if m.failure else math.inf)
             if first.failure:
                 raise first.failure
 
     def stats(self) -> tuple[Stats, ...]:
         """Take a snapshot of each source's counters, in their order."""
-        return tuple(member.stats() for member in self.members)
+        return tuple(runner.stats() for runner in self.runners)
 
 
-def _check_distinct(members: Sequence[Member]) -> None:
-    name, count = Counter(member.name for member in members).most_common(1)[0]
+def _check_distinct(runners: Sequence[SourceRunner]) -> None:
+    name, count = Counter(runner.name for runner in runners).most_common(1)[0]
     if count > 1:
         raise ConfigError(f"source name={name!r}: another source has it; give each its own")

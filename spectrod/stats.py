@@ -54,29 +54,29 @@ class Stats:
     state: State
     source: str
     """Description of the source, for a person."""
-    engine: str
+    engine: str = ""
     """Engine, for example ``opencl:PoCL/AMD EPYC`` or ``numpy``."""
-    fs: float
+    fs: float = 0.0
     """Sample rate [Hz]; 0 before the source was first opened."""
-    channels: int
+    channels: int = 0
     """Number of analysed channels; 0 before the source was first opened."""
-    samples: int
+    samples: int = 0
     """Samples per channel that the source has written to the ring, including lost ones."""
-    frames: int
+    frames: int = 0
     """Rows computed, of all products: frames, or averages over them."""
-    messages: int
+    messages: int = 0
     """Spectrum messages handed to ZeroMQ."""
-    overflows: int
+    overflows: int = 0
     """Blocks that arrived with the sound system's overflow flag."""
-    overruns: int
+    overruns: int = 0
     """Times that a ring was overwritten before it was read."""
-    dropped: int
+    dropped: int = 0
     """Frames that a sink dropped because its queue was full."""
-    gaps: int
+    gaps: int = 0
     """Discontinuities seen by the analysis."""
-    gap_samples: int
+    gap_samples: int = 0
     """Samples per channel missing in them, as far as known."""
-    ring_peak: float
+    ring_peak: float = 0.0
     """Highest fill of the ring when it was read, 0 to 1."""
     engine_failures: int = 0
     """Engine failures after which NumPy continued, without a lost frame."""

@@ -9,7 +9,7 @@ from spectrod.analysis.engine import open_engine
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.recorder.folders import state_folder
-from spectrod.source import check_uri, open_source
+from spectrod.source import check_uri, open_source, specs_of
 from spectrod.source.kinds import find_kind
 from spectrod.wire.access import Access
 
@@ -59,12 +59,7 @@ def _source(table: SourceTable, name: str) -> str:
         if text := kind.inspect(argument):
             return name + text
         source = open_source(table, "full")
-        specs = table.specs(
-            source.fs,
-            source.channels,
-            is_iq=source.is_iq,
-            center_frequency_hz=source.center_frequency_hz,
-        )
+        specs = specs_of(table, source)
     except SpectrodError as error:
         raise type(error)(f"{name}{error}") from error
     products = ", ".join(spec.product for spec in specs)

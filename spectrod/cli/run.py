@@ -19,7 +19,6 @@ from spectrod.daemon import Daemon, build_daemon
 from spectrod.descriptors import raise_limit
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import ConfigError, DeviceError
-from spectrod.member import Member
 from spectrod.service import (
     Notifier,
     Signals,
@@ -29,6 +28,7 @@ from spectrod.service import (
     status_line,
 )
 from spectrod.source.kinds import forms
+from spectrod.source_runner import SourceRunner
 from spectrod.stats import Stats
 from spectrod.view.status import write_line
 
@@ -131,8 +131,8 @@ def _choose_show(wanted: str, watched: str | None) -> str:
 def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> None:
     endpoints = daemon.publisher.endpoints
     _log.info("spectrod %s", spectrod.__version__)
-    for member in daemon.members:
-        _log.info("source %s: %s", member.name, _description(member))
+    for runner in daemon.runners:
+        _log.info("source %s: %s", runner.name, _description(runner))
     _log.info("publishing at %s", ", ".join(endpoints))
     if control:
         _log.info("control at %s", ", ".join(control))
@@ -140,8 +140,8 @@ def _announce(daemon: Daemon, watched: str | None, control: Sequence[str]) -> No
     _log.info("watch it: spectrod view %s", watched or with_keys)
 
 
-def _description(member: Member) -> str:
-    pipeline = member.pipeline
+def _description(runner: SourceRunner) -> str:
+    pipeline = runner.pipeline
     if pipeline is None:
         return "not there yet"
     source = pipeline.source

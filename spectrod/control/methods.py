@@ -22,7 +22,7 @@ from spectrod.control.status import (
 )
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, NotFoundError
-from spectrod.member import Member
+from spectrod.source_runner import SourceRunner
 from spectrod.wire.answers import Answer, Later, Peer
 from spectrod.wire.requests import (
     AddSourceParams,
@@ -164,7 +164,7 @@ class Methods:
         return replay(self._daemon.publisher.history, params)
 
     def _latest(self, params: LatestParams) -> Answer | Later:
-        return latest(self._daemon.publisher.history, self._member, params)
+        return latest(self._daemon.publisher.history, self._runner, params)
 
     # ---- what changes something
 
@@ -175,37 +175,39 @@ class Methods:
         return self._settings.reload(who)
 
     def _pause(self, params: SourceParams, who: str) -> list[str]:
-        return self._each(params.source, Member.pause, "control.pause", who)
+        return self._each(params.source, SourceRunner.pause, "control.pause", who)
 
     def _resume(self, params: SourceParams, who: str) -> list[str]:
-        return self._each(params.source, Member.resume, "control.resume", who)
+        return self._each(params.source, SourceRunner.resume, "control.resume", who)
 
-    def _each(self, source: str, act: Callable[[Member], None], kind: str, who: str) -> list[str]:
+    def _each(
+        self, source: str, act: Callable[[SourceRunner], None], kind: str, who: str
+    ) -> list[str]:
         """Do something to a source or to all, and return their names."""
-        members = self._members(source)
-        for member in members:
-            before = member.stats().state
-            act(member)
-            self._journal.note(kind, f"was {before}", source=member.name, who=who)
-        return [member.name for member in members]
+        runners = self._runners(source)
+        for runner in runners:
+            before = runner.stats().state
+            act(runner)
+            self._journal.note(kind, f"was {before}", source=runner.name, who=who)
+        return [runner.name for runner in runners]
 
     def _reset(self, params: ProductParams, who: str) -> list[str]:
-        members = self._resettable(params)
-        for member in members:
-            member.reset(params.product)
+        runners = self._resettable(params)
+        for runner in runners:
+            runner.reset(params.product)
             what = params.product or "all products"
-            self._journal.note("control.reset", what, source=member.name, who=who)
-        return [member.name for member in members]
+            self._journal.note("control.reset", what, source=runner.name, who=who)
+        return [runner.name for runner in runners]
 
-    def _resettable(self, params: ProductParams) -> Sequence[Member]:
+    def _resettable(self, params: ProductParams) -> Sequence[SourceRunner]:
         """Find the source that is named; else all that are there and have the product."""
-        members = self._members(params.source)
+        runners = self._runners(params.source)
         if not params.source:
-            members = [member for member in members if member.pipeline is not None]
+            runners = [runner for runner in runners if runner.pipeline is not None]
         if not params.product:
-            return members
-        products = {member: member.stats().products for member in members}
-        having = [member for member in members if params.product in products[member]]
+            return runners
+        products = {runner: runner.stats().products for runner in runners}
+        having = [runner for runner in runners if params.product in products[runner]]
         if not having:
             known = dict.fromkeys(name for names in products.values() for name in names)
             rule = f"{params.source} has no such" if params.source else "no source has it"
@@ -221,11 +223,11 @@ class Methods:
         return self._settings.remove_source(params.name, who)
 
     def _start_recording(self, params: StartRecordingParams, who: str) -> dict[str, Any]:
-        if not params.source and len(self._daemon.members) > 1:
+        if not params.source and len(self._daemon.runners) > 1:
             raise ConfigError(f"source='': must name one of {self._names()}")
-        (member,) = self._members(params.source)
+        (runner,) = self._runners(params.source)
         duration_s = params.duration_s
-        return self._recordings.start(member, params.product, params.name, duration_s, who)
+        return self._recordings.start(runner, params.product, params.name, duration_s, who)
 
     def _stop_recording(self, params: StopRecordingParams, who: str) -> list[dict[str, Any]]:
         return self._recordings.stop(params.name, who)
@@ -237,16 +239,16 @@ class Methods:
 
     # ---- sources by name
 
-    def _members(self, source: str) -> Sequence[Member]:
-        return (self._member(source),) if source else self._daemon.members
+    def _runners(self, source: str) -> Sequence[SourceRunner]:
+        return (self._runner(source),) if source else self._daemon.runners
 
-    def _member(self, name: str) -> Member:
-        for member in self._daemon.members:
-            if member.name == name:
-                return member
+    def _runner(self, name: str) -> SourceRunner:
+        for runner in self._daemon.runners:
+            if runner.name == name:
+                return runner
         raise NotFoundError(f"source={name!r}: is not there; there are: {self._names()}")
 
     def _names(self) -> str:
-        names = [member.name for member in self._daemon.members]
+        names = [runner.name for runner in self._daemon.runners]
         more = ", ..." if len(names) > _SOURCES_NAMED_MAX else ""
         return ", ".join(names[:_SOURCES_NAMED_MAX]) + more

@@ -16,7 +16,6 @@ from spectrod.errors import (
     UnavailableError,
     storage_error,
 )
-from spectrod.member import Member
 from spectrod.pipeline import Pipeline
 from spectrod.record.directory import Directory
 from spectrod.record.outputs import KINDS
@@ -28,6 +27,7 @@ from spectrod.recorder.outputs import WriterOutput, segment_output
 from spectrod.recorder.picture_output import MEMORY_MAX_BYTES, PictureOutput, picture_bytes
 from spectrod.recorder.recording import recorded_of
 from spectrod.recorder.rotating_writer import Output
+from spectrod.source_runner import SourceRunner
 from spectrod.types import SpectrumSpec
 
 _log = logging.getLogger(__name__)
@@ -83,13 +83,13 @@ class Recordings:
         return [one.snapshot() for one in several]
 
     def start(
-        self, member: Member, product: str, name: str, duration_s: float | None, who: str
+        self, runner: SourceRunner, product: str, name: str, duration_s: float | None, who: str
     ) -> dict[str, Any]:
         """Start a picture, a file of spectra or one of sound.
 
         Parameters
         ----------
-        member : Recorded
+        runner : Recorded
             The source.
         product : str
             Which of its products; empty takes the main one.
@@ -120,18 +120,18 @@ class Recordings:
         UnavailableError
             If the source is not there yet, or has ended, or the system gives no thread.
         """
-        pipeline, spec = _find(member, product)
-        path = self._path(name or _name(member.name, spec.product))
+        pipeline, spec = _find(runner, product)
+        path = self._path(name or _name(runner.name, spec.product))
         suffix = path.suffix.lower()
         size_bytes = picture_bytes(spec) if suffix == _PICTURE else QUEUE_MAX_BYTES
         is_of_samples = suffix not in (_PICTURE, _SEGMENT)
-        config = OneShotConfig(path, member.name, spec.product, is_of_samples, duration_s)
-        one = OneShot[Any](config, pipeline, who, lambda: _open(path, member, spec), self._note_end)
+        config = OneShotConfig(path, runner.name, spec.product, is_of_samples, duration_s)
+        one = OneShot[Any](config, pipeline, who, lambda: _open(path, runner, spec), self._note_end)
         with self._lock:
             self._check_room(path, size_bytes)
             self._running[one] = size_bytes
         one.start(START_MAX_S)
-        self._journal.note("record.start", path.name, source=member.name, who=who)
+        self._journal.note("record.start", path.name, source=runner.name, who=who)
         return one.snapshot()
 
     def stop(self, name: str, who: str) -> list[dict[str, Any]]:
@@ -232,23 +232,25 @@ def _is_there(path: Path) -> StorageError:
     return StorageError(f"{path.name}: is there already; give another name")
 
 
-def _open(path: Path, member: Member, spec: SpectrumSpec) -> Output[Any]:
+def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
     """Make the file; raises a SpectrodError."""
     try:
         path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         with Directory.open(path.parent) as directory:
             if directory.find(path.name) is not None:
                 raise _is_there(path)
-            return _open_in(directory, path, member, spec)
+            return _open_in(directory, path, runner, spec)
     except OSError as error:
         raise storage_error(path, error) from error
 
 
-def _open_in(directory: Directory, path: Path, member: Member, spec: SpectrumSpec) -> Output[Any]:
+def _open_in(
+    directory: Directory, path: Path, runner: SourceRunner, spec: SpectrumSpec
+) -> Output[Any]:
     suffix = path.suffix.lower()
     if suffix == _PICTURE:
-        return PictureOutput(path, directory, spec, f"{member.name} {spec.product}")
-    description = recorded_of(member, spec).describe(spec)
+        return PictureOutput(path, directory, spec, f"{runner.name} {spec.product}")
+    description = recorded_of(runner, spec).describe(spec)
     if suffix == _SEGMENT:
         return segment_output(SegmentWriter(PartFile(path, directory), description))
     options = SoundOptions(source=description.source, software=description.software)
@@ -257,16 +259,16 @@ def _open_in(directory: Directory, path: Path, member: Member, spec: SpectrumSpe
     return WriterOutput(writer, writer.take, lambda _block: True)
 
 
-def _find(member: Member, product: str) -> tuple[Pipeline, SpectrumSpec]:
-    pipeline = member.pipeline
-    if pipeline is None or member.ended:
-        why = "has ended" if member.ended else "is waited for"
-        raise UnavailableError(f"source={member.name!r}: gives nothing: it {why}")
+def _find(runner: SourceRunner, product: str) -> tuple[Pipeline, SpectrumSpec]:
+    pipeline = runner.pipeline
+    if pipeline is None or runner.ended:
+        why = "has ended" if runner.ended else "is waited for"
+        raise UnavailableError(f"source={runner.name!r}: gives nothing: it {why}")
     for spec in pipeline.specs:
         if product in ("", spec.product):
             return pipeline, spec
     known = ", ".join(spec.product for spec in pipeline.specs)
-    raise NotFoundError(f"product={product!r}: {member.name} has no such; there are: {known}")
+    raise NotFoundError(f"product={product!r}: {runner.name} has no such; there are: {known}")
 
 
 def _name(source: str, product: str) -> str:

@@ -33,7 +33,7 @@ class Reconfigurable(Protocol):
     """What takes on settings: the daemon."""
 
     @property
-    def members(self) -> Sequence[Named]:
+    def runners(self) -> Sequence[Named]:
         """Its sources."""
 
     def reconfigure(self, settings: Config) -> None:
@@ -217,8 +217,8 @@ class LiveSettings:
         """Give a single [source] a table of its own, so that others may stand beside it."""
         if settings.sources:
             return settings
-        (table,), (member,) = settings.all_sources, self._daemon.members
-        named = msgspec.structs.replace(table, name=member.name, products=())
+        (table,), (runner,) = settings.all_sources, self._daemon.runners
+        named = msgspec.structs.replace(table, name=runner.name, products=())
         return msgspec.structs.replace(settings, sources=(named,))
 
 

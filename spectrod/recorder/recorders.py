@@ -43,7 +43,7 @@ class _Wanted:
     """A recording that can run."""
 
     config: RecordingConfig
-    member: Recordable
+    runner: Recordable
     pipeline: Pipeline
     spec: SpectrumSpec
 
@@ -90,12 +90,12 @@ class Recorders:
         self._changing = threading.Lock()
         self._is_closed = False
 
-    def update(self, members: Iterable[Recordable], configs: Sequence[RecordingConfig]) -> None:
+    def update(self, runners: Iterable[Recordable], configs: Sequence[RecordingConfig]) -> None:
         """Have what is wanted run, and nothing else; any thread.
 
         Parameters
         ----------
-        members : iterable of Recordable
+        runners : iterable of Recordable
             The sources.
         configs : sequence of RecordingConfig
             What is wanted.
@@ -103,7 +103,7 @@ class Recorders:
         with self._changing:
             if self._is_closed:
                 return
-            wanted, self._waiting = _sort(configs, tuple(members))
+            wanted, self._waiting = _sort(configs, tuple(runners))
             kept = {k: one for k, one in self._running.items() if _goes_on(one, wanted.get(k))}
             gone = [one for key, one in self._running.items() if key not in kept]
             # NB: what ends, ends before what begins, which may have its folder.
@@ -117,20 +117,20 @@ class Recorders:
         try:
             self._running = self._running | {key: self._make(wanted)}
         except SpectrodError as error:  # of an analysis that has changed again meanwhile
-            facts = _waiting(wanted.config, wanted.member.name, str(error))
+            facts = _waiting(wanted.config, wanted.runner.name, str(error))
             self._waiting = [*self._waiting, facts]
 
     def _make(self, wanted: _Wanted) -> _Running:
-        config, member, spec = wanted.config, wanted.member, wanted.spec
-        recorded = recorded_of(member, spec)
+        config, runner, spec = wanted.config, wanted.runner, wanted.spec
+        recorded = recorded_of(runner, spec)
         base = Path(config.folder) if config.folder else self._folder
         # The configuration has checked all names but that of a single source without one.
-        check_folder_names("sources", [member.name])
-        folder = base / config.name / member.name
+        check_folder_names("sources", [runner.name])
+        folder = base / config.name / runner.name
         make = partial(Recording, config, recorded, folder, self._events, base=base)
-        recorder = Recorder(make, spec.fs, member.checked)
+        recorder = Recorder(make, spec.fs, runner.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
-        running.attach(_tell_failure(config.name, member.name))
+        running.attach(_tell_failure(config.name, runner.name))
         recorder.start()
         return running
 
@@ -186,31 +186,31 @@ class Recorders:
 
 
 def _sort(
-    configs: Sequence[RecordingConfig], members: Sequence[Recordable]
+    configs: Sequence[RecordingConfig], runners: Sequence[Recordable]
 ) -> tuple[dict[_Key, _Wanted], list[dict[str, Any]]]:
     """Part the recordings into those that can run, and facts of those that cannot."""
     wanted, waiting = {}, []
     for config in configs:
-        for member in members:
-            if config.sources and member.name not in config.sources:
+        for runner in runners:
+            if config.sources and runner.name not in config.sources:
                 continue
             try:
-                wanted[config.name, member.name] = _find(config, member)
+                wanted[config.name, runner.name] = _find(config, runner)
             except UnavailableError as error:
-                waiting.append(_waiting(config, member.name, str(error)))
+                waiting.append(_waiting(config, runner.name, str(error)))
     return wanted, waiting
 
 
-def _find(config: RecordingConfig, member: Recordable) -> _Wanted:
+def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
     """Find what is to be recorded; raises UnavailableError of why there is nothing yet."""
-    pipeline = member.pipeline
+    pipeline = runner.pipeline
     if pipeline is None:
         raise UnavailableError("the source is waited for")
     if pipeline.finished:
         raise UnavailableError("the source has ended")
     for spec in pipeline.coming_specs:
         if config.product in ("", spec.product):
-            return _Wanted(config, member, pipeline, spec)
+            return _Wanted(config, runner, pipeline, spec)
     raise UnavailableError(f"product={config.product!r}: the source has no such")
 
 

@@ -91,14 +91,14 @@ class Described(Protocol):
         """The source and its analyses."""
 
 
-def recorded_of(member: Described, spec: SpectrumSpec) -> Recorded:
+def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
     """Say what is recorded of a source, with the rate and channels of a spec."""
     return Recorded(
-        member.name,
-        name_channels(member.table.channel_names, spec.n_signals),
+        runner.name,
+        name_channels(runner.table.channel_names, spec.n_signals),
         spec.fs,
         f"spectrod {spectrod.__version__}",
-        lambda: dict(msgspec.to_builtins(member.table)),
+        lambda: dict(msgspec.to_builtins(runner.table)),
     )
 
 

@@ -1,13 +1,14 @@
 """Where samples come from: one function opens them all."""
 
-from spectrod.config import Pace, SourceConfig
+from spectrod.config import Pace, SourceConfig, SourceTable
 from spectrod.errors import ConfigError
 from spectrod.names import check_name
 from spectrod.source.base import PulledSource, Source
 from spectrod.source.channels import select_channels
 from spectrod.source.kinds import find_kind
+from spectrod.types import SpectrumSpec
 
-__all__ = ["Pace", "Source", "check_uri", "open_source"]
+__all__ = ["Pace", "Source", "check_uri", "open_source", "specs_of"]
 
 
 def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
@@ -57,3 +58,13 @@ def check_uri(settings: SourceConfig) -> None:
     """
     kind, argument = find_kind(settings.uri)
     kind.check(settings, argument)
+
+
+def specs_of(table: SourceTable, source: Source) -> tuple[SpectrumSpec, ...]:
+    """Return the specs of all analyses of an open source; raises as ``SourceTable.specs``."""
+    return table.specs(
+        source.fs,
+        source.channels,
+        is_iq=source.is_iq,
+        center_frequency_hz=source.center_frequency_hz,
+    )

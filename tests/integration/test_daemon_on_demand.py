@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from spectrod import client
 from spectrod import demand as demand_module
-from spectrod import member as member_module
+from spectrod import source_runner as runner_module
 from spectrod.config import (
     AnalysisConfig,
     Config,
@@ -163,13 +163,13 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
     """Counted in samples, from where the ring stood when the publisher told of the demand."""
     running = start(NOISE)
     idle(running)
-    member = running.members[0]
+    runner = running.runners[0]
     told_at = []
 
     def watched(products):
         if products:
-            told_at.append(member.pipeline.ring.written)
-        member.demand.want(products)
+            told_at.append(runner.pipeline.ring.written)
+        runner.demand.want(products)
 
     running.publisher.feeds[0]._on_demand = watched
     with subscribe(running, "spec/noise/") as frames:
@@ -196,15 +196,15 @@ def test_a_lease_is_demand_until_it_ends(start, monkeypatch):
     monkeypatch.setattr(demand_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     running = start(TONE, products=(LEVELS,))
     idle(running)
-    member = running.member("tone")
-    member.lease("levels", 10.0)
+    runner = running.runner("tone")
+    runner.lease("levels", 10.0)
     wait_until(running, lambda: computed(running) == {"tone": {"levels"}})
     now_s = 10.1
     idle(running)
     with pytest.raises(ConfigError, match=r"^product='fine': must be one of dbfs, levels$"):
-        member.lease("fine", 1.0)
+        runner.lease("fine", 1.0)
     with pytest.raises(ConfigError, match=r"^source='mic': must be one of tone$"):
-        running.member("mic")
+        running.runner("mic")
 
 
 def test_a_pause_is_told_to_subscribers(start):
@@ -212,11 +212,11 @@ def test_a_pause_is_told_to_subscribers(start):
     running = start(NOISE)
     with subscribe(running, "spec/") as frames:
         before = next(frames).header
-        running.member("noise").pause()
+        running.runner("noise").pause()
         while getattr(frames.heartbeats.get("noise"), "state", "") != "paused":
             frames.receive(0.1)
         idle(running)
-        running.member("noise").resume()
+        running.runner("noise").resume()
         wait_until(running, lambda: computed(running) == {"noise": {"dbfs"}})
         while frames.heartbeats["noise"].state != "running":
             after = next(frames).header
@@ -234,7 +234,7 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
     with subscribe(running, "spec/") as frames:
         assert next(frames).source == "tone"
         running.reconfigure(settings(TONE, NOISE))
-        assert [member.name for member in running.members] == ["tone", "noise"]
+        assert [runner.name for runner in running.runners] == ["tone", "noise"]
         while (noise := next(frames)).source != "noise":
             pass
         running.reconfigure(settings(TONE))
@@ -254,13 +254,13 @@ def test_a_source_that_is_added_is_there_for_those_who_subscribed_before(start):
 def test_a_source_that_is_another_now_begins_anew(start, monkeypatch):
     """What is changed is more than its analysis; at no moment has the daemon finished."""
     running = start(TONE)
-    stop = member_module.Member.stop
+    stop = runner_module.SourceRunner.stop
 
-    def watched(member, *arguments):
-        stop(member, *arguments)
+    def watched(runner, *arguments):
+        stop(runner, *arguments)
         assert not running.finished
 
-    monkeypatch.setattr(member_module.Member, "stop", watched)
+    monkeypatch.setattr(runner_module.SourceRunner, "stop", watched)
     with subscribe(running, "spec/tone/") as frames:
         next(frames)
         running.reconfigure(settings(replace(TONE, channels=2, channel_names=("l", "r"))))
@@ -274,7 +274,7 @@ def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, mon
     running = start(TONE, NOISE)
     idle(running)
     threads = threading.active_count()
-    opened = member_module.open_source
+    opened = runner_module.open_source
 
     def open_broken(table):
         source = opened(table)
@@ -285,7 +285,7 @@ def test_a_source_that_cannot_replace_another_fails_alone_and_says_so(start, mon
     def broken(_ring, _on_change):
         raise UnavailableError("soundcard: taken by somebody else")
 
-    monkeypatch.setattr(member_module, "open_source", open_broken)
+    monkeypatch.setattr(runner_module, "open_source", open_broken)
     with subscribe(running, "spec/") as frames:
         next(frames)
         running.reconfigure(settings(replace(TONE, channels=2), NOISE))
@@ -342,14 +342,14 @@ def test_what_a_change_needs_compiled_is_compiled_before_it_is_made(
     )
     after = replace(before, products=(FINE,))
     running = build_daemon(before)
-    member = running.members[0]
+    runner = running.runners[0]
     try:
         running.start()
         first = sorted(tmp_path.rglob("*"))
-        stream = member.prepare(after.all_sources[0])
+        stream = runner.prepare(after.all_sources[0])
         kept = sorted(tmp_path.rglob("*"))
         assert len(kept) > len(first)
-        member.change_to(after.all_sources[0], stream)
+        runner.change_to(after.all_sources[0], stream)
         wait_until(running, lambda: ("tone", "fine") in rows_sent(running))
     finally:
         running.stop()
@@ -379,10 +379,10 @@ def test_a_configuration_that_is_refused_changes_nothing(start, sources, product
     """Neither the sources nor what is computed of them, and nothing is left behind."""
     running = start(TONE)
     idle(running)
-    members, threads = running.members, threading.active_count()
+    runners, threads = running.runners, threading.active_count()
     with pytest.raises(error, match=message):
         running.reconfigure(settings(*sources, products=products, on_demand=False))
-    assert running.members == members
+    assert running.runners == runners
     assert threading.active_count() == threads
     assert running.stats()[0].products == ("dbfs",)
     assert computed(running) == {"tone": set()}
@@ -400,9 +400,9 @@ def test_what_happens_to_sources_is_noted(start, tmp_path, monkeypatch):
     def gone(*_):
         raise UnavailableError("soundcard: no audio input on this machine")
 
-    opened = member_module.open_source
+    opened = runner_module.open_source
     monkeypatch.setattr(
-        member_module,
+        runner_module,
         "open_source",
         lambda t: gone() if t.uri.startswith("soundcard") else opened(t),
     )

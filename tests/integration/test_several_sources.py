@@ -13,7 +13,7 @@ import soundfile
 from msgspec.structs import replace
 
 from spectrod import client
-from spectrod import member as member_module
+from spectrod import source_runner as runner_module
 from spectrod.config import (
     AnalysisConfig,
     Config,
@@ -219,7 +219,7 @@ def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
     """All or nothing: which of them were changed would else be anyone's guess."""
     running = start(TONE, POND)
     wait_until(running, lambda: all(stats.messages for stats in running.stats()))
-    before = [member.pipeline.spec for member in running.members]
+    before = [runner.pipeline.spec for runner in running.runners]
     more = replace(TONE, name="more")
     fine, broken = (
         replace(table, analysis=AnalysisConfig(hop=hop)) for table, hop in ((TONE, 64), (POND, 0))
@@ -230,7 +230,7 @@ def test_a_change_that_one_source_refuses_changes_none(start, monkeypatch):
     wait_until(
         running, lambda: all(now.analysed > k for now, k in zip(running.stats(), n, strict=True))
     )
-    assert [member.pipeline.spec for member in running.members] == before
+    assert [runner.pipeline.spec for runner in running.runners] == before
 
 
 # ---- sound cards that are not there
@@ -242,8 +242,8 @@ class Sound:
     def __init__(self, monkeypatch):
         self.answer = UnavailableError("soundcard: no audio input on this machine")
         self.asked = threading.Semaphore(0)
-        self._real = member_module.open_source
-        monkeypatch.setattr(member_module, "open_source", self._open)
+        self._real = runner_module.open_source
+        monkeypatch.setattr(runner_module, "open_source", self._open)
 
     def _open(self, table):
         if not table.uri.startswith("soundcard"):
@@ -322,7 +322,7 @@ def test_topics_do_not_depend_on_what_is_there(sound, uri, name):
     """A card that is absent has the name that it will have."""
     absent = build_daemon(settings(SourceTable(uri=uri)))
     absent.stop()
-    assert [member.name for member in absent.members] == [name]
+    assert [runner.name for runner in absent.runners] == [name]
 
 
 def test_an_absent_card_changes_its_analysis_too(start, sound):
@@ -368,11 +368,11 @@ def test_a_card_that_is_gone_again_before_it_delivers_is_sought_on(start, sound,
 def test_a_pause_before_the_card_comes_holds(start, sound):
     """The demand outlives pipelines: a source that was paused while it was away stays paused."""
     running = start(ABSENT)
-    running.member("mic").pause()
+    running.runner("mic").pause()
     sound.answer = tone_source
     wait_until(running, lambda: states(running) == ["paused"])
     assert running.stats()[0].frames == 0
-    running.member("mic").resume()
+    running.runner("mic").resume()
     wait_until(running, lambda: running.stats()[0].frames > 0)
     assert states(running) == ["running"]
 
@@ -394,7 +394,7 @@ def test_an_engine_that_is_not_there_is_told_though_the_card_is_away(sound, monk
     def none(*_):
         raise DeviceError("device='gpu': no such OpenCL device")
 
-    monkeypatch.setattr(member_module, "open_engine", none)
+    monkeypatch.setattr(runner_module, "open_engine", none)
     with pytest.raises(DeviceError, match="device='gpu'"):
         build_daemon(settings(ABSENT))
 
@@ -447,9 +447,9 @@ def test_a_search_that_hangs_does_not_hold_up_the_stop(sound, caplog):
         f"{name}: still looking for the source: not waited for" for name in ("b", "a")
     ]
     release.set()
-    for member in hanging.members:
-        assert member._search.wait(TIMEOUT_S)
-        assert member.pipeline is None
+    for runner in hanging.runners:
+        assert runner._search.wait(TIMEOUT_S)
+        assert runner.pipeline is None
 
 
 # ---- as a process

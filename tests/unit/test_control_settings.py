@@ -19,7 +19,7 @@ class RunningDaemon:
 
     def __init__(self, refusal=None):
         self.asked, self.refusal = [], refusal
-        self.members = [SimpleNamespace(name="signal")]
+        self.runners = [SimpleNamespace(name="signal")]
 
     def reconfigure(self, settings):
         if self.refusal:

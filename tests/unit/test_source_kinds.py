@@ -111,7 +111,7 @@ def test_peers_may_add_a_new_kind_only_if_it_is_safe(jack, monkeypatch, is_safe)
     if not is_safe:
         monkeypatch.setattr(kinds, "KINDS", (*KINDS, SourceKind("jack:CLIENT", jack.open)))
     asked = []
-    daemon = SimpleNamespace(members=[SimpleNamespace(name="mic")], reconfigure=asked.append)
+    daemon = SimpleNamespace(runners=[SimpleNamespace(name="mic")], reconfigure=asked.append)
     config = Config(sources=(SourceTable(uri="soundcard", name="mic"),))
     settings = LiveSettings(daemon, config, lambda: config, Journal(EventLog()))
     if is_safe:

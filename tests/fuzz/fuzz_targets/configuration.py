@@ -63,10 +63,10 @@ class _Daemon:
     """Takes on whatever is right by itself; see ``control.settings.Reconfigurable``."""
 
     def __init__(self, settings: Config) -> None:
-        self.members = settings.all_sources
+        self.runners = settings.all_sources
 
     def reconfigure(self, settings: Config) -> None:
-        self.members = settings.all_sources
+        self.runners = settings.all_sources
 
 
 def _start() -> Config:

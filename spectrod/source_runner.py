@@ -1,4 +1,4 @@
-"""One source of the daemon: its pipeline, or the search for it, and what is wanted of it."""
+"""The part of the daemon that runs one source: waits for it, builds its pipeline, reports on it."""
 
 import logging
 import math
@@ -20,7 +20,7 @@ from spectrod.demand import Demand
 from spectrod.errors import SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.pipeline import Pipeline
-from spectrod.source import Source, open_source
+from spectrod.source import Source, open_source, specs_of
 from spectrod.source.checks import ContentChecks
 from spectrod.source.kinds import find_kind
 from spectrod.stats import CaptureStats, Stats
@@ -40,50 +40,50 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 GIVE_UP_S = 2.5
-"""How long a stop waits for those who look for sound cards: a driver may hold them up."""
+"""How long a stop waits for searches: a driver may block them."""
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the members of a daemon have in common."""
+    """What the runners of a daemon share."""
 
     engine: EngineConfig
     publisher: Publisher
     events: EventLog
     progress: Wakeup
-    """Set when there is news."""
+    """Set when the state of a source has changed."""
     changing: threading.Lock
-    """Held while a source comes up and while analyses change: either sees all of the other."""
+    """Held while a source is started and while analyses change: each sees all of the other."""
     is_alone: Callable[[], bool]
-    """Returns whether there is one member only."""
+    """Returns whether the daemon has one source only."""
     on_pipeline: Callable[[], None] = lambda: None
-    """Called when the pipeline of a source is there, not started yet, and when it has ended."""
+    """Called when the pipeline of a source is made, before its start, and when it has ended."""
 
 
-class Member:
-    """One source of the daemon, from its samples to its feed.
+class SourceRunner:
+    """Runs one source of the daemon, from its samples to its feed.
 
-    A sound card that is not there is sought by a thread from ``start`` on, until it is; rate and
-    channels are known only then, and the pipeline is made. That thread is the only one that sets
-    ``pipeline`` once the member has started.
+    If the source is absent and its kind may be, a thread searches for it from ``start`` on. When it
+    is found, its rate and channels are known, and the pipeline is made. Only that thread sets
+    ``pipeline`` after the start.
 
     Parameters
     ----------
     table : SourceTable
         The source and its analyses.
     shared : Shared
-        What it has in common with the daemon's others.
+        What the daemon's runners share.
 
     Attributes
     ----------
     name : str
-        What topics call the source.
+        The source's name in topics.
     table : SourceTable
-        As it holds now.
+        The settings in force.
     pipeline : Pipeline or None
-        None while the source was never there.
+        None until the source has been opened.
     demand : Demand
         What subscribers and leases want of the source, and whether it is paused.
     ended_s : float
@@ -92,15 +92,15 @@ class Member:
     Raises
     ------
     SpectrodError
-        Of what cannot be made; a sound card that is not there is no error.
+        If the source or its pipeline cannot be made; a source that may be absent is no error.
     """
 
     def __init__(self, table: SourceTable, shared: Shared) -> None:
         self.table, self._shared = table, shared
         self._attempts = 0
         self._waiting_for = ""
-        self._told_waiting_for = ""
-        self._telling = threading.Lock()
+        self._reported_waiting_for = ""
+        self._reporting = threading.Lock()
         self._failure: SpectrodError | None = None
         self._stopping = threading.Event()
         self._search: Worker | None = None
@@ -114,49 +114,49 @@ class Member:
         if source:
             self.pipeline = self._make(source)
         else:
-            self._open_engine().close()  # that there is none is told now, not when it comes at last
+            self._open_engine().close()  # raises now, not when the source is found
 
-    def join(self) -> None:
-        """Make the way out to subscribers; to be called before ``start``.
+    def open_feed(self) -> None:
+        """Make the feed to subscribers; call it before ``start``.
 
         Raises
         ------
         ConfigError
             If the name cannot stand in a topic, or another source has it.
         """
-        self._feed = feed = self._shared.publisher.feed(
+        self._feed = self._shared.publisher.feed(
             self.name, self.stats, self.table.channel_names, self.demand.want
         )
         if self.pipeline:
-            self.pipeline.attach(feed, wants=False)
-            feed.offer(self.pipeline.specs)
+            self.pipeline.attach(self._feed, wants=False)
+            self._feed.offer(self.pipeline.specs)
 
-    def leave(self) -> None:
-        """Say goodbye to subscribers; to be called after ``stop``."""
+    def close_feed(self) -> None:
+        """Send the last heartbeat to subscribers; call it after ``stop``."""
         if self._feed:
             self._shared.publisher.remove_feed(self._feed)
 
     def start(self) -> None:
-        """Start the pipeline, or the search for the source; raises of what cannot start."""
+        """Start the pipeline, or the search for the source; raises SpectrodError."""
         if self.pipeline:
             self.pipeline.start()
             return
         _log.warning("%s: waiting: %s", self.name, self._waiting_for)
-        self._tell()
-        self._search = Worker(f"search for {self.name}", self._seek, self._end_search)
+        self._report_change()
+        self._search = Worker(f"search for {self.name}", self._find, self._search_ended)
         self._search.start()
 
-    def give_up(self) -> None:
-        """Have the search end soon; does not wait."""
+    def stop_search(self) -> None:
+        """End the search soon, without waiting for it."""
         self._stopping.set()
 
     def stop(self, deadline_s: float = math.inf) -> None:
         """Stop the pipeline and the search; idempotent.
 
-        A search that a driver holds up past the deadline [s, monotonic] is left to itself: it finds
+        A search that a driver blocks past the deadline [s, monotonic] is left running: it opens
         nothing any more.
         """
-        self.give_up()
+        self.stop_search()
         left_s = min(GIVE_UP_S, deadline_s - time.monotonic())
         if self._search and not self._search.wait(max(0.0, left_s)):
             _log.warning("%s: still looking for the source: not waited for", self.name)
@@ -164,97 +164,91 @@ class Member:
             self.pipeline.stop()
 
     def is_source_of(self, table: SourceTable) -> bool:
-        """Say whether a table is of this source, whatever analyses it names."""
-        # A single source may go without a name, and has none again once others are gone.
+        """Return whether a table describes this source, whatever its analyses."""
+        # A single source needs no name, and has none again when others were removed.
         is_named_so = table.name in ("", self.name, self.table.name)
         return is_named_so and _source(table) == _source(self.table)
 
     def prepare(self, table: SourceTable) -> FrameStream | None:
-        """Make what ``change_to`` will take; None where nothing changes, or there is no source yet.
+        """Make what ``change_to`` needs; None if nothing changes or the source was never opened.
 
         Raises
         ------
         ConfigError, UnavailableError
-            If the engine cannot do it, or there is no memory for it.
+            If the engine cannot compute it, or memory is short.
         """
         if self.pipeline is None or _analyses(table) == _analyses(self.table):
             return None
-        source = self.pipeline.source
-        specs = table.specs(
-            source.fs,
-            source.channels,
-            is_iq=source.is_iq,
-            center_frequency_hz=source.center_frequency_hz,
-        )
-        # Else the analysis would stand still for seconds at its first launch.
+        specs = specs_of(table, self.pipeline.source)
+        # Compiling at the first launch would stop the analysis for seconds.
         warm_up_apart(
             self.pipeline.engine, [spec for spec in specs if spec not in self.pipeline.specs]
         )
         return self.pipeline.prepare(specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
-        """Go on with the analyses of a table of this source, as ``prepare`` has made them."""
+        """Change to the analyses of a table of this source, as ``prepare`` has made them."""
         self.table = table
         if self.pipeline and stream:
             self.pipeline.change_to(stream)
             if self._feed:
                 self._feed.offer(stream.specs)
 
-    # ---- what is wanted
+    # ---- demand
 
     def topics(self) -> frozenset[str]:
-        """Return the topics with values that the source can send; empty if it was never there."""
+        """Return the topics with values that the source can send; empty if never opened."""
         return self._feed.topics if self._feed else frozenset()
 
     def lease(self, product: str, seconds: float) -> None:
-        """Have a product computed for a while, by whoever asks now and then; any thread.
+        """Compute a product for so many seconds, whether anybody subscribes or not; any thread.
 
         Raises
         ------
         ConfigError
             If there is no such product.
         UnavailableError
-            If the source was never there.
+            If the source was never opened.
         """
-        self._there().lease(product, seconds)
+        self._opened().lease(product, seconds)
 
     def checked(self) -> tuple[tuple[str, ...], int]:
-        """Tell what is odd about the samples now, and how many were clipped so far."""
+        """Return the content checks that fail now, and how many samples were clipped so far."""
         checks = self._checks
         return (checks.active, checks.clipped_samples) if checks else ((), 0)
 
     def pause(self) -> None:
         """Compute, send and record nothing until ``resume``; any thread."""
         self.demand.pause(is_paused=True)
-        self._tell()
+        self._report_change()
 
     def resume(self) -> None:
         """End a pause; any thread."""
         self.demand.pause(is_paused=False)
-        self._tell()
+        self._report_change()
 
     def reset(self, product: str = "") -> None:
-        """Begin averages and holds anew, of a product or of all; any thread.
+        """Restart averages and holds, of a product or of all; any thread.
 
         Raises
         ------
         ConfigError
             If there is no such product.
         UnavailableError
-            If the source was never there.
+            If the source was never opened.
         """
-        self._there().reset(product)
+        self._opened().reset(product)
 
-    def _there(self) -> Pipeline:
+    def _opened(self) -> Pipeline:
         if self.pipeline is None:
             raise UnavailableError(f"{self.name}: waiting: {self._waiting_for}")
         return self.pipeline
 
-    # ---- how it fares
+    # ---- state
 
     @property
     def ended(self) -> bool:
-        """True when nothing more will come of it."""
+        """True if no more samples are analysed."""
         return self._failure is not None or (self.pipeline is not None and self.pipeline.finished)
 
     @property
@@ -278,41 +272,19 @@ class Member:
 
     def _stats_without_source(self) -> Stats:
         capture = CaptureStats(waiting_for=self._waiting_for, attempts=self._attempts)
-        return Stats(
-            state="waiting",
-            source=self.table.uri,
-            engine="",
-            fs=0.0,
-            channels=0,
-            samples=0,
-            frames=0,
-            messages=0,
-            overflows=0,
-            overruns=0,
-            dropped=0,
-            gaps=0,
-            gap_samples=0,
-            ring_peak=0.0,
-            capture=capture,
-        )
+        return Stats(state="waiting", source=self.table.uri, capture=capture)
 
-    # ---- what becomes of a source that is there
+    # ---- the pipeline
 
     def _make(self, source: Source) -> Pipeline:
-        """Make the pipeline of a source, which is the pipeline's from here on."""
-        table = self.table
+        """Make the pipeline of a source; the pipeline owns the source from here on."""
         with ExitStack() as undo:
             undo.callback(source.stop)
             source.left_out.report_to(self._note_left_out)
-            specs = table.specs(
-                source.fs,
-                source.channels,
-                is_iq=source.is_iq,
-                center_frequency_hz=source.center_frequency_hz,
-            )
+            specs = specs_of(self.table, source)
             engine = self._open_engine()
             undo.callback(engine.close)
-            if self._shared.publisher.endpoints:  # has started: others compute meanwhile
+            if self._shared.publisher.endpoints:  # the daemon runs: other sources are analysed
                 warm_up_apart(engine, specs)
             warm_up(engine, *specs)
             for spec in specs:
@@ -322,7 +294,7 @@ class Member:
                     _log.info("%s: %s", source.name, text)
                 for text in filter(None, (bands_left_out(spec), bands_blurred(spec))):
                     _log.warning("%s: %s: %s", source.name, spec.product, text)
-            is_paced = source.is_live or table.pace == "realtime"
+            is_paced = source.is_live or self.table.pace == "realtime"
             self._checks = ContentChecks(source.channels, source.fs) if is_paced else None
             pipeline = Pipeline(
                 source,
@@ -332,7 +304,7 @@ class Member:
                 progress=self._shared.progress,
                 on_nonfinite="gap",
                 checks=self._checks,
-                on_change=self._tell,
+                on_change=self._report_change,
                 on_end=self._note_end,
                 note=self._note,
             )
@@ -345,7 +317,7 @@ class Member:
 
     def _note_end(self) -> None:
         self.ended_s = time.monotonic()
-        # A daemon's only failure is its last word anyway.
+        # With one source the error at the exit says it.
         if self.failure and not self._shared.is_alone():
             _log.error("%s: failed: %s", self.name, self.failure)
         if self.failure:
@@ -354,7 +326,7 @@ class Member:
             _log.info("%s: the source has ended", self.name)
             self._note("source.ended", "the source has ended")
         self._shared.on_pipeline()
-        self._tell()
+        self._report_change()
 
     def _note_left_out(self, line: str) -> None:
         _log.warning("%s: %s", self.name, line)
@@ -363,8 +335,8 @@ class Member:
     def _note(self, kind: str, text: str) -> None:
         self._shared.events.add(kind, text, source=self.name)
 
-    def _tell(self) -> None:
-        """Say that there is news: to subscribers at once, and to the daemon's owner."""
+    def _report_change(self) -> None:
+        """Report that the state has changed: to subscribers at once, and to the daemon's owner."""
         self._note_waiting()
         if self._feed:
             self._feed.changed()
@@ -373,17 +345,17 @@ class Member:
     def _note_waiting(self) -> None:
         pipeline = self.pipeline
         waiting_for = pipeline.source.capture().waiting_for if pipeline else self._waiting_for
-        with self._telling:
-            before, self._told_waiting_for = self._told_waiting_for, waiting_for
+        with self._reporting:
+            before, self._reported_waiting_for = self._reported_waiting_for, waiting_for
         if waiting_for and waiting_for != before:
             self._note("source.waiting", waiting_for)
         elif before and not waiting_for:
             self._note("source.back", "samples come again")
 
-    # ---- what becomes of one that is not
+    # ---- the search for an absent source
 
     def _open(self) -> Source | None:
-        """Try to open the source; None if it is a sound card that is not there."""
+        """Try to open the source; None if it is absent and may be."""
         self._attempts += 1
         try:
             return open_source(self.table)
@@ -393,47 +365,47 @@ class Member:
             self._waiting_for = str(error)
             return None
 
-    def _seek(self) -> None:
-        """Try to open the source until it is there; the search's thread."""
+    def _find(self) -> None:
+        """Try to start the source until that succeeds; the search's thread."""
         backoff = Backoff()
-        while not (self._stopping.wait(backoff.next_s()) or self._has_begun()):
+        while not (self._stopping.wait(backoff.next_s()) or self._try_once()):
             pass
 
-    def _end_search(self, failure: SpectrodError | None) -> None:
+    def _search_ended(self, failure: SpectrodError | None) -> None:
         if failure:
             self.fail(failure)
 
     def fail(self, error: SpectrodError) -> None:
-        """Count as ended early, by this error; what has started of it is stopped."""
+        """End early with this error; stops what has started."""
         self._failure = error
         if self.pipeline:
             self.pipeline.stop()
         self._note_end()
 
-    def _has_begun(self) -> bool:
-        """Try once; say whether the search is over."""
+    def _try_once(self) -> bool:
+        """Try to start the source; return whether the search is over."""
         before = self._waiting_for
         source = self._open()
-        if source is not None and self._begin_in_turn(source):
+        if source is not None and self._start_in_turn(source):
             return True
         if self._waiting_for != before:
             _log.warning("%s: waiting: %s", self.name, self._waiting_for)
-            self._tell()
+            self._report_change()
         return False
 
-    def _begin_in_turn(self, source: Source) -> bool:
-        # Whoever changes the daemon meanwhile may be waiting for this search to end.
-        while not self._shared.changing.acquire(timeout=_LOOK_S):
+    def _start_in_turn(self, source: Source) -> bool:
+        # A thread that holds the lock to change the daemon may be waiting for this search to end.
+        while not self._shared.changing.acquire(timeout=_POLL_S):
             if self._stopping.is_set():
                 source.stop()
                 return True
         try:
-            return self._begin(source)
+            return self._start_found(source)
         finally:
             self._shared.changing.release()
 
-    def _begin(self, source: Source) -> bool:
-        """Start a source that has come, and its pipeline; say whether the search is over."""
+    def _start_found(self, source: Source) -> bool:
+        """Start a source that was found, and its pipeline; return whether the search is over."""
         if self._stopping.is_set():
             source.stop()
             return True
@@ -452,12 +424,12 @@ class Member:
         if self._feed:
             self._feed.offer(self.pipeline.specs)
         _log.info("%s: there: %s, %g Hz", self.name, source.description, source.fs)
-        self._tell()
+        self._report_change()
         return True
 
 
 def _source(table: SourceTable) -> SourceTable:
-    """All of a table but its name and its analyses."""
+    """Return a table without its name and its analyses."""
     return msgspec.structs.replace(table, name="", analysis=AnalysisConfig(), products=())
 
 
@@ -466,7 +438,7 @@ def _analyses(table: SourceTable) -> tuple[object, ...]:
 
 
 def _topic_name(table: SourceTable) -> str:
-    """Name a source that is not there, as it will be named once it is."""
+    """Return the name in topics of an absent source; it keeps that name when it is found."""
     kind, argument = find_kind(table.uri)
     assert kind.absent_name is not None
     return table.name or kind.absent_name(argument)
