@@ -1,8 +1,7 @@
 // stft_frames.cl - frames of samples, windowed and padded with zeros, as lines for a transform.
 //
 // Defines : FORMAT (see stft_samples.clh), IQ (1: channels 2c and 2c + 1 are the real and the
-//           imaginary part of signal c), PLACED (1: rows begin at places of their own, as in
-//           stft_simd.cl).
+//           imaginary part of signal c), PLACED as in stft_places.clh.
 // In      : samples; sample p of channel c is number p * sample_step + c * channel_step.
 //           window  [win_length] real, divided by the format's full scale.
 // Out     : lines   [frames * channels][nfft] real, or cplx where IQ, from one to the next pitch;
@@ -14,6 +13,7 @@
 // Bounds  : of a frame win_length samples are read, nothing else.
 // Source  : none.   Error: one rounding of the sample (32 bits), one of the product.
 
+#include "stft_places.clh"
 #include "stft_samples.clh"
 
 #if IQ
@@ -31,14 +31,6 @@ INLINE value windowed(__global const sample *restrict samples, const ulong i,
 #endif
 }
 
-#if PLACED
-#define ROW_OF(f) ((done + (f)) / row_frames)
-#define PLACE_OF(f)                                                                                \
-    ((row_phase + ROW_OF(f) * row_num) / row_den + ((f) - ROW_OF(f) * row_frames) * hop)
-#else
-#define PLACE_OF(f) ((f) * hop)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void
 gather_frames(__global value *restrict lines, const ulong pitch,
               __global const sample *restrict samples, const ulong first_channel, const ulong first,
@@ -50,8 +42,9 @@ gather_frames(__global value *restrict lines, const ulong pitch,
     const value zero = {0};
     for (size_t l = get_global_id(1); l < n_lines; l += get_global_size(1)) {
         const ulong frame = l / channels, channel = l - frame * channels;
-        const ulong start = (first + PLACE_OF(frame_first + frame)) * sample_step +
-                            (first_channel + channel * PARTS) * channel_step;
+        const ulong place = first + begin_of(frame_first + frame, hop, row_frames, done, row_num,
+                                             row_den, row_phase);
+        const ulong start = place * sample_step + (first_channel + channel * PARTS) * channel_step;
         __global value *line = lines + l * pitch;
         for (size_t i = get_global_id(0); i < nfft; i += get_global_size(0))
             line[i] = i < win_length

@@ -11,8 +11,8 @@
 //           AHEAD (1: a frame's samples are loaded while the one before is transformed); SHIFT (0,
 //           or, if AHEAD: frames without padding begin so many steps N / RADIX_1 of values apart);
 //           COMPLEX_OUT (1: spectra, 0: power); WEIGHTED (0 or 1); N_BANDS (0: bins), N_PIECES (of
-//           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED (1:
-//           rows begin at places of their own, as in stft_simd.cl); DECIBELS.
+//           the bands); AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential); PLACED as
+//           in stft_places.clh; DECIBELS.
 // In      : samples  see `Samples` in spectrod/stft/stage.py.
 //           window   [N] cplx: factors of a value's two parts.
 //           twiddles, turns   as in fft_local.cl.
@@ -34,6 +34,7 @@
 
 #include "decibels.clh"
 #include "dft.clh"
+#include "stft_places.clh"
 #include "stft_samples.clh"
 
 #define MIRRORS_FIRST 0
@@ -42,8 +43,9 @@
 #define BINS          (IQ ? N : N + 1)
 #define VALUES_OUT    (N_BANDS ? N_BANDS : BINS)
 
-// Averages that add up keep what their rounding lost, for the next frame.
-#define ADDS         (AVERAGING == 1 || AVERAGING == 4)
+typedef real part;
+#include "average.clh"
+
 #define STATE_VALUES (VALUES_OUT * (1 + ADDS))
 
 #if COMPLEX_OUT
@@ -80,27 +82,17 @@ INLINE float finished(const sink to, const float value) {
 }
 
 #if !COMPLEX_OUT
-INLINE void store_value(const sink to, const int i, float value) {
+INLINE void store_value(const sink to, const int i, const float value) {
 #if AVERAGING
-    if (to.before) {
-        const float before = to.before[i];
-#if ADDS
-        const float fresh = AVERAGING == 1 ? value : to.smoothing * (value - before);
-        const float term = fresh - to.lost[i];
-        value = before + term;
-        to.lost[i] = (value - before) - term;
-#elif AVERAGING == 2
-        value = value > before || value != value ? value : before;
-#else
-        value = value < before || value != value ? value : before;
-#endif
-    } else if (ADDS) {
-        to.lost[i] = 0;
-    }
+    average now = {value, 0};
+    if (to.before)
+        now = joined((average){to.before[i], ADDS ? to.lost[i] : 0}, value, to.smoothing);
+    if (ADDS)
+        to.lost[i] = now.lost;
     if (to.after)
-        to.after[i] = value;
+        to.after[i] = now.value;
     if (to.is_last)
-        to.row[i] = finished(to, AVERAGING == 1 ? value * to.share : value);
+        to.row[i] = finished(to, AVERAGING == 1 ? now.value * to.share : now.value);
 #else
     to.row[i] = finished(to, value);
 #endif
@@ -303,14 +295,8 @@ stft_local(__global result *out, __global float *state, __global const sample *r
     const ulong end = min((slot + 1) * run - before, (ulong)n_frames);
     ulong frame = slot == 0 ? 0 : slot * run - before;
     const ulong part = IQ ? 2 * channel : channel;
-#if PLACED
-#define ROW_OF(f) (((ulong)done + (f)) / row_frames)
-#define PLACE_OF(f)                                                                                \
-    ((row_phase + ROW_OF(f) * row_num) / row_den + ((f) - ROW_OF(f) * row_frames) * hop)
-#else
-#define PLACE_OF(f) (hop * (f))
-#endif
-#define FRAME_AT(f) (samples + SAMPLE_STEP * (INTERLEAVED ? pitch : 1) * PLACE_OF(f))
+#define BEGIN_OF(f) begin_of(f, hop, row_frames, done, row_num, row_den, row_phase)
+#define FRAME_AT(f) (samples + SAMPLE_STEP * (INTERLEAVED ? pitch : 1) * BEGIN_OF(f))
     samples += SAMPLE_STEP * (INTERLEAVED ? part + first * pitch : part * pitch + first);
 
     sink to;

@@ -16,7 +16,7 @@
 //           rows or channels named with the kernel.
 // Bounds  : nothing but the values named is read or written. What is not a number stays so, through
 //           maxima and levels too.
-// Source  : Heinzel et al. 2002 for bins without a twin; Kahan 1965 for sums over frames.
+// Source  : Heinzel et al. 2002 for bins without a twin; average.clh.
 // Error   : that of the transform, one rounding of each factor, and an ulp for any number of
 // frames.
 
@@ -87,25 +87,8 @@ write_power(__global real *restrict out, const ulong first, const ulong row_pitc
 // ---- Averages over frames -----------------------------------------------------------------------
 
 #if AVERAGING
-#define ADDS (AVERAGING == 1 || AVERAGING == 4)
-
-typedef struct {
-    real value;
-    real lost; // by the rounding of sums, to be made up for by the next frame
-} average;
-
-INLINE average joined(const average state, const real power, const real smoothing) {
-    const real value = state.value;
-#if ADDS
-    const real term = (AVERAGING == 1 ? power : smoothing * (power - value)) - state.lost;
-    const real sum = value + term;
-    return (average){sum, (sum - value) - term};
-#elif AVERAGING == 2
-    return (average){power > value || isnan(power) ? power : value, 0};
-#else
-    return (average){power < value || isnan(power) ? power : value, 0};
-#endif
-}
+typedef real part;
+#include "average.clh"
 
 INLINE average restored(__global const real *state, const ulong v, const ulong n_values) {
     return (average){state[v], ADDS ? state[n_values + v] : 0};

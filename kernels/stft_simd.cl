@@ -9,9 +9,7 @@
 //           window, up to IQ ? N : 2 N), FORMAT (16, 24, 32: bits of an integer sample; 0: float),
 //           INTERLEAVED, COMPLEX_OUT, WEIGHTED, DECIBELS (0 or 1), N_BANDS (count, 0 for none),
 //           AVERAGING (0 none, 1 mean, 2 maximum, 3 minimum, 4 exponential).
-//           PLACED (1: frame f is number (done + f) % frames of row r = (done + f) / frames, which
-//                      begins (row_phase + r row_num) / row_den samples after row 0, rounded down;
-//                      row 0 begins done hop before first. Without AVERAGING a frame is a row).
+//           PLACED as in stft_places.clh.
 //           STAGED (COLUMNS only; 1: a frame is first copied to own memory, from its beginning to
 //           its end), always where its samples are not a row of neighbours under a full window.
 // In      : source     samples; sample p of channel c is the one numbered c pitch + p, or p pitch +
@@ -41,6 +39,7 @@
 #include "decibels.clh"
 #include "dft.clh"
 #include "fft_simd_passes.clh"
+#include "stft_places.clh"
 #include "stft_simd_results.clh"
 #include "stft_simd_samples.clh"
 
@@ -61,13 +60,8 @@ typedef struct {
 // First sample of a frame: its number times the values of type `sample` that each one takes.
 INLINE __global const sample *frame_of(const launch *l, const ulong channel,
                                              const ulong frame) {
-#if PLACED
-    const ulong numbered = l->done + frame, row = numbered / l->frames;
-    const ulong place = l->first + (l->row_phase + row * l->row_num) / l->row_den +
-                        (frame - row * l->frames) * l->hop;
-#else
-    const ulong place = l->first + frame * l->hop;
-#endif
+    const ulong place = l->first + begin_of(frame, l->hop, l->frames, l->done, l->row_num,
+                                            l->row_den, l->row_phase);
     const ulong part = channel * PARTS;
     const ulong number = INTERLEAVED ? place * l->pitch + part : part * l->pitch + place;
     return l->source + number * SAMPLE_STEP;

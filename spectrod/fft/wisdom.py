@@ -35,14 +35,14 @@ _SHARED = ("common.clh", "dft.clh")
 _ONE_PASS = (*_SHARED, "fft_local*.cl*")
 # Of families that are made of stages of any: all.
 _ALL_KERNELS = (*_SHARED, "fft_*.cl*")
-_OF_SAMPLES = ("decibels.clh", "stft_samples.clh")
+_OF_FRAMES = ("average.clh", "decibels.clh", "stft_places.clh", "stft_samples.clh")
 _KERNELS = {
     "local": _ONE_PASS,
     "multipass": _ONE_PASS,
     "simd": (*_SHARED, "fft_simd*.cl*"),
-    "stft-local": (*_SHARED, *_OF_SAMPLES, "fft_local_passes.clh", "stft_local.cl"),
-    "stft-simd": (*_SHARED, *_OF_SAMPLES, "fft_simd_[ps]*.clh", "stft_simd*.cl*"),
-    "stft-general": (*_ALL_KERNELS, *_OF_SAMPLES, "stft_[bfop]*.cl*"),
+    "stft-local": (*_SHARED, *_OF_FRAMES, "fft_local_passes.clh", "stft_local.cl"),
+    "stft-simd": (*_SHARED, *_OF_FRAMES, "fft_simd_[ps]*.clh", "stft_simd*.cl*"),
+    "stft-general": (*_ALL_KERNELS, *_OF_FRAMES, "stft_[bfop]*.cl*"),
 }
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
