@@ -213,7 +213,7 @@ class StftLocalFamily:
             return
         for passes in TRANSFORMS.candidates(_transform_spec(spec), device):
             if passes.sections == 1:
-                for params in dict.fromkeys((_preferred(passes), *_forms(passes))):
+                for params in dict.fromkeys((_preferred(spec, passes), *_forms(passes))):
                     if _fits(spec, params, device, _pieces_max(spec)):
                         yield params
 
@@ -231,14 +231,14 @@ class StftLocalFamily:
 LOCAL = StftLocalFamily()
 
 
-def _preferred(passes: LocalShape) -> StftLocalShape:
-    """Keep as much in registers as gained at lengths that were measured, see kernels/README.md.
+def _preferred(spec: StftSpec, passes: LocalShape) -> StftLocalShape:
+    """Keep as much in registers as gained where it was measured, see kernels/README.md.
 
     Few items exchange values within a warp, where barriers are cheap; more of them gain by half
     the barriers, until registers and local memory are needed for the values alone.
     """
     length, items = passes.length, passes.items
-    if length & (length - 1) or not 128 <= length <= 4096:
+    if spec.iq or length & (length - 1) or not 128 <= length <= 4096:
         return StftLocalShape(passes, run=4)
     if length == 4096:
         return StftLocalShape(passes, run=2)

@@ -115,7 +115,7 @@ def test_a_broken_rule_is_named(values, rule):
 
 
 def test_a_gpu_without_results_gets_what_was_measured_of_another():
-    """Few items hold the window and load ahead, more have two buffers, long frames neither."""
+    """Few items hold the window and load ahead, more have two buffers, others do neither."""
     gpu = DeviceInfo(
         "P", "D", (0, 0), "gpu", "1", 8, 1024, 49152, 1 << 33, 1 << 31, has_fp64=True, handle=None
     )
@@ -127,6 +127,8 @@ def test_a_gpu_without_results_gets_what_was_measured_of_another():
         8192: (False, False, 1, 2),
         1200: (False, False, 1, 4),
     }
+    of_iq = next(LOCAL.candidates(StftSpec(1024, 1024, iq=True), gpu))
+    assert (of_iq.held, of_iq.ahead, of_iq.buffers, of_iq.run) == (False, False, 1, 4)
 
 
 def test_the_package_has_results_for_frames_of_a_known_gpu():
