@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,6 +59,12 @@ class Listener:
     def __exit__(self, *_):
         self.source.stop()
         self.ring.release()
+
+    def read(self, max_samples):
+        """Read a block from the ring, its samples as floats."""
+        block = self.ring.read(max_samples)
+        floats = to_float32(block.samples, self.ring.layout.sample_format)
+        return replace(block, samples=floats)
 
     def _notify(self):
         with self._news:

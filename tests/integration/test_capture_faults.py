@@ -120,7 +120,7 @@ def test_tone_of_another_program_is_bit_true(sound_server, tmp_path, format_):
     try:
         with Listener("pulse", format=format_) as ear:
             ear.hear(3.0)
-            samples = ear.ring.read(4 * FS).samples
+            samples = ear.read(4 * FS).samples
     finally:
         player.terminate()
         player.wait()
@@ -143,7 +143,7 @@ def test_file_plugin_gives_its_file(sound_server, tmp_path):
     )
     with Listener("numbered") as ear:
         ear.hear(3.0)
-        block = ear.ring.read(4 * FS)
+        block = ear.read(4 * FS)
     assert_lossless(ear)
     assert block.sample_index == 0
     assert read_numbers(block.samples).tolist() == list(range(1, block.n_samples + 1))
@@ -290,7 +290,7 @@ def test_consumer_that_stalls_until_the_ring_overruns(playing):
     with Listener() as ear:
         ear.hear(4.5)  # the ring holds 4 s
         assert_lossless(ear)
-        block = ear.ring.read(FS)
+        block = ear.read(FS)
     assert ear.ring.overruns == 1
     assert block.discontinuity
     assert block.lost_samples == block.sample_index > 0
