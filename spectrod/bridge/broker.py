@@ -46,6 +46,8 @@ class Broker:
     qos : {0, 1}
         At most once, or at least once.
     queue_messages : int
+    keepalive_s : int
+        Time without a message after which the broker is asked whether it is there [s].
 
     Raises
     ------
@@ -61,7 +63,9 @@ class Broker:
         client_id: str,
         qos: int = 1,
         queue_messages: int = 1000,
+        keepalive_s: int = _KEEPALIVE_S,
     ) -> None:
+        self._keepalive_s = keepalive_s
         self._address = address
         self._qos = qos
         self._queue = DropOldestQueue[Publication](queue_messages)
@@ -86,7 +90,7 @@ class Broker:
 
     def start(self) -> None:
         """Begin to connect, and go on for ever."""
-        self._client.connect_async(self._address.host, self._address.port, _KEEPALIVE_S)
+        self._client.connect_async(self._address.host, self._address.port, self._keepalive_s)
         self._client.loop_start()
 
     @property

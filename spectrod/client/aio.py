@@ -90,7 +90,7 @@ class AsyncSubscription(Follower):
 
     async def _replay(self, ask: Ask) -> None:
         assert self._control is not None
-        for timeout_s in self._replay_timeouts_s:
+        for timeout_s in self._timeouts_s:
             self._control.timeout_s = timeout_s
             try:
                 self._fill(*await self._control.call_parts_async("replay", **ask._asdict()))

@@ -22,8 +22,6 @@ from spectrod.errors import BusyError, NotFoundError, SpectrodError, Unavailable
 from spectrod.wire.schema import EventMessage, HeartbeatHeader, Meta
 
 _HIGH_WATER_MARK = 1000  # queue length in the client, beside the daemon's queue [messages]
-# Later frames wait during a replay. A request that was in flight when its connection was cut is
-# lost with its reply, so it is repeated.
 _REPLAY_TIMEOUTS_S = (0.5, 1.0, 2.0)
 _WITH_META = ("spec/", "bands/")
 
@@ -121,6 +119,8 @@ class Follower:
     ----------
     replay_failure : str
         Why the last replay failed; empty if it succeeded.
+    replay_timeouts_s : tuple of float
+        How long each try of a replay waits for its reply [s].
     """
 
     def __init__(
@@ -131,6 +131,9 @@ class Follower:
         self._control = control
         self._tracker = Tracker(connection.endpoint.text, replays=control is not None)
         self.replay_failure = ""
+        # Later frames wait during a replay. A request that was in flight when its connection was
+        # cut is lost with its reply, so it is repeated.
+        self.replay_timeouts_s: tuple[float, ...] = _REPLAY_TIMEOUTS_S
 
     @property
     def missed(self) -> int:
@@ -176,9 +179,9 @@ class Follower:
             self._control.close()
 
     @property
-    def _replay_timeouts_s(self) -> tuple[float, ...]:
+    def _timeouts_s(self) -> tuple[float, ...]:
         # If no daemon answers, waiting for each hole would cause the next one.
-        return _REPLAY_TIMEOUTS_S[:1] if self.replay_failure else _REPLAY_TIMEOUTS_S
+        return self.replay_timeouts_s[:1] if self.replay_failure else self.replay_timeouts_s
 
     def _read(self) -> None:
         """Process a received message."""
@@ -272,7 +275,7 @@ class Subscription(Follower):
     def _replay(self, ask: Ask) -> None:
         """Request missing frames; those that the daemon does not send in time stay missed."""
         assert self._control is not None
-        for timeout_s in self._replay_timeouts_s:
+        for timeout_s in self._timeouts_s:
             self._control.timeout_s = timeout_s
             try:
                 self._fill(*self._control.call_parts("replay", **ask._asdict()))

@@ -26,7 +26,8 @@ PREFIXES_MAX_BYTES = 128 * 1024
 """Maximum total length of all different prefixes [bytes]."""
 
 _REQUESTS_A_TURN = 4096  # a flood must not delay the spectra
-_CHECK_S = 1.0
+CHECK_S = 1.0
+"""Time between searches for connections that have gone [s]."""
 
 
 class Upstream:
@@ -45,11 +46,18 @@ class Upstream:
         Records the key of each connection.
     on_cut : callable
         Called when a connection was cut.
+    check_s : float
+        Time between searches for connections that have gone [s].
     """
 
     def __init__(
-        self, access: Access, holders: KeyHolders, on_cut: Callable[[Transport], None]
+        self,
+        access: Access,
+        holders: KeyHolders,
+        on_cut: Callable[[Transport], None],
+        check_s: float = CHECK_S,
     ) -> None:
+        self._every_s = check_s
         self._access, self._key_holders, self._on_cut = access, holders, on_cut
         self._of_link: dict[Link, set[bytes]] = {}
         self._lengths: Counter[Link] = Counter()
@@ -145,7 +153,7 @@ class Upstream:
         now_s = time.monotonic()
         if now_s < self._check_s:
             return
-        self._check_s = now_s + _CHECK_S
+        self._check_s = now_s + self._every_s
         for link in [link for link in self._of_link if not link.is_there]:
             self._forget(link)
         self._cut = {link for link in self._cut if link.is_there}

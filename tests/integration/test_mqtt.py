@@ -424,15 +424,15 @@ class Line:
 
 
 @pytest.mark.parametrize("qos", [0, 1])
-def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, monkeypatch, caplog, qos):
+def test_a_line_that_goes_dead_is_noticed_and_outlived(mosquitto, watch, caplog, qos):
     """Even what is sent after the socket was given up, and before anybody was told of it."""
-    monkeypatch.setattr("spectrod.bridge.broker._KEEPALIVE_S", 1)
     server = mosquitto()
     server.start()
     watcher = watch(server)
     line = Line(server)
     address = parse_broker(f"mqtt://127.0.0.1:{line.port}")
-    broker = Broker(address, Publication("will", b"offline"), client_id="test", qos=qos)
+    will = Publication("will", b"offline")
+    broker = Broker(address, will, client_id="test", qos=qos, keepalive_s=1)
     broker.start()
 
     def pump_until(condition):

@@ -122,7 +122,6 @@ def test_a_hole_is_told_by_the_frame_after_it(daemon, subscription):
 
 def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
     """A request that was lost is made again, but from then on one that fails is enough a hole."""
-    monkeypatch.setattr("spectrod.client.subscription._REPLAY_TIMEOUTS_S", (0.01, 0.02, 0.03))
     asked_s = []
 
     def ask(control, *_args, **_params):
@@ -131,6 +130,7 @@ def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
 
     monkeypatch.setattr("spectrod.client.control.Control.call_parts", ask)
     with daemon.subscribe(replay_from="tcp://127.0.0.1:9") as frames:
+        frames.replay_timeouts_s = (0.01, 0.02, 0.03)
         daemon.send(frame(0), frame(2), frame(4))
         assert [next(frames).missed for _ in range(3)] == [0, 1, 1]
         assert frames.replay_failure == "nobody"

@@ -100,11 +100,12 @@ def test_a_file_is_whole_at_every_moment(tmp_path):
     assert read(made.part) == rows_of(batches), "whoever found the part before reads on"
 
 
-def test_large_batches_become_several_records(tmp_path, monkeypatch):
+def test_large_batches_become_several_records(tmp_path):
     """Their first row alone has the gap, and readers put them together again."""
-    monkeypatch.setattr(writer, "_RECORD_BYTES", 200)
     batch = make_batch(SPEC, 0, 33, gap_samples=5, discontinuity=True, skipped_rows=2)
-    write(tmp_path / "a.spd", batch)
+    made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), record_bytes=200)
+    made.submit(batch)
+    made.finish()
     assert read(tmp_path / "a.spd") == rows_of([batch])
     assert (tmp_path / "a.spd").read_bytes().count(MAGIC) == 2 + 1 + 11 + 1
     assert len(list(SegmentReader(tmp_path / "a.spd").batches())) == 1
@@ -326,10 +327,9 @@ def test_a_removed_file_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize("records", [1, 7, 2048, 5000])
-def test_the_index_stays_small_and_finds_every_row(monkeypatch, records):
+def test_the_index_stays_small_and_finds_every_row(records):
     """No row before the one that is looked for is left out, and few too many are read."""
-    monkeypatch.setattr(index, "_ENTRIES_MAX", 64)
-    made = index.SparseIndex()
+    made = index.SparseIndex(entries_max=64)
     for k in range(records):
         made.add(index.Entry(3 * k, 1000 + 10 * k, 500 + k), 3)
     payload = made.encode(["numpy"])

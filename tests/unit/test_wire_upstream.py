@@ -31,7 +31,7 @@ class Stage:
         listeners = Listeners(self.socket, access, lambda: None)
         self.endpoint = listeners.bind(parse_endpoint(endpoint), access.at_end)
         self.cut = []
-        self.upstream = Upstream(access, KeyHolders(access, ()), self.cut.append)
+        self.upstream = Upstream(access, KeyHolders(access, ()), self.cut.append, check_s=0.0)
         self.taken = []
 
     def connect(self):
@@ -153,9 +153,8 @@ def test_of_all_connections_the_one_with_most_is_cut_off(stage, monkeypatch):
         assert stage.upstream._prefixes_bytes == 101
 
 
-def test_connections_that_have_gone_are_forgotten(stage, monkeypatch):
+def test_connections_that_have_gone_are_forgotten(stage):
     """Their descriptors' numbers are others' then."""
-    monkeypatch.setattr(upstream_module, "_CHECK_S", 0.0)
     for _ in range(5):
         with stage.connect() as peer:
             peer.sendall(frame(b"\x01spec/"))

@@ -8,7 +8,8 @@ import msgspec
 
 from spectrod.record.segment.frame import PAYLOADS_BYTES_MAX, Kind
 
-_ENTRIES_MAX = 2048
+ENTRIES_MAX = 2048
+"""Records that an index has a place of."""
 _LENGTH_BYTES = 8
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -34,6 +35,11 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
 class SparseIndex:
     """Every n-th record of rows; n doubles when there would be too many, so it is bounded.
 
+    Parameters
+    ----------
+    entries_max : int
+        The bound, even.
+
     Attributes
     ----------
     rows : int
@@ -43,7 +49,8 @@ class SparseIndex:
         of the segment; None if nobody knows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+        self._entries_max = entries_max
         self.rows = 0
         self.left_out_samples: int | None = None
         self._entries: list[Entry] = []
@@ -53,7 +60,7 @@ class SparseIndex:
     def add(self, entry: Entry, rows: int) -> None:
         """Count a record of so many rows."""
         if self._records % self._every == 0:
-            if len(self._entries) == _ENTRIES_MAX:
+            if len(self._entries) == self._entries_max:
                 del self._entries[1::2]
                 self._every *= 2
             self._entries.append(entry)

@@ -68,6 +68,8 @@ class SegmentWriter:
         is the first of a new one.
     is_copy : bool
         Whether the rows are elsewhere too: ``abort`` then leaves nothing.
+    record_bytes : int
+        Most that a record has, unless one row has more [bytes].
 
     Raises
     ------
@@ -87,7 +89,9 @@ class SegmentWriter:
         place: Place | None = None,
         *,
         is_copy: bool = False,
+        record_bytes: int = _RECORD_BYTES,
     ) -> None:
+        self._record_bytes = record_bytes
         self._part = PartFile.of(path)
         self.description = description
         self.place = place or Place(secrets.randbits(64))
@@ -289,7 +293,7 @@ class SegmentWriter:
         return entries
 
     def _cut(self, n_rows: int) -> Iterator[slice]:
-        step = max(1, _RECORD_BYTES // self._row_bytes)
+        step = max(1, self._record_bytes // self._row_bytes)
         for first in range(0, n_rows, step):
             yield slice(first, min(first + step, n_rows))
 
