@@ -3,7 +3,9 @@
 import time
 from typing import Final
 
-SET_BACK_NS: Final = 1_000_000_000
+from spectrod.units import NS_PER_S
+
+SET_BACK_NS: Final = NS_PER_S
 """A clock that goes back by more was set; by less, times of blocks are only not exact."""
 
 

@@ -13,9 +13,10 @@ from spectrod.record.sound import SoundOptions, SoundWriter
 from spectrod.recorder.rotating_writer import Output
 from spectrod.recorder.shelf import Shelf
 from spectrod.types import Block, SpectrumBatch
+from spectrod.units import NS_PER_S
 
 _PYRAMIDS_MAX = 100
-_MINUTE_NS = 60 * 1_000_000_000
+_MINUTE_NS = 60 * NS_PER_S
 
 T = TypeVar("T")
 

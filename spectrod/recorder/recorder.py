@@ -11,6 +11,7 @@ from spectrod.recorder.chunk_queue import ChunkQueue
 from spectrod.recorder.recording import Recording
 from spectrod.recorder.triggers import LevelTrigger
 from spectrod.types import Block, SpectrumBatch
+from spectrod.worker import Worker
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +56,7 @@ class Recorder:
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._failure = ""
-        self._thread = threading.Thread(
-            target=self._run, name=f"record-{config.name}"[:15], daemon=True
-        )
+        self._worker = Worker(f"record {config.name}", self._run)
 
     @property
     def needs_samples(self) -> bool:
@@ -72,7 +71,7 @@ class Recorder:
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._worker.start()
 
     def end(self) -> None:
         """Have what waits written and all files ended; once nothing more comes in."""
@@ -81,8 +80,7 @@ class Recorder:
 
     def join(self, timeout_s: float) -> None:
         """Wait for that, so long at most; a disk that does not answer is told, and left alone."""
-        self._thread.join(timeout_s)
-        if self._thread.is_alive():
+        if not self._worker.wait(timeout_s):
             _log.error(
                 "recording %s: the disk does not answer: not waited for; what is not finished is "
                 "recovered at the next start",

@@ -28,6 +28,7 @@ from spectrod.recorder.telling import Teller
 from spectrod.recorder.triggers import Triggers
 from spectrod.settings import RecordingConfig, SourceTable
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.units import NS_PER_S
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,6 @@ HELD_MAX_BYTES: Final = 64 << 20
 _TIDY_S = 10.0
 _LOOK_S = 1.0
 _DAY_S = 86400
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ class Recording:
         try:
             deleted = self._shelf.tidy(sum(writer.open_bytes for writer in self._writers))
             if self._pyramids and self.config.keep_days:
-                kept_ns = round(self.config.keep_days * _DAY_S * _NS)
+                kept_ns = round(self.config.keep_days * _DAY_S * NS_PER_S)
                 self._pyramids.expire(self._clock.utc_ns() - kept_ns)
         except StorageError as error:
             if str(error) != self._tidy_error:

@@ -15,6 +15,7 @@ from spectrod.record.segment.appending import lock
 from spectrod.recorder.clock import Clock
 from spectrod.recorder.ownership import Owner
 from spectrod.settings import RecordingConfig
+from spectrod.units import NS_PER_S
 
 SUFFIXES: Final = (".spd", ".wav", ".flac")
 
@@ -23,7 +24,7 @@ CHECKED_AT_ONCE: Final = 200
 
 _FOLDER_MODE = 0o750
 _MB = 1_000_000
-_DAY_NS = 86400 * 1_000_000_000
+_DAY_NS = 86400 * NS_PER_S
 _BATCH = 1000
 _RETURN = 1.1
 """Space must come back by so much more than it was short of, or a recording would begin and end

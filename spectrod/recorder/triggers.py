@@ -10,11 +10,10 @@ import numpy as np
 from spectrod.chunks import duration_ns
 from spectrod.schedule import NEVER_NS
 from spectrod.types import Block
-from spectrod.units import FULL_SCALE_SINE_FS2, Float64Array, dbfs_to_amplitude
+from spectrod.units import FULL_SCALE_SINE_FS2, NS_PER_S, Float64Array, dbfs_to_amplitude
 
 _KEPT: Final = 64
 _WINDOW_S: Final = 0.125
-_NS: Final = 1_000_000_000
 
 
 class Triggers:
@@ -30,11 +29,11 @@ class Triggers:
     """
 
     def __init__(self, pre_roll_s: float, post_roll_s: float) -> None:
-        self._pre_roll_ns = round(pre_roll_s * _NS)
+        self._pre_roll_ns = round(pre_roll_s * NS_PER_S)
         # A level is known at the end of its 125 ms, and the pre-roll is counted from their begin.
-        self.held_ns = self._pre_roll_ns + round(_WINDOW_S * _NS)
+        self.held_ns = self._pre_roll_ns + round(_WINDOW_S * NS_PER_S)
         """How long it may become known that something is around an event."""
-        self._post_roll_ns = round(post_roll_s * _NS)
+        self._post_roll_ns = round(post_roll_s * NS_PER_S)
         self._spans: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
         self.count = 0

@@ -330,7 +330,7 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
     monkeypatch.setattr(Backoff, "next_s", next_s)
     monkeypatch.setattr(Recorder, "_record", record)
     recorder = begin()
-    recorder._thread.join(10.0)
+    assert recorder._worker.wait(10.0)
     assert waits == [30.0, 60.0, 30.0, 60.0]
 
 
