@@ -6,7 +6,6 @@ from functools import partial
 from typing import get_args
 
 from spectrod.cli.numbers import count
-from spectrod.cli.tables import print_each
 from spectrod.errors import DeviceError
 from spectrod.fft.arena import Arena
 from spectrod.fft.stage import Kind, Precision, TransformSpec
@@ -60,24 +59,24 @@ def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
 def _compare(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
     names = choose_peers(args.peer, device)
     rows = _each(args, Context(device, profiling=True), partial(transforms.compare, names=names))
-    return print_each(tables.TRANSFORMS, rows)
+    return tables.print_each(tables.TRANSFORMS, rows)
 
 
 def _variants(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
     rows = _each(args, Context(device, profiling=True), transforms.variants)
-    return print_each(tables.TRANSFORMS, rows)
+    return tables.print_each(tables.TRANSFORMS, rows)
 
 
 def _profile(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return print_each(tables.LAUNCHES, _each(args, ProfilingContext(device), profile))
+    return tables.print_each(tables.LAUNCHES, _each(args, ProfilingContext(device), profile))
 
 
 def _work_groups(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return print_each(tables.GROUPS, work_groups(device))
+    return tables.print_each(tables.GROUPS, work_groups(device))
 
 
 def _seeds(_: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    return print_each(tables.SEEDS, seeds.measure(Context(device, profiling=True)))
+    return tables.print_each(tables.SEEDS, seeds.measure(Context(device, profiling=True)))
 
 
 _MODES: dict[str, tuple[str, Callable[[argparse.Namespace, DeviceInfo], Iterator[Row]]]] = {

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from spectrod.cli.numbers import count, seconds
-from spectrod.cli.tables import print_each
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import SpectrumSpec
 from spectrod_bench import channels, live, memory, soak, tables
@@ -69,7 +68,7 @@ def _latency(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) -
         partial(live.run_pipeline, device, spec, length_s),
     ]
     done: list[LiveRun] = []
-    yield from print_each(tables.LATENCY, (_kept(done, run()) for run in runs))
+    yield from tables.print_each(tables.LATENCY, (_kept(done, run()) for run in runs))
     for measured in done:
         _print_histogram(measured)
 
@@ -90,7 +89,7 @@ def _print_histogram(run: LiveRun) -> None:
 def _channels(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) -> Iterator[Row]:
     length_s = args.seconds or _SECONDS["channels"]
     rows: list[Row] = []
-    for row in print_each(tables.CHANNELS, channels.measure(device, spec, length_s)):
+    for row in tables.print_each(tables.CHANNELS, channels.measure(device, spec, length_s)):
         rows.append(row)
         yield row
     print(f"{channels.largest(rows)} channels keep up")
@@ -98,14 +97,14 @@ def _channels(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) 
 
 def _memory(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) -> Iterator[Row]:
     rows = memory.measure(device, spec, args.frames)
-    yield from print_each(tables.MEMORY, rows)
+    yield from tables.print_each(tables.MEMORY, rows)
     verdict = "flat" if memory.is_flat(rows) else "not flat"
     print(f"{verdict}: {memory.growth_bytes(rows) / 2**20:.2f} MiB more after the first tenth")
 
 
 def _soak(args: argparse.Namespace, device: DeviceInfo, spec: SpectrumSpec) -> Iterator[Row]:
     row: Row = {}
-    for row in print_each(tables.SOAK, soak.measure(device, spec, args.soak)):
+    for row in tables.print_each(tables.SOAK, soak.measure(device, spec, args.soak)):
         yield row
     if row["faults"]:
         raise soak.SoakFailedError(f"soak: {'; '.join(row['faults'])}")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from spectrod.cli.numbers import count, seconds
-from spectrod.cli.tables import print_each
 from spectrod.opencl.devices import DeviceInfo
 from spectrod.types import SpectrumSpec
 from spectrod_bench import spectra, stft, stft_peers, tables
@@ -69,7 +68,7 @@ def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
     specs = list(_specs(args))
     for hint in missing:
         print(f"left out: {hint}")
-    yield from print_each(tables.SPECTRA, _rows(args, device, specs, names))
+    yield from tables.print_each(tables.SPECTRA, _rows(args, device, specs, names))
 
 
 def _specs(args: argparse.Namespace) -> Iterator[tuple[SpectrumSpec, str]]:

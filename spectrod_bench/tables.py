@@ -1,6 +1,19 @@
 """The columns of the tables of ``spectrod bench``."""
 
-from spectrod.cli.tables import Column, error, fixed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from spectrod.cli.tables import Column, error, fixed, heading, line
+
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
+
+
+def print_each(columns: Sequence[Column], rows: Iterable[_Row]) -> Iterator[_Row]:
+    """Print a heading, then each row before it is yielded."""
+    print(heading(columns), flush=True)
+    for row in rows:
+        print(line(columns, row), flush=True)
+        yield row
 
 
 def microseconds(seconds: float) -> str:

@@ -1,10 +1,8 @@
 """Tables for a terminal: one line per row, printed as it comes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-_Row = TypeVar("_Row", bound=Mapping[str, Any])
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +40,6 @@ def line(columns: Sequence[Column], row: Mapping[str, Any]) -> str:
 
 def _cell(column: Column, value: Any) -> str:
     return f"{'' if value is None else column.text(value):>{column.width}}"
-
-
-def print_each(columns: Sequence[Column], rows: Iterable[_Row]) -> Iterator[_Row]:
-    """Print a heading, then each row before it is yielded."""
-    print(heading(columns), flush=True)
-    for row in rows:
-        print(line(columns, row), flush=True)
-        yield row
 
 
 def fixed(digits: int) -> Callable[[float], str]:

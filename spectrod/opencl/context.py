@@ -180,29 +180,6 @@ class Context:
         with self._translated(self.device, "cannot be written to"):
             cl.enqueue_copy(self.queue, buffer, values)
 
-    def upload_columns(
-        self, buffer: Any, rows: NDArray[Any], n_columns: int, row_length: int
-    ) -> None:
-        """Write the first columns of each row to a buffer whose rows are row_length values long.
-
-        Done when this returns.
-        """
-        size = rows.itemsize
-        with self._translated(self.device, "cannot be written to"):
-            # pyopencl 2026.1: the stub calls it "origin", the function "buffer_origin".
-            cl.enqueue_copy(  # type: ignore[call-overload]
-                self.queue,
-                buffer,
-                rows,
-                buffer_origin=(0, 0),
-                host_origin=(0, 0),
-                region=(n_columns * size, rows.shape[0]),
-                buffer_pitches=(row_length * size,),
-                host_pitches=(rows.shape[1] * size,),
-                # pyopencl waits in any case, as the event goes: then with the interpreter's lock.
-                is_blocking=True,
-            )
-
     def launch(
         self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
     ) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from spectrod.bands import get_bands
 from spectrod.errors import ConfigError, InputError, StorageError
 from spectrod.record.export import make_export, open_export
-from spectrod.record.export.millidecade import FLOOR_DB, MillidecadeWriter, write_millidecade
+from spectrod.record.export.millidecade import FLOOR_DB, MillidecadeWriter
 from spectrod.record.export.minutes import MINUTE_NS, MinuteMeans
 from spectrod.record.export.options import ExportOptions
 from spectrod.record.recording import Description
@@ -299,8 +299,12 @@ def test_stored_recordings_become_days(tmp_path):
     writer.submit(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))
     writer.finish()
     reader = open_export(tmp_path / "all.npz")
-    (path,) = write_millidecade(reader, tmp_path / "day.nc", OPTIONS)
+    days = MillidecadeWriter(tmp_path / "day.nc", reader.description, OPTIONS)
+    for batch in reader.batches():
+        days.submit(batch)
+    days.finish()
     reader.close()
+    (path,) = days.files
     assert path == tmp_path / "day_20241004.nc"
     arrays, _ = day_file(path)
     assert arrays["effort"][0] == 60.0

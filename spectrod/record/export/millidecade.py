@@ -20,7 +20,7 @@ from spectrod.record.export.minutes import MINUTE_NS, Minute, MinuteMeans
 from spectrod.record.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.record.export.options import ExportOptions
 from spectrod.record.files import check_writable, whole_file
-from spectrod.record.recording import Description, RowReader
+from spectrod.record.recording import Description
 from spectrod.types import SpectrumBatch
 from spectrod.units import Float32Array, power_to_level
 
@@ -228,21 +228,6 @@ class MillidecadeWriter:
         return (
             global_attributes(about, texts | about.attributes | self._options.attributes) | covered
         )
-
-
-def write_millidecade(reader: RowReader, path: Path, options: ExportOptions) -> list[Path]:
-    """Write the daily files of a stored recording; see ``MillidecadeWriter`` for errors.
-
-    Returns
-    -------
-    files : list of Path
-        Those written.
-    """
-    writer = MillidecadeWriter(path, reader.description, options)
-    for batch in reader.batches():
-        writer.submit(batch)
-    writer.finish()
-    return writer.files
 
 
 def to_level(density: NDArray[np.float64]) -> Float32Array:
