@@ -181,9 +181,8 @@ class SourceRunner:
             return None
         specs = specs_of(table, self.pipeline.source)
         # Compiling at the first launch would stop the analysis for seconds.
-        warm_up_apart(
-            self.pipeline.engine, [spec for spec in specs if spec not in self.pipeline.specs]
-        )
+        new = [spec for spec in specs if spec not in self.pipeline.specs]
+        warm_up_apart(self.pipeline.engine, new, self.pipeline.ring.layout.sample_format)
         return self.pipeline.prepare(specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
@@ -285,8 +284,8 @@ class SourceRunner:
             engine = self._open_engine()
             undo.callback(engine.close)
             if self._shared.publisher.endpoints:  # the daemon runs: other sources are analysed
-                warm_up_apart(engine, specs)
-            warm_up(engine, *specs)
+                warm_up_apart(engine, specs, source.layout.sample_format)
+            warm_up(engine, *specs, sample_format=source.layout.sample_format)
             for spec in specs:
                 if spec.uncovered:
                     _log.info("%s: %s", source.name, rows_leave_out(spec))

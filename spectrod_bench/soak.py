@@ -101,7 +101,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
         )
     with ExitStack() as stack:
         engine = open_engine("opencl", device.number)
-        warm_up(engine, spec)
+        warm_up(engine, spec, sample_format="int16")
         server = stack.enter_context(PulseServer())
         stack.enter_context(server.environment())
         stack.callback(server.play_numbered().stop)

@@ -1,7 +1,7 @@
 """The first launches of an analysis, before samples wait for them.
 
-As a program, ``python -m spectrod.analysis.warm_up DEVICE SPECS``, for a process that has other
-things to do: while PoCL compiles, it launches nothing else in that process.
+As a program it runs in a process apart, ``python -m spectrod.analysis.warm_up DEVICE SPECS
+FORMAT``: while PoCL compiles, a process launches nothing else.
 """
 
 import json
@@ -14,7 +14,7 @@ import numpy as np
 
 from spectrod.analysis.engine import Engine, open_engine
 from spectrod.analysis.stream import FrameStream
-from spectrod.types import SPEC_FIELDS, Block, SpectrumSpec
+from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
@@ -23,7 +23,7 @@ _LIMIT_S = 20.0  # after that, spectra that are late are better than a change th
 _log = logging.getLogger(__name__)
 
 
-def warm_up(engine: Engine, *specs: SpectrumSpec) -> None:
+def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = "float32") -> None:
     """Compute frames of silence, and have the engine keep what its driver compiled for them.
 
     Drivers compile at the first launch of each shape (PoCL: for seconds, on a busy machine for
@@ -36,13 +36,17 @@ def warm_up(engine: Engine, *specs: SpectrumSpec) -> None:
     *specs : SpectrumSpec
         What it will compute: frames one by one, as they come, and many at a time, as when it has
         fallen behind.
+    sample_format : {"int16", "int24", "int32", "float32"}
+        Of the samples, whose channels lie one after another.
     """
     for spec in specs:
-        _compute_silence(engine, spec)
+        _compute_silence(engine, spec, sample_format)
     engine.keep_programs()
 
 
-def warm_up_apart(engine: Engine, specs: Sequence[SpectrumSpec]) -> None:
+def warm_up_apart(
+    engine: Engine, specs: Sequence[SpectrumSpec], sample_format: SampleFormat = "float32"
+) -> None:
     """Do it in a process of its own, while this engine computes other things.
 
     It finds then what was compiled in the folder of compiled programs. Where that fails, whatever
@@ -52,7 +56,7 @@ def warm_up_apart(engine: Engine, specs: Sequence[SpectrumSpec]) -> None:
     if not (device and specs):  # NumPy compiles nothing
         return
     text = json.dumps([{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs])
-    command = [sys.executable, "-P", "-m", __name__, device, text]
+    command = [sys.executable, "-P", "-m", __name__, device, text, sample_format]
     if trouble := _trouble(command):
         _log.warning("not compiled beforehand, so spectra may be late: %s", trouble)
 
@@ -78,23 +82,25 @@ def _trouble(command: Sequence[str]) -> str:
     return said.splitlines()[-1]
 
 
-def _compute_silence(engine: Engine, spec: SpectrumSpec) -> None:
-    stream = FrameStream(spec, engine, max_latency_s=float("inf"))
+def _compute_silence(engine: Engine, spec: SpectrumSpec, sample_format: SampleFormat) -> None:
+    stream = FrameStream(spec, engine, sample_format=sample_format, max_latency_s=float("inf"))
+    layout = stream.layout
     n_many = min(_MANY_FRAMES, _SAMPLES_MAX // (spec.hop * spec.channels))
     index = 0
     for n_samples in (spec.win_length, n_many * spec.hop):
         if n_samples:
-            silence = np.zeros((spec.channels, n_samples), np.float32)
+            silence = layout.arranged(np.zeros(layout.step_bytes * n_samples, np.uint8), n_samples)
             stream.push(Block(silence, index, 0, 0))
             stream.flush()
             index += n_samples
 
 
-def _main(device: str, specs: str) -> None:
+def _main(device: str, specs: str, sample_format: SampleFormat) -> None:
     engine = open_engine("opencl", device)
-    warm_up(engine, *(SpectrumSpec(**fields) for fields in json.loads(specs)))
+    every = (SpectrumSpec(**fields) for fields in json.loads(specs))
+    warm_up(engine, *every, sample_format=sample_format)
     engine.close()
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _main(*sys.argv[1:])  # type: ignore[arg-type] # as warm_up_apart has written them

@@ -102,7 +102,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         if source.is_live:  # others wait while drivers compile
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
-            warm_up(engine, *specs)
+            warm_up(engine, *specs, sample_format=source.layout.sample_format)
         if "rows" in found.kinds and data.uncovered:
             _log.warning("%s", rows_leave_out(data))
         notes = (note(spec) for note in _NOTES for spec in specs)

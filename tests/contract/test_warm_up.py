@@ -16,16 +16,19 @@ from spectrod.types import Block, SpectrumSpec
 
 
 @pytest.mark.slow
-def test_what_was_compiled_is_kept_before_the_first_samples(opencl_device, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("sample_format", "dtype"), [("float32", np.float32), ("int16", np.int16)])
+def test_what_was_compiled_is_kept_before_the_first_samples(
+    opencl_device, tmp_path, monkeypatch, sample_format, dtype
+):
     """Afterwards the cache holds all programs: neither the first frame nor the end adds one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = OpenCLEngine(opencl_device)
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
-    warm_up(engine, spec)
+    warm_up(engine, spec, sample_format=sample_format)
     kept = sorted(tmp_path.rglob("*"))
     assert len(kept) > 1
-    stream = FrameStream(spec, engine)
-    assert stream.push(Block(np.ones((2, 2000), np.float32), 0, 0, 0))
+    stream = FrameStream(spec, engine, sample_format=sample_format)
+    assert stream.push(Block(np.ones((2, 2000), dtype), 0, 0, 0))
     engine.close()
     assert sorted(tmp_path.rglob("*")) == kept
 
