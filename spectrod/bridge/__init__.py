@@ -1,1 +1,1 @@
-"""Bridges: programs beside the daemon that subscribe as anyone does, and speak something else."""
+"""Bridges: programs that subscribe to a daemon and publish over another protocol."""

@@ -1,4 +1,4 @@
-"""Where an MQTT broker is, and how to be let in."""
+"""Address and credentials of an MQTT broker."""
 
 import os
 import re
@@ -19,20 +19,20 @@ _FORBIDDEN = re.compile(r"[+#\0\ud800-\udfff]|//|^[/$]|/$|^$")
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where a broker is, and who we are there.
+    """Address of a broker, with user and TLS settings.
 
     Attributes
     ----------
     text : str
-        As written; it holds no password.
+        As given; contains no password.
     host : str
     port : int
     tls : bool
     user : str or None
-        None: anybody.
+        None for anonymous access.
     password : str or None
     ca_file : str or None
-        Certificates one of which must have signed the broker's; None takes the system's.
+        Certificates of which one must have signed the broker's; None for the system's.
     """
 
     text: str
@@ -45,17 +45,17 @@ class BrokerAddress:
 
 
 def parse_broker(text: str) -> BrokerAddress:
-    """Read ``mqtt[s]://[USER@]HOST[:PORT]``.
+    """Parse ``mqtt[s]://[USER@]HOST[:PORT]``.
 
     Raises
     ------
     ConfigError
-        If it is something else, or holds a password, which every process could see.
+        If it has another form, or contains a password, which every process could see.
     """
     try:
         url = urlsplit(text)
         port = url.port
-        (url.hostname or "").encode("idna")  # as who looks it up does, in a thread of its own
+        (url.hostname or "").encode("idna")  # name resolution would raise the same
     except ValueError as error:
         raise ConfigError(f"broker={text!r}: {_RULE}: {error}") from error
     if url.password is not None:
@@ -69,7 +69,7 @@ def parse_broker(text: str) -> BrokerAddress:
 
 
 def read_password(path: Path) -> str:
-    """Read a password from a file: its text without the newline at its end.
+    """Read a password from a file: its text without the final newline.
 
     Raises
     ------
@@ -97,15 +97,15 @@ def read_password(path: Path) -> str:
 
 
 def check_topic_prefix(what: str, prefix: str) -> str:
-    """Return what topics may begin with.
+    """Return a valid prefix of topics.
 
     Raises
     ------
     ConfigError
-        If it is empty, has a wildcard, an empty level, or begins with ``$``.
+        If it is empty, has a wildcard or an empty level, or starts with ``$``.
     """
     if _FORBIDDEN.search(prefix):
         raise ConfigError(
-            f"{what}={prefix!r}: must be levels with / between them, without + and #, not from $ on"
+            f"{what}={prefix!r}: must be levels separated by /, without + and #, not from $ on"
         )
     return prefix

@@ -1,4 +1,4 @@
-"""An MQTT broker that may be away: what is published waits, and the oldest goes first."""
+"""Connection to an MQTT broker that may be away: messages wait, the oldest are dropped."""
 
 import logging
 import ssl
@@ -27,22 +27,22 @@ _log = logging.getLogger(__name__)
 
 
 class Broker:
-    """A connection to a broker that is made, kept and made again by a thread of its own.
+    """A connection to a broker; its own thread connects and reconnects.
 
-    Bounded: ``queue_messages`` wait here while the broker is away or slow; a further one takes the
-    place of the oldest, which is counted in ``dropped``. Beside them waits what is so now, the
-    newest message of each such topic, which goes first. 20 more may be on their way; those that the
-    broker has not acknowledged when it goes are sent again, or with a qos of 0 counted as dropped.
+    Bounded: ``queue_messages`` messages wait while the broker is away or slow; a further one
+    replaces the oldest, which is counted in ``dropped``. The newest message of each state topic
+    waits in addition and is sent first. 20 more may be in flight; messages that the broker has not
+    acknowledged when the connection is lost are resent, or with a qos of 0 counted as dropped.
 
-    All methods are to be called by one thread; none waits but ``stop``.
+    One thread calls all methods; only ``stop`` waits.
 
     Parameters
     ----------
     address : BrokerAddress
     will : Publication
-        What the broker says in our place once we are gone.
+        Message that the broker sends when the bridge is gone.
     client_id : str
-        The broker closes an older connection of the same.
+        The broker closes an older connection with the same id.
     qos : {0, 1}
         At most once, or at least once.
     queue_messages : int
@@ -89,32 +89,32 @@ class Broker:
         self._client = client
 
     def start(self) -> None:
-        """Begin to connect, and go on for ever."""
+        """Start to connect, and reconnect without end."""
         self._client.connect_async(self._address.host, self._address.port, self._keepalive_s)
         self._client.loop_start()
 
     @property
     def connected(self) -> bool:
-        """Whether the broker has let us in and is there, as far as is known."""
+        """Whether the connection is open, as far as known."""
         return self._is_connected
 
     @property
     def dropped(self) -> int:
-        """Messages dropped so far: they had to make room, or were lost with a connection."""
+        """Messages dropped so far: from a full queue, or lost with a connection."""
         return self._queue.dropped + self._lost
 
     def take_connected(self) -> bool:
-        """Whether there is a new connection since the last call; the broker may have forgotten."""
+        """Return whether there was a new connection since the last call; it needs all states."""
         connections, self._connections_seen = self._connections_seen, self._connections
         return connections != self._connections_seen
 
-    def tell(self, publication: Publication) -> None:
-        """Have it told what is so now, in the place of what was so before; ``pump`` sends it."""
+    def set_state(self, publication: Publication) -> None:
+        """Set the current state of a topic, replacing the previous one; ``pump`` sends it."""
         self._states.pop(publication.topic, None)
         self._states[publication.topic] = publication
 
     def publish(self, publication: Publication) -> None:
-        """Queue a message about something that was; ``pump`` sends it."""
+        """Queue a message; ``pump`` sends it."""
         had_dropped = self._queue.dropped
         self._queue.put(publication)
         if self._queue.dropped and not had_dropped:
@@ -124,15 +124,15 @@ class Broker:
             )
 
     def pump(self) -> None:
-        """Send what may be sent now."""
+        """Send the messages that may be sent now."""
         connections = self._connections
         while self._sent and self._is_done(self._sent[0]):
             self._sent.popleft()
         if not self._sent:
             self._connections_caught_up = connections
         if self._connections_caught_up != self._connections:
-            # paho sends what the last connection has lost after it has told of the new one: sent
-            # now, a newer state could come before an older one, which would stay.
+            # paho resends the messages of the last connection after it has reported the new one: a
+            # newer state that is sent now could arrive before an older one, which would stay.
             return
         while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
             if self._states:
@@ -141,11 +141,11 @@ class Broker:
                 self._send(publication)
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Send what waits, for at most so long, and say goodbye; what is left is dropped."""
+        """Send waiting messages for at most timeout_s, then disconnect; the rest is dropped."""
         deadline_s = time.monotonic() + timeout_s
         self.pump()
         while self.connected and (self._waiting or self._sent) and time.monotonic() < deadline_s:
-            time.sleep(_POLL_S)  # the client's thread tells nobody what it has heard
+            time.sleep(_POLL_S)  # the client's thread has no wake-up to wait on
             self.pump()
         left = self._waiting + len(self._sent)
         if left:
@@ -153,9 +153,11 @@ class Broker:
         was_connected = self.connected
         self._client.disconnect()
         if was_connected:
-            # Else its thread may be looking up a name, which nothing ends; it is a daemon thread.
+            # Otherwise its thread may be resolving a name, which cannot be interrupted; it is a
+            # daemon thread.
             self._client.loop_stop()
-            # Else it would be collected in a circle with us, its sockets before it can close them.
+            # Otherwise it would be collected in a cycle with this object, its sockets before it can
+            # close them.
             self._client.on_connect = self._client.on_connect_fail = None
             self._client.on_disconnect = None
 
@@ -168,21 +170,21 @@ class Broker:
             publication.topic, publication.payload, self._qos, publication.retain
         )
         if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self._qos:
-            # The connection has just been lost. paho has kept it for the next one, but would go on
-            # to call it failed.
+            # The connection was just lost. paho keeps the message for the next one, but would
+            # report it as failed.
             info.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
         self._sent.append(info)
 
     def _is_done(self, info: MQTTMessageInfo) -> bool:
-        """Whether there is nothing more to be done for a message, be it lost."""
+        """Return whether a message is finished: sent or lost."""
         try:
             return info.is_published()
         except RuntimeError:  # not acknowledged, and lost with its connection
             self._lost += 1
             return True
 
-    # All below runs in the client's thread, which holds locks of its own meanwhile: no method of
-    # the client is called here.
+    # All methods below run in the client's thread, which holds its own locks: they call no method
+    # of the client.
 
     def _on_connect(
         self,
@@ -193,7 +195,7 @@ class Broker:
         _properties: Properties | None,
     ) -> None:
         if reason.is_failure:
-            self._complain(f"refuses us: {reason}")
+            self._complain(f"refused the connection: {reason}")
             return
         self._is_complaining = False
         self._is_connected = True
@@ -201,7 +203,7 @@ class Broker:
         _log.info("%s: connected", self._address.text)
 
     def _on_connect_fail(self, _client: Client, _userdata: Any) -> None:
-        error = sys.exc_info()[1]  # paho calls this while it handles it
+        error = sys.exc_info()[1]  # paho calls this inside its except block
         self._complain(f"cannot be reached: {error}")
 
     def _on_disconnect(
@@ -217,7 +219,7 @@ class Broker:
             self._complain(f"the connection is lost: {reason}")
 
     def _complain(self, text: str) -> None:
-        """Say once what is wrong, until it is right again."""
+        """Log the first of successive problems."""
         if not self._is_complaining:
             _log.warning("%s: %s; trying again", self._address.text, text)
         self._is_complaining = True

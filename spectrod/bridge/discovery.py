@@ -1,6 +1,6 @@
-"""Discovery by Home Assistant: retained messages that describe each figure as a sensor.
+"""Discovery by Home Assistant: retained messages that describe each value as a sensor.
 
-One message a sensor, as all versions read it. Nothing here knows a broker.
+One message per sensor, as all versions read it. Knows no broker.
 
 References
 ----------
@@ -27,21 +27,21 @@ _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 _MISSED_INTERVALS = 3
 _EXPIRES_AT_LEAST_S = 30
 BANDS_MAX = 64
-"""Bands of a topic that become sensors; of one with more, none: nobody could look at them."""
+"""Maximum number of bands of a topic with sensors; a topic with more has none."""
 
 
 class Discovery:
-    """Describes what a node publishes.
+    """Describes the topics of a node.
 
     Parameters
     ----------
     prefix : str
-        Home Assistant's own, ``homeassistant`` unless it was changed there.
+        Home Assistant's discovery prefix, by default ``homeassistant``.
     topics : Topics
     interval_s : float
-        How often levels come; a sensor that has none for three times as long is unavailable [s].
+        Interval of levels; a sensor without any for three intervals is unavailable [s].
     qos : int
-        That Home Assistant is to subscribe with.
+        QoS for Home Assistant's subscription.
     """
 
     def __init__(self, prefix: str, topics: Topics, interval_s: float, qos: int) -> None:
@@ -106,7 +106,7 @@ class Discovery:
 
     def _sensor(self, names: tuple[str, ...], fields: dict[str, Any]) -> Publication:
         node = self._topics.node
-        # Dots may be in our names and not in theirs; the hash keeps apart what became the same.
+        # Home Assistant forbids dots; the hash distinguishes names that become equal.
         whole = "/".join((self._topics.prefix, node, *names))
         mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
         identity = _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
@@ -129,7 +129,7 @@ class Discovery:
 
 
 def band_name(centre_hz: float) -> str:
-    """Name a band by its centre frequency, as standards do where they have a name for it.
+    """Return the name of a band: its nominal centre frequency, or its exact one if it has none.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Levels of an interval, from the frames that came in it."""
+"""Levels of an interval, from its frames."""
 
 from dataclasses import dataclass
 
@@ -19,21 +19,21 @@ _DENSITY = "/Hz"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """What the frames of one topic come to.
+    """Levels and counters of one topic in an interval.
 
     Attributes
     ----------
     header : SpectrumHeader or BandsHeader
-        Of the last of them.
+        Header of the last frame.
     unit : str
-        Of the levels: that of the values if they are levels themselves, else ``dBFS`` of FS^2, or
-        ``dB re UNIT``.
+        Unit of the levels: that of the values if they are levels, else ``dBFS`` for FS^2, or ``dB
+        re UNIT``.
     mean, highest : (n,) float64
-        Level of the mean power (Leq), and of the highest power of a single frame: one value of a
-        spectrum, one a band of bands [unit].
+        Level of the mean power (Leq), and of the highest power of a single frame: one value for a
+        spectrum, one per band for bands [unit].
     frames, missed, gap_samples, restarts : int
-        Frames that came; messages of the topic that did not; samples missing between frames; times
-        that the daemon started anew.
+        Received frames; lost messages of the topic; samples missing between frames; restarts of the
+        daemon.
     """
 
     header: SpectrumHeader | BandsHeader
@@ -47,12 +47,12 @@ class Levels:
 
 
 class Meter:
-    """Adds up the frames of one topic, in two rows, however many. To be used by one thread.
+    """Accumulates the frames of one topic in two rows. Used by one thread.
 
     Parameters
     ----------
     first : Frame or BandFrame
-        The first of the interval; counted in.
+        First frame of the interval; counted.
     """
 
     def __init__(self, first: Frame | BandFrame) -> None:
@@ -66,11 +66,11 @@ class Meter:
         self._restarts = int(first.restarted)
 
     def fits(self, frame: Frame | BandFrame) -> bool:
-        """Whether a frame measures the same as those before it, so that it may be added to them."""
+        """Return whether a frame measures the same as those before it and may be added."""
         return _meaning(frame) == _meaning(self._last)
 
     def add(self, frame: Frame | BandFrame) -> None:
-        """Count one more frame in; it must fit."""
+        """Add a frame; it must fit."""
         power, share = _power(frame), _share(frame)
         self._sum = self._sum + power * share
         self._shares += share
@@ -82,7 +82,7 @@ class Meter:
         self._restarts += frame.restarted
 
     def levels(self) -> Levels:
-        """Return what has come so far."""
+        """Return the levels so far."""
         unit = _power_unit(self._last)
         name = "dBFS" if unit == "FS^2" else unit if unit.startswith("dB") else f"dB re {unit}"
         return Levels(
@@ -99,18 +99,18 @@ class Meter:
 
 def _meaning(frame: Frame | BandFrame) -> tuple[object, ...]:
     h = frame.header
-    time_s = (h.fs, h.nfft, h.hop)  # of frames that stand for other times, a mean is none
+    time_s = (h.fs, h.nfft, h.hop)  # frames of different durations have no common mean
     return h.unit, time_s, h.enbw_hz, h.weighting, h.averaging, len(frame.values)
 
 
 def _share(frame: Frame | BandFrame) -> float:
-    """Return how much of a whole row's frames a row has: less than 1 if it was cut off."""
+    """Return the share of a whole row's frames that a row has: less than 1 if it was cut."""
     h = frame.header
     return h.cut_frames / h.averaging_frames if h.cut_frames else 1.0
 
 
 def _power_unit(frame: Frame | BandFrame) -> str:
-    """Of what ``_power`` returns; of levels it is the unit of the level."""
+    """Return the unit of ``_power``; for levels, the unit of the level."""
     unit = frame.header.unit
     return unit.removesuffix(_DENSITY) if isinstance(frame, Frame) else unit
 
@@ -139,6 +139,6 @@ def _power(frame: Frame | BandFrame) -> Float64Array:
 
 
 def _level(power: Float64Array, unit: str) -> Float64Array:
-    """Return levels, no lower than the floor, which silence has too; NaN stays NaN."""
+    """Return levels, at least the floor, which is also the level of silence; NaN stays NaN."""
     reference = FULL_SCALE_SINE_FS2 if unit == "FS^2" else 1.0
     return power_to_level(power, reference, FLOOR_DBFS)

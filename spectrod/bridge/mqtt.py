@@ -1,4 +1,4 @@
-"""The bridge to MQTT: frames of a daemon in, levels of each interval out."""
+"""The bridge to MQTT: receives a daemon's frames, publishes the levels of each interval."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spectrod.bridge.broker import Broker  # paho-mqtt may be missing
 
 SUBSCRIPTIONS = ("spec/", "bands/", "event/")
-"""What is bridged, unless told otherwise; descriptions and signs of life always."""
+"""Default subscriptions; descriptions and heartbeats are always subscribed to."""
 
 _KINDS = (b"spec/", b"bands/", b"meta/", b"hb/", b"event/")
 _LAST_STATES = ("finished", "failed", "stopped")
@@ -40,34 +40,34 @@ _F = TypeVar("_F", Frame, BandFrame)
 
 @dataclass(slots=True)
 class _Source:
-    """What is known of a source: its last sign of life, and what the broker was told."""
+    """State of a source: its last heartbeat, and the state that was published."""
 
     beat: HeartbeatHeader
-    heard_s: float = 0.0
-    told: tuple[str, str, tuple[str, ...]] | None = None
+    last_beat_s: float = 0.0
+    published: tuple[str, str, tuple[str, ...]] | None = None
 
 
 class Bridge:
-    """Subscribes, adds up, and publishes. To be used by one thread.
+    """Subscribes, accumulates and publishes. Used by one thread.
 
-    Nothing here waits for the broker: what cannot be sent is ``Broker``'s to keep or to drop.
+    Nothing here waits for the broker: ``Broker`` keeps or drops messages that it cannot send.
 
     Parameters
     ----------
     connection : Connection
-        Subscribed to all that is to be bridged, to ``meta/`` and to ``hb/``.
+        Subscribed to the bridged topics, to ``meta/`` and to ``hb/``.
     broker : Broker
         Started.
     topics : Topics
     discovery : Discovery or None
-        None announces nothing.
+        None for no discovery messages.
     interval_s : float
         Time from one message of a topic to the next [s].
 
     Attributes
     ----------
     missed : int
-        Messages of the daemon that did not arrive, so far.
+        Messages of the daemon lost so far.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Bridge:
         self.missed = 0
 
     def run(self, exit_code: Callable[[], int | None], on_turn: Callable[[], None]) -> int:
-        """Go on until there is an exit code, which is asked for five times a second."""
+        """Run until there is an exit code, which is read five times a second."""
         while True:
             code = exit_code()
             if code is not None:
@@ -107,13 +107,13 @@ class Bridge:
         return code
 
     def status(self) -> str:
-        """Say in one line how things are."""
+        """Return a status line."""
         states = ", ".join(f"{name}: {self._state(name)}" for name in sorted(self._sources))
         broker = "connected" if self._broker.connected else "broker away"
         return f"{broker}; {states or 'no daemon'}; dropped {self._broker.dropped}"
 
     def _read(self) -> None:
-        """Take in what the daemon has sent; wait for it a little if there is nothing."""
+        """Process the daemon's messages; wait briefly if there are none."""
         if not self._connection.wait(time.monotonic() + _TURN_S):
             return
         for _ in range(_MESSAGES_A_TURN):
@@ -127,14 +127,14 @@ class Bridge:
                 self._complain(str(error))
 
     def _complain(self, text: str) -> None:
-        """Say once what is wrong, until something is right again."""
+        """Log the first of successive problems."""
         if not self._complaint:
             _log.warning("%s", text)
         self._complaint = text
 
     def _take(self, parts: list[bytes]) -> None:
         if not parts[0].startswith(_KINDS):
-            return  # a kind of topic that a later version has added
+            return  # a kind of topic of a later version
         match decode(parts):
             case Frame() as frame:
                 self._add(self._compare(frame))
@@ -144,12 +144,12 @@ class Bridge:
                 self._meta[meta.topic.removeprefix("meta/")] = meta
             case Heartbeat() as beat:
                 source = self._sources.setdefault(beat.source, _Source(beat.header))
-                source.beat, source.heard_s = beat.header, time.monotonic()
+                source.beat, source.last_beat_s = beat.header, time.monotonic()
             case EventMessage() as event:
                 self._broker.publish(self._topics.event(event))
 
     def _compare(self, frame: _F) -> _F:
-        """Find what is missing before a frame."""
+        """Set the number of messages missing before a frame."""
         epoch, seq = frame.header.epoch, frame.header.seq
         last_epoch, last_seq = self._last_seen.get(frame.topic, (epoch, seq - 1))
         self._last_seen[frame.topic] = epoch, seq
@@ -172,39 +172,41 @@ class Bridge:
         if self._broker.take_connected():
             self._announce()
         for name in self._sources:
-            self._tell_state(name)
+            self._publish_state(name)
         if now_s >= self._next_s:
             self._next_s = max(self._next_s + self._interval_s, now_s)
             self._publish_levels()
-            self._broker.tell(self._topics.bridge(dropped=self._broker.dropped, missed=self.missed))
+            self._broker.set_state(
+                self._topics.bridge(dropped=self._broker.dropped, missed=self.missed)
+            )
 
     def _announce(self) -> None:
-        """Tell a broker that has let us in what it may have forgotten, or never knew."""
-        self._broker.tell(self._topics.online(is_online=True))
+        """Publish all states on a new connection, as the broker may not have them."""
+        self._broker.set_state(self._topics.online(is_online=True))
         for sensor in self._sensors.values():
-            self._broker.tell(sensor)
+            self._broker.set_state(sensor)
         for source in self._sources.values():
-            source.told = None
+            source.published = None
 
     def _state(self, name: str) -> str:
         source = self._sources[name]
-        is_silent = time.monotonic() - source.heard_s > _SILENCE_S
+        is_silent = time.monotonic() - source.last_beat_s > _SILENCE_S
         is_expected = source.beat.state not in _LAST_STATES
         return UNREACHABLE if is_silent and is_expected else source.beat.state
 
-    def _tell_state(self, name: str) -> None:
-        """Publish a source's state if it has changed; it is told again to each new connection."""
+    def _publish_state(self, name: str) -> None:
+        """Publish a source's state if it has changed or the connection is new."""
         if not self._broker.connected:
             return
         source, state = self._sources[name], self._state(name)
-        telling = (state, source.beat.waiting_for, source.beat.checks)
-        if telling == source.told:
+        state_now = (state, source.beat.waiting_for, source.beat.checks)
+        if state_now == source.published:
             return
-        source.told = telling
+        source.published = state_now
         if self._discovery is not None:
             self._publish_sensors([self._discovery.state_sensor(name)])
         for publication in self._topics.source_state(name, state, source.beat):
-            self._broker.tell(publication)
+            self._broker.set_state(publication)
 
     def _publish_levels(self) -> None:
         meters, self._meters = self._meters, {}
@@ -221,14 +223,14 @@ class Bridge:
             return
         meta = self._meta.get(rest)
         if meta is None or len(meta.f) != len(levels.mean):
-            return  # numbers without frequencies help nobody; it comes first, and every 10 s
+            return  # no levels without frequencies; the description comes first, and every 10 s
         if self._discovery is not None:
             self._publish_sensors(self._discovery.band_sensors(topic, levels, meta.f))
         self._broker.publish(self._topics.levels(topic, levels, meta.f))
 
     def _publish_sensors(self, sensors: Iterable[Publication]) -> None:
-        """Describe what was not described yet, or otherwise; every connection hears of all."""
+        """Publish sensors that are new or have changed; ``_announce`` repeats all."""
         for sensor in sensors:
             if self._sensors.get(sensor.topic) != sensor:
                 self._sensors[sensor.topic] = sensor
-                self._broker.tell(sensor)
+                self._broker.set_state(sensor)

@@ -1,4 +1,4 @@
-"""What a bridge publishes over MQTT: topics and payloads. Pure: knows no broker."""
+"""MQTT topics and payloads of a bridge. Pure: knows no broker."""
 
 import json
 import math
@@ -14,14 +14,14 @@ from spectrod.wire.schema import EventMessage
 
 ONLINE, OFFLINE = b"online", b"offline"
 UNREACHABLE = "unreachable"
-"""State of a source whose daemon says nothing; the other states are the daemon's."""
+"""State of a source whose daemon is silent; the other states are the daemon's."""
 
 _DECIMALS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One message to a broker."""
+    """A message to a broker."""
 
     topic: str
     payload: bytes
@@ -30,9 +30,9 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics of one node, ``PREFIX/NODE/...``, and what is said in them.
+    """The topics of one node, ``PREFIX/NODE/...``, and their payloads.
 
-    Every payload but ``online`` and ``offline`` is a JSON object with ``node`` in it.
+    Every payload except ``online`` and ``offline`` is a JSON object with ``node``.
     """
 
     prefix: str
@@ -42,31 +42,31 @@ class Topics:
 
     @property
     def status(self) -> str:
-        """Where it is said whether the bridge is there."""
+        """Topic of the bridge's availability."""
         return f"{self.prefix}/{self.node}/status"
 
     def availability(self, source: str) -> str:
-        """Where it is said whether a source gives spectra."""
+        """Return the topic of a source's availability."""
         return f"{self.prefix}/{self.node}/{source}/availability"
 
     def state(self, source: str) -> str:
-        """Where it is said what a source is doing."""
+        """Return the topic of a source's state."""
         return f"{self.prefix}/{self.node}/{source}/state"
 
     def values(self, topic: str) -> str:
-        """Where the levels or bands of a topic of the daemon go."""
+        """Return the topic for the levels or bands of a topic of the daemon."""
         kind, source, channel, product, _ = topic.split("/")
         name = "bands" if kind == "bands" else "level"
         return f"{self.prefix}/{self.node}/{source}/{channel}/{product}/{name}"
 
     def online(self, *, is_online: bool) -> Publication:
-        """Say that the bridge has come, or is about to go."""
+        """Return the message that the bridge is online or about to stop."""
         return Publication(self.status, ONLINE if is_online else OFFLINE, retain=True)
 
     def source_state(
         self, source: str, state: str, beat: HeartbeatHeader | None
     ) -> list[Publication]:
-        """Say what a source is doing."""
+        """Return the messages of a source's availability and state."""
         available = OFFLINE if state in _NOT_AVAILABLE else ONLINE
         payload = self._json(
             source=source,
@@ -82,7 +82,7 @@ class Topics:
     def levels(
         self, topic: str, levels: Levels, centre_hz: Float64Array | None = None
     ) -> Publication:
-        """Tell a topic's levels; of bands with the frequencies that they are named by."""
+        """Return the message with a topic's levels; for bands with their centre frequencies."""
         _, source, channel, product, _ = topic.split("/")
         h = levels.header
         if centre_hz is None:
@@ -114,7 +114,7 @@ class Topics:
         return Publication(self.values(topic), payload, retain=self.retain)
 
     def event(self, event: EventMessage) -> Publication:
-        """Tell what has happened."""
+        """Return the message of an event."""
         h, source = event.header, event.topic.split("/")[1]
         where = "event" if source == "-" else f"{source}/event"
         payload = self._json(
@@ -128,11 +128,11 @@ class Topics:
         return Publication(f"{self.prefix}/{self.node}/{where}", payload)
 
     def bridge(self, **counts: int) -> Publication:
-        """Tell what the bridge itself has lost."""
+        """Return the message with the bridge's own losses."""
         return Publication(f"{self.prefix}/{self.node}/bridge", self._json(**counts), retain=True)
 
     def _json(self, **fields: Any) -> bytes:
-        # In ASCII, and with texts from the daemon bounded and on one line.
+        # In ASCII, with texts of the daemon bounded and on one line.
         return json.dumps(printable_all({"node": self.node, **fields}), allow_nan=False).encode()
 
 
@@ -144,12 +144,12 @@ def _rounded(level: float) -> float | None:
 
 
 def _finite(number: float) -> float | None:
-    """Return what JSON can hold: null stands for what is not a number."""
+    """Return the number, or None, JSON's null, if it is not finite."""
     return number if math.isfinite(number) else None
 
 
 def _iso(t_utc_ns: int) -> str:
-    """Write a time as ISO 8601; one that no calendar has, as the nearest that it has."""
+    """Format a time as ISO 8601; out of the calendar's range, the nearest valid time."""
     seconds = min(max(t_utc_ns // 1_000_000_000, 0), 253_402_300_799)
     milliseconds = t_utc_ns // 1_000_000 % 1000
     moment = datetime.fromtimestamp(seconds, UTC)

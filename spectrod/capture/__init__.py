@@ -1,5 +1,5 @@
-"""The child process that has PortAudio: ``python -m spectrod.capture``.
+"""The child process that runs PortAudio: ``python -m spectrod.capture``.
 
-It is kept small, so that it starts quickly and holds little: of the package it imports nothing but
-itself, and of others sounddevice alone.
+It is small, to start quickly and use little memory: it imports only this subpackage and
+sounddevice.
 """

@@ -1,4 +1,4 @@
-"""``python -m spectrod.capture`` is the capture process; nobody but spectrod starts it."""
+"""``python -m spectrod.capture`` is the capture process; only spectrod starts it."""
 
 from spectrod.capture.child import main
 

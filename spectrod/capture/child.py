@@ -1,9 +1,9 @@
-"""The capture process: PortAudio's calls on request, and one stream at most.
+"""The capture process: calls PortAudio on request, and runs at most one stream.
 
 Requests and replies are lines of JSON. A request is ``{"op": NAME, ...}`` on standard input; its
 reply ``{"result": ...}`` or ``{"error": {"kind", "text"}}`` goes to standard output. A stream that
-ends by itself says ``{"event": "finished"}`` there at any time. Requests are answered in their
-order; one that hangs hangs all, and the parent then kills this process.
+ends by itself writes ``{"event": "finished"}`` there at any time. Requests are answered in order;
+if one hangs, all hang, and the parent kills this process.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ _PR_SET_PDEATHSIG = 1
 
 _REAL_TIME_PRIORITY = 5  # sound servers have 5, JACK 10, the kernel's interrupt threads 50
 _SPIN_US = (200_000, 1_000_000)
-"""Of a processor, without a wait: after so long a real-time thread is made an ordinary one, and if
-it could not be, after so long the process is ended [us]."""
+"""RLIMIT_RTTIME, soft and hard: processor time without a blocking call after which all threads are
+demoted, and, if that fails, after which the process ends [us]."""
 
 # portaudio.h, enum PaErrorCode
 _UNANTICIPATED_HOST_ERROR = -9999
@@ -47,76 +47,78 @@ _KINDS = {
     -9997: "samplerate",  # paInvalidSampleRate
     -9996: "absent",  # paInvalidDevice
     -9994: "format",  # paSampleFormatNotSupported
-    -9993: "absent",  # paBadIODeviceCombination: how a device that has gone is refused
+    -9993: "absent",  # paBadIODeviceCombination: the error for a device that has gone
     -9991: "block_ms",  # paBufferTooBig
     -9990: "block_ms",  # paBufferTooSmall
     -9985: "busy",  # paDeviceUnavailable
 }
 
-# What ALSA says through PortAudio is an error number of the system, negative.
+# ALSA's errors, reported by PortAudio, are negative errnos.
 _HOST_KINDS = {-errno.EBUSY: "busy", -errno.ENODEV: "absent", -errno.ENOENT: "absent"}
-_MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # pages are there before the first callback
+_MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # pages exist before the first callback
 
 
 def main() -> None:
-    """Answer requests until standard input ends; ``argv`` holds parent, memory and bell."""
-    parent, memory, bell = map(int, sys.argv[1:])
-    # To be waited for by a thread, as the main one may be in a call that hangs. NB: before there is
-    # any other thread: it ends the process if but one has not blocked it.
+    """Answer requests until standard input ends; ``argv`` has parent, memory and wake-up fd."""
+    parent, memory, wake_fd = map(int, sys.argv[1:])
+    # A thread waits for SIGXCPU, as the main thread may hang in a call. Block it before any other
+    # thread starts: a single thread that has not blocked it would end the process.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
-    threading.Thread(target=_calm_who_spins, daemon=True).start()
+    threading.Thread(target=_demote_on_rttime, daemon=True).start()
     _die_with(parent)
-    # A service manager sends it to all processes of a service; the parent says when to end.
+    # A service manager sends SIGTERM to all processes of a service; the parent decides when this
+    # one ends.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    child = Child(memory, bell, _take_standard_output())
+    child = Child(memory, wake_fd, _take_standard_output())
     for line in sys.stdin:
         child.answer(json.loads(line))
-    os._exit(0)  # PortAudio may hang when it is closed
+    os._exit(0)  # closing PortAudio may hang
 
 
 def _take_standard_output() -> int:
-    """Keep replies apart from what libraries print: they print to standard error from now on."""
+    """Separate replies from the output of libraries, which goes to standard error from now on."""
     replies = os.dup(1)
     os.dup2(2, 1)
     return replies
 
 
 def _die_with(parent: int) -> None:
-    """End when the parent does, also while a call of PortAudio hangs or this process is stopped."""
+    """End with the parent, even while a call of PortAudio hangs or this process is stopped."""
     if sys.platform == "linux":
-        # NB: sent when the thread ends that started this process, so a lasting one has to.
+        # NB: the kernel sends it when the thread that started this process ends, so that thread
+        # must last.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it had ended before the call
+        if os.getppid() != parent:  # it ended before the call
             os._exit(0)
     threading.Thread(target=_watch_standard_input, daemon=True).start()
 
 
 def _watch_standard_input() -> None:
     poll = select.poll()
-    poll.register(0, 0)  # hanging up is reported always
+    poll.register(0, 0)  # POLLHUP is always reported
     poll.poll()
     os._exit(0)
 
 
-def _run_before_others() -> None:
-    """Make the calling thread a real-time one, if it is none and may be.
+def _promote_to_realtime() -> None:
+    """Promote the calling thread to SCHED_RR, if it is SCHED_OTHER and the system permits it.
 
-    On a busy machine a callback waits for its turn otherwise, at times as long as a block lasts.
+    Otherwise, on a busy machine, a callback may wait for a processor as long as a block lasts.
     """
     if not hasattr(os, "sched_getscheduler"):
         return
-    # RLIMIT_RTPRIO, a seccomp filter, which may return any error: what a callback raises would end
-    # the stream.
+    # RLIMIT_RTPRIO or a seccomp filter may cause any error, and an exception in a callback would
+    # end the stream.
     with contextlib.suppress(OSError, ValueError):
         if os.sched_getscheduler(0) == os.SCHED_OTHER:
             resource.setrlimit(resource.RLIMIT_RTTIME, _SPIN_US)
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REAL_TIME_PRIORITY))
 
 
-def _calm_who_spins() -> None:
-    """Make ordinary threads of all when one spins, which would have a processor for good.
+def _demote_on_rttime() -> None:
+    """Demote all threads to SCHED_OTHER when one exceeds RLIMIT_RTTIME.
 
-    PortAudio's can, when a device vanishes, or when one is far faster than real time.
+    PortAudio's thread may spin when a device vanishes, or when it is far faster than real time.
     """
     while True:
         signal.sigwait({signal.SIGXCPU})
@@ -126,18 +128,18 @@ def _calm_who_spins() -> None:
 
 
 class Child:
-    """Answers requests.
+    """Answers the requests of the parent.
 
     Parameters
     ----------
-    memory, bell : int
+    memory, wake_fd : int
         Descriptors of the shared ring.
     replies : int
         Descriptor that replies are written to.
     """
 
-    def __init__(self, memory: int, bell: int, replies: int) -> None:
-        self._memory, self._bell, self._replies = memory, bell, replies
+    def __init__(self, memory: int, wake_fd: int, replies: int) -> None:
+        self._memory, self._wake_fd, self._replies = memory, wake_fd, replies
         self._reply_lock = threading.Lock()
         self._sounddevice: ModuleType | None = None
         self._stream: Any = None
@@ -149,7 +151,7 @@ class Child:
         }
 
     def answer(self, request: dict[str, Any]) -> None:
-        """Do what a request asks and reply."""
+        """Execute a request and reply."""
         operation = self._operations[request.pop("op")]
         try:
             reply = {"result": operation(**request)}
@@ -157,12 +159,12 @@ class Child:
             reply = {"error": {"kind": "library", "text": str(error)}}
         except self._portaudio_errors as error:
             reply = {"error": {"kind": _kind(error), "text": " ".join(str(error).split())}}
-        self._say(reply)
+        self._write_line(reply)
 
     def scan(self) -> list[dict[str, Any]]:
-        """List the inputs that there are now; PortAudio's own list is of when it was started."""
+        """List the current inputs; PortAudio's own list dates from its start."""
         if self._sounddevice is not None:
-            self._sounddevice._terminate()  # noqa: SLF001 - there is no public way
+            self._sounddevice._terminate()  # noqa: SLF001 - no public way
             self._sounddevice._initialize()  # noqa: SLF001
         portaudio = self._portaudio
         host_apis = portaudio.query_hostapis()
@@ -181,7 +183,7 @@ class Child:
         ]
 
     def probe(self, device: int) -> dict[str, Any]:
-        """Ask which rates and formats a device takes, and what the first refusal said."""
+        """Return the rates and formats that a device accepts, and the text of the first refusal."""
         info = self._portaudio.query_devices(device)
         settings = {"device": device, "channels": min(2, info["max_input_channels"])}
         rates = {rate: {"samplerate": rate} for rate in PROBED_RATES}
@@ -201,7 +203,7 @@ class Child:
         return ""
 
     def check(self, *, host_api: str, exclusive: bool, **settings: Any) -> None:
-        """Ask whether a device takes settings; no stream is opened."""
+        """Check whether a device accepts settings; opens no stream."""
         self._portaudio.check_input_settings(
             extra_settings=_extra_settings(self._portaudio, host_api, exclusive), **settings
         )
@@ -216,10 +218,10 @@ class Child:
         layout: list[int],
         **settings: Any,
     ) -> float:
-        """Open a stream, start it, and say what latency it has [s]."""
+        """Open and start a stream; return its latency [s]."""
         shared = Layout(*layout)
         memory = mmap.mmap(self._memory, shared.size, flags=mmap.MAP_SHARED | _MAP_POPULATE)
-        write = RingWriter(shared, memory, self._bell).write
+        write = RingWriter(shared, memory, self._wake_fd).write
 
         is_urgent = False
 
@@ -227,10 +229,10 @@ class Child:
             nonlocal is_urgent
             if not is_urgent:
                 is_urgent = True
-                _run_before_others()
+                _promote_to_realtime()
             write(data, n_frames, flagged=bool(status))
 
-        # A collection would hold up callbacks, which leave nothing to collect.
+        # A garbage collection would delay callbacks, which leave no garbage.
         gc.freeze()
         gc.disable()
         stream = self._portaudio.RawInputStream(
@@ -238,7 +240,7 @@ class Child:
             latency=latency_s or "low",
             extra_settings=_extra_settings(self._portaudio, host_api, exclusive),
             callback=callback,
-            finished_callback=lambda: self._say({"event": "finished"}),
+            finished_callback=lambda: self._write_line({"event": "finished"}),
             **settings,
         )
         try:
@@ -246,7 +248,7 @@ class Child:
         except self._portaudio_errors:
             stream.close()
             raise
-        self._stream = stream  # which ends when it is collected
+        self._stream = stream  # a collected stream would end
         return float(stream.latency)
 
     @property
@@ -259,9 +261,9 @@ class Child:
     def _portaudio_errors(self) -> tuple[type[Exception], ...]:
         return (self._sounddevice.PortAudioError,) if self._sounddevice else ()
 
-    def _say(self, line: dict[str, Any]) -> None:
+    def _write_line(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
-        with self._reply_lock:  # the end of a stream is said by PortAudio's thread
+        with self._reply_lock:  # PortAudio's thread reports the end of a stream
             while data:
                 data = data[os.write(self._replies, data) :]
 
@@ -272,7 +274,7 @@ class _MissingLibraryError(Exception):
 
 def _load() -> ModuleType:
     try:
-        import sounddevice  # noqa: PLC0415 - starts PortAudio, which may hang: not before a request
+        import sounddevice  # noqa: PLC0415 - starts PortAudio, which may hang: only on request
     except OSError as error:
         raise _MissingLibraryError(str(error)) from error
     _take_any_name(sounddevice)
@@ -280,9 +282,9 @@ def _load() -> ModuleType:
 
 
 def _take_any_name(sounddevice: Any) -> None:
-    """Have ``query_devices`` take names that are not UTF-8.
+    """Make ``query_devices`` accept names that are not UTF-8.
 
-    As of sounddevice 0.5.6 one such name is a UnicodeDecodeError for the list of all devices, and
+    In sounddevice 0.5.6 one such name causes a UnicodeDecodeError for the list of all devices, and
     for each stream of that device. A byte that is not UTF-8 becomes a lone surrogate (PEP 383).
     """
     query = sounddevice.query_devices
@@ -310,7 +312,7 @@ def _take_any_name(sounddevice: Any) -> None:
 
 
 def _extra_settings(sounddevice: Any, host_api: str, exclusive: bool) -> Any:  # noqa: FBT001
-    """Ask for a device of one's own where a host API has a word for it; ALSA's hw has no other."""
+    """Return a host API's settings for exclusive use, if any; ALSA's hw is always exclusive."""
     if exclusive and host_api == "Windows WASAPI":
         return sounddevice.WasapiSettings(exclusive=True)
     if exclusive and host_api == "Core Audio":
@@ -321,9 +323,9 @@ def _extra_settings(sounddevice: Any, host_api: str, exclusive: bool) -> Any:  #
 
 
 def _kind(error: Exception) -> str:
-    """Sort what PortAudio says by what can be done about it."""
+    """Classify an error of PortAudio by its remedy."""
     code, host_error = (*error.args[1:], None, None)[:2]
-    if code is None:  # sounddevice's own: an index that is no more
+    if code is None:  # sounddevice's own error: an index that does not exist any more
         return "absent"
     if code == _UNANTICIPATED_HOST_ERROR and host_error:
         return _HOST_KINDS.get(host_error[1], "failed")

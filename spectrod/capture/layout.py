@@ -1,4 +1,4 @@
-"""The ring of raw blocks between the capture process and the daemon: its bytes and its rules."""
+"""The ring of raw blocks between the capture process and the daemon: layout and protocol."""
 
 import mmap
 import os
@@ -17,29 +17,29 @@ _SLOTS_MIN = 4
 _RECORD = struct.Struct("=QqII")  # frame, t_mono_ns, n_frames, flagged
 _RECORD_BYTES = 64
 
-# Buckets of callbacks' costs: one for each ns up to 31, then sixteen for each power of two.
+# Buckets of callback costs: one for each ns up to 31, then sixteen for each power of two.
 _SUBBUCKETS = 16
 _N_BUCKETS = 64 * _SUBBUCKETS
 _HEADER_BYTES = 8 * _N_BUCKETS
 
-# An eventfd takes exactly eight bytes and adds them to its count; a pipe keeps them in a row.
+# An eventfd accepts exactly eight bytes and adds them to its counter; a pipe queues them.
 _ONE = struct.pack("=Q", 1)
-BELL_READ_BYTES = 1 << 16
-"""All that a bell can hold."""
+WAKE_READ_BYTES = 1 << 16
+"""Read size that empties the wake-up descriptor [bytes]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a ring's memory is divided: costs of callbacks, then slots of one block each.
+    """Layout of a ring's memory: costs of callbacks, then slots of one block each.
 
     Attributes
     ----------
     block_frames : int
-        Frames that a slot has room for: PortAudio's block size.
+        Size of a slot, PortAudio's block size [frames].
     frame_bytes : int
-        Bytes of a sample of all channels.
+        Bytes of one frame: a sample of every channel.
     n_slots : int
-        Blocks held.
+        Number of slots.
     """
 
     block_frames: int
@@ -48,18 +48,18 @@ class Layout:
 
     @classmethod
     def of_stream(cls, fs: float, block_frames: int, frame_bytes: int) -> "Layout":
-        """Hold 4 s of a stream, or what 256 MiB hold of it, but four blocks at least."""
+        """Return a layout for 4 s of a stream, at most 256 MiB, at least four blocks."""
         slot_bytes = _slot_bytes(block_frames, frame_bytes)
         n_slots = min(round(_RING_S * fs / block_frames), _RING_BYTES_MAX // slot_bytes)
         return cls(block_frames, frame_bytes, max(_SLOTS_MIN, n_slots))
 
     @property
     def size(self) -> int:
-        """Bytes of all."""
+        """Total size [bytes]."""
         return _HEADER_BYTES + self.n_slots * _slot_bytes(self.block_frames, self.frame_bytes)
 
     def offset(self, number: int) -> int:
-        """Where the block of this number, counted from 0, has its slot."""
+        """Return the offset of the slot of a block, numbered from 0 [bytes]."""
         slot_bytes = _slot_bytes(self.block_frames, self.frame_bytes)
         return _HEADER_BYTES + number % self.n_slots * slot_bytes
 
@@ -69,18 +69,18 @@ def _slot_bytes(block_frames: int, frame_bytes: int) -> int:
 
 
 class RawBlock(NamedTuple):
-    """What one callback of PortAudio brought.
+    """The block of one PortAudio callback.
 
     Attributes
     ----------
     frame : int
-        Frames that the stream had delivered before it.
+        Frames delivered before this block.
     n_frames : int
-        Frames in it.
+        Frames in this block.
     flagged : bool
-        The sound system said that samples were lost before it.
+        Whether the sound system has flagged a loss before this block.
     t_mono_ns : int
-        Monotonic clock when the callback began [ns].
+        Monotonic clock at the start of the callback [ns].
     data : bytes
         Interleaved samples.
     """
@@ -93,27 +93,27 @@ class RawBlock(NamedTuple):
 
 
 class RingWriter:
-    """The producer's side, used by PortAudio's thread alone; never waits and takes no lock.
+    """The producer's side, used only by PortAudio's thread; never waits and takes no lock.
 
-    When the ring is full the oldest block is overwritten; the reader finds out and counts it.
+    When the ring is full the oldest block is overwritten; the reader detects and counts this.
 
     Parameters
     ----------
     layout : Layout
     memory : mmap
-        ``layout.size`` bytes that both processes map.
-    bell : int
-        Eventfd or pipe, not blocking, that is written to for each block.
+        ``layout.size`` bytes, mapped by both processes.
+    wake_fd : int
+        Non-blocking eventfd or pipe, written once per block.
     """
 
-    def __init__(self, layout: Layout, memory: mmap.mmap, bell: int) -> None:
-        self._layout, self._bell = layout, bell
+    def __init__(self, layout: Layout, memory: mmap.mmap, wake_fd: int) -> None:
+        self._layout, self._wake_fd = layout, wake_fd
         self._memory = memoryview(memory)
         self._costs = self._memory[:_HEADER_BYTES].cast("Q")
         self._number = self._frame = 0
 
     def write(self, data: "ReadableBuffer", n_frames: int, *, flagged: bool) -> None:
-        """Copy a block into the next slot and ring the bell.
+        """Copy a block into the next slot and wake the reader.
 
         Raises
         ------
@@ -130,47 +130,47 @@ class RingWriter:
         _RECORD.pack_into(self._memory, start, self._frame, t_ns, n_frames, flagged)
         self._frame += n_frames
         self._number += 1
-        os.write(self._bell, _ONE)
+        os.write(self._wake_fd, _ONE)
         self._costs[_bucket(time.monotonic_ns() - t_ns)] += 1
 
 
 class RingReader:
     """The consumer's side; one thread uses it.
 
-    Blocks that were overwritten before they were read show as frames missing between two blocks;
-    so as not to be overtaken again at once, reading then goes on in the middle of the ring.
+    Blocks that were overwritten before they were read appear as missing frames between two blocks.
+    Reading then continues in the middle of the ring, to avoid the next overrun.
 
     Parameters
     ----------
-    layout, memory, bell
-        As ``RingWriter``'s; of a pipe the end to read.
+    layout, memory, wake_fd
+        As for ``RingWriter``; the read end of a pipe.
 
     Notes
     -----
-    Why no lock is needed. The bell is written after a block and is an object of the kernel with a
-    lock of its own, so whoever has read it sees the blocks that it stands for, on any processor.
-    After P of them the writer can be at work on block P, not yet on P + 1, for which it would have
-    had to ring again. So a copy of block k that was made before the bell was read as P is intact
-    unless P has taken its slot: if k + n_slots > P.
+    No lock is needed. The writer writes the wake-up descriptor after each block. It is a kernel
+    object with its own lock, so a reader that has read the count P sees these P blocks on any
+    processor. The writer may then be writing block P, but not yet block P + 1, for which it must
+    write the descriptor again. So a copy of block k that was made before the count was read as P is
+    intact unless block P uses the same slot: if k + n_slots > P.
     """
 
-    def __init__(self, layout: Layout, memory: mmap.mmap, bell: int) -> None:
-        self._layout, self._memory, self._bell = layout, memory, bell
+    def __init__(self, layout: Layout, memory: mmap.mmap, wake_fd: int) -> None:
+        self._layout, self._memory, self._wake_fd = layout, memory, wake_fd
         self._next = self._published = 0
 
     @property
     def has_unread(self) -> bool:
-        """True if blocks are known of that ``read`` has not returned; the bell is then silent."""
+        """True if ``read`` left known blocks, for which the descriptor is not readable any more."""
         return self._next < self._published
 
     def read(self) -> list[RawBlock]:
-        """Take the oldest unread blocks, a quarter of the ring at most; empty if there are none."""
-        self._hear()
+        """Return the oldest unread blocks, at most a quarter of the ring; empty if all are read."""
+        self._read_count()
         if self._oldest_intact > self._next:
             self._next = self._published - self._layout.n_slots // 2
         stop = min(self._published, self._next + max(1, self._layout.n_slots // 4))
         blocks = [self._copy(number) for number in range(self._next, stop)]
-        self._hear()
+        self._read_count()
         n_torn = max(0, self._oldest_intact - self._next)
         self._next = stop
         return blocks[n_torn:]
@@ -179,9 +179,9 @@ class RingReader:
     def _oldest_intact(self) -> int:
         return self._published - self._layout.n_slots + 1
 
-    def _hear(self) -> None:
+    def _read_count(self) -> None:
         try:
-            counts = os.read(self._bell, BELL_READ_BYTES)
+            counts = os.read(self._wake_fd, WAKE_READ_BYTES)
         except BlockingIOError:
             return
         self._published += sum(memoryview(counts).cast("Q"))
@@ -190,27 +190,28 @@ class RingReader:
         start = self._layout.offset(number)
         frame, t_mono_ns, n_frames, flagged = _RECORD.unpack_from(self._memory, start)
         first = start + _RECORD_BYTES
-        # NB: a record that is being overwritten may say anything; the slot bounds what is copied.
+        # NB: a record that is being overwritten may have any content; the slot's size bounds the
+        # copy.
         n_bytes = min(n_frames, self._layout.block_frames) * self._layout.frame_bytes
         data = self._memory[first : first + n_bytes]
         return RawBlock(frame, n_frames, bool(flagged), t_mono_ns, data)
 
 
 def callback_cost_us(memory: mmap.mmap, quantile: float) -> float | None:
-    """Say how long PortAudio's callback takes, from its first to its last statement.
+    """Return the duration of PortAudio's callback, from its first to its last statement.
 
     Parameters
     ----------
     memory : mmap
-        A ring's.
+        Memory of a ring.
     quantile : float
         0 to 1; 0.5 is the median.
 
     Returns
     -------
     cost : float or None
-        Upper edge of the bucket that the quantile falls into, at most 1/16 too high [us]; None
-        before the first callback.
+        Upper edge of the bucket that contains the quantile, at most 1/16 too high [us]; None before
+        the first callback.
     """
     counts = struct.unpack_from(f"={_N_BUCKETS}Q", memory)
     rank = quantile * sum(counts)

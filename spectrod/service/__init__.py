@@ -1,8 +1,8 @@
 """The daemon's outer shell: log lines, sd_notify, and the loop that runs until a signal.
 
-It owns the main thread while a daemon runs in threads of its own, and knows nothing of what that
-does: it reads counters. It imports the standard library and the leaves only, and each module when
-something of it is needed: most commands want log lines alone.
+It owns the main thread while a daemon runs in other threads, and only reads the daemon's counters.
+It imports only the standard library and leaf modules, and loads each of its modules when it is
+first used: most commands need only log lines.
 """
 
 from importlib import import_module

@@ -18,10 +18,10 @@ _STDERR_FD = 2
 
 
 class _LineFormatter(logging.Formatter):
-    """One line a message, whatever is in it; the lines of a traceback follow, indented.
+    """One line per message, whatever it contains; the lines of a traceback follow, indented.
 
-    Messages hold names of files and devices and texts from peers; none of these can look like a
-    message of its own.
+    Messages contain names of files and devices and texts of peers; none of these can look like
+    another message.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -38,12 +38,12 @@ class _JournalFormatter(_LineFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         priority = next((p for level, p in self._PRIORITIES if record.levelno >= level), 7)
-        # Each line is an entry of its own: one without a prefix would lose its priority.
+        # Each line is a separate entry: without a prefix it would lose its priority.
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
 
 class _UtcFormatter(_LineFormatter):
-    """Times in UTC with milliseconds, as RFC 3339 writes them."""
+    """Times in UTC with milliseconds, in the format of RFC 3339."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -51,7 +51,7 @@ class _UtcFormatter(_LineFormatter):
 
 
 class _JsonFormatter(_UtcFormatter):
-    """One JSON object a line: ts, level, logger, event, and the traceback where there is one."""
+    """One JSON object per line: ts, level, logger, event, and the traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -71,20 +71,20 @@ def configure_logging(level: LogLevel = "info", style: LogStyle = "auto") -> Non
     Parameters
     ----------
     level : {"debug", "info", "warning", "error"}
-        The least that is shown.
+        Lowest level that is shown.
     style : {"auto", "journal", "human", "json"}
         ``journal`` prefixes each line with its sd-daemon priority and leaves the time to the
-        journal; ``human`` writes time (UTC), level and text; ``json`` an object a line. ``auto``
-        is journal where standard error is the journal's own stream, else human.
+        journal; ``human`` writes time (UTC), level and text; ``json`` one object per line. ``auto``
+        selects journal if standard error is the journal's own stream, else human.
 
     Raises
     ------
     ConfigError
-        If level or style is none of these.
+        If level or style is not one of these.
 
     Notes
     -----
-    Handlers that were there before are closed. Python's warnings become log records.
+    Earlier handlers are closed. Python's warnings become log records.
 
     References
     ----------
@@ -112,7 +112,7 @@ def _formatter(style: LogStyle) -> logging.Formatter:
 
 
 def _stderr_is_journal(environ: Mapping[str, str]) -> bool:
-    """Whether descriptor 2 is the stream whose device and inode systemd announced."""
+    """Return whether descriptor 2 is the stream whose device and inode systemd announced."""
     try:
         stderr = os.fstat(_STDERR_FD)
     except OSError:

@@ -28,24 +28,24 @@ _log = logging.getLogger(__name__)
 
 
 class Daemon(Protocol):
-    """What ``serve`` needs of a started daemon."""
+    """The part of a started daemon that ``serve`` uses."""
 
     @property
     def progress(self) -> Wakeup:
-        """Set when a first message is out, a source is waited for, and something has ended."""
+        """Set when a first message was sent, a source starts to wait, or a part has ended."""
 
     @property
     def finished(self) -> bool:
-        """True once all sources have ended and all of them is analysed, or a part has failed."""
+        """True after all sources have ended and are fully analysed, or a part has failed."""
 
     def stats(self) -> Sequence[Stats]:
-        """Return the counters of each source as they are now."""
+        """Return the current counters of each source."""
 
     def raise_failure(self) -> None:
-        """Raise the SpectrodError that ended the daemon, if one did."""
+        """Raise the SpectrodError that ended the daemon, if any."""
 
     def stop(self) -> None:
-        """Stop all threads and processes; a second call does nothing."""
+        """Stop all threads and processes; idempotent."""
 
 
 def serve(
@@ -61,16 +61,17 @@ def serve(
     Parameters
     ----------
     daemon : Daemon
-        Started; this function stops it, whatever happens.
+        Started; this function stops it in any case.
     signals : Signals
-        From ``caught_signals``; what has arrived before the call counts too.
+        From ``caught_signals``; signals that arrived before the call count too.
     reload : callable
-        Called on SIGHUP, by a thread of its own, since it may compile for seconds; returns lines
-        for the log: what was applied and what needs a restart. If it raises a SpectrodError, that
-        is logged and nothing has changed. At the end it has 1 s more, then it is left to itself.
+        Called on SIGHUP in a separate thread, since it may compile for seconds; returns lines for
+        the log: the changes applied, and those that need a restart. If it raises a SpectrodError,
+        the error is logged and nothing has changed. At the end it may run for another 1 s, and is
+        then abandoned.
     notifier : Notifier
-        Hears READY=1 once the first message of every source is out that is not waited for,
-        RELOADING=1 to READY=1 around a reload, STATUS once a second, WATCHDOG=1 as the notes say,
+        Receives READY=1 after the first message of every source that is not waiting, RELOADING=1
+        and READY=1 around a reload, STATUS once a second, WATCHDOG=1 as described in the notes, and
         STOPPING=1.
     on_tick : callable, optional
         Called with the counters once a second, on this thread.
@@ -83,15 +84,15 @@ def serve(
     Raises
     ------
     SpectrodError
-        What ended the daemon, from ``daemon.raise_failure``.
+        Error that ended the daemon, from ``daemon.raise_failure``.
 
     Notes
     -----
-    Watchdog: WATCHDOG=1 is sent when every source has got on since it was last sent, see
+    Watchdog: WATCHDOG=1 is sent when every source has made progress since it was last sent, see
     ``ProgressWatch``.
 
-    A stop that hangs (native code may) ends the process after 4 s with every thread's traceback
-    on standard error and exit code 1.
+    If the stop hangs (native code may), the process ends after 4 s with every thread's traceback on
+    standard error and exit code 1.
     """
     reloader = _Reloader(reload, daemon.progress)
     try:
@@ -117,41 +118,41 @@ _EXIT_CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 
 
 class Signals:
-    """SIGTERM, SIGINT and SIGHUP, kept as they arrive; made by ``caught_signals``."""
+    """Queue of SIGTERM, SIGINT and SIGHUP; made by ``caught_signals``."""
 
     def __init__(self, reader: socket.socket) -> None:
         self._reader = reader
 
     def fileno(self) -> int:
-        """Descriptor that is readable while signals wait to be read."""
+        """Descriptor that is readable while there are unread signals."""
         return self._reader.fileno()
 
     def read(self) -> list[signal.Signals]:
-        """Return what has arrived since the last call, the oldest first; does not wait."""
+        """Return the signals since the last call, the oldest first; does not wait."""
         try:
             return [signal.Signals(number) for number in self._reader.recv(4096)]
         except BlockingIOError:
             return []
 
     def exit_code(self) -> int | None:
-        """Read what has arrived; return the code of the first that ends, None if none does."""
+        """Read all signals; return the exit code of the first that ends the daemon, else None."""
         return next((_EXIT_CODES[number] for number in self.read() if number in _EXIT_CODES), None)
 
 
 @contextmanager
 def caught_signals() -> Iterator[Signals]:
-    """Keep SIGTERM, SIGINT and SIGHUP from acting; what handled them is put back at the end.
+    """Queue SIGTERM, SIGINT and SIGHUP instead of acting on them; restore the handlers at the end.
 
-    To be entered before anything is opened, so that no moment of the start is left in which a
-    signal kills the process with things half done. Thread: main, because signals are.
+    Enter it before anything is opened: then no signal kills the process in the middle of the start.
+    Thread: main, as signal handlers require.
     """
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0.0)
         writer.settimeout(0.0)
-        # A full socket holds thousands of signals unread: losing more of them changes nothing.
+        # A full socket holds thousands of unread signals: losing more changes nothing.
         old_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-        # Only a signal with a handler of Python's is written to the descriptor.
+        # Python writes only signals with a Python handler to the descriptor.
         caught = (*_EXIT_CODES, signal.SIGHUP)
         old_handlers = {number: signal.signal(number, lambda *_: None) for number in caught}
         try:
@@ -163,7 +164,7 @@ def caught_signals() -> Iterator[Signals]:
 
 
 class _Every:
-    """Says once a period that it has passed; a late caller does not have to catch up."""
+    """Periodic timer; a late caller does not have to catch up."""
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
@@ -177,10 +178,10 @@ class _Every:
 
 
 class _Reloader:
-    """Reloads in a thread of its own, so that signals, status and watchdog go on meanwhile.
+    """Reloads in a separate thread while signals, status and watchdog continue.
 
-    What is asked for while a reload is under way is one more, behind it: what it reads may have
-    changed since. Thread: main; ``_run`` is the other's.
+    Requests during a reload cause one more reload after it: the files may have changed since.
+    Thread: main; the other thread runs ``_run``.
     """
 
     def __init__(self, reload: Callable[[], list[str]], progress: Wakeup) -> None:
@@ -190,7 +191,7 @@ class _Reloader:
         self._has_ended = threading.Event()
 
     def ask(self) -> None:
-        """Reload, now or once the reload that is under way has ended."""
+        """Reload now, or after the current reload."""
         if self._worker is not None:
             self._is_asked_again = True
         else:
@@ -199,7 +200,7 @@ class _Reloader:
             self._worker.start()
 
     def has_ended(self) -> bool:
-        """Say, once, that nothing is being reloaded any more; raise what ought not to happen."""
+        """Return True once after the last reload; raise an unexpected error."""
         if self._worker is None or not self._has_ended.is_set():
             return False
         failure, self._worker = self._worker.failure, None
@@ -212,7 +213,7 @@ class _Reloader:
         return False
 
     def join(self, timeout_s: float) -> None:
-        """Wait for a reload that is under way, for so long."""
+        """Wait for the current reload, up to a timeout."""
         if self._worker is not None:
             self._worker.wait(timeout_s)
 
@@ -229,7 +230,7 @@ class _Reloader:
 
 
 class _Loop:
-    """What ``serve`` does between two signals."""
+    """The main loop of ``serve``."""
 
     def __init__(
         self,
@@ -245,7 +246,7 @@ class _Loop:
         self._is_ready = False
         self._progress_watch = ProgressWatch()
         self._tick = _Every(_TICK_S)
-        # Four looks in the manager's period leave time for one that comes just too early.
+        # Four checks per period of the manager allow for one that comes just too early.
         self._watch = _Every(min(_TICK_S, (notifier.watchdog_s or _TICK_S) / 4))
 
     def run(self, signals: Signals) -> int:
@@ -254,7 +255,7 @@ class _Loop:
         poll.register(self._daemon.progress, select.POLLIN)
         while True:
             poll.poll(self._wait_ms())
-            # Of each once: one reload does for all that were asked for meanwhile.
+            # Each signal once: one reload serves all requests.
             for number in dict.fromkeys(signals.read()):
                 if number in _EXIT_CODES:
                     _log.info("%s: stopping", number.name)
@@ -270,9 +271,9 @@ class _Loop:
         return max(0.0, due_s - time.monotonic()) * 1e3
 
     def _look(self) -> bool:
-        """Report on the daemon, and say whether it has finished."""
-        # The order matters: clear before reading, or what happens in between is slept over; and
-        # finished before the failure, or one that comes in between passes for the source's end.
+        """Report on the daemon; return whether it has finished."""
+        # The order matters: clear before reading, or a wake-up in between would be lost; read
+        # ``finished`` before the failure, or a failure in between would count as the source's end.
         self._daemon.progress.clear()
         if self._reloader.has_ended() and self._is_ready:
             self._notifier.ready()

@@ -1,4 +1,4 @@
-"""The service manager's protocol: datagrams that say how the daemon fares (sd_notify)."""
+"""The service manager's protocol (sd_notify): datagrams with the state of the daemon."""
 
 import logging
 import os
@@ -15,28 +15,28 @@ _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """Tells the service manager how the daemon fares; without one every call does nothing.
+    """Reports the daemon's state to the service manager; without one every call does nothing.
 
     Parameters
     ----------
     environ : mapping
-        Where NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID are looked up.
+        Environment with NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
 
     Attributes
     ----------
     watchdog_s : float or None
-        How long the manager waits for ``watchdog`` before it kills the daemon [s]; None where it
-        does not watch this process.
+        How long the manager waits for ``watchdog`` before it kills the daemon [s]; None if it does
+        not watch this process.
 
     Raises
     ------
     ConfigError
-        If one of the variables is set to what systemd would not set it to.
+        If one of the variables has a value that systemd never sets.
 
     Notes
     -----
-    Thread: main. A datagram that cannot be delivered is logged once, never raised: the daemon
-    outlives its manager's socket.
+    Thread: main. An undeliverable datagram is logged once and never raises: the daemon survives the
+    loss of its manager's socket.
 
     References
     ----------
@@ -49,12 +49,12 @@ class Notifier:
         self.watchdog_s = _watchdog_s(environ)
 
     def ready(self) -> None:
-        """Say that start-up, or a reload, is complete."""
+        """Report that the start or a reload is complete."""
         self._send("READY=1")
 
     def reloading(self) -> None:
-        """Say that the configuration is being read again; ``ready`` ends it."""
-        # The time stamp is what Type=notify-reload asks for; Type=notify passes over it.
+        """Report that a reload has started; ``ready`` ends it."""
+        # Type=notify-reload requires the time stamp; Type=notify ignores it.
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def status(self, text: str) -> None:
@@ -62,11 +62,11 @@ class Notifier:
         self._send(f"STATUS={printable(text)}")
 
     def watchdog(self) -> None:
-        """Say that the daemon made progress."""
+        """Report that the daemon has made progress."""
         self._send("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Say that the daemon is about to end."""
+        """Report that the daemon is stopping."""
         self._send("STOPPING=1")
 
     def _send(self, message: str) -> None:
@@ -74,12 +74,12 @@ class Notifier:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                # A manager that has stopped reading would block us once its queue is full.
+                # A manager that does not read would block this thread when its queue is full.
                 sender.settimeout(_SEND_LIMIT_S)
                 sender.sendto(message.encode(), self._address)
         except OSError as error:
             if not self._has_failed:
-                _log.warning("NOTIFY_SOCKET: the service manager cannot be told: %s", error)
+                _log.warning("NOTIFY_SOCKET: cannot notify the service manager: %s", error)
             self._has_failed = True
 
 

@@ -1,4 +1,4 @@
-"""Whether a daemon is up, and whether it gets on: what readiness and the watchdog rest on."""
+"""Whether a daemon is up and makes progress: the basis of readiness and the watchdog."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ _HELD_UP = ("waiting", "paused")
 
 
 def is_up(stats: Sequence[Stats]) -> bool:
-    """Say whether each source that has not ended is paused, waited for, or has a message out."""
+    """Return whether every source that has not ended is paused, waiting, or has sent a message."""
     up = [bool(one.messages) or one.state in _HELD_UP for one in stats]
     return any(up) and all(
         is_one_up or one.state in _ENDED for is_one_up, one in zip(up, stats, strict=True)
@@ -18,22 +18,22 @@ def is_up(stats: Sequence[Stats]) -> bool:
 
 
 class ProgressWatch:
-    """Says whether every source has got on since it last said so.
+    """Detects whether every source has made progress since the last detection.
 
-    A source that delivers must have brought samples, the analysis must have taken them, and the
-    publisher must have sent a heartbeat of it. If rows of it are computed, rows *and* messages must
-    have advanced too once the samples taken must have made one, however long a row is, so that any
-    stage that stands still shows. There is no exception, so a source that is silent for longer than
-    the service manager's limit counts as stuck. One that is waited for must have been tried again,
-    with a heartbeat. One that has begun or ceased to be waited for has got on, and so has one that
-    has ended; one that is new must have its first message out.
+    A running source must have delivered samples, the analysis must have read them, and the
+    publisher must have sent a heartbeat. If rows are computed, rows *and* messages must also have
+    advanced when the samples are enough for a row, however long it is, so any stage that hangs is
+    found. There is no exception: a source that is silent for longer than the service manager's
+    limit counts as stuck. A waiting source must have been tried again, with a heartbeat. A change
+    between waiting and running counts as progress, and so does the end of a source; a new source
+    must have sent its first message.
     """
 
     def __init__(self) -> None:
         self._marks: Mapping[str, _Marks] = {}
 
     def has_advanced(self, stats: Sequence[Stats]) -> bool:
-        """Compare with the counters at which this was last true; at first, with none."""
+        """Compare with the counters of the last progress; the first call has none."""
         marks = {one.name: _marks(one) for one in stats}
         advanced = all(_is_beyond(mark, self._marks.get(name)) for name, mark in marks.items())
         if advanced:
@@ -45,15 +45,15 @@ class ProgressWatch:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What a source does, and its counters."""
+    """State of a source, and its counters."""
 
     doing: str
     always: tuple[int, ...] = ()
-    """Must rise."""
+    """Counters that must increase."""
     rows: tuple[int, ...] = ()
-    """Must rise when a row is due: rows and messages."""
+    """Counters that must increase when a row is due: rows and messages."""
     analysed: int = 0
-    """Samples taken, when the rows last rose or none were computed."""
+    """Samples analysed when the rows last increased or none were computed."""
     row_due_samples: int = 0
 
 
@@ -80,13 +80,13 @@ def _is_beyond(now: _Marks, before: _Marks | None) -> bool:
 
 
 def _is_overdue(now: _Marks, before: _Marks) -> bool:
-    """Say whether rows should have come and have not."""
+    """Return whether rows are overdue."""
     is_due = 0 < now.row_due_samples < now.analysed - before.analysed
     return is_due and not _all_rose(now.rows, before.rows)
 
 
 def _renewed(now: _Marks, before: _Marks | None) -> _Marks:
-    """Make what to compare with next: rows that were due are still due until they come."""
+    """Return the marks for the next comparison: rows that are due remain due until they come."""
     if before is None or now.doing != before.doing or not now.row_due_samples:
         return now
     if _all_rose(now.rows, before.rows):

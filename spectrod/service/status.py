@@ -1,4 +1,4 @@
-"""The line that says how a daemon fares: for ``systemctl status`` and for standard output."""
+"""Status line of a daemon, for ``systemctl status`` and standard output."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from spectrod.stats import Stats
 
 
 def status_line(stats: Sequence[Stats]) -> str:
-    """Say in one line what a daemon does, what it waits for, and what it lost."""
+    """Return one line with a daemon's state, what it waits for, and its losses."""
     if len(stats) == 1:
         return _whole(stats[0])
     return " | ".join([*(_brief(one) for one in stats), _subscribers(stats[0])])
 
 
 def _whole(stats: Stats) -> str:
-    """All of one source."""
+    """Describe a single source in full."""
     return f"{stats.state}: {_source(stats)}; {_counts(stats)}{_capture(stats)}"
 
 
@@ -52,7 +52,7 @@ def _losses(stats: Stats) -> list[tuple[str, int]]:
 
 
 def _capture(stats: Stats) -> str:
-    """Tell how samples arrive and what is odd about them; empty where nothing is."""
+    """Describe problems of the capture and findings of the content checks; empty without any."""
     capture = stats.capture
     parts = [f"{n} {what}" for what, n in _troubles(stats)]
     if capture.rate_error_ppm is not None:
@@ -75,7 +75,7 @@ def _troubles(stats: Stats) -> list[tuple[str, int]]:
 
 
 def _brief(stats: Stats) -> str:
-    """One source of several: its state, and what is not as it should be."""
+    """Describe one of several sources: its state and its problems."""
     if stats.state == "waiting":
         return f"{stats.name} waiting: {stats.capture.waiting_for}"
     losses = ", ".join(f"{n} {what}" for what, n in _losses(stats) if n)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from spectrod.capture.layout import BELL_READ_BYTES, Layout, RawBlock, RingReader, callback_cost_us
+from spectrod.capture.layout import WAKE_READ_BYTES, Layout, RawBlock, RingReader, callback_cost_us
 from spectrod.config import PcmFormat
 from spectrod.errors import UnavailableError
 from spectrod.source.childprocess import ChildProcess
@@ -310,7 +310,7 @@ class _SharedRing:
             size = f"{layout.size / 2**20:.0f} MiB"
             raise UnavailableError(f"no memory for a ring of {size}: {error.strerror}") from error
         with contextlib.suppress(BlockingIOError):  # of a stream that broke off when it was opened
-            os.read(self.bell, BELL_READ_BYTES)
+            os.read(self.bell, WAKE_READ_BYTES)
         self.reader = RingReader(layout, self._map, self.bell)
 
     def callback_cost_us(self, quantile: float) -> float | None:

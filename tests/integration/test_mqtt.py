@@ -502,7 +502,7 @@ def test_a_password_lets_in_and_a_wrong_one_is_told_once(
     for _ in range(2):
         broker.wait_for_line("not authorised")
     assert refused.terminate() == 0
-    assert refused.log.count("refuses us: Not authorized; trying again") == 1
+    assert refused.log.count("refused the connection: Not authorized; trying again") == 1
     password.write_text("right\n")
     bridge(endpoint, url(broker, "me@"), "--password-file", password).wait_for_line("connected")
 

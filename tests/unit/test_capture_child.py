@@ -64,13 +64,13 @@ def test_a_callback_that_spins_is_made_ordinary(real_time_allowed):
         from spectrod.capture import child
 
         def spin():
-            child._run_before_others()
+            child._promote_to_realtime()
             print(os.sched_getscheduler(0) == os.SCHED_RR)
             while os.sched_getscheduler(0) == os.SCHED_RR:
                 pass
 
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU})
-        threading.Thread(target=child._calm_who_spins, daemon=True).start()
+        threading.Thread(target=child._demote_on_rttime, daemon=True).start()
         thread = threading.Thread(target=spin)
         thread.start()
         thread.join()
