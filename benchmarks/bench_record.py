@@ -44,7 +44,7 @@ def timed(name, what, command=command):
         marks.append((what, time.perf_counter()))
         return result
     setattr(command, name, wrapped)
-timed("begin_to_open", "opening the device", engine)
+timed("preload_drivers", "opening the device", engine)
 timed("open_engine", "opening the device")
 timed("_run_to_the_end", "reading and analysing")
 timed("finish_all", "drawing and writing")

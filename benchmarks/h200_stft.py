@@ -83,20 +83,20 @@ def pinned(device: DeviceInfo, arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def streaming(engine: OpenCLEngine, spectra: Spectra) -> Callable[[], None]:
-    """Send samples as they become visible in a window, two batches in flight, and fetch rows."""
+    """Send samples as they become visible in a buffer, two batches in flight, and fetch rows."""
     spec, n = spectra.spec, spectra.samples.shape[1]
-    window = engine.window(SampleLayout("int16"), n)
-    window.data[...] = spectra.samples
+    buffer = engine.sample_buffer(SampleLayout("int16"), n)
+    buffer.data[...] = spectra.samples
     row_bytes = 4 * spec.n_values
     count = max(1, engine.batch_bytes // max(2 * spec.hop, row_bytes))
-    plan = engine.plan(spec, window, count)
+    plan = engine.plan(spec, buffer, count)
 
     def call() -> None:
-        window.move(window.end)
+        buffer.move(buffer.end)
         in_flight = deque()
         for first in range(0, spec.n_frames(n), count):
             n_frames = min(count, spec.n_frames(n) - first)
-            window.end = window.start + (first + n_frames - 1) * spec.hop + spec.win_length
+            buffer.end = buffer.start + (first + n_frames - 1) * spec.hop + spec.win_length
             in_flight.append(plan.submit(first * spec.hop, n_frames))
             if len(in_flight) == 2:
                 in_flight.popleft().collect()

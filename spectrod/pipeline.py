@@ -522,7 +522,7 @@ class Pipeline:
     def _take_new_stream(self) -> None:
         self._hand_on(self._stream.finish())
         stream = self._next_stream.pop()
-        stream.take_over(self._stream)
+        stream.inherit_counts(self._stream)
         self._stream = stream
         self._proven = frozenset()
         self.demand.touch()

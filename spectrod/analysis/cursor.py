@@ -1,4 +1,4 @@
-"""Where the next frame of a stream begins, and which row it is of."""
+"""Position of the next frame of a stream, and the row that it belongs to."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,22 +9,22 @@ from spectrod.types import Block, SpectrumSpec
 from spectrod.units import NS_PER_S
 
 _EARLY = Fraction(1, 100)
-"""Part of a sample by which a row may begin before its instant: times are rounded to nanoseconds,
-and a sample must not be taken for one that comes after the instant for that."""
+"""Fraction of a sample by which a row may start before its instant: times are rounded to
+nanoseconds, and the rounding must not move a row to the next sample."""
 _DRIFT = Fraction(1, 500)
-"""Part of a row by which a clock that is slewed, and a sample rate that is off, may change it."""
+"""Fraction of a row by which a slewed clock and an inexact sample rate may change its length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When samples were taken.
+    """Relation between positions and times of samples.
 
     Attributes
     ----------
     offset : int
-        Absolute index of a sample less its position in the window.
+        Absolute index of a sample minus its position in the buffer.
     clock : Block
-        Says when its first sample was taken.
+        Block that gives the time of its first sample.
     """
 
     offset: int
@@ -34,21 +34,21 @@ class Timing:
 class Cursor:
     """Moves from frame to frame over the row grid of a spec.
 
-    Rows aligned to UTC begin with the first sample at or after a whole multiple of the row period.
-    The frames before the first of them make a shorter row, the *lead*. At each begin of a row the
-    newest clock is asked again: a row begins a sample earlier or later where the sample rate is
-    off, and with the next multiple where UTC was stepped.
+    Rows aligned to UTC start with the first sample at or after a whole multiple of the row period.
+    The frames before the first of them make a shorter row, the *lead*. Each row uses the newest
+    clock: it starts a sample earlier or later if the sample rate is inexact, and at the next
+    multiple if UTC was stepped.
 
     Attributes
     ----------
     next : int
         Position of the next frame.
     phase : int
-        Of the row that it is of, see ``RowGrid``.
+        Phase of its row, see ``RowGrid``.
     lead : int
-        Frames of the lead from the next one on; 0 if that is of a whole row.
+        Remaining frames of the lead; 0 if the next frame belongs to a whole row.
     instant : int or None
-        UTC of the begin of the next frame's row, in row periods since 1970; None if rows are not
+        UTC of the start of the next frame's row, in row periods since 1970; None if rows are not
         aligned, and in the lead.
     """
 
@@ -59,19 +59,19 @@ class Cursor:
         self._averages = spec.averaging != "none"
         self._fs = Fraction(repr(spec.fs))
         self._period_ns = row_period_s(spec.rate_hz) * NS_PER_S if spec.align == "utc" else None
-        # Then all that counts is the next frame.
+        # Only the next frame's position matters then.
         self._is_plain = self.grid.is_even and self._period_ns is None
         self.restart(0)
 
     def restart(self, position: int) -> None:
-        """Begin a row with the frame at a position."""
+        """Start a row with the frame at a position."""
         self.next = self._origin = position
         self.phase = self._number = self.lead = 0
         self.instant: int | None = None
         self._first_instant: int | None = None
 
     def shift(self, n_samples: int) -> None:
-        """Count positions from so many samples further on."""
+        """Move the origin of all positions forward by a number of samples."""
         self.next -= n_samples
         self._origin -= n_samples
 
@@ -81,9 +81,9 @@ class Cursor:
         return self._number == 0 and not self.lead
 
     def count(self, end: int) -> int:
-        """Count the frames from the next one on that lie before a position.
+        """Count the frames from the next one on that end before a position.
 
-        While there is a lead, those of the lead alone.
+        In the lead, count only its frames.
         """
         last = end - self.next - self._win_length
         if last < 0:
@@ -95,13 +95,13 @@ class Cursor:
         return max(0, self.grid.count(end - self._origin, self.phase) - self._number)
 
     def place(self, n_frames: int) -> int:
-        """Position of the frame that comes after so many more, of the lead or of whole rows."""
+        """Return the position of the frame that is n_frames after the next one."""
         if self._is_plain or self.lead:
             return self.next + n_frames * self._hop
         return self._origin + self.grid.place(self._number + n_frames, self.phase)
 
     def go(self, n_frames: int) -> None:
-        """Go past frames."""
+        """Advance by a number of frames."""
         if self._is_plain:
             self.next += n_frames * self._hop
             return
@@ -119,7 +119,7 @@ class Cursor:
             self.instant += rows
 
     def drop_lead(self) -> None:
-        """Go to the first whole row."""
+        """Advance to the first whole row."""
         self.lead = 0
         self.next = self._origin
         self.instant = self._first_instant
@@ -127,12 +127,13 @@ class Cursor:
     # ---- rows aligned to UTC
 
     def align(self, timing: Timing) -> bool:
-        """Place the next row where UTC wants it, if rows are aligned and the next frame is a row's.
+        """Move the next row to its UTC instant, if rows are aligned and the next frame starts one.
 
         Returns
         -------
         is_broken : bool
-            Whether samples between the row before and this one are left out: UTC was stepped.
+            Whether samples between the previous row and this one are skipped, because UTC was
+            stepped.
         """
         if self._period_ns is None or not self.is_at_row:
             return False
@@ -142,7 +143,7 @@ class Cursor:
         expected = self._position_of(timing, self.instant)
         if abs(expected - self._origin) <= 1:
             return False
-        # The first instant that is not before the end of the row before, but for some drift.
+        # The first instant at or after the end of the previous row, except for some drift.
         slack = floor(self.grid.step * _DRIFT) + 2
         before = self._origin
         self._begin_row(timing, self._instant_from(timing, before - slack))
@@ -155,7 +156,7 @@ class Cursor:
         if not self._averages or self._origin == begin:
             return
         room = self._origin - begin - self.grid.win_length
-        if self.grid.span > self.grid.step:  # rows of frames that begin in them
+        if self.grid.span > self.grid.step:  # rows consist of frames that start in them
             room = self._origin - begin - 1
         self.lead = min(room // self._hop + 1, self._frames) if room >= 0 else 0
         if self.lead:
@@ -170,13 +171,13 @@ class Cursor:
         self.instant = instant
 
     def _position_of(self, timing: Timing, instant: int) -> Fraction:
-        """Exact position of an instant."""
+        """Return the exact position of an instant."""
         assert self._period_ns is not None
         since_ns = instant * self._period_ns - timing.clock.t_utc_ns
         return timing.clock.sample_index - timing.offset + since_ns * self._fs / NS_PER_S
 
     def _instant_from(self, timing: Timing, position: int) -> int:
-        """Find the first instant whose row begins at a position or later."""
+        """Find the first instant whose row starts at a position or later."""
         assert self._period_ns is not None
         away = position - _EARLY - (timing.clock.sample_index - timing.offset)
         t_ns = timing.clock.t_utc_ns + away * NS_PER_S / self._fs

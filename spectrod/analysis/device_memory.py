@@ -1,8 +1,8 @@
-"""Samples and results where a device works on them: in the host's memory, or in copies of its own.
+"""Samples and results in memory that a device can access: the host's, or the device's.
 
-Devices that share the host's memory read samples and write results in place. For others the host
-has page-locked memory; of the samples only the new ones go over, results come back, and both while
-kernels run.
+Devices that share the host's memory read samples and write results in place. For other devices the
+host uses page-locked memory: only new samples are uploaded, results are downloaded, and both
+overlap with kernels.
 """
 
 from collections import deque
@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.copying import copy
-from spectrod.analysis.leases import Piece, Pool
-from spectrod.analysis.window import SampleWindow, aligned_memory
+from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
+from spectrod.analysis.parallel_copy import copy
+from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.opencl.transfers import Transfers
@@ -21,28 +21,28 @@ from spectrod.sample_layout import SampleLayout
 from spectrod.stft.stage import Samples
 
 _ALIGN = 16
-"""Arrays of the caller's are used in place if they begin at a multiple of so many bytes."""
+"""Alignment at which a caller's arrays are used in place [bytes]."""
 
 _UPLOADS_KEPT = 8
 
 
-class DeviceWindow(Protocol):
-    """What a plan needs of a window: the part of it that the device sees."""
+class DeviceSamples(Protocol):
+    """The device's view of a sample buffer."""
 
     def samples(self, place: int) -> Samples:
-        """Where frames from a place on are; all samples up to the window's end are there."""
+        """Return the samples from an index on; all samples up to the buffer's end are valid."""
         ...
 
 
 class Target(Protocol):
-    """Where a batch's rows go."""
+    """Destination of a batch's rows."""
 
     def buffer(self) -> Any:
-        """Buffer that the kernel writes to; None where there are no rows."""
+        """Return the buffer that the kernel writes to; None without rows."""
         ...
 
     def begin(self, events: list[Any]) -> None:
-        """Begin to fetch the rows once the kernels' events have come."""
+        """Start to download the rows after the kernels' events."""
         ...
 
     def collect(self) -> NDArray[Any]:
@@ -54,28 +54,30 @@ class Results(Protocol):
     """Memory for the rows of a plan's batches."""
 
     def target(self, shape: tuple[int, ...], out: NDArray[Any] | None) -> Target:
-        """Make room for rows, in an array of the caller's if there is one."""
+        """Allocate a target for rows, in the caller's array if there is one."""
         ...
 
 
 class DeviceMemory(Protocol):
-    """The way that suits a device."""
+    """Memory strategy of a device."""
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Make an empty window."""
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Make an empty buffer."""
         ...
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
-        """Make a window of samples where they are, if the device can read them there."""
+    def sample_buffer_over(
+        self, layout: SampleLayout, memory: NDArray[np.uint8]
+    ) -> SampleBuffer | None:
+        """Make a buffer over existing samples, if the device can read them in place."""
         ...
 
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> Results:
-        """Make room for batches of so many bytes."""
+        """Allocate memory for batches of up to max_bytes."""
         ...
 
 
 def device_memory(context: Context) -> DeviceMemory:
-    """Choose the way that suits the device."""
+    """Choose the memory strategy for a device."""
     return SharedMemory(context) if context.device.shares_host_memory else MirroredMemory(context)
 
 
@@ -83,39 +85,41 @@ def device_memory(context: Context) -> DeviceMemory:
 
 
 class SharedMemory:
-    """Samples are read where the host writes them, and results written where it reads them."""
+    """Kernels read samples and write results in the host's memory."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._pool = Pool(self._piece)
+        self._pool = BufferPool(self._make_buffer)
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Wrap memory for an empty window."""
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Allocate an empty buffer."""
         memory = aligned_memory(layout.step_bytes * capacity)
         _check_size(self._context, len(memory))
-        return SharedWindow(self._context, layout, capacity, memory, filled=False)
+        return SharedSampleBuffer(self._context, layout, capacity, memory, filled=False)
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
-        """Wrap memory that is full of samples, where a kernel can read it."""
+    def sample_buffer_over(
+        self, layout: SampleLayout, memory: NDArray[np.uint8]
+    ) -> SampleBuffer | None:
+        """Wrap memory full of samples, if a kernel can read it."""
         if len(memory) > self._context.device.max_alloc_bytes or not _is_aligned(memory):
             return None
         capacity = len(memory) // layout.step_bytes
-        return SharedWindow(self._context, layout, capacity, memory, filled=True)
+        return SharedSampleBuffer(self._context, layout, capacity, memory, filled=True)
 
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> "SharedResults":
         """Lend memory that the kernels write to."""
         _check_size(self._context, max_bytes)
         return SharedResults(self._context, self._pool, dtype)
 
-    def _piece(self, n_bytes: int) -> Piece:
+    def _make_buffer(self, n_bytes: int) -> PooledBuffer:
         memory = aligned_memory(n_bytes)
-        return Piece(memory, self._context.wrap(memory, writable=True))
+        return PooledBuffer(memory, self._context.wrap(memory, writable=True))
 
 
-class SharedWindow(SampleWindow):
-    """A window that kernels read in place.
+class SharedSampleBuffer(SampleBuffer):
+    """A buffer that kernels read in place.
 
-    What the host writes, it writes where no kernel reads meanwhile.
+    The host writes only where no kernel reads at that time.
     """
 
     def __init__(
@@ -131,27 +135,27 @@ class SharedWindow(SampleWindow):
         self._buffer = context.wrap(memory, writable=False)
 
     def samples(self, place: int) -> Samples:
-        """Where frames from a place on are."""
+        """Return the samples from an index on."""
         return Samples(self._buffer, self.layout.pitch(self.capacity), place)
 
 
 class SharedResults:
-    """Memory that is lent and written in place."""
+    """Lent memory that kernels write in place."""
 
-    def __init__(self, context: Context, pool: Pool, dtype: np.dtype[Any]) -> None:
+    def __init__(self, context: Context, pool: BufferPool, dtype: np.dtype[Any]) -> None:
         self._context = context
         self._pool = pool
         self._dtype = dtype
 
     def target(self, shape: tuple[int, ...], out: NDArray[Any] | None) -> Target:
-        """Lend memory, or wrap the caller's."""
+        """Lend memory, or wrap the caller's array."""
         if out is not None and _is_aligned(out):
             return OwnTarget(self._context, out)
         return LentTarget(self._context, self._pool, shape, self._dtype, out)
 
 
 class OwnTarget:
-    """An array of the caller's that the kernel writes to."""
+    """A caller's array that the kernel writes to."""
 
     def __init__(self, context: Context, out: NDArray[Any]) -> None:
         self._context = context
@@ -159,11 +163,11 @@ class OwnTarget:
         self._buffer = context.wrap(out, writable=True)
 
     def buffer(self) -> Any:
-        """Buffer of the array's memory."""
+        """Return the buffer of the array's memory."""
         return self._buffer
 
     def begin(self, events: list[Any]) -> None:
-        """Do nothing: nothing is to be fetched."""
+        """Do nothing: there is no download."""
 
     def collect(self) -> NDArray[Any]:
         """Wait for the rows."""
@@ -172,12 +176,12 @@ class OwnTarget:
 
 
 class LentTarget:
-    """Memory of the pool that the kernel writes to."""
+    """BufferPool memory that the kernel writes to."""
 
     def __init__(
         self,
         context: Context,
-        pool: Pool,
+        pool: BufferPool,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         out: NDArray[Any] | None,
@@ -188,11 +192,11 @@ class LentTarget:
         self._event: Any = None
 
     def buffer(self) -> Any:
-        """Buffer of the piece."""
-        return self._lease.piece.buffer
+        """Return the buffer of the lent memory."""
+        return self._lease.pooled.buffer
 
     def begin(self, events: list[Any]) -> None:
-        """Keep the event to wait for."""
+        """Store the event to wait for."""
         self._event = events[-1]
 
     def collect(self) -> NDArray[Any]:
@@ -205,33 +209,33 @@ class LentTarget:
 
 
 class MirroredMemory:
-    """The host's memory is page-locked, and has a twin on the device."""
+    """Page-locked host memory with a copy on the device."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._transfers = Transfers(context)
-        self._pool = Pool(self._piece)
+        self._pool = BufferPool(self._make_buffer)
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Make a window and its twin."""
-        return MirroredWindow(self._context, self._transfers, layout, capacity)
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Make a buffer and its copy on the device."""
+        return MirroredSampleBuffer(self._context, self._transfers, layout, capacity)
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
-        """Refuse: the device cannot read the host's memory."""
+    def sample_buffer_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
+        """Return None: the device cannot read the host's memory."""
         return
 
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> "MirroredResults":
-        """Make room on the device for two batches."""
+        """Allocate device memory for two batches."""
         buffers = [self._context.allocate(max_bytes) for _ in range(2)]
         return MirroredResults(self._context, self._transfers, self._pool, dtype, buffers)
 
-    def _piece(self, n_bytes: int) -> Piece:
+    def _make_buffer(self, n_bytes: int) -> PooledBuffer:
         buffer, memory = self._transfers.pinned(n_bytes)
-        return Piece(memory, buffer)
+        return PooledBuffer(memory, buffer)
 
 
-class MirroredWindow(SampleWindow):
-    """A window whose new samples are copied to its twin before frames are computed from them."""
+class MirroredSampleBuffer(SampleBuffer):
+    """A buffer whose new samples are uploaded before frames are computed from them."""
 
     def __init__(
         self, context: Context, transfers: Transfers, layout: SampleLayout, capacity: int
@@ -243,7 +247,7 @@ class MirroredWindow(SampleWindow):
         self._transfers = transfers
         self._twin = context.allocate(n_bytes)
         self._sent = 0
-        # Kept until they are done, or nearly always: pyopencl waits for one that is dropped.
+        # Keep events until they are complete: pyopencl waits for an event that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
 
     @staticmethod
@@ -251,14 +255,14 @@ class MirroredWindow(SampleWindow):
         copy(target, samples, axis=1)
 
     def samples(self, place: int) -> Samples:
-        """Where frames from a place on are; what is new is sent, and waited for by kernels."""
+        """Return the samples from an index on; upload new ones, which kernels wait for."""
         if self._sent < self.end:
             self._send(self.place(self._sent), self.end - self._sent)
             self._sent = self.end
         return Samples(self._twin, self.layout.pitch(self.capacity), place)
 
     def move(self, first: int) -> None:
-        """Move the host's samples; the twin gets them anew, at their new place."""
+        """Move the host's samples; upload them again at their new place."""
         super().move(first)
         self._sent = first
 
@@ -277,13 +281,13 @@ class MirroredWindow(SampleWindow):
 
 
 class MirroredResults:
-    """Two buffers on the device, used in turn, and page-locked memory that is lent."""
+    """Two alternating buffers on the device, and lent page-locked memory."""
 
     def __init__(
         self,
         context: Context,
         transfers: Transfers,
-        pool: Pool,
+        pool: BufferPool,
         dtype: np.dtype[Any],
         buffers: list[Any],
     ) -> None:
@@ -294,14 +298,14 @@ class MirroredResults:
         self._buffers = buffers
 
     def target(self, shape: tuple[int, ...], out: NDArray[Any] | None) -> "FetchedTarget":
-        """Take the buffer that was not used last."""
+        """Use the buffer that was not used last."""
         self._buffers.reverse()
         lease = self._pool.lend(shape, self._dtype)
         return FetchedTarget(self._context, self._transfers, self._buffers[0], lease.array(), out)
 
 
 class FetchedTarget:
-    """A buffer on the device that is copied to the host when the kernel is done."""
+    """A buffer on the device that is downloaded after the kernel."""
 
     def __init__(
         self,
@@ -319,11 +323,11 @@ class FetchedTarget:
         self._event: Any = None
 
     def buffer(self) -> Any:
-        """Buffer on the device."""
+        """Return the buffer on the device."""
         return self._buffer
 
     def begin(self, events: list[Any]) -> None:
-        """Begin to copy."""
+        """Start the download."""
         self._context.begin()
         if self._rows.size:
             self._event = self._transfers.start_download(self._rows, self._buffer, events)
@@ -348,7 +352,7 @@ def _is_aligned(values: NDArray[Any]) -> bool:
 
 
 def _check_size(context: Context, n_bytes: int) -> None:
-    """Refuse what exceeds the device's limit, which holds for the host's memory too."""
+    """Refuse sizes above the device's limit, which applies to host memory too."""
     limit = context.device.max_alloc_bytes
     if n_bytes > limit:
         raise DeviceError(

@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.analysis.averaging_state import AveragingState
 from spectrod.analysis.numpy_engine import NumpyEngine
-from spectrod.analysis.rows import RowCount
-from spectrod.analysis.window import SampleWindow
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import SpectrumSpec
@@ -19,18 +19,18 @@ EngineKind = Literal["auto", "opencl", "numpy"]
 ENGINE_KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
 
 IN_FLIGHT_MAX = 2
-"""Batches of a plan that may be computed while others are submitted."""
+"""Maximum number of batches of a plan in flight."""
 
 _log = logging.getLogger(__name__)
 
 
 class Rows(Protocol):
-    """What was submitted, on its way."""
+    """Rows of a submitted batch."""
 
     def collect(self) -> NDArray[Any]:
         """Wait for the rows, (rows, signals, values) float32 or complex64.
 
-        Memory goes back to the plan with the last array that refers to it: copy what is kept long.
+        The memory returns to the plan when no array refers to it any more: copy rows to keep them.
 
         Raises
         ------
@@ -41,36 +41,36 @@ class Rows(Protocol):
 
 
 class FramePlan(Protocol):
-    """Frames of one spec in one window to rows; made once, used by one thread.
+    """Computes rows from frames of one spec in one buffer; made once, used by one thread.
 
     Attributes
     ----------
-    count : RowCount
-        Which rows come next; as of all that was submitted.
+    count : AveragingState
+        State of the averages after all submitted frames.
     """
 
-    count: RowCount
+    count: AveragingState
 
     def restart(self) -> None:
-        """Begin averages anew with the frames submitted next."""
+        """Restart averages with the next submitted frames."""
         ...
 
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
     ) -> Rows:
-        """Begin to compute frames that follow on those before, unless restarted.
+        """Start to compute frames, which follow the previous ones unless restarted.
 
         Parameters
         ----------
         place : int
-            Index in the window's data of the first frame's first sample; all samples of the frames
-            are there, and stay there until the rows are collected.
+            Index in the buffer's data of the first frame's first sample; all samples of the frames
+            are valid and remain until the rows are collected.
         n_frames : int
-            1 to the plan's max_frames; while ``IN_FLIGHT_MAX`` are not collected, none.
+            1 to the plan's max_frames; at most ``IN_FLIGHT_MAX`` batches may be uncollected.
         out : (rows, signals, values) array, optional
-            C-contiguous, where the rows go; by default memory of the plan's.
+            C-contiguous destination of the rows; by default memory of the plan.
         phase : int
-            Of the row that the first frame is of, see ``spectrod.grid.RowGrid``.
+            Phase of the first frame's row, see ``spectrod.grid.RowGrid``.
 
         Raises
         ------
@@ -81,16 +81,16 @@ class FramePlan(Protocol):
 
 
 class Engine(Protocol):
-    """What computes: an OpenCL device or NumPy in float64.
+    """Implementation of the analysis: an OpenCL device, or NumPy in float64.
 
     Attributes
     ----------
     name : str
-        ``"numpy"``, or ``"opencl:PLATFORM/DEVICE"``; it goes into every message.
+        ``"numpy"`` or ``"opencl:PLATFORM/DEVICE"``; part of every message.
     fallback : Engine, optional
-        What goes on where this one fails; None where that is an error.
+        Engine that continues if this one fails; None if a failure is an error.
     batch_bytes : int
-        Bytes of samples or results, whichever are more, that make a good batch.
+        Suitable size of a batch, the larger of samples and results [bytes].
     """
 
     @property
@@ -102,29 +102,31 @@ class Engine(Protocol):
     @property
     def batch_bytes(self) -> int: ...  # noqa: D102 - above
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Make an empty window, of memory that suits the device.
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Make an empty buffer in memory that suits the device.
 
         Raises
         ------
         DeviceError
-            If there is not so much.
+            If there is not enough memory.
         """
         ...
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
-        """Make a window of samples where they are; None if the device cannot read them there."""
+    def sample_buffer_over(
+        self, layout: SampleLayout, memory: NDArray[np.uint8]
+    ) -> SampleBuffer | None:
+        """Make a buffer over existing samples; None if the device cannot read them in place."""
         ...
 
-    def plan(self, spec: SpectrumSpec, window: SampleWindow, max_frames: int) -> FramePlan:
-        """Prepare for frames in a window of this engine's, up to max_frames in one batch.
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> FramePlan:
+        """Make a plan for frames in a buffer of this engine, up to max_frames in one batch.
 
-        May be called while another thread uses an earlier plan. NumPy takes any engine's window.
+        May be called while another thread uses an earlier plan. NumPy accepts any engine's buffer.
 
         Raises
         ------
         DeviceError
-            If the device is too small or compiles it not.
+            If the device is too small or cannot compile the kernels.
         """
         ...
 
@@ -133,7 +135,7 @@ class Engine(Protocol):
         ...
 
     def keep_programs(self) -> None:
-        """Store what was compiled for later processes now, not when the engine is closed."""
+        """Store compiled programs for later processes now, instead of at ``close``."""
         ...
 
     def close(self) -> None:
@@ -146,25 +148,25 @@ def transpose(engine: Engine, matrix: Float32Array) -> Float32Array:
     try:
         return engine.transpose(matrix)
     except DeviceError as error:
-        return stand_in(engine, error).transpose(matrix)
+        return fallback_for(engine, error).transpose(matrix)
 
 
-def stand_in(engine: Engine, error: DeviceError) -> Engine:
-    """Return what goes on where an engine failed; raise the error if nothing does."""
+def fallback_for(engine: Engine, error: DeviceError) -> Engine:
+    """Return the fallback of a failed engine; raise the error if it has none."""
     if engine.fallback is None:
         raise error
-    _log.warning("%s failed, going on with %s: %s", engine.name, engine.fallback.name, error)
+    _log.warning("%s failed, continuing with %s: %s", engine.name, engine.fallback.name, error)
     return engine.fallback
 
 
 def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
-    """Open what will compute.
+    """Open an engine.
 
     Parameters
     ----------
     kind : {"auto", "opencl", "numpy"}
-        "auto" takes the best OpenCL device that works, and NumPy, with one warning in the log,
-        where there is none and no device was named, or where the device fails later.
+        "auto" selects the best OpenCL device that works; if there is none and no device was named,
+        or if the device fails later, it uses NumPy and logs one warning.
     device : str
         Part of ``PLATFORM/DEVICE`` in any case, an index ``"0:1"``, or a platform's index
         ``"0"``; "" for any. Not with "numpy".
@@ -172,12 +174,12 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
     Returns
     -------
     engine : Engine
-        To be closed by the caller. Its ``name`` says what it is.
+        The caller closes it. ``name`` identifies it.
 
     Raises
     ------
     ConfigError
-        If kind is unknown, device is no text, or one is named for "numpy".
+        If kind is unknown, device is no text, or a device is given for "numpy".
     DeviceError
         If no OpenCL device fits or works, and one was named or kind is "opencl".
     """
@@ -199,8 +201,8 @@ def open_engine(kind: EngineKind = "auto", device: str = "") -> Engine:
         return fallback
 
 
-def begin_to_open(kind: EngineKind) -> None:
-    """Let what takes longest begin, before ``open_engine``, which says what is wrong with it."""
+def preload_drivers(kind: EngineKind) -> None:
+    """Start to load the OpenCL drivers before ``open_engine``, which reports errors."""
     if kind != "numpy":
         with suppress(ImportError):
             from spectrod.opencl.devices import load_drivers  # noqa: PLC0415 - as below
@@ -210,7 +212,7 @@ def begin_to_open(kind: EngineKind) -> None:
 
 def _open_opencl(device: str, fallback: NumpyEngine | None) -> Engine:
     try:
-        # Late: importing pyopencl loads the drivers, which a NumPy engine must not need.
+        # Late import: pyopencl loads the drivers, which a NumPy engine must not need.
         from spectrod.analysis.opencl_engine import open_opencl  # noqa: PLC0415
     except ImportError as error:
         raise DeviceError(f"pyopencl cannot be loaded: {error}") from error

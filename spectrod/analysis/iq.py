@@ -1,4 +1,4 @@
-"""Complex arrays and integer pairs as I/Q samples: real channels, I and Q in turn."""
+"""Conversion of complex arrays and integer pairs to real channels, I and Q alternating."""
 
 from typing import Any
 
@@ -10,30 +10,30 @@ from spectrod.errors import InputError
 from spectrod.units import Float32Array
 
 _UINT8_MIDDLE, _UINT8_FULL_SCALE = 127.5, 2.0**7
-"""As RTL-SDR receivers write I and Q; see ``spectrod.source.pcm``."""
+"""Format of RTL-SDR receivers; see ``spectrod.source.pcm``."""
 
 
 def as_channels(x: ArrayLike, *, iq: bool, channels: int | None = None) -> Any:
-    """Return I/Q samples as real channels, I and Q in turn; other samples as they are.
+    """Return I/Q samples as real channels, I and Q alternating; other samples unchanged.
 
     Parameters
     ----------
     x : (n,) or (signals, n) complex, or any real array-like
-        Complex64 of one signal is not copied where it is contiguous.
+        Contiguous complex64 samples of one signal are not copied.
     iq : bool
         Whether they are I/Q samples.
     channels : int, optional
-        Number of real channels that there must be.
+        Required number of real channels.
 
     Returns
     -------
-    samples : (2 signals, n) float32 or float64, or what was given
+    samples : (2 signals, n) float32 or float64, or the input
         Unsigned bytes of I and Q are converted to float32, with their middle at 127.5 [FS].
 
     Raises
     ------
     InputError
-        If complex samples are masked, not I/Q, or not of as many signals.
+        If complex samples are masked, not I/Q, or have another number of signals.
     """
     if isinstance(x, (bytes, bytearray, memoryview)):
         return x
@@ -63,7 +63,7 @@ def _pairs(array: NDArray[Any], *, iq: bool, channels: int | None) -> NDArray[An
     n_signals, n = signals.shape
     real = np.float32 if signals.dtype == np.complex64 else np.float64
     parts = np.ascontiguousarray(signals).view(real).reshape(n_signals, n, 2)
-    # One signal stays where it is, interleaved; of several each I and each Q becomes a row.
+    # One signal stays interleaved in place; with several, each I and each Q becomes a row.
     return parts.swapaxes(1, 2).reshape(2 * n_signals, n)
 
 

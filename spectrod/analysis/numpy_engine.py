@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.rows import RowCount
-from spectrod.analysis.window import SampleWindow
+from spectrod.analysis.averaging_state import AveragingState
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.sample_layout import SampleLayout
 from spectrod.stft.reference import ReferenceStft
 from spectrod.stft.tables import kernel_spec, row_places
@@ -15,23 +15,23 @@ from spectrod.units import Float32Array
 
 
 class NumpyEngine:
-    """Implements ``spectrod.analysis.engine.Engine`` without any device."""
+    """Implements ``spectrod.analysis.engine.Engine`` without a device."""
 
     name = "numpy"
     fallback = None
     batch_bytes = 1 << 20
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Make an empty window."""
-        return SampleWindow(layout, capacity)
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Make an empty buffer."""
+        return SampleBuffer(layout, capacity)
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow:
-        """Make a window of samples where they are."""
-        return SampleWindow(layout, len(memory) // layout.step_bytes, memory, filled=True)
+    def sample_buffer_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleBuffer:
+        """Make a buffer over existing samples."""
+        return SampleBuffer(layout, len(memory) // layout.step_bytes, memory, filled=True)
 
-    def plan(self, spec: SpectrumSpec, window: SampleWindow, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
-        """Prepare for frames in a window; any number of them."""
-        return NumpyPlan(spec, window)
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
+        """Make a plan for frames in a buffer, any number per batch."""
+        return NumpyPlan(spec, buffer)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
@@ -45,22 +45,22 @@ class NumpyEngine:
 
 
 class NumpyPlan:
-    """Frames in float64, rounded once at the end; computed when submitted.
+    """Computes frames in float64 at ``submit``, rounded once at the end.
 
     Implements ``spectrod.analysis.engine.FramePlan``.
     """
 
-    def __init__(self, spec: SpectrumSpec, window: SampleWindow) -> None:
-        layout = window.layout
+    def __init__(self, spec: SpectrumSpec, buffer: SampleBuffer) -> None:
+        layout = buffer.layout
         shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
-        self.count = RowCount(spec)
+        self.count = AveragingState(spec)
         self._hop, self._grid = spec.hop, spec.grid
-        self._window = window
+        self._buffer = buffer
         self._reference = ReferenceStft(shape, tables)
         self._average = self._reference.average(spec.averaging_frames)
 
     def restart(self) -> None:
-        """Begin averages anew."""
+        """Restart averages."""
         self.count.restart()
         if self._average is not None:
             self._average.clear()
@@ -68,12 +68,12 @@ class NumpyPlan:
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
     ) -> "Computed":
-        """Compute frames, the first at a place of the window."""
+        """Compute frames, the first at an index of the buffer's data."""
         if self._average is not None:
             self._average.frames = self.count.frames
         self.count.take(n_frames)
         rows = self._reference.rows(
-            self._window.data,
+            self._buffer.data,
             place,
             self._hop,
             n_frames,
@@ -87,11 +87,11 @@ class NumpyPlan:
 
 
 class Computed:
-    """Rows that are there; implements ``spectrod.analysis.engine.Rows``."""
+    """Rows that are complete; implements ``spectrod.analysis.engine.Rows``."""
 
     def __init__(self, rows: NDArray[Any]) -> None:
         self._rows = rows
 
     def collect(self) -> NDArray[Any]:
-        """Return them."""
+        """Return the rows."""
         return self._rows

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.device_memory import device_memory
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_plan import OpenCLPlan
-from spectrod.analysis.window import SampleWindow
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.fft.transpose import Transposer
 from spectrod.opencl.context import Context
@@ -19,8 +19,8 @@ from spectrod.units import Float32Array
 
 _log = logging.getLogger(__name__)
 
-# Results that stay in a processor's cache until they are used; enough work for a GPU to hide what
-# a launch costs.
+# Results that stay in a processor's cache until they are read; enough work for a GPU to hide the
+# cost of a launch.
 _SHARED_BATCH_BYTES = 1 << 21
 _MIRRORED_BATCH_BYTES = 1 << 25
 
@@ -28,16 +28,16 @@ _MIRRORED_BATCH_BYTES = 1 << 25
 class OpenCLEngine:
     """Implements ``spectrod.analysis.engine.Engine`` on one device.
 
-    Each plan, and ``transpose``, is one thread's at a time; others may make plans meanwhile.
+    One thread at a time uses each plan and ``transpose``; others may make plans meanwhile.
 
     Parameters
     ----------
     device : DeviceInfo
         From ``spectrod.opencl.devices``.
     profiling : bool
-        Whether events carry times; for benchmarks.
+        Whether events carry times, for benchmarks.
     fallback : NumpyEngine, optional
-        What goes on if the device fails.
+        Engine that continues if the device fails.
 
     Raises
     ------
@@ -61,33 +61,35 @@ class OpenCLEngine:
         self._memory = device_memory(self.context)
         self._transposer: Transposer | None = None
 
-    def window(self, layout: SampleLayout, capacity: int) -> SampleWindow:
-        """Make an empty window, with its twin where the device has memory of its own.
+    def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
+        """Make an empty buffer, with a copy on devices with their own memory.
 
         Raises
         ------
         DeviceError
-            If there is not so much memory.
+            If there is not enough memory.
         """
-        return self._memory.window(layout, capacity)
+        return self._memory.sample_buffer(layout, capacity)
 
-    def window_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleWindow | None:
-        """Make a window of samples where they are; None if the device cannot read them there."""
-        return self._memory.window_over(layout, memory)
+    def sample_buffer_over(
+        self, layout: SampleLayout, memory: NDArray[np.uint8]
+    ) -> SampleBuffer | None:
+        """Make a buffer over existing samples; None if the device cannot read them in place."""
+        return self._memory.sample_buffer_over(layout, memory)
 
-    def plan(self, spec: SpectrumSpec, window: SampleWindow, max_frames: int) -> OpenCLPlan:
-        """Prepare for frames in a window of this engine's, up to max_frames in one batch.
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> OpenCLPlan:
+        """Make a plan for frames in a buffer of this engine, up to max_frames in one batch.
 
         Raises
         ------
         ConfigError
             If max_frames < 1.
         DeviceError
-            If the device is too small, saying which limit, or how much memory it lacks.
+            If the device is too small; the text names the limit or the missing memory.
         """
         if max_frames < 1:
             raise ConfigError(f"max_frames={max_frames}: must be at least 1")
-        return OpenCLPlan(self.context, self._memory, spec, window, max_frames)
+        return OpenCLPlan(self.context, self._memory, spec, buffer, max_frames)
 
     def transpose(self, matrix: Float32Array) -> Float32Array:
         """Transpose a C-contiguous (rows, columns) float32 matrix into a new one."""
@@ -96,38 +98,38 @@ class OpenCLEngine:
         return self._transposer.transpose(matrix)
 
     def keep_programs(self) -> None:
-        """Store what was compiled for later processes now, not when the engine is closed."""
+        """Store compiled programs for later processes now, instead of at ``close``."""
         self.context.keep_programs()
 
     def close(self) -> None:
-        """Wait for the device and release it; plans must not be used any more."""
+        """Wait for the device and release it; plans must not be used afterwards."""
         self._transposer = None
         try:
             self.context.close()
         except DeviceError as error:
-            # Whoever used it has heard of it; nothing is left to be released.
+            # Its users have already received the error; nothing is left to release.
             _log.debug("closing a device that failed: %s", error)
 
 
 def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngine:
-    """Open the best device that the name means and that works.
+    """Open the best working device that matches a name.
 
     Parameters
     ----------
     device : str
         As in ``spectrod.opencl.devices.matching``; "" for any.
     fallback : NumpyEngine, optional
-        What goes on if the device fails later.
+        Engine that continues if the device fails later.
 
     Returns
     -------
     engine : OpenCLEngine
-        Each better device that was passed over is logged with its reason.
+        Each better device that was skipped is logged with its reason.
 
     Raises
     ------
     DeviceError
-        If none fits or none works.
+        If no device matches or works.
     """
     reasons = []
     for candidate in matching(device, list_devices()):
@@ -135,5 +137,5 @@ def open_opencl(device: str, fallback: NumpyEngine | None = None) -> OpenCLEngin
             return OpenCLEngine(candidate, fallback=fallback)
         except DeviceError as error:
             reasons.append(str(error))
-            _log.warning("passing over an OpenCL device: %s", error)
+            _log.warning("skipping an OpenCL device: %s", error)
     raise DeviceError("; ".join(reasons))

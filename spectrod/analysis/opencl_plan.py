@@ -6,9 +6,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.device_memory import DeviceMemory, DeviceWindow, Target
-from spectrod.analysis.rows import RowCount
-from spectrod.analysis.window import SampleWindow
+from spectrod.analysis.averaging_state import AveragingState
+from spectrod.analysis.device_memory import DeviceMemory, DeviceSamples, Target
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
 from spectrod.stft.select import make_stft_stage
@@ -18,27 +18,27 @@ from spectrod.types import SpectrumSpec
 
 
 class OpenCLPlan:
-    """One fused launch a batch, from a window's samples to the rows.
+    """Computes rows from a buffer's samples with one fused launch per batch.
 
-    Everything on the device is allocated here. Implements ``spectrod.analysis.engine.FramePlan``.
+    The constructor allocates all device memory. Implements ``spectrod.analysis.engine.FramePlan``.
 
     Parameters
     ----------
     context : Context
         The device.
     memory : DeviceMemory
-        Of the device.
+        Memory strategy of the device.
     spec : SpectrumSpec
-        What to compute.
-    window : SampleWindow
-        Of that memory.
+        Spec of the rows.
+    buffer : SampleBuffer
+        Window in that memory.
     max_frames : int
-        Most frames in one batch, >= 1.
+        Maximum number of frames in one batch, >= 1.
 
     Raises
     ------
     DeviceError
-        If the device is too small, saying which limit, or how much memory it lacks.
+        If the device is too small; the text names the limit or the missing memory.
     KernelBuildError
         If a kernel does not compile.
     """
@@ -48,15 +48,15 @@ class OpenCLPlan:
         context: Context,
         memory: DeviceMemory,
         spec: SpectrumSpec,
-        window: SampleWindow,
+        buffer: SampleBuffer,
         max_frames: int,
     ) -> None:
-        layout = window.layout
+        layout = buffer.layout
         shape, tables = kernel_spec(spec, layout.sample_format, interleaved=layout.interleaved)
-        self.count = RowCount(spec)
+        self.count = AveragingState(spec)
         self._context = context
         self._hop, self._grid = spec.hop, spec.grid
-        self._window = cast("DeviceWindow", window)
+        self._buffer = cast("DeviceSamples", buffer)
         self._stage = make_stft_stage(context, shape, tables)
         self._row_shape = spec.n_signals, shape.n_values
         row_bytes = spec.n_signals * shape.n_values * shape.value_bytes
@@ -69,13 +69,13 @@ class OpenCLPlan:
         self._state = context.allocate(state_bytes) if state_bytes else None
 
     def restart(self) -> None:
-        """Begin averages anew with the frames submitted next."""
+        """Restart averages with the next submitted frames."""
         self.count.restart()
 
     def submit(
         self, place: int, n_frames: int, out: NDArray[Any] | None = None, *, phase: int = 0
     ) -> "InFlight":
-        """Queue frames, the first at a place of the window, and have the device begin."""
+        """Enqueue frames, the first at an index of the buffer's data, and start the device."""
         average = None
         if self._state is not None:
             count = self.count
@@ -83,7 +83,7 @@ class OpenCLPlan:
         target = self._results.target((self.count.take(n_frames), *self._row_shape), out)
         events = self._stage.launch(
             target.buffer(),
-            self._window.samples(place),
+            self._buffer.samples(place),
             self._hop,
             n_frames,
             self._row_shape[0],
@@ -91,32 +91,32 @@ class OpenCLPlan:
             places=row_places(self._grid, phase),
             scratch=self._scratch,
         )
-        in_flight = InFlight(self._context, target, events[-1], self._window)
+        in_flight = InFlight(self._context, target, events[-1], self._buffer)
         self._context.begin()
         target.begin(events)
         return in_flight
 
 
 class InFlight:
-    """Rows that are being computed; implements ``spectrod.analysis.engine.Rows``.
+    """Rows in flight; implements ``spectrod.analysis.engine.Rows``.
 
-    The window and the rows' memory stay as they are until the kernels are done, also where nobody
-    collects the rows: kernels know nothing of who refers to the host's memory.
+    The buffer and the rows' memory stay valid until the kernels are done, even if the rows are
+    never collected: kernels hold no references to the host's memory.
     """
 
     def __init__(
-        self, context: Context, target: Target, last_event: Any, window: DeviceWindow
+        self, context: Context, target: Target, last_event: Any, buffer: DeviceSamples
     ) -> None:
         self._context = context
         self._target = target
         self._last_event = last_event
-        self._window = window
+        self._buffer = buffer
 
     def collect(self) -> NDArray[Any]:
         """Wait for the rows."""
         return self._target.collect()
 
     def __del__(self) -> None:
-        # Whoever collects hears of a failure there; here nobody is left to hear of it.
+        # ``collect`` raises failures; __del__ cannot.
         with suppress(DeviceError):
             self._context.wait(self._last_event)

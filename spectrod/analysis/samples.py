@@ -1,4 +1,4 @@
-"""Whatever users hold samples in, as (channels, n) of one format."""
+"""Conversion of users' arrays and bytes to (channels, n) samples of one format."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ _NATIVE: dict[str, SampleFormat] = {"int16": "int16", "int32": "int32"}
 
 
 def native_format(x: NDArray[Any]) -> SampleFormat:
-    """Format in which engines take an array's samples: as they are, or else as float32."""
+    """Return the sample format in which engines read an array: its own, or else float32."""
     return _NATIVE.get(x.dtype.name, "float32")
 
 
 def memory_of(samples: NDArray[Any]) -> tuple[NDArray[np.uint8], SampleLayout] | None:
-    """Memory in which (channels, n) samples lie without gaps, and how; None if they do not."""
+    """Return the memory and layout of contiguous (channels, n) samples; None for others."""
     layout = SampleLayout(native_format(samples), len(samples), not samples.flags.c_contiguous)
     ordered = samples.T if layout.interleaved else samples
     if samples.dtype != layout.dtype or not ordered.flags.c_contiguous:
@@ -44,24 +44,24 @@ def as_samples(
     Parameters
     ----------
     x : (n,) or (channels, n) array-like, or bytes
-        Real floats in [-1, 1], or integer PCM: uint8, int8, int16, int32. For another format than
-        float32, integers of just that one; int24 as (n, 3) or (channels, n, 3) uint8. Bytes are
+        Real floats in [-1, 1], or integer PCM: uint8, int8, int16, int32. For a format other than
+        float32, only integers of that format; int24 as (n, 3) or (channels, n, 3) uint8. Bytes are
         interleaved samples of the format, and so is a memoryview of one dimension.
     channels : int, optional
-        Number of channels that there must be; that of bytes, 1 if not given.
+        Required number of channels; for bytes, their number of channels, 1 if not given.
     sample_format : {"float32", "int16", "int24", "int32"}
-        What is wanted.
+        Format of the result.
 
     Returns
     -------
     samples : (channels, n) float32, int16 or int32, or (channels, n, 3) uint8
-        Integers as they are, or for float32 divided by their full scale [FS]. May share memory
-        with x.
+        Integers unchanged, or for float32 divided by their full scale [FS]. May share memory with
+        x.
 
     Raises
     ------
     InputError
-        If x is empty or masked, or its shape or dtype is none of these.
+        If x is empty or masked, or has another shape or dtype.
     """
     if isinstance(x, (bytes, bytearray)) or (isinstance(x, memoryview) and x.ndim == 1):
         return _from_bytes(x, SampleLayout(sample_format, channels or 1, interleaved=True))
@@ -77,14 +77,14 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
     x : (n,) or (channels, n) array-like
         Samples.
     channels : int, optional
-        Number of channels that there must be.
+        Required number of channels.
     ends : tuple of int
         Shape of a sample.
 
     Raises
     ------
     InputError
-        If it is none of these, or empty or masked.
+        If x has another shape, or is empty or masked.
     """
     array = as_array(x)
     if (
@@ -106,29 +106,29 @@ def as_rows(x: ArrayLike, channels: int | None = None, ends: tuple[int, ...] = (
 
 
 def along_time(x: ArrayLike, axis: int, n_ends: int = 0) -> NDArray[Any]:
-    """Let time be the second axis of samples that have two.
+    """Return samples with time as the second axis if they have two.
 
     Parameters
     ----------
     x : (n,), (channels, n) or (n, channels) array-like
         Samples.
     axis : int
-        Axis of time: 1 or -1 of (channels, n), 0 or -2 of (n, channels). An array of one axis may
-        have any of them.
+        Axis of time: 1 or -1 of (channels, n), 0 or -2 of (n, channels). Ignored for an array with
+        one axis.
     n_ends : int
-        Axes of a sample, which come last and do not count.
+        Number of trailing axes of a sample, which do not count.
 
     Returns
     -------
     array : (n,) or (channels, n)
-        A view where x is an array.
+        A view if x is an array.
 
     Raises
     ------
     ConfigError
-        If axis is none of these.
+        If axis is none of these values.
     InputError
-        If x is masked, or its channels have other lengths.
+        If x is masked, or its channels differ in length.
     """
     check_axis(axis)
     array = as_array(x)
@@ -137,14 +137,14 @@ def along_time(x: ArrayLike, axis: int, n_ends: int = 0) -> NDArray[Any]:
 
 
 def check_axis(axis: int) -> None:
-    """Raise ConfigError if time is on none of the axes that ``along_time`` knows."""
+    """Raise ConfigError if an axis is none of those of ``along_time``."""
     if axis not in (0, 1, -1, -2):
         rule = "must be 0 or -2 of (n, channels), 1 or -1 of (channels, n)"
         raise ConfigError(f"axis={axis!r}: {rule}")
 
 
 def of_full_scale(x: ArrayLike, full_scale: float | None) -> NDArray[Any]:
-    """Divide samples by the number that stands for digital full scale.
+    """Divide samples by the number that represents digital full scale.
 
     Parameters
     ----------
@@ -156,15 +156,15 @@ def of_full_scale(x: ArrayLike, full_scale: float | None) -> NDArray[Any]:
     Returns
     -------
     array : float32 or complex
-        Real ones divided in float64 and rounded once [FS]. Nothing is subtracted, of unsigned
-        integers neither.
+        Real samples divided in float64 and rounded once [FS]. Nothing is subtracted, not even from
+        unsigned integers.
 
     Raises
     ------
     ConfigError
         If full_scale is not a positive number.
     InputError
-        If x has elements of another kind, is masked, or its channels have other lengths.
+        If x has elements of another kind, is masked, or its channels differ in length.
     """
     array = as_array(x)
     if full_scale is None:
@@ -172,7 +172,7 @@ def of_full_scale(x: ArrayLike, full_scale: float | None) -> NDArray[Any]:
     divisor = checked_full_scale(full_scale)
     if array.dtype.kind not in "iufc":
         raise InputError(f"samples of dtype {array.dtype}: must be integers, floats or complex")
-    with np.errstate(over="ignore"):  # what overflows is found as an infinity
+    with np.errstate(over="ignore"):  # overflow becomes infinity, which is found later
         if array.dtype.kind == "c":
             return array / divisor
         divided = np.empty_like(array, np.float32)
@@ -190,7 +190,7 @@ def checked_full_scale(full_scale: float) -> float:
 
 
 def as_array(x: ArrayLike) -> NDArray[Any]:
-    """Make an array of samples; raises InputError if some are masked, or channels of other lengths.
+    """Make an array of samples; raises InputError if some are masked or channels differ in length.
 
     Shape and dtype are not checked.
     """
@@ -200,7 +200,7 @@ def as_array(x: ArrayLike) -> NDArray[Any]:
         return np.asarray(x)
     except ValueError as error:
         raise InputError(
-            "samples: must be (n,) or (channels, n) numbers, of all channels equally many"
+            "samples: must be (n,) or (channels, n) numbers, the same n for all channels"
         ) from error
 
 
@@ -230,7 +230,7 @@ def _as_is(array: NDArray[Any], sample_format: SampleFormat) -> NDArray[Any]:
 
 def _to_float32(array: NDArray[np.generic]) -> Float32Array:
     if array.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what overflows is found as an infinity
+        with np.errstate(over="ignore"):  # overflow becomes infinity, which is found later
             return array.astype(np.float32, copy=False)
     if array.dtype.name not in _PCM:
         other = "; for other integers give full_scale, the number that stands for 1.0"
@@ -245,7 +245,7 @@ def _to_float32(array: NDArray[np.generic]) -> Float32Array:
 def to_float32(samples: NDArray[Any], sample_format: SampleFormat) -> Float32Array:
     """Convert (channels, n) samples of a format, int24 as (channels, n, 3) uint8, to float32 [FS].
 
-    Samples that are float32 already are returned themselves.
+    Float32 samples are returned unchanged.
     """
     if sample_format == "int24":
         # The upper three bytes of 32 bits: same sign, same share of full scale.
@@ -267,9 +267,9 @@ def require_finite(samples: Float32Array, sample_index: int = 0) -> None:
 
 
 def is_finite(samples: Float32Array) -> bool:
-    """Say whether all samples are finite."""
-    # A sum is finite only if its terms are, costs one pass and no memory; the reverse can fail for
-    # huge finite terms, so a suspicion is looked into.
+    """Return whether all samples are finite."""
+    # A sum is finite only if its terms are, and costs one pass and no memory. Huge finite terms can
+    # overflow too, so an infinite sum is checked element by element.
     with np.errstate(over="ignore", invalid="ignore"):
         total = samples.sum(dtype=np.float32)
     return bool(np.isfinite(total)) or bool(np.isfinite(samples).all())

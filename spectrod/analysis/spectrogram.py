@@ -1,4 +1,4 @@
-"""A whole signal's spectrogram in one call."""
+"""The spectrogram of a whole signal in one call."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,11 +7,12 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.borrowing import ENGINES
-from spectrod.analysis.copying import copy
-from spectrod.analysis.engine import Engine, stand_in
+from spectrod.analysis.engine import Engine, fallback_for
+from spectrod.analysis.engine_pool import ENGINE_POOL
 from spectrod.analysis.iq import as_channels
+from spectrod.analysis.parallel_copy import copy
 from spectrod.analysis.parameters import require_known, showing
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.samples import (
     along_time,
     as_array,
@@ -23,14 +24,13 @@ from spectrod.analysis.samples import (
     require_finite,
 )
 from spectrod.analysis.stream import FrameStream
-from spectrod.analysis.window import SampleWindow
 from spectrod.errors import DeviceError, InputError
 from spectrod.types import Block, SpectrumParameters, SpectrumSpec, taper_for, without_broadband
 from spectrod.units import Float64Array
 from spectrod.windows import WindowLike
 
 _PIECE_BYTES = 1 << 26
-"""Results of one launch: drivers limit the size of buffers, and need scratch for some spectra."""
+"""Maximum size of the results of one launch [bytes]: drivers limit buffers and scratch memory."""
 
 _PUSHED_SAMPLES = 1 << 18
 
@@ -42,20 +42,21 @@ class Spectrogram:
     Attributes
     ----------
     f : (values,) float64
-        Frequency of each value, of bins or bands the centre [Hz].
+        Frequency of each bin, or centre of each band [Hz].
     t : (rows,) float64
-        Centre of each frame, or of all frames of an average [s]; the last may be of fewer frames.
+        Centre of each frame, or of all frames of an average [s]; the last average may have fewer
+        frames.
     values : (values, rows) or (signals, values, rows) float32 or complex64
-        As the input had one axis or two, in ``unit``.
+        Two axes for one-dimensional input, else three, in ``unit``.
     unit : str
-        ``FS^2/Hz``, ``FS^2`` or ``dBFS``; of complex spectra ``FS/Hz^0.5`` or ``FS``.
+        ``FS^2/Hz``, ``FS^2`` or ``dBFS``; ``FS/Hz^0.5`` or ``FS`` for complex spectra.
     spec : SpectrumSpec
-        What the values mean.
+        Description of the values.
     engine : str
-        What computed them.
+        Engine that computed them.
     broadband : (rows,) or (signals, rows) float32, optional
-        Where there are bands, the power of all bins of the same rows, 0 Hz and Nyquist included, in
-        the product's weighting: the mean square of the sound, in ``spec.broadband_unit``.
+        With bands, the power of all bins of the same rows, including 0 Hz and Nyquist, in the
+        product's weighting: the mean square of the sound, in ``spec.broadband_unit``.
     """
 
     f: Float64Array
@@ -84,40 +85,38 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 ) -> Spectrogram:
     """Compute the spectrogram of a signal.
 
-    Frames lie wholly within the signal: the first starts at its first sample, and samples after
-    the last whole frame are left out. If the frames at the end are fewer than a whole average, the
-    last row is the average of those. The device stays open for the next call; threads take turns
-    at it.
+    Frames lie wholly within the signal: the first starts at its first sample, and samples after the
+    last whole frame are ignored. If fewer frames than a whole average remain at the end, the last
+    row is their average. The device stays open for the next call; threads use it in turn.
 
     Parameters
     ----------
     x : (n,), (channels, n) or (n, channels) array-like
         Floats in [-1, 1] or integer PCM, n >= win_length [FS]; (n, channels) with ``axis=0``.
-        Devices that share the host's memory read float32, int16 and int32 where they are, in
-        either order of axes.
-        Complex numbers are I/Q signals, (n,) or (signals, n), and imply ``iq``; as integers or
-        real floats each two channels are I and Q, bytes of uint8 with their middle at 127.5.
+        Devices that share the host's memory read float32, int16 and int32 in place, in either order
+        of axes. Complex numbers are I/Q signals, (n,) or (signals, n), and imply ``iq``; with
+        integers or real floats each pair of channels is I and Q, uint8 with its middle at 127.5.
     fs : float
         Sample rate [Hz].
     window : str, tuple or (win_length,) array-like
         Name, see ``spectrod.windows``; ``("kaiser", beta)``; or samples, of which the sum is not 0.
-        Names stand for periodic windows, as in ``scipy.signal.get_window``; samples are taken as
-        they are.
+        Names denote periodic windows, as in ``scipy.signal.get_window``; samples are used
+        unchanged.
     win_length : int, optional
-        Samples under the window; those of an array, 4096 of others, if not given.
+        Samples under the window; by default the length of an array, 4096 for names.
     hop : int, optional
-        Samples from one frame to the next; a quarter of win_length if not given.
+        Samples from one frame to the next; by default a quarter of win_length.
     nfft : int
         Transform length, see ``SpectrumSpec``.
     axis : int
         Axis of time in x: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
     full_scale : float, optional
-        Number in x that stands for digital full scale, 1.0: x is divided by it, and nothing is
-        subtracted. Without it floats are taken as they are, int8, int16 and int32 are divided by
-        2^7, 2^15 and 2^31, and uint8 is ``(x - 128) / 2^7``; other integers, as int64 and lists of
-        int, need it.
+        Number in x that represents digital full scale, 1.0: x is divided by it, and nothing is
+        subtracted. Without it floats are unchanged, int8, int16 and int32 are divided by 2^7, 2^15
+        and 2^31, and uint8 is ``(x - 128) / 2^7``; other integers, such as int64 and lists of int,
+        require it.
     engine : {"auto", "opencl", "numpy"}
-        What computes; with "auto", NumPy goes on where a device fails.
+        Engine; with "auto", NumPy continues if a device fails.
     device : str
         OpenCL device, by part of its name or by number.
     **parameters
@@ -131,7 +130,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     Raises
     ------
     ConfigError, InputError, DeviceError
-        If a setting breaks a rule, the signal is unusable, the device is not there.
+        If a setting breaks a rule, the signal is unusable, or the device is not available.
 
     References
     ----------
@@ -160,7 +159,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
         raise InputError(
             f"{n_samples} samples: fewer than one window, win_length={spec.win_length}{hint}"
         )
-    with ENGINES.borrow(engine, device) as computing:
+    with ENGINE_POOL.borrow(engine, device) as computing:
         computed, name = _compute(computing, spec, rows)
     values, broadband = without_broadband(computed, spec)
     by_signal = values.transpose(1, 2, 0)
@@ -177,7 +176,7 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 
 
 def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
-    """Centre of the frames of each row, shape (n_rows,) [s]."""
+    """Return the centre of the frames of each row, shape (n_rows,) [s]."""
     frames = np.full(n_rows, spec.averaging_frames, np.float64)
     frames[-1:] = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
     starts = spec.grid.begins(n_rows)
@@ -187,42 +186,42 @@ def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
 
 
 def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """All rows, (rows, signals, n_computed), and the name of what computed them last."""
+    """Return all rows, (rows, signals, n_computed), and the name of the last engine."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
     values = np.empty((n_rows, spec.n_signals, spec.n_computed), dtype)
     try:
-        window = _window_over(engine, rows)
-        if window is None:
+        buffer = _buffer_over(engine, rows)
+        if buffer is None:
             return values, _streamed(engine, spec, rows, values)
-        _in_place(engine, spec, window, values, spec.n_frames(rows.shape[1]))
+        _in_place(engine, spec, buffer, values, spec.n_frames(rows.shape[1]))
     except DeviceError as error:
-        # A stream would have gone on by itself, so this was in place, or nothing goes on.
-        other = stand_in(engine, error)
-        ENGINES.discard(engine)
+        # A stream falls back by itself: this error is of the launch in place, or has no fallback.
+        other = fallback_for(engine, error)
+        ENGINE_POOL.discard(engine)
         return values, _streamed(other, spec, rows, values)
     return values, engine.name
 
 
-def _window_over(engine: Engine, rows: NDArray[Any]) -> SampleWindow | None:
+def _buffer_over(engine: Engine, rows: NDArray[Any]) -> SampleBuffer | None:
     found = memory_of(rows)
     if found is None:
         return None
     memory, layout = found
     if layout.sample_format == "float32":
         require_finite(rows)
-    return engine.window_over(layout, memory)
+    return engine.sample_buffer_over(layout, memory)
 
 
 def _in_place(
-    engine: Engine, spec: SpectrumSpec, window: SampleWindow, values: NDArray[Any], n_frames: int
+    engine: Engine, spec: SpectrumSpec, buffer: SampleBuffer, values: NDArray[Any], n_frames: int
 ) -> None:
-    # Whole rows of 16 values begin at a multiple of what a device needs.
+    # A multiple of 16 rows keeps each part aligned as a device requires.
     step_rows = max(1, _PIECE_BYTES // max(1, values[:1].nbytes) // 16) * 16
     step = min(step_rows, len(values)) * spec.averaging_frames
     if step == 0:
         return
-    plan = engine.plan(spec, window, step)
+    plan = engine.plan(spec, buffer, step)
     grid, n_whole = spec.grid, n_frames // spec.averaging_frames
     for first in range(0, n_whole, step_rows):
         out = values[first : min(first + step_rows, n_whole)]
@@ -250,7 +249,7 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
                 broadband[...] = batch.broadband
             done += batch.n_frames
     if stream.engine is not engine:
-        ENGINES.discard(engine)
+        ENGINE_POOL.discard(engine)
     return stream.engine.name
 
 

@@ -1,4 +1,4 @@
-"""The streaming STFT: push blocks of any size, get every frame exactly once."""
+"""The streaming STFT: push blocks of any size, receive every frame exactly once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,39 +33,39 @@ from spectrod.windows import WindowLike
 
 
 class Stft:
-    """Short-time Fourier transform of a stream: ``push`` blocks of any size, get all frames.
+    """Short-time Fourier transform of a stream: ``push`` blocks of any size, receive all frames.
 
-    Several resolutions at once: where win_length, hop or nfft are sequences, each batch is of one
-    of the ``specs``, and all are computed from the samples as they are taken in once.
+    Several resolutions at once: if win_length, hop or nfft are sequences, each batch belongs to one
+    of the ``specs``, and all specs read the same copy of the samples.
 
     Parameters
     ----------
     fs : float
         Sample rate [Hz].
     channels : int, optional
-        Of the samples; 1, or 2 with ``iq``, if not given.
+        Number of channels; by default 1, or 2 with ``iq``.
     window, win_length
         As for ``spectrogram``; win_length may be a sequence.
     hop, nfft
         See ``SpectrumSpec``; win_length, hop and nfft are numbers or sequences of one length.
     sample_format : {"float32", "int16", "int24", "int32"}
-        Of the samples in memory and on their way to the device. With float32, anything that
-        ``as_samples`` knows may be pushed and is converted; with the others only themselves.
+        Format of the samples in memory and on the device. With float32, ``push`` accepts and
+        converts everything that ``as_samples`` does; with the others only that format.
     interleaved : bool
-        Whether the channels' samples alternate in that memory. Either order may be pushed; this
-        one is copied fastest.
+        Whether the channels' samples alternate in that memory. ``push`` accepts both orders; this
+        order is copied fastest.
     axis : int
         Axis of time in arrays that are pushed: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
     full_scale : float, optional
-        Number that stands for digital full scale in arrays that are pushed, as ``spectrogram`` has
-        it; with a ``sample_format`` of float32 only.
+        Number that represents digital full scale in pushed arrays, as for ``spectrogram``; only
+        with a ``sample_format`` of float32.
     max_latency_s : float
-        How long complete frames may be held back until there are enough for a batch, by the
-        samples' time [s]. With 0, ``push`` returns all that it completes.
+        How long complete frames may wait for a full batch, in time of the samples [s]. With 0,
+        ``push`` returns all frames that it completes.
     batch_frames : int, optional
-        Frames of a full batch; by default what suits the engine.
+        Frames of a full batch; by default a number that suits the engine.
     engine : {"auto", "opencl", "numpy"}
-        What computes; with "auto", NumPy goes on where a device fails.
+        Engine; with "auto", NumPy continues if a device fails.
     device : str
         OpenCL device, by part of its name or by number.
     **parameters
@@ -80,12 +80,12 @@ class Stft:
     Raises
     ------
     ConfigError, DeviceError
-        If a setting breaks a rule or the device is not there.
+        If a setting breaks a rule or the device is not available.
 
     Notes
     -----
-    Not thread-safe. Holds a device: ``close`` it or use it in a ``with`` statement. Batches lie in
-    memory that is used again once nobody refers to them: copy the few rows that are kept for long.
+    Not thread-safe. Holds a device: ``close`` it or use it in a ``with`` statement. The memory of a
+    batch is reused when no array refers to it any more: copy rows to keep them for long.
     """
 
     @showing(StreamParameters)
@@ -144,44 +144,44 @@ class Stft:
 
     @property
     def spec(self) -> SpectrumSpec:
-        """What is computed, or the first of several."""
+        """The spec, or the first of several."""
         return self.specs[0]
 
     @property
     def engine(self) -> Engine:
-        """What computes now."""
+        """The engine in use."""
         return self._stream.engine
 
     @property
     def stream(self) -> FrameStream:
-        """Counts gaps and failures."""
+        """The underlying stream, with counters of gaps and failures."""
         return self._stream
 
     def push(
         self, block: Block | ArrayLike | bytes | bytearray | memoryview
     ) -> list[SpectrumBatch]:
-        """Take samples in and return the spectra they complete.
+        """Add samples and return the spectra that they complete.
 
         Parameters
         ----------
         block : Block, (n,), (channels, n) or (n, channels) array-like, or bytes
             Floats in [-1, 1] or integer PCM, see ``as_samples`` [FS]; bytes are interleaved samples
             of the format. With ``iq`` also complex, (n,) or (signals, n); uint8 then has its middle
-            at 127.5. ``axis`` and ``full_scale`` hold for arrays, not for blocks and bytes. An
-            array follows directly on what was pushed before, and its times are elapsed ones:
-            index / fs.
+            at 127.5. ``axis`` and ``full_scale`` apply to arrays, not to blocks and bytes. An array
+            directly follows the samples pushed before, and its times are elapsed times: index / fs.
 
         Returns
         -------
         batches : list of SpectrumBatch
-            In order, of each spec; empty while no frame is complete, or all are held back.
+            In order for each spec; empty while no frame is complete, or all frames wait for a
+            batch.
 
         Raises
         ------
         InputError
             For a wrong shape or dtype, and for samples that are not finite.
         DeviceError
-            If the device fails and was asked for.
+            If the device fails and was requested.
         ConfigError
             After ``close``.
         """
@@ -208,38 +208,38 @@ class Stft:
         return as_samples(given, layout.channels, layout.sample_format)
 
     def flush(self) -> list[SpectrumBatch]:
-        """Return all complete frames that are held back; more may be pushed afterwards.
+        """Return all complete frames that wait for a batch; more samples may follow.
 
-        Averages go on; ``finish`` ends them.
+        Averages continue; ``finish`` ends them.
         """
         self._require_open()
         return self._stream.flush()
 
     def finish(self) -> list[SpectrumBatch]:
-        """Return what is left at the end of a signal: complete frames, and unfinished averages.
+        """Return the rest at the end of a signal: complete frames, and unfinished averages.
 
         An unfinished average makes a shorter row; ``cut_frames`` of its batch is the number of
-        frames in it. More may be pushed afterwards; averages start again with that.
+        frames in it. More samples may follow; averages restart with them.
         """
         self._require_open()
         return self._stream.finish()
 
     def left_out_samples(self) -> list[int]:
-        """Count the samples that fill no frame; see ``FrameStream.left_out_samples``."""
+        """Count the samples that do not fill a frame; see ``FrameStream.left_out_samples``."""
         return self._stream.left_out_samples()
 
     def remainder(self) -> list[tuple[int, int]]:
-        """Say what no row has yet; see ``FrameStream.remainder``."""
+        """Return the samples and frames that no row has yet; see ``FrameStream.remainder``."""
         return self._stream.remainder()
 
     def close(self) -> None:
-        """Release the device; results stay, frames that are held back are lost."""
+        """Release the device; results remain valid, frames that wait for a batch are lost."""
         self._is_closed = True
         self._opened.close()
 
     def _require_open(self) -> None:
         if self._is_closed:
-            raise ConfigError("Stft: it is closed; make a new one")
+            raise ConfigError("Stft: is closed; make a new one")
 
     def __enter__(self) -> Self:
         return self
@@ -249,13 +249,13 @@ class Stft:
 
 
 def _with_taper(window: WindowLike, frames: dict[str, Any]) -> dict[str, Any]:
-    """Put a window, and its name and length, into the settings of a resolution."""
+    """Add a window, its name and its length to the settings of a resolution."""
     taper = taper_for(window, frames["win_length"])
     return frames | {"window": taper.name, "win_length": len(taper.samples), "taper": taper}
 
 
 def _broadcast(**settings: Any) -> Iterator[dict[str, Any]]:
-    """One dictionary for each resolution: single numbers are the same in all of them."""
+    """Yield the settings of each resolution; single numbers apply to all."""
     several = {
         name: list(value)
         for name, value in settings.items()

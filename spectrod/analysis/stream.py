@@ -1,4 +1,4 @@
-"""Blocks of any size in, every frame exactly once out: framing, batching, gaps, failures."""
+"""From blocks of any size to every frame exactly once: framing, batching, gaps, failures."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.analysis.cursor import Timing
-from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, stand_in
+from spectrod.analysis.engine import IN_FLIGHT_MAX, Engine, fallback_for
+from spectrod.analysis.frame_scheduler import FrameScheduler
 from spectrod.analysis.samples import is_finite, require_finite
-from spectrod.analysis.track import Track
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.sample_layout import SampleLayout
 from spectrod.types import Block, SampleFormat, SpectrumBatch, SpectrumSpec
 
 if TYPE_CHECKING:
-    from spectrod.analysis.window import SampleWindow
+    from spectrod.analysis.sample_buffer import SampleBuffer
 
 _BATCH_FRAMES_MAX = 1 << 16
 _REACH_BYTES_MIN = 1 << 16
@@ -24,66 +24,65 @@ _FOREVER = float("inf")
 
 
 class FrameStream:
-    """Frames out of blocks, of one spec or several at once, by a given engine.
+    """Computes frames from blocks, for one or several specs at once, with a given engine.
 
-    A frame starts every ``spec.hop`` samples. One that would span a gap is not computed: behind a
-    gap frames and averages start anew, and the next batch of each spec carries the gap's size.
-    Samples are copied once, to the end of a window in which all frames are read in place.
+    A frame starts every ``spec.hop`` samples. A frame that would span a gap is not computed: after
+    a gap, frames and averages restart, and the next batch of each spec reports the gap's size.
+    Samples are copied once, to the end of a buffer in which all frames are read in place.
 
-    An average that a gap or ``finish`` cuts off makes a shorter row, in a batch of its own whose
-    ``cut_frames`` is the number of frames in it.
+    An average that a gap or ``finish`` cuts makes a shorter row, in a batch of its own whose
+    ``cut_frames`` is the number of its frames.
 
-    Specs that nobody wants can be left out for a while, see ``want``: then only the samples that
-    the next frame needs are kept.
+    Unwanted specs can be skipped, see ``want``: then only the samples for the next frame are kept.
 
-    If the engine fails and has a fallback, that goes on: the samples of all frames that were not
-    delivered are still there. An average under way begins anew with the first of these frames,
-    and the next batch is marked as not following on the one before.
+    If the engine fails and has a fallback, the fallback continues: the samples of all undelivered
+    frames are still available. An unfinished average restarts with the first of these frames, and
+    the next batch is marked as a discontinuity.
 
     Parameters
     ----------
     specs : SpectrumSpec or sequence of them
-        What to compute; of one rate and number of channels.
+        What to compute; all with the same rate and number of channels.
     engine : Engine
-        What computes it; stays the caller's to close.
+        Engine, which the caller closes.
     on_nonfinite : {"raise", "gap"}
-        What a NaN or an infinity among the samples is: an InputError, or a loss of its block.
+        Effect of a NaN or an infinity: an InputError, or the loss of its block.
     sample_format : {"float32", "int16", "int24", "int32"}
-        Of the blocks; int24 is (channels, n, 3) uint8, little-endian.
+        Format of the blocks; int24 is (channels, n, 3) uint8, little-endian.
     interleaved : bool
-        How samples lie in the window; blocks of the same order are copied fastest.
+        Order of samples in the buffer; blocks of the same order are copied fastest.
     max_latency_s : float
-        How long complete frames may wait for a batch to fill, by the samples' time [s]; infinity
-        for as long as that takes.
+        How long complete frames may wait for a full batch, in time of the samples [s]; infinity for
+        no limit.
     batch_frames : int, optional
-        Frames of a full batch; by default what suits the engine.
+        Frames of a full batch; by default a number that suits the engine.
 
     Attributes
     ----------
     specs : tuple of SpectrumSpec
         As given.
     engine : Engine
-        What computes now.
-    tracks : list of Track
-        One a spec, in their order.
+        Engine in use.
+    schedulers : list of FrameScheduler
+        One per spec, in their order.
     gaps, gap_samples : int
         Interruptions, and the samples missing in them.
     cut_frames : int
-        Frames of averages that made no row: a failure, a reset, or the end of demand cut them off.
+        Frames of averages that made no row, because of a failure, a reset or the end of demand.
     engine_failures : int
-        How often an engine failed and another went on.
+        Number of times that an engine failed and its fallback continued.
 
     Raises
     ------
     ConfigError
-        If the specs do not fit each other, or a setting breaks a rule.
+        If the specs are incompatible, or a setting breaks a rule.
     DeviceError
-        If the engine cannot do it, and has no fallback.
+        If the engine cannot compute it and has no fallback.
 
     Notes
     -----
-    Not thread-safe. Results are the same, bit for bit, however the stream is cut into blocks and
-    batches, and whatever else is computed beside.
+    Not thread-safe. Results are bit-identical for any division of the stream into blocks and
+    batches, and independent of other specs.
     """
 
     def __init__(  # noqa: PLR0913 - a stream has these settings
@@ -104,15 +103,15 @@ class FrameStream:
         self._raises = on_nonfinite == "raise"
         self._layout = SampleLayout(sample_format, self.spec.channels, interleaved)
         self._wait_samples = max_latency_s * self.spec.fs
-        # Absolute index of a sample is its position in the window plus this.
+        # Absolute index of a sample minus its position in the buffer.
         self._offset: int | None = None
         self._clock: Block | None = None
-        self._window: SampleWindow
-        self.tracks: list[Track] = []
+        self._buffer: SampleBuffer
+        self.schedulers: list[FrameScheduler] = []
         try:
             self._open(batch_frames)
         except DeviceError as error:
-            self.engine = stand_in(engine, error)
+            self.engine = fallback_for(engine, error)
             self.engine_failures += 1
             self._open(batch_frames)
 
@@ -120,14 +119,16 @@ class FrameStream:
         layout, engine = self._layout, self.engine
         sized = [(s, batch_frames or _batch_frames(s, layout, engine)) for s in self.specs]
         reach = max(_reach(spec, count, layout) for spec, count in sized)
-        if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next one
+        if any(spec.averaging_frames > 1 for spec in self.specs):  # a frame waits for the next
             reach += max(spec.hop for spec in self.specs)
-        self._window = engine.window(layout, 2 * reach)
-        self.tracks = [Track(spec, engine, self._window, count) for spec, count in sized]
+        self._buffer = engine.sample_buffer(layout, 2 * reach)
+        self.schedulers = [
+            FrameScheduler(spec, engine, self._buffer, count) for spec, count in sized
+        ]
 
     @property
     def layout(self) -> SampleLayout:
-        """Of the samples."""
+        """Layout of the samples."""
         return self._layout
 
     @property
@@ -138,86 +139,86 @@ class FrameStream:
     @property
     def wanted(self) -> tuple[str, ...]:
         """Products that are computed."""
-        return tuple(track.spec.product for track in self.tracks if track.is_wanted)
+        return tuple(scheduler.spec.product for scheduler in self.schedulers if scheduler.is_wanted)
 
     @property
     def next_index(self) -> int | None:
-        """Index of the sample expected next; None before the first."""
-        return None if self._offset is None else self._offset + self._window.end
+        """Index of the next expected sample; None before the first."""
+        return None if self._offset is None else self._offset + self._buffer.end
 
     @property
     def gap_pending(self) -> int | None:
         """Samples of gaps that no batch of the first spec has reported yet; None without a gap."""
-        return self.tracks[0].gap_pending
+        return self.schedulers[0].gap_pending
 
     def left_out_samples(self) -> list[int]:
-        """Count the samples that are in no row because they do not fill a frame, of each spec.
+        """Count, for each spec, the samples in no row because they do not fill a frame.
 
-        They are those before each gap and, by now, at the end. Samples that a hop longer than the
-        window passes over do not count.
+        These are samples before each gap and, so far, at the end. Samples that a hop longer than
+        the window skips do not count.
         """
-        return [track.left_out_samples for track in self.tracks]
+        return [scheduler.left_out_samples for scheduler in self.schedulers]
 
     def remainder(self) -> list[tuple[int, int]]:
-        """Say what no row has yet, of each spec.
+        """Return, for each spec, the samples and frames that no row has yet.
 
         Returns
         -------
         remainder : list of (int, int)
-            Samples from the first of the next frame on, and frames of an unfinished average.
+            Samples from the start of the next frame on, and frames of an unfinished average.
         """
-        return [track.remainder() for track in self.tracks]
+        return [scheduler.remainder() for scheduler in self.schedulers]
 
-    def take_over(self, earlier: "FrameStream") -> None:
-        """Carry on the counters of the stream before, and what it has not reported yet.
+    def inherit_counts(self, earlier: "FrameStream") -> None:
+        """Continue the counters of an earlier stream and its unreported gaps and skipped rows.
 
-        That is for each spec of the same product; to others the gap of the first one is reported.
+        Each spec inherits from the same product; new products report the gap of the first spec.
         """
         self.gaps, self.gap_samples = earlier.gaps, earlier.gap_samples
         self.cut_frames += earlier.cut_frames
         self.engine_failures += earlier.engine_failures
-        tracks = {track.spec.product: track for track in earlier.tracks}
-        for track in self.tracks:
-            if before := tracks.get(track.spec.product):
-                track.take_over(before)
+        schedulers = {scheduler.spec.product: scheduler for scheduler in earlier.schedulers}
+        for scheduler in self.schedulers:
+            if before := schedulers.get(scheduler.spec.product):
+                scheduler.inherit_counts(before)
             else:
-                track.unreported = earlier.gap_pending
+                scheduler.unreported = earlier.gap_pending
 
     def want(self, products: frozenset[str] | None) -> list[SpectrumBatch]:
-        """Say which products are to be computed from the next samples on; None: all.
+        """Set the products to compute from the next samples on; None: all.
 
-        Of the others frames are passed over: nothing is computed, and the next batch carries in
-        ``skipped_rows`` how many rows that were, and all gaps met meanwhile. A row that is wanted
-        only after its first frame is passed over as a whole, so that rows are the same as without
-        any of this, but for exponential averages, which begin anew.
+        Frames of other products are skipped: nothing is computed, and the next batch reports the
+        number of these rows in ``skipped_rows``, and all gaps in between. A row that is wanted only
+        after its first frame is skipped as a whole, so all computed rows are the same as without
+        skipping, except exponential averages, which restart.
 
-        Returns what was complete before, of all products, in order; raises as ``flush``.
+        Returns all batches that were complete before, in order; raises as ``flush``.
         """
         out = self.flush()
-        for track in self.tracks:
-            is_wanted = products is None or track.spec.product in products
-            if is_wanted != track.is_wanted:
-                self.cut_frames += track.want(is_wanted=is_wanted)
+        for scheduler in self.schedulers:
+            is_wanted = products is None or scheduler.spec.product in products
+            if is_wanted != scheduler.is_wanted:
+                self.cut_frames += scheduler.want(is_wanted=is_wanted)
         return out
 
     def reset(self, product: str = "") -> list[SpectrumBatch]:
-        """Begin averages and holds anew with the next frame, of one product or of all.
+        """Restart averages and holds of one or all products with the next frame.
 
-        Returns what was complete before, in order; raises as ``flush``.
+        Returns all batches that were complete before, in order; raises as ``flush``.
         """
         out = self.flush()
-        for track in self.tracks:
-            if product in ("", track.spec.product):
-                self.cut_frames += track.reset()
+        for scheduler in self.schedulers:
+            if product in ("", scheduler.spec.product):
+                self.cut_frames += scheduler.reset()
         return out
 
     def push(self, block: Block) -> list[SpectrumBatch]:
-        """Take samples in; return what they complete, or what has waited long enough, in order.
+        """Add samples; return the batches that they complete or that are due, in order.
 
         Raises
         ------
         InputError
-            For samples that are not finite, unless they are a gap.
+            For non-finite samples, unless they count as a gap.
         DeviceError
             If the engine fails and has no fallback.
         """
@@ -229,180 +230,189 @@ class FrameStream:
         return out
 
     def flush(self) -> list[SpectrumBatch]:
-        """Return all complete frames that are held back; the stream may go on afterwards."""
+        """Return all complete frames that wait for a batch; the stream may continue."""
         out: list[SpectrumBatch] = []
         self._advance(0.0, out)
         return out
 
     def finish(self) -> list[SpectrumBatch]:
-        """Return what ``flush`` does, and unfinished averages as shorter rows.
+        """Return the result of ``flush``, and unfinished averages as shorter rows.
 
-        Averages start again with what is pushed afterwards.
+        Averages restart with the next samples.
         """
         out: list[SpectrumBatch] = []
-        for track in self.tracks:
-            self._submit_rest(track, out)
-            track.end()
+        for scheduler in self.schedulers:
+            self._submit_rest(scheduler, out)
+            scheduler.end()
         return out + self.flush()
 
     # ---- gaps
 
     def _admit(self, block: Block, out: list[SpectrumBatch]) -> bool:
-        """Whether the block's samples count; what is lost before it or with it is counted."""
+        """Count the losses of a block; return whether to use its samples."""
         lost_samples = self._lost_before(block)
         if self._layout.sample_format == "float32" and not is_finite(block.samples):
             if self._raises:
                 require_finite(block.samples, block.sample_index)
             self._lose(lost_samples + block.n_samples, out)
-            self._offset = block.sample_index + block.n_samples - self._window.end
+            self._offset = block.sample_index + block.n_samples - self._buffer.end
             return False
         if block.discontinuity or self.next_index not in (None, block.sample_index):
             self._lose(lost_samples, out)
-        self._offset = block.sample_index - self._window.end
+        self._offset = block.sample_index - self._buffer.end
         return True
 
     def _lost_before(self, block: Block) -> int:
-        """Count the samples missing before a block: no fewer than its index leaves out."""
+        """Count the samples missing before a block, at least those that its index skips."""
         skipped = 0 if self.next_index is None else block.sample_index - self.next_index
         return max(block.lost_samples, skipped)
 
     def _lose(self, lost_samples: int, out: list[SpectrumBatch]) -> None:
         self.gaps += 1
         self.gap_samples += lost_samples
-        for track in self.tracks:
-            self._submit_rest(track, out)
-            self.cut_frames += track.interrupt(lost_samples)
+        for scheduler in self.schedulers:
+            self._submit_rest(scheduler, out)
+            self.cut_frames += scheduler.interrupt(lost_samples)
 
-    def _submit_rest(self, track: Track, out: list[SpectrumBatch]) -> None:
-        self._align(track)
-        track.pass_over()
-        for n_frames, is_cut in track.rest():
-            self._submit(track, n_frames, out, is_cut=is_cut)
+    def _submit_rest(self, scheduler: FrameScheduler, out: list[SpectrumBatch]) -> None:
+        self._align(scheduler)
+        scheduler.skip_unwanted()
+        for n_frames, is_cut in scheduler.split_tail():
+            self._submit(scheduler, n_frames, out, is_cut=is_cut)
 
     # ---- samples
 
     def reserve(self, n_max: int) -> NDArray[Any] | None:
-        """Memory that the next samples may be put into, so that ``push`` need not copy them.
+        """Return memory to put the next samples into, which ``push`` then need not copy.
 
         Parameters
         ----------
         n_max : int
-            Most samples of a channel.
+            Maximum number of samples per channel.
 
         Returns
         -------
         memory : (channels, n) or (channels, n, 3) array, optional
-            Of the layout's, 1 to n_max samples; it holds until the next call of any method. None
-            where room must be made first, which ``push`` does.
+            1 to n_max samples of the layout, valid until the next method call. None if ``push``
+            must make room first.
         """
-        window = self._window
-        half = window.capacity // 2
-        if window.fill in (half, window.capacity):
+        buffer = self._buffer
+        half = buffer.capacity // 2
+        if buffer.fill in (half, buffer.capacity):
             return None
-        room = (half if window.fill < half else window.capacity) - window.fill
-        return window.data[:, window.fill : window.fill + min(room, n_max)]
+        room = (half if buffer.fill < half else buffer.capacity) - buffer.fill
+        return buffer.data[:, buffer.fill : buffer.fill + min(room, n_max)]
 
     def _append(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
         first, n = 0, samples.shape[1]
         while first < n:
             first += self._skip(n - first)
             part = samples[:, first : first + self._room(out)]
-            self._window.append(part)
+            self._buffer.append(part)
             first += part.shape[1]
             self._advance(_FOREVER, out)
 
     def _skip(self, n: int) -> int:
-        """Pass over samples that a hop longer than the window leaves; return how many."""
-        skipped = min(n, max(0, self._needs - self._window.end))
+        """Skip the samples that a hop longer than the window leaves out; return their number."""
+        skipped = min(n, max(0, self._needs - self._buffer.end))
         if skipped:
             assert self._offset is not None
             self._offset += skipped
-            for track in self.tracks:
-                track.shift(skipped)
+            for scheduler in self.schedulers:
+                scheduler.shift(skipped)
         return skipped
 
     @property
     def _needs(self) -> int:
-        return min(track.needs for track in self.tracks)
+        return min(scheduler.needs for scheduler in self.schedulers)
 
     def _room(self, out: list[SpectrumBatch]) -> int:
-        """Make room, and return how many samples may be appended.
+        """Make room; return the number of samples that may be appended.
 
-        The window has two halves. Frames in flight and those to come all begin in the second one
-        when it is full. What the latter need moves to the front; the others go on reading where
-        they are, and are waited for before new samples come there, which costs nothing by then.
+        The buffer has two halves. When it is full, all frames in flight and all later frames start
+        in the second half. Samples of later frames move to the front; frames in flight continue to
+        read in place, and are waited for before new samples overwrite them, when they are usually
+        done.
         """
-        window = self._window
-        half = window.capacity // 2
-        if window.fill == window.capacity:
-            while window.end - self._needs > half:
-                self._deliver(min(self.tracks, key=lambda track: track.needs), out)
-            window.move(min(window.end, *(track.next for track in self.tracks)))
-        if window.fill == half:
-            self._settle()
-        return (half if window.fill < half else window.capacity) - window.fill
+        buffer = self._buffer
+        half = buffer.capacity // 2
+        if buffer.fill == buffer.capacity:
+            while buffer.end - self._needs > half:
+                self._deliver(min(self.schedulers, key=lambda scheduler: scheduler.needs), out)
+            buffer.move(min(buffer.end, *(scheduler.next for scheduler in self.schedulers)))
+        if buffer.fill == half:
+            self._wait_in_flight()
+        return (half if buffer.fill < half else buffer.capacity) - buffer.fill
 
-    def _settle(self) -> None:
+    def _wait_in_flight(self) -> None:
         try:
-            for track in self.tracks:
-                track.settle()
+            for scheduler in self.schedulers:
+                scheduler.wait_in_flight()
         except DeviceError as error:
             self._fall_back(error)
 
     # ---- frames
 
     def _advance(self, wait_samples: float, out: list[SpectrumBatch]) -> None:
-        """Submit full batches and frames that have waited so long; deliver those."""
-        for track in self.tracks:
-            self._align(track)
-            track.pass_over()
-            for n_frames in _batches(track, wait_samples):
-                is_cut = track.finishes_lead(n_frames)
-                self._submit(track, n_frames, out, is_cut=is_cut)
-                self._align(track)
-        for track in self.tracks:
-            while track.in_flight and track.waited(track.in_flight[0].first) >= wait_samples:
-                self._deliver(track, out)
+        """Submit full batches and frames that have waited long enough; deliver the latter."""
+        for scheduler in self.schedulers:
+            self._align(scheduler)
+            scheduler.skip_unwanted()
+            for n_frames in _batches(scheduler, wait_samples):
+                is_cut = scheduler.finishes_lead(n_frames)
+                self._submit(scheduler, n_frames, out, is_cut=is_cut)
+                self._align(scheduler)
+        for scheduler in self.schedulers:
+            while (
+                scheduler.in_flight
+                and scheduler.waited(scheduler.in_flight[0].first) >= wait_samples
+            ):
+                self._deliver(scheduler, out)
 
-    def _align(self, track: Track) -> None:
-        if track.spec.align != "start" and self._offset is not None and self._clock is not None:
-            track.align(Timing(self._offset, self._clock))
+    def _align(self, scheduler: FrameScheduler) -> None:
+        if scheduler.spec.align != "start" and self._offset is not None and self._clock is not None:
+            scheduler.align(Timing(self._offset, self._clock))
 
     def _submit(
-        self, track: Track, n_frames: int, out: list[SpectrumBatch], *, is_cut: bool = False
+        self,
+        scheduler: FrameScheduler,
+        n_frames: int,
+        out: list[SpectrumBatch],
+        *,
+        is_cut: bool = False,
     ) -> None:
-        if len(track.in_flight) >= IN_FLIGHT_MAX:
-            self._deliver(track, out)
+        if len(scheduler.in_flight) >= IN_FLIGHT_MAX:
+            self._deliver(scheduler, out)
         assert self._offset is not None
         assert self._clock is not None
         try:
-            track.submit(n_frames, self._offset + track.next, self._clock, is_cut=is_cut)
+            scheduler.submit(n_frames, self._offset + scheduler.next, self._clock, is_cut=is_cut)
         except DeviceError as error:
             self._fall_back(error)
 
-    def _deliver(self, track: Track, out: list[SpectrumBatch]) -> None:
+    def _deliver(self, scheduler: FrameScheduler, out: list[SpectrumBatch]) -> None:
         try:
-            batch = track.deliver()
+            batch = scheduler.deliver()
         except DeviceError as error:
             self._fall_back(error)
-            batch = track.deliver()
+            batch = scheduler.deliver()
         if batch is not None:
             out.append(batch)
 
     def _fall_back(self, error: DeviceError) -> None:
-        """Have what is in flight computed anew by the engine's fallback, and all that follows."""
-        self.engine = stand_in(self.engine, error)
+        """Recompute frames in flight, and compute all later ones, on the engine's fallback."""
+        self.engine = fallback_for(self.engine, error)
         self.engine_failures += 1
-        for track in self.tracks:
-            self.cut_frames += track.replay(self.engine)
+        for scheduler in self.schedulers:
+            self.cut_frames += scheduler.replay(self.engine)
 
 
-def _batches(track: Track, wait_samples: float) -> Iterator[int]:
-    """Sizes of the batches to be submitted, while they are: full ones, and what may not wait."""
-    while (n_frames := track.n_due()) > 0:
-        if n_frames >= track.batch_frames:
-            yield track.batch_frames
-        elif track.finishes_lead(n_frames) or track.waited(track.next) >= wait_samples:
+def _batches(scheduler: FrameScheduler, wait_samples: float) -> Iterator[int]:
+    """Yield the sizes of batches to submit: full ones, and frames that may not wait."""
+    while (n_frames := scheduler.n_due()) > 0:
+        if n_frames >= scheduler.batch_frames:
+            yield scheduler.batch_frames
+        elif scheduler.finishes_lead(n_frames) or scheduler.waited(scheduler.next) >= wait_samples:
             yield n_frames
         else:
             return
@@ -428,14 +438,14 @@ def _check_batching(max_latency_s: Any, batch_frames: Any) -> None:
 
 
 def _beyond(spec: SpectrumSpec) -> int:
-    """How much further the next row may be than frames are at the mean [samples]."""
+    """Return how much farther away the next row may be than the mean frame distance [samples]."""
     if spec.grid.is_even or spec.averaging == "none":
         return 0
     return max(0, ceil(spec.row_step) - (spec.averaging_frames - 1) * spec.hop)
 
 
 def _batch_frames(spec: SpectrumSpec, layout: SampleLayout, engine: Engine) -> int:
-    """Frames whose samples or results, whichever are more, are as many as suit the engine."""
+    """Return the number of frames whose samples or results have the size that suits the engine."""
     value_bytes = 8 if spec.output == "complex" else 4
     row_bytes = spec.n_signals * spec.n_computed * value_bytes
     frame_bytes = max(spec.hop * layout.step_bytes, row_bytes // spec.averaging_frames, 1)
@@ -443,7 +453,7 @@ def _batch_frames(spec: SpectrumSpec, layout: SampleLayout, engine: Engine) -> i
 
 
 def _reach(spec: SpectrumSpec, batch_frames: int, layout: SampleLayout) -> int:
-    """Count the samples needed at once: of batches in flight, and of one that fills."""
+    """Count the samples needed at once: of batches in flight, and of the batch being filled."""
     between = ceil(spec.row_step / spec.averaging_frames)  # frames, at the mean
     advance = batch_frames * between if batch_frames > 1 else min(between, spec.win_length)
     reach = spec.win_length + (IN_FLIGHT_MAX + 1) * advance + _beyond(spec)

@@ -1,4 +1,4 @@
-"""The first launches of an analysis, before samples wait for them.
+"""First launches of an analysis, before samples arrive.
 
 As a program it runs in a process apart, ``python -m spectrod.analysis.warm_up DEVICE SPECS
 FORMAT``: while PoCL compiles, a process launches nothing else.
@@ -18,24 +18,23 @@ from spectrod.types import SPEC_FIELDS, Block, SampleFormat, SpectrumSpec
 
 _MANY_FRAMES = 32
 _SAMPLES_MAX = 1 << 23
-_LIMIT_S = 20.0  # after that, spectra that are late are better than a change that never comes
+_LIMIT_S = 20.0  # after that, late spectra are better than a change that never takes effect
 
 _log = logging.getLogger(__name__)
 
 
 def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = "float32") -> None:
-    """Compute frames of silence, and have the engine keep what its driver compiled for them.
+    """Compute frames of silence, and store the programs that the driver compiles for them.
 
-    Drivers compile at the first launch of each shape (PoCL: for seconds, on a busy machine for
-    longer than a ring holds), and when binaries are asked for; here neither is in anybody's way.
+    Drivers compile at the first launch of each shape (PoCL: for seconds, on a busy machine longer
+    than a ring lasts), and when binaries are read; here both delay no samples.
 
     Parameters
     ----------
     engine : Engine
-        What will compute.
+        Engine to warm up.
     *specs : SpectrumSpec
-        What it will compute: frames one by one, as they come, and many at a time, as when it has
-        fallen behind.
+        Specs to compute: single frames, as in live operation, and many at a time, as after a delay.
     sample_format : {"int16", "int24", "int32", "float32"}
         Of the samples, whose channels lie one after another.
     """
@@ -47,10 +46,10 @@ def warm_up(engine: Engine, *specs: SpectrumSpec, sample_format: SampleFormat = 
 def warm_up_apart(
     engine: Engine, specs: Sequence[SpectrumSpec], sample_format: SampleFormat = "float32"
 ) -> None:
-    """Do it in a process of its own, while this engine computes other things.
+    """Warm up in another process, while this engine computes.
 
-    It finds then what was compiled in the folder of compiled programs. Where that fails, whatever
-    the reason, which is logged, it will compile by itself.
+    The engine then loads the programs from the cache folder. If that fails, which is logged, it
+    compiles by itself.
     """
     _, _, device = engine.name.partition("opencl:")
     if not (device and specs):  # NumPy compiles nothing
@@ -58,11 +57,11 @@ def warm_up_apart(
     text = json.dumps([{name: getattr(spec, name) for name in SPEC_FIELDS} for spec in specs])
     command = [sys.executable, "-P", "-m", __name__, device, text, sample_format]
     if trouble := _trouble(command):
-        _log.warning("not compiled beforehand, so spectra may be late: %s", trouble)
+        _log.warning("could not compile kernels in advance; spectra may be late: %s", trouble)
 
 
 def _trouble(command: Sequence[str]) -> str:
-    """Run a program; say what went wrong with it, in a line, or nothing."""
+    """Run a program; return its error as one line, or an empty text."""
     try:
         done = subprocess.run(  # noqa: S603 - this program, and texts of its own
             command,

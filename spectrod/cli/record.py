@@ -68,10 +68,10 @@ def _run(args: argparse.Namespace) -> int:
         return record_rows(args)
     repeat(args)
     from spectrod import config  # noqa: PLC0415
-    from spectrod.analysis.engine import begin_to_open  # noqa: PLC0415
+    from spectrod.analysis.engine import preload_drivers  # noqa: PLC0415
 
     settings = config.load(args.config, options.flags(args))
-    begin_to_open(settings.engine.engine)
+    preload_drivers(settings.engine.engine)
     from spectrod.cli.record_samples import record_samples  # noqa: PLC0415 - beside the drivers
 
     return record_samples(args, settings)

@@ -75,10 +75,10 @@ def noise(rng, spec, n_frames, extra=0):
 
 
 def filled(engine, samples):
-    """A window of the engine's that holds the samples."""
-    window = engine.window(SampleLayout("float32", len(samples)), samples.shape[1])
-    window.append(samples)
-    return window
+    """A buffer of the engine's that holds the samples."""
+    buffer = engine.sample_buffer(SampleLayout("float32", len(samples)), samples.shape[1])
+    buffer.append(samples)
+    return buffer
 
 
 def compute(engine, spec, samples, n_frames):
@@ -297,8 +297,8 @@ def test_what_is_in_flight_keeps_its_memory(engine, rng):
     """Samples and rows are left alone until they are computed, though nobody refers to them."""
     spec = SpectrumSpec(FS, 2, win_length=4096, hop=64)
     samples = noise(rng, spec, 400)
-    window = filled(engine, samples)
-    expected = engine.plan(spec, window, 400).submit(0, 400).collect()
+    buffer = filled(engine, samples)
+    expected = engine.plan(spec, buffer, 400).submit(0, 400).collect()
     for _ in range(20):
         rows = engine.plan(spec, filled(engine, samples), 400).submit(0, 400)
         litter = [np.full(samples.shape, np.nan, np.float32) for _ in range(3)]
@@ -307,20 +307,20 @@ def test_what_is_in_flight_keeps_its_memory(engine, rng):
         del litter
 
 
-def test_a_window_that_moved_has_the_same_frames(engine, rng):
-    """Frames are the same where samples were moved to the window's front, and new ones follow."""
+def test_a_sample_buffer_that_moved_has_the_same_frames(engine, rng):
+    """Frames are the same where samples were moved to the buffer's front, and new ones follow."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=33)
     samples = noise(rng, spec, 12)
     whole = compute(engine, spec, samples, 12)
-    window = engine.window(SampleLayout("float32", 2), 200)
-    plan = engine.plan(spec, window, 5)
-    window.append(samples[:, :200])
+    buffer = engine.sample_buffer(SampleLayout("float32", 2), 200)
+    plan = engine.plan(spec, buffer, 5)
+    buffer.append(samples[:, :200])
     np.testing.assert_array_equal(plan.submit(0, 5).collect(), whole[:5])
-    window.move(5 * 33)
-    window.append(samples[:, 200:365])
-    np.testing.assert_array_equal(plan.submit(window.place(5 * 33), 5).collect(), whole[5:10])
-    with pytest.raises(InternalError, match="197 samples do not fit half a window of 200"):
-        window.move(window.end - 197)
+    buffer.move(5 * 33)
+    buffer.append(samples[:, 200:365])
+    np.testing.assert_array_equal(plan.submit(buffer.place(5 * 33), 5).collect(), whole[5:10])
+    with pytest.raises(InternalError, match="197 samples do not fit half a buffer of 200"):
+        buffer.move(buffer.end - 197)
 
 
 def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
@@ -329,9 +329,9 @@ def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
     samples = noise(rng, spec, 5)
     expected = compute(engine, spec, samples, 5)
     memory = samples.reshape(-1).view(np.uint8)
-    window = engine.window_over(SampleLayout("float32", 2), memory)
-    if window is not None:
-        rows = engine.plan(spec, window, 5).submit(0, 5).collect()
+    buffer = engine.sample_buffer_over(SampleLayout("float32", 2), memory)
+    if buffer is not None:
+        rows = engine.plan(spec, buffer, 5).submit(0, 5).collect()
         np.testing.assert_array_equal(rows, expected)
 
 

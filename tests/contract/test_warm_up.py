@@ -50,7 +50,7 @@ def test_what_cannot_be_compiled_beforehand_is_told(caplog):
     assert caplog.messages == []
     warm_up_apart(SimpleNamespace(name="opencl:Nobody/Nothing"), [spec])
     (message,) = caplog.messages
-    assert message.startswith("not compiled beforehand, so spectra may be late: ")
+    assert message.startswith("could not compile kernels in advance; spectra may be late: ")
     assert "DeviceError: " in message
 
 

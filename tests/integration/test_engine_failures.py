@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 
 import spectrod
-from spectrod.analysis.borrowing import Engines
+from spectrod.analysis.engine_pool import EnginePool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.opencl_engine import OpenCLEngine
 from spectrod.analysis.stream import FrameStream
@@ -100,7 +100,7 @@ def test_numpy_goes_on_where_a_device_is_lost(
     assert (first > 0) == (after > 0)
     assert (frames.engine_failures, frames.gaps) == (1, 0)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert f"{engine.name} failed, going on with numpy: " in caplog.text
+    assert f"{engine.name} failed, continuing with numpy: " in caplog.text
 
 
 @pytest.mark.parametrize("where", ["launch", "wait"])
@@ -182,8 +182,8 @@ def test_a_device_without_the_memory(device):
 def test_a_spectrogram_goes_on(engine, device, monkeypatch):
     """A whole signal's spectrogram is NumPy's where the device fails, or one error."""
     lose(engine, monkeypatch, "launch")
-    monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINES", Engines())
-    monkeypatch.setattr("spectrod.analysis.borrowing.open_engine", lambda *_: engine)
+    monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINE_POOL", EnginePool())
+    monkeypatch.setattr("spectrod.analysis.engine_pool.open_engine", lambda *_: engine)
     s = spectrod.spectrogram(NOISE, FS, win_length=256, hop=100)
     assert s.engine == "numpy"
     engine.fallback = None

@@ -250,7 +250,7 @@ def test_a_change_that_memory_does_not_suffice_for_is_refused(monkeypatch):
     def full(*_):
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr(pipeline.engine, "window", full)
+    monkeypatch.setattr(pipeline.engine, "sample_buffer", full)
     with pytest.raises(UnavailableError, match=r"^channels=1, nfft=1048576: no memory for the "):
         pipeline.reconfigure(SpectrumSpec(48000.0, nfft=1 << 20))
     assert run(pipeline).stats().frames == 8

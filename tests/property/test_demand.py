@@ -106,12 +106,12 @@ def test_any_demand_gives_the_rows_that_would_have_been(schedule, max_latency_s,
         batches += frames.want(wanted)
         batches += frames.push(block(*span))
     batches += frames.flush()
-    for spec, track in zip(SPECS, frames.tracks, strict=True):
+    for spec, scheduler in zip(SPECS, frames.schedulers, strict=True):
         mine = [batch for batch in batches if batch.spec is spec]
-        check_product(spec, mine, track, blocks, demands)
+        check_product(spec, mine, scheduler, blocks, demands)
 
 
-def check_product(spec, batches, track, blocks, demands):
+def check_product(spec, batches, scheduler, blocks, demands):
     values, index, gaps = always(spec, blocks)
     position, reported, computed = 0, 0, []
     for batch in batches:
@@ -124,7 +124,7 @@ def check_product(spec, batches, track, blocks, demands):
             np.testing.assert_array_equal(batch.values, values[rows])
         computed += [(position + row, batch.values[row]) for row in range(batch.n_frames)]
         position = reported = rows.stop
-    assert position + track.skipped_pending == len(index)
+    assert position + scheduler.skipped_pending == len(index)
     assert [number for number, _ in computed] == [
         number
         for number, first in enumerate(index)

@@ -85,6 +85,6 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path):
 @pytest.mark.parametrize("prefix", ["", "a/", "/a", "a//b", "a/+", "#", "$SYS/a", "a\0b"])
 def test_topics_cannot_begin_with_what_a_broker_gives_a_meaning(prefix):
     """Wildcards, empty levels, the broker's own."""
-    with pytest.raises(ConfigError, match=r"prefix=.*must be levels with / between"):
+    with pytest.raises(ConfigError, match=r"prefix=.*must be levels separated by /"):
         check_topic_prefix("prefix", prefix)
     assert check_topic_prefix("prefix", "home/upstairs") == "home/upstairs"

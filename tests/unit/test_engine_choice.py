@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.analysis import opencl_engine
-from spectrod.analysis.engine import open_engine, stand_in, transpose
+from spectrod.analysis.engine import fallback_for, open_engine, transpose
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import ConfigError, DeviceError
 from spectrod.opencl import devices
@@ -65,14 +65,14 @@ def test_drivers_are_not_used_behind_a_fork(monkeypatch, caplog):
     assert "processes must be spawned" in caplog.text
 
 
-def test_a_stand_in_is_said_in_the_log(caplog):
+def test_a_fallback_is_logged(caplog):
     """What goes on is logged with the reason; without it, the failure stays one."""
     engine = NumpyEngine()
     with pytest.raises(DeviceError, match=r"^GPU: lost$"):
-        stand_in(engine, DeviceError("GPU: lost"))
+        fallback_for(engine, DeviceError("GPU: lost"))
     engine.fallback = NumpyEngine()
-    assert stand_in(engine, DeviceError("GPU: lost")) is engine.fallback
-    assert caplog.messages == ["numpy failed, going on with numpy: GPU: lost"]
+    assert fallback_for(engine, DeviceError("GPU: lost")) is engine.fallback
+    assert caplog.messages == ["numpy failed, continuing with numpy: GPU: lost"]
 
 
 def test_a_transpose_goes_on_where_the_device_fails():
@@ -93,7 +93,7 @@ def test_a_device_that_does_not_work_is_passed_over_aloud(machine, caplog, kind)
     machine("broken", "second")
     assert open_engine(kind).name == "opencl:Fake/second"
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
-    assert "passing over an OpenCL device: Fake/broken: its compiler" in caplog.text
+    assert "skipping an OpenCL device: Fake/broken: its compiler" in caplog.text
 
 
 def test_auto_without_any_device_is_numpy_with_one_warning(machine, caplog):
@@ -177,9 +177,9 @@ def test_numpy_needs_no_opencl():
 def test_drivers_are_loaded_beforehand():
     """Devices are the same, also asked for meanwhile; NumPy is spared the drivers."""
     code = (
-        "import sys; from spectrod.analysis.engine import begin_to_open, open_engine;"
-        "begin_to_open('numpy'); print('pyopencl' in sys.modules);"
-        "begin_to_open('auto'); print(open_engine().name)"
+        "import sys; from spectrod.analysis.engine import preload_drivers, open_engine;"
+        "preload_drivers('numpy'); print('pyopencl' in sys.modules);"
+        "preload_drivers('auto'); print(open_engine().name)"
     )
     assert run_python(code).stdout == f"False\n{open_engine().name}\n"
 

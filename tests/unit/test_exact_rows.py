@@ -337,11 +337,11 @@ class Failing:
         self._engine, self.name, self.fallback = engine, "failing", engine
         self.batch_bytes, self.fails = engine.batch_bytes, False
 
-    def window(self, layout, capacity):
-        return self._engine.window(layout, capacity)
+    def sample_buffer(self, layout, capacity):
+        return self._engine.sample_buffer(layout, capacity)
 
-    def plan(self, spec, window, max_frames):
-        plan = self._engine.plan(spec, window, max_frames)
+    def plan(self, spec, buffer, max_frames):
+        plan = self._engine.plan(spec, buffer, max_frames)
         submit, outer = plan.submit, self
 
         def guarded(*args, **kwargs):

@@ -38,7 +38,10 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
         (np.zeros(3, np.int64), "samples of dtype int64: must be real floats or one of uint8"),
         (np.zeros(3, bool), "samples of dtype bool: must be real floats or one of uint8"),
         (np.zeros((2, 5)), "samples of shape (2, 5): must have 3 channels"),
-        ([[1.0, 2.0], [1.0]], "samples: must be (n,) or (channels, n) numbers, of all channels"),
+        (
+            [[1.0, 2.0], [1.0]],
+            "samples: must be (n,) or (channels, n) numbers, the same n for all channels",
+        ),
         (np.ma.masked_greater([0.0, 0.5, 1.0], 0.4), "2 samples are masked: there must be none"),
         (memoryview(np.zeros(3)), "samples of dtype float64: must be float32 for sample_format"),
     ],

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectrod
+from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.engine import open_engine
-from spectrod.analysis.leases import Piece, Pool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError, DeviceError, InputError
@@ -134,7 +134,7 @@ def test_samples_that_an_index_leaves_out_are_lost():
 def test_a_huge_hop_needs_no_huge_memory():
     """With hops beyond any batch, memory is that of few windows, and frames keep their places."""
     frames = stream(hop=HOP_MAX)
-    assert frames._window.data.nbytes <= 1 << 18
+    assert frames._buffer.data.nbytes <= 1 << 18
     batches = frames.push(block(0, 1000))
     assert [batch.n_frames for batch in batches] == [1]
     assert frames.next_index == 1000
@@ -147,7 +147,7 @@ def test_a_gap_survives_a_change_of_the_analysis():
     frames, after = stream(), stream(win_length=64)
     frames.push(block(0, 200))
     assert frames.push(block(210, 300, discontinuity=True, lost_samples=10)) == []
-    after.take_over(frames)
+    after.inherit_counts(frames)
     assert after.push(block(300, 400))[0].gap_samples == 10
     assert (after.gaps, after.gap_samples) == (1, 10)
 
@@ -158,7 +158,7 @@ def test_rows_passed_over_survive_a_change_of_the_analysis():
     frames.push(block(0, 128))
     assert frames.want(frozenset()) == []
     assert frames.push(block(128, 128 + 3 * 37)) == []
-    after.take_over(frames)
+    after.inherit_counts(frames)
     assert after.push(block(300, 500))[0].skipped_rows == 3
 
 
@@ -296,7 +296,7 @@ def test_a_closed_stream_computes_nothing():
     batches = stft.push(np.ones(128))
     stft.close()
     for call in (stft.flush, lambda: stft.push(np.ones(128))):
-        with pytest.raises(ConfigError, match="Stft: it is closed"):
+        with pytest.raises(ConfigError, match="Stft: is closed"):
             call()
     assert [batch.n_frames for batch in batches] == [3, 1]
 
@@ -376,9 +376,9 @@ def test_a_pool_lends_what_comes_back():
 
     def make(n_bytes):
         made.append(n_bytes)
-        return Piece(np.zeros(n_bytes, np.uint8), None)
+        return PooledBuffer(np.zeros(n_bytes, np.uint8), None)
 
-    pool = Pool(make)
+    pool = BufferPool(make)
     array = pool.lend((3, 5), np.dtype(np.float32)).array()
     view = array[1:][:, ::2].T
     address = array.ctypes.data

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from spectrod.analysis.engine import Engine, stand_in
+from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.errors import DeviceError
 from spectrod.record.picture.colormaps import Uint8Array
 from spectrod.record.picture.theme import GAP, HATCH_PERIOD, HATCH_WIDTH, N_LEVELS, hatching
@@ -191,7 +191,7 @@ class EnginePainter:
         try:
             return getattr(self._own(), what)(*args)
         except DeviceError as error:
-            self._engine, self._painter = stand_in(self._engine, error), None
+            self._engine, self._painter = fallback_for(self._engine, error), None
             return getattr(self._own(), what)(*args)
 
     def _own(self) -> Painter:

@@ -1,4 +1,4 @@
-"""One spec's frames in a stream: which come next, which are being computed."""
+"""Frames of one spec in a stream: the next ones, and those in flight."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import numpy as np
 from spectrod.analysis.cursor import Cursor, Timing
 from spectrod.analysis.engine import Engine, FramePlan, Rows
 from spectrod.analysis.numpy_engine import Computed
-from spectrod.analysis.window import SampleWindow
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.grid import row_period_s
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec, without_broadband
 from spectrod.units import NS_PER_S
@@ -17,36 +17,37 @@ from spectrod.units import NS_PER_S
 
 @dataclass(slots=True, eq=False)
 class Submitted:
-    """Frames on their way.
+    """Frames in flight.
 
     Attributes
     ----------
     first, place : int
-        Position in the window of the first frame's first sample, and its index in the data. The
-        samples stay at that place also when the window is moved, until ``Track.settle``.
+        Position in the buffer of the first frame's first sample, and its index in the data. The
+        samples stay at that index even if the buffer is moved, until
+        ``FrameScheduler.wait_in_flight``.
     index : int
         Absolute index of that sample.
     n_frames : int
-        How many.
+        Number of frames.
     clock : Block
-        The newest block: says when a sample was taken.
+        The newest block, which gives the times of samples.
     gap : int, optional
-        Samples missing directly before; None if nothing is.
+        Samples missing directly before; None without a gap.
     skipped_rows : int
-        Rows directly before that nobody wanted.
+        Unwanted rows directly before.
     restart : bool
-        Whether averages begin anew.
+        Whether averages restart.
     is_cut : bool
-        Whether these frames finish a row that has fewer than others.
+        Whether these frames finish a shorter row.
     phase : int
-        Of the row that the first of them is of, see ``RowGrid``.
+        Phase of the first frame's row, see ``RowGrid``.
     instant : int, optional
-        UTC of the begin of that row, see ``Cursor``.
+        UTC of the start of that row, see ``Cursor``.
     moves, done, primed, engine, rows
-        How often the window was moved, where averages stood, what computes, and the rows: all as of
-        the launch.
-    is_settled : bool
-        Whether the rows are there, and the samples perhaps not any more.
+        Number of moves of the buffer, state of the averages, name of the engine, and the rows, all
+        at the time of the launch.
+    is_collected : bool
+        Whether the rows are complete; the samples may be overwritten then.
     """
 
     first: int
@@ -65,27 +66,27 @@ class Submitted:
     done: int = 0
     primed: bool = False
     engine: str = ""
-    is_settled: bool = False
+    is_collected: bool = False
 
 
 _NO_ROWS = Computed(np.empty((0, 0, 0), np.float32))
-"""Of frames that are not launched yet."""
+"""Rows of frames that are not launched yet."""
 
 
-class Track:
-    """The frames of one spec in a window: those to come, and up to two batches being computed.
+class FrameScheduler:
+    """Schedules the frames of one spec in a buffer, with up to two batches in flight.
 
-    While nobody wants them, frames are passed over: those of a row that nobody wanted from its
-    first frame on are not computed, and rows stay where they would be without that.
+    Unwanted frames are skipped: a row that was not wanted at its first frame is not computed.
+    Skipping does not move the other rows.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        What to compute.
+        Spec of the rows.
     engine : Engine
-        What computes it.
-    window : SampleWindow
-        Where the samples are.
+        Engine that computes them.
+    buffer : SampleBuffer
+        Window with the samples.
     batch_frames : int
         Frames of a full batch.
 
@@ -94,20 +95,20 @@ class Track:
     spec, batch_frames
         As given.
     gap, unreported : int, optional
-        Samples missing before that frame, and before the first of the rows delivered next.
+        Samples missing before the next frame, and before the next delivered row.
     skipped_rows, unreported_skipped_rows : int
-        The same of rows that were passed over.
+        Skipped rows before the next frame, and before the next delivered row.
     is_wanted : bool
-        Whether frames are to be computed; changed by ``want``.
+        Whether frames are computed; ``want`` changes it.
     in_flight : deque of Submitted
-        Not collected, the oldest first.
+        Uncollected batches, the oldest first.
     """
 
     def __init__(
         self,
         spec: SpectrumSpec,
         engine: Engine,
-        window: SampleWindow,
+        buffer: SampleBuffer,
         batch_frames: int,
     ) -> None:
         self.spec = spec
@@ -120,38 +121,38 @@ class Track:
         self.is_wanted = True
         self.in_flight: deque[Submitted] = deque()
         self.unreported_skipped_rows = 0
-        self._passed = 0  # frames of a row that is not computed
+        self._passed = 0  # frames of a skipped row
         self._left_out = self._covered = 0
-        # Whether the samples between _covered and the next frame are left out: before the first
-        # row, and where UTC was stepped.
+        # Whether the samples between _covered and the next frame count as left out: before the
+        # first row, and where UTC was stepped.
         self._averages = spec.averaging != "none"
         self._counts_skipped = self._averages
-        self._window = window
+        self._buffer = buffer
         self._restart = False
         self._use(engine)
 
     @property
     def next(self) -> int:
-        """Position of the first frame that was not submitted yet."""
+        """Position of the next frame to submit."""
         return self._cursor.next
 
     def shift(self, n_samples: int) -> None:
-        """Count positions of frames to come from so many samples further on."""
+        """Move the origin of all positions forward by a number of samples."""
         self._cursor.shift(n_samples)
         self._covered -= n_samples
 
     def align(self, timing: Timing) -> None:
-        """Place the next row where the clock wants it, if rows are aligned to that."""
+        """Move the next row to its UTC instant, if rows are aligned."""
         before = self._cursor.next
         if self._cursor.align(timing):
             self.gap = self.gap or 0
-            # What a row leaves out at its end, because no frame fits there, is no loss.
+            # Samples at the end of a row, where no frame fits, are no loss.
             self._covered = before
             self._counts_skipped = True
 
     @property
     def needs(self) -> int:
-        """Position of the oldest sample that is still needed, also where the engine fails."""
+        """Position of the oldest sample that is needed, even after a failure of the engine."""
         return self.in_flight[0].first if self.in_flight else self.next
 
     @property
@@ -163,14 +164,14 @@ class Track:
 
     @property
     def skipped_pending(self) -> int:
-        """Rows passed over that no batch has reported yet."""
+        """Skipped rows that no batch has reported yet."""
         in_flight = sum(batch.skipped_rows for batch in self.in_flight)
         return self.unreported_skipped_rows + in_flight + self.skipped_rows
 
     def want(self, *, is_wanted: bool) -> int:
-        """Begin or cease to compute frames; all complete ones are submitted or passed over.
+        """Start or stop computing frames; all complete ones must be submitted or skipped.
 
-        Returns how many frames of an average were computed for nothing.
+        Returns the number of frames of a dropped average.
         """
         self.is_wanted = is_wanted
         if is_wanted:
@@ -182,8 +183,8 @@ class Track:
             self._passed = (self._passed + cut_frames) % self._plan.count.frames
         return cut_frames
 
-    def pass_over(self) -> None:
-        """Leave out complete frames that nobody wants, and the rest of a row begun like that."""
+    def skip_unwanted(self) -> None:
+        """Skip complete frames that are unwanted or belong to a skipped row."""
         if not self.is_wanted and self._cursor.lead:
             self._cursor.drop_lead()
         n_frames = self.n_complete()
@@ -195,35 +196,35 @@ class Track:
             self.skipped_rows += n_rows
             self._cursor.go(n_frames)
             self._counts_skipped = False
-            # An exponential average goes on from row to row.
+            # An exponential average would otherwise continue from the last row.
             self._restart = True
 
     def reset(self) -> int:
-        """Begin averages anew with the next frame; return how many frames that cuts off.
+        """Restart averages with the next frame; return the number of dropped frames.
 
-        The next batch says that it does not follow on, if an average was under way.
+        The next batch is a discontinuity if an average was unfinished.
         """
-        n_waiting = self.n_complete()  # began before the reset
+        n_waiting = self.n_complete()  # started before the reset
         if self._plan.count.primed or self._passed or n_waiting:
             self.gap = self.gap or 0
         self._passed = 0
         self._cursor.restart(self._cursor.place(n_waiting))
         return self._cut() + n_waiting
 
-    def take_over(self, earlier: "Track") -> None:
-        """Carry on what another track has not reported: a gap, rows that were passed over."""
+    def inherit_counts(self, earlier: "FrameScheduler") -> None:
+        """Inherit the unreported gap and skipped rows of another scheduler."""
         self.unreported = earlier.gap_pending
         self.unreported_skipped_rows = earlier.skipped_pending
 
     def n_complete(self) -> int:
-        """Frames whose samples are all there, not submitted yet."""
-        return self._cursor.count(self._window.end)
+        """Count the complete frames that were not submitted yet."""
+        return self._cursor.count(self._buffer.end)
 
     def n_due(self) -> int:
-        """Count the complete frames that may be submitted before it is known what follows.
+        """Count the complete frames that may be submitted before later samples are known.
 
         The newest frame waits for the next one unless it finishes a row: if the signal ends here,
-        that frame finishes the shorter row, which a launch without frames could not do.
+        this frame finishes the shorter row, which a launch without frames could not do.
         """
         n_frames, count = self.n_complete(), self._plan.count
         if self._cursor.lead:
@@ -231,27 +232,27 @@ class Track:
         return n_frames - ((count.done + n_frames) % count.frames > 0)
 
     def finishes_lead(self, n_frames: int) -> bool:
-        """Whether so many frames more finish the shorter row before rows aligned to the clock."""
+        """Return whether n_frames more frames finish the lead."""
         return 0 < self._cursor.lead == n_frames
 
     def remainder(self) -> tuple[int, int]:
         """Count the samples from the next frame on, and the frames of the unfinished average.
 
-        The frame that waits to finish a shorter row counts as one of the average.
+        The frame that waits to finish a shorter row counts as a frame of the average.
         """
         n_waiting = self.n_complete() - self.n_due()
-        n_samples = self._window.end - self._cursor.place(n_waiting)
+        n_samples = self._buffer.end - self._cursor.place(n_waiting)
         return max(0, n_samples), self._plan.count.done + n_waiting
 
-    def rest(self) -> Iterator[tuple[int, bool]]:
-        """Divide all complete frames, as nothing follows on them; each part is to be submitted.
+    def split_tail(self) -> Iterator[tuple[int, bool]]:
+        """Split all complete frames at the end of a stretch; the caller submits each part.
 
         Yields
         ------
         n_frames : int
             Frames of a submission.
         is_cut : bool
-            Whether they finish a row that is cut off.
+            Whether they finish a shorter row.
         """
         if self._cursor.lead:
             if n_lead := self.n_complete():
@@ -266,50 +267,50 @@ class Track:
             yield n_cut, True
 
     def end(self) -> None:
-        """Begin a row with the next frame, as nothing followed on those before."""
+        """Start a row with the next frame, after the end of a stretch."""
         self._cursor.restart(self.next)
 
     def waited(self, first: int) -> int:
-        """Count the samples that came after a frame was complete."""
-        return self._window.end - first - self.spec.win_length
+        """Count the samples after the end of a frame."""
+        return self._buffer.end - first - self.spec.win_length
 
     def interrupt(self, lost_samples: int) -> int:
-        """Go on with what follows a gap; return how many frames of an average it cuts off."""
+        """Continue after a gap; return the number of frames of a dropped average."""
         cut_frames = self._cut()
         self._left_out += self._tail()
-        # What was passed over of a row would have been a shorter one.
+        # The skipped part of a row would have been a shorter row.
         self.skipped_rows += self._passed > 0
         self._passed = 0
-        self._covered, self._counts_skipped = self._window.end, self._averages
-        self._cursor.restart(self._window.end)
+        self._covered, self._counts_skipped = self._buffer.end, self._averages
+        self._cursor.restart(self._buffer.end)
         self.gap = (self.gap or 0) + lost_samples
         return cut_frames
 
     @property
     def left_out_samples(self) -> int:
-        """Samples before gaps and, by now, at the end that did not fill a frame."""
+        """Samples before gaps and, so far, at the end that did not fill a frame."""
         return self._left_out + self._tail()
 
     def _tail(self) -> int:
-        """Count the samples from the begin of the next frame on that the last one does not have."""
+        """Count the samples from the start of the next frame on that the last one does not have."""
         if not self.is_wanted or self._passed:
             return 0
         begin = self._covered if self._counts_skipped else max(self.next, self._covered)
-        return max(0, self._window.end - begin)
+        return max(0, self._buffer.end - begin)
 
     def _cut(self) -> int:
-        """Drop an unfinished average; return how many frames it has."""
+        """Drop an unfinished average; return its number of frames."""
         cut_frames = self._plan.count.done
         self._plan.restart()
         self._restart = True
         return cut_frames
 
     def submit(self, n_frames: int, index: int, clock: Block, *, is_cut: bool = False) -> None:
-        """Launch the next frames; index is the first's.
+        """Launch the next frames; index is that of the first.
 
-        They are in flight also where that raises DeviceError.
+        They are in flight even if this raises DeviceError.
         """
-        place = self._window.place(self.next)
+        place = self._buffer.place(self.next)
         batch = Submitted(
             self.next,
             place,
@@ -334,17 +335,17 @@ class Track:
         self.in_flight.append(batch)
         self._launch(batch)
 
-    def settle(self) -> None:
-        """Wait for batches launched before the window was moved; they stay to be delivered."""
+    def wait_in_flight(self) -> None:
+        """Wait for batches launched before the buffer was moved; they remain in flight."""
         for batch in self.in_flight:
-            if batch.moves < self._window.moves:
+            if batch.moves < self._buffer.moves:
                 batch.rows = Computed(batch.rows.collect())
-                batch.is_settled = True
+                batch.is_collected = True
 
     def deliver(self) -> SpectrumBatch | None:
-        """Wait for the oldest batch and hand it out; None if it finished no row.
+        """Wait for the oldest batch and return it; None if it finished no row.
 
-        It stays in flight where that raises DeviceError.
+        It remains in flight if this raises DeviceError.
         """
         values, broadband = without_broadband(self.in_flight[0].rows.collect(), self.spec)
         batch = self.in_flight.popleft()
@@ -379,15 +380,15 @@ class Track:
         )
 
     def replay(self, engine: Engine) -> int:
-        """Compute what is in flight and not settled anew, by another engine.
+        """Recompute the uncollected frames in flight on another engine.
 
-        Averages begin anew with it, and the next batch says that it does not follow on. Returns
-        how many frames of an average are cut off by that.
+        Averages restart, and the next batch is a discontinuity. Returns the number of frames of a
+        dropped average.
         """
         count = self._plan.count
         cut_frames, primed = count.done, count.primed
         self._use(engine)
-        pending = [batch for batch in self.in_flight if not batch.is_settled]
+        pending = [batch for batch in self.in_flight if not batch.is_collected]
         if pending:
             oldest = pending[0]
             cut_frames, primed = oldest.done, oldest.primed
@@ -403,9 +404,9 @@ class Track:
         return cut_frames
 
     def _drop_broken_row(self, pending: list[Submitted], done: int) -> int:
-        """Leave out what is left of a row whose first frames are lost: rows keep their places.
+        """Drop the rest of a row whose first frames are lost: rows keep their positions.
 
-        Returns how many frames of it were submitted already.
+        Returns the number of its frames that were already submitted.
         """
         if not done:
             return 0
@@ -434,16 +435,18 @@ class Track:
         return dropped
 
     def _pass_on(self, batch: Submitted) -> None:
-        """Let what comes after a batch that is not computed report what was missing before it."""
+        """Move the gap and skipped rows of a dropped batch to the next one."""
         at = self.in_flight.index(batch)
-        after: Submitted | Track = self.in_flight[at + 1] if at + 1 < len(self.in_flight) else self
+        after: Submitted | FrameScheduler = (
+            self.in_flight[at + 1] if at + 1 < len(self.in_flight) else self
+        )
         if batch.gap is not None:
             after.gap = (after.gap or 0) + batch.gap
         after.skipped_rows += batch.skipped_rows
         self.in_flight.remove(batch)
 
     def _use(self, engine: Engine) -> None:
-        self._plan: FramePlan = engine.plan(self.spec, self._window, self.batch_frames)
+        self._plan: FramePlan = engine.plan(self.spec, self._buffer, self.batch_frames)
         self._engine_name = engine.name
 
     def _launch(self, batch: Submitted) -> None:
@@ -451,7 +454,7 @@ class Track:
             self._plan.restart()
         count = self._plan.count
         batch.done, batch.primed = count.done, count.primed
-        batch.moves = self._window.moves
+        batch.moves = self._buffer.moves
         batch.engine = self._engine_name
         if batch.is_cut:
             count.cut(batch.n_frames)

@@ -1,24 +1,24 @@
-"""Which rows come of which frames: where an average over frames stands."""
+"""State of the averages: which frames make which rows."""
 
 from spectrod.types import SpectrumSpec
 
 
-class RowCount:
-    """Frames to rows of results: one to one, or so many to an average.
+class AveragingState:
+    """Counts frames and rows: one frame per row, or a number of frames per average.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Says how many.
+        Spec with the number of frames.
 
     Attributes
     ----------
     frames : int
-        Frames a row.
+        Frames per row.
     done : int
-        Frames that the unfinished row has already.
+        Frames in the unfinished row.
     primed : bool
-        Whether what comes next depends on frames before it.
+        Whether the next row depends on earlier frames.
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
@@ -27,16 +27,16 @@ class RowCount:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew."""
+        """Restart the average."""
         self.done = 0
         self.primed = False
 
     def cut(self, n_frames: int) -> None:
-        """Let the frames that are taken next finish the unfinished row, whole or not."""
+        """Finish the unfinished row with the next frames, whether it is whole or not."""
         self.frames = self.done + n_frames
 
     def take(self, n_frames: int) -> int:
-        """Count frames, and return how many rows they finish."""
+        """Count frames; return the number of rows that they finish."""
         n_rows, self.done = divmod(self.done + n_frames, self.frames)
         self.frames = self._whole
         self.primed = self._goes_on or self.done > 0

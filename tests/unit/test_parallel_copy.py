@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectrod.analysis.copying import copy
+from spectrod.analysis.parallel_copy import copy
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2, 1_500_001), 1), ((3001, 2, 257), 0), ((1, 5), 1)])

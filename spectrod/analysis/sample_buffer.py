@@ -1,4 +1,4 @@
-"""The newest samples of a stream, one after the other in memory, where frames are read in place."""
+"""The newest samples of a stream, contiguous in memory, where frames are read in place."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from spectrod.errors import DeviceError, InternalError
 from spectrod.sample_layout import SampleLayout
 
 PAGE_BYTES = 4096
-"""Memory starts at multiples of it, so that any device can work in it."""
+"""Alignment of memory that every device can use [bytes]."""
 
 
 def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
-    """Memory of the host, uninitialised, from a multiple of ``PAGE_BYTES`` on.
+    """Return uninitialised host memory, aligned to ``PAGE_BYTES``.
 
     Raises
     ------
     DeviceError
-        If there is not so much.
+        If there is not enough memory.
     """
     try:
         memory = np.empty(n_bytes + PAGE_BYTES, np.uint8)
@@ -28,32 +28,32 @@ def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
     return memory[first : first + n_bytes]
 
 
-class SampleWindow:
-    """Samples in a row that later frames may need; the oldest make room for new ones.
+class SampleBuffer:
+    """Contiguous samples that later frames may need; the oldest make room for new ones.
 
-    Samples are counted as they are stored: position 0 is the first there ever was, and the window
-    holds those from ``start`` to ``end``. When its memory is full, ``move`` takes what is still
-    needed to the front.
+    Positions count stored samples: position 0 is the first sample ever stored, and the buffer holds
+    those from ``start`` to ``end``. When its memory is full, ``move`` copies the samples that are
+    still needed to the front.
 
     Parameters
     ----------
     layout : SampleLayout
-        How samples lie in it.
+        Layout of the samples.
     capacity : int
-        Samples of a channel that it holds.
+        Size [samples per channel].
     memory : (bytes,) uint8, optional
-        Where; its own by default.
+        Memory to use; by default its own.
     filled : bool
-        Whether that holds so many samples already.
+        Whether the memory is already full of samples.
 
     Attributes
     ----------
     data : (channels, capacity) array, or (channels, capacity, 3) of bytes
         The samples; the one at position p is ``data[:, p - start]``.
     start, end : int
-        Positions of the first sample and behind the last.
+        Positions of the first sample and after the last.
     moves : int
-        How often it was moved.
+        Number of moves.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class SampleWindow:
 
     @property
     def fill(self) -> int:
-        """Samples of a channel up to the last."""
+        """Number of stored samples per channel."""
         return self.end - self.start
 
     def append(self, samples: NDArray[Any]) -> None:
-        """Copy samples of the window's dtype, (channels, n) or (channels, n, 3), to its end.
+        """Copy samples of the buffer's dtype, (channels, n) or (channels, n, 3), to its end.
 
-        Those that were put there beforehand stay as they are.
+        Samples that are already in place are not copied.
         """
         fill, n = self.fill, samples.shape[1]
         target = self.data[:, fill : fill + n]
         if not _is_same(target, samples):
-            # They may lie a little further on in the same memory.
+            # They may overlap the target in the same memory.
             apart = samples.copy() if np.may_share_memory(self.data, samples) else samples
             self._copy(target, apart)
         self.end += n
@@ -96,19 +96,19 @@ class SampleWindow:
         target[...] = samples
 
     def place(self, position: int) -> int:
-        """Index in ``data`` of the sample at a position."""
+        """Return the index in ``data`` of the sample at a position."""
         return position - self.start
 
     def move(self, first: int) -> None:
-        """Take the samples from a position on to the front; they must be at most half of it."""
+        """Copy the samples from a position on to the front; they must fill at most half of it."""
         place, n = self.place(first), self.end - first
         if 2 * n > self.capacity:
-            raise InternalError(f"{n} samples do not fit half a window of {self.capacity}")
+            raise InternalError(f"{n} samples do not fit half a buffer of {self.capacity}")
         self.data[:, :n] = self.data[:, place : place + n]
         self.start = first
         self.moves += 1
 
 
 def _is_same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Say whether two arrays are the same values of the same memory."""
+    """Return whether two arrays are views of the same memory."""
     return one.__array_interface__ == other.__array_interface__

@@ -5,8 +5,8 @@ from threading import Thread
 
 import pytest
 
-from spectrod.analysis import borrowing
-from spectrod.analysis.borrowing import Engines
+from spectrod.analysis import engine_pool
+from spectrod.analysis.engine_pool import EnginePool
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import DeviceError
 
@@ -20,13 +20,13 @@ def opened(monkeypatch):
         engines.append(NumpyEngine())
         return engines[-1]
 
-    monkeypatch.setattr(borrowing, "open_engine", open_engine)
+    monkeypatch.setattr(engine_pool, "open_engine", open_engine)
     return engines
 
 
 def test_an_engine_is_opened_once_for_each_device(opened):
     """Who asks for the same gets the same."""
-    engines = Engines()
+    engines = EnginePool()
     with engines.borrow("auto", "") as first:
         pass
     with engines.borrow("auto", "") as again, engines.borrow("auto", "other") as other:
@@ -37,7 +37,7 @@ def test_an_engine_is_opened_once_for_each_device(opened):
 
 def test_one_that_failed_is_not_lent_again(opened):
     """The next call opens the device anew."""
-    engines = Engines()
+    engines = EnginePool()
     with (
         pytest.raises(DeviceError, match="is lost"),
         engines.borrow("auto", "") as first,
@@ -49,7 +49,7 @@ def test_one_that_failed_is_not_lent_again(opened):
 
 def test_borrowers_take_turns(opened):
     """While one has an engine, another thread waits for it."""
-    engines, order = Engines(), []
+    engines, order = EnginePool(), []
 
     def later():
         with engines.borrow("auto", ""):
@@ -65,7 +65,7 @@ def test_borrowers_take_turns(opened):
 
 def test_a_fork_opens_its_own(opened, monkeypatch):
     """Another process leaves the engine alone."""
-    engines = Engines()
+    engines = EnginePool()
     with engines.borrow("auto", "") as first:
         pass
     monkeypatch.setattr(os, "getpid", lambda: -1)

@@ -1,4 +1,4 @@
-"""Engines that stay open from one call to the next, for calls that compute a whole signal."""
+"""Engines that stay open between calls that compute a whole signal."""
 
 import os
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from spectrod.errors import DeviceError
 _Key = tuple[EngineKind, str, int]
 
 
-class Engines:
-    """The engines that were borrowed so far; who borrows one has it for himself.
+class EnginePool:
+    """Pool of open engines; only one caller at a time uses an engine.
 
-    Opening a device and taking its programs from the cache costs more than the spectra of a short
-    signal. An engine of another process is left alone: no driver survives a fork.
+    Opening a device and loading its programs from the cache costs more than the spectra of a short
+    signal. An engine of another process is not used: no driver survives a fork.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Engines:
 
     @contextmanager
     def borrow(self, kind: EngineKind, device: str) -> Iterator[Engine]:
-        """Lend an engine, opened as ``open_engine`` does; one that fails is not lent again."""
+        """Lend an engine, opened as by ``open_engine``; discard it if it fails."""
         key = kind, device, os.getpid()
         with self._locks.setdefault(key, RLock()):
             engine = self._engines.get(key) or open_engine(kind, device)
@@ -36,10 +36,10 @@ class Engines:
                 raise
 
     def discard(self, engine: Engine) -> None:
-        """Close an engine, which is not lent again."""
+        """Close an engine and remove it from the pool."""
         for key in [key for key, kept in self._engines.items() if kept is engine]:
             del self._engines[key]
             engine.close()
 
 
-ENGINES = Engines()
+ENGINE_POOL = EnginePool()
