@@ -12,7 +12,7 @@ import soundfile
 
 from spectrod.client import subscribe
 from spectrod.errors import SpectrodError
-from spectrod.record.inputs import open_recording
+from spectrod.formats.inputs import open_recording
 from spectrod.wire.schema import BandFrame, Frame
 
 _NS = 1_000_000_000

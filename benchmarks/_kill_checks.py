@@ -13,8 +13,8 @@ from PIL import Image
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import SpectrodError
-from spectrod.record.inputs import open_recording
-from spectrod.record.recording import RowReader
+from spectrod.formats.description import RowReader
+from spectrod.formats.inputs import open_recording
 from spectrod.source.signal import SignalSource
 from spectrod.types import Block, SpectrumSpec
 from spectrod.units import Float32Array

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.record.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
+from spectrod.formats.export.options import ExportOptions
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 _BATCH_ROWS = 100

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from spectrod.record.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.record.recording import Description
-from spectrod.record.sound import SoundWriter
+from spectrod.formats.description import Description
+from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
+from spectrod.formats.sound import SoundWriter
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS, CHANNELS = 48000, 2

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from _report import new_report, write_report
 
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.formats.picture.pixelmap import read_levels
 
 _FS = 48_000
 _TONE_HZ, _TONE_DBFS = 3000.0, -20.0

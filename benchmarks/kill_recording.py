@@ -49,8 +49,8 @@ from _kill_checks import (
 from _report import new_report, write_report
 
 from spectrod.errors import SpectrodError
-from spectrod.record.inputs import open_recording
-from spectrod.record.sound import recover as recover_sound
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.sound import recover as recover_sound
 
 DAEMON_S = 4.0
 GROWING = ("spd", "wav", "flac")

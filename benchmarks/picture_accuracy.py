@@ -16,8 +16,8 @@ import numpy as np
 import soundfile as sf
 from _report import Report, describe_device, new_report, write_report
 
+from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.opencl.devices import choose
-from spectrod.record.picture.pixelmap import read_levels
 
 _FS = 48000
 _SECONDS = 600

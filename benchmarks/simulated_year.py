@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.events import EventLog
-from spectrod.record.pyramid import PyramidReader
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.recorder.clock import Clock
-from spectrod.recorder.recording import Recorded, Recording
+from spectrod.formats.pyramid import PyramidReader
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.recording.clock import Clock
+from spectrod.recording.configured import Recorded, Recording
 from spectrod.settings import RecordingConfig
 from spectrod.types import SpectrumBatch, SpectrumSpec
 

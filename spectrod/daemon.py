@@ -13,8 +13,8 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
-from spectrod.recorder.folders import state_folder
-from spectrod.recorder.recorders import Recorders
+from spectrod.recording.recorders import Recorders
+from spectrod.recording.state_folder import state_folder
 from spectrod.source_runner import GIVE_UP_S, Shared, SourceRunner
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup

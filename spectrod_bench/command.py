@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from spectrod.cli.machine import working_devices
+from spectrod.formats.files import check_writable, write_whole
 from spectrod.opencl.devices import DeviceInfo
-from spectrod.record.files import check_writable, write_whole
 from spectrod_bench import command_fft, command_live, command_stft
 from spectrod_bench.report import describe_device, new_report
 from spectrod_bench.transforms import Row

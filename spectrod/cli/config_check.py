@@ -8,7 +8,7 @@ from pathlib import Path
 from spectrod.analysis.engine import open_engine
 from spectrod.config import Config, SourceTable
 from spectrod.errors import ConfigError, SpectrodError, StorageError
-from spectrod.recorder.folders import state_folder
+from spectrod.recording.state_folder import state_folder
 from spectrod.source import check_uri, open_source, specs_of
 from spectrod.source.kinds import find_kind
 from spectrod.wire.access import Access

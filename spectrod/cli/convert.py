@@ -16,11 +16,11 @@ from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sections import section_utc_ns
 from spectrod.cli.standard_output import standard_output
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.inputs import batches_between, left_out_samples, open_recording
-from spectrod.record.outputs import KINDS, Plan, check_outputs, kind_of, make_rows
-from spectrod.record.picture.plan import PicturePlan
-from spectrod.record.recording import Description, RowWriter, note_left_out
-from spectrod.record.sound.recovery import is_unfinished, recover
+from spectrod.formats.description import Description, RowWriter, note_left_out
+from spectrod.formats.inputs import batches_between, left_out_samples, open_recording
+from spectrod.formats.outputs import KINDS, Plan, check_outputs, kind_of, make_rows
+from spectrod.formats.picture.plan import PicturePlan
+from spectrod.formats.sound.recovery import is_unfinished, recover
 from spectrod.service import configure_logging
 from spectrod.types import SpectrumBatch
 from spectrod.units import NS_PER_S, Float32Array

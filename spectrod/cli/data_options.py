@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spectrod.errors import ConfigError
-from spectrod.record.export.options import COMPRESSION_MAX, PROFILES
-from spectrod.record.outputs import KINDS, kind_of
-from spectrod.record.recording import ELAPSED, TIME_REFERENCE, Description
+from spectrod.formats.description import ELAPSED, TIME_REFERENCE, Description
+from spectrod.formats.export.options import COMPRESSION_MAX, PROFILES
+from spectrod.formats.outputs import KINDS, kind_of
 from spectrod.source.naming import topic_name
 
 

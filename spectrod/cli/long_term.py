@@ -6,7 +6,7 @@ import msgspec
 
 from spectrod.config import AnalysisConfig
 from spectrod.errors import ConfigError
-from spectrod.record.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
+from spectrod.formats.longterm.presets import VIEWS, LongTermFrames, frames_for, picture_defaults
 from spectrod.types import NFFT_MAX
 
 _SPD_BINS_MAX = 1 << 17

@@ -9,13 +9,13 @@ import msgspec
 
 from spectrod.cli.numbers import frequency
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.picture.axes import FREQUENCY_SCALES
-from spectrod.record.picture.clock import TIME_SCALES
-from spectrod.record.picture.colormaps import colormap_names
-from spectrod.record.picture.options import CHANNELS_AS, STRIPS, PictureOptions
-from spectrod.record.picture.pixelmap import options_of, read_pixel_map
-from spectrod.record.picture.theme import THEMES
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.picture.axes import FREQUENCY_SCALES
+from spectrod.formats.picture.clock import TIME_SCALES
+from spectrod.formats.picture.colormaps import colormap_names
+from spectrod.formats.picture.options import CHANNELS_AS, STRIPS, PictureOptions
+from spectrod.formats.picture.pixelmap import options_of, read_pixel_map
+from spectrod.formats.picture.theme import THEMES
 from spectrod.settings import AnalysisConfig
 
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))

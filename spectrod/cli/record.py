@@ -83,6 +83,6 @@ def _is_stored(source: str) -> bool:
         return False
     from pathlib import Path  # noqa: PLC0415
 
-    from spectrod.record.inputs import is_recording  # noqa: PLC0415
+    from spectrod.formats.inputs import is_recording  # noqa: PLC0415
 
     return is_recording(Path(source))

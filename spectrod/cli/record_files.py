@@ -9,8 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from spectrod.chunks import Chunk
 from spectrod.errors import InputError, SpectrodError
-from spectrod.record.recording import RowWriter, SampleWriter, note_left_out
-from spectrod.recorder.rotating_writer import ALWAYS, Output, RotatingWriter, Span
+from spectrod.formats.description import RowWriter, SampleWriter, note_left_out
+from spectrod.recording.rotating_writer import ALWAYS, Output, RotatingWriter, Span
 from spectrod.types import Block, SpectrumBatch
 
 _log = logging.getLogger(__name__)

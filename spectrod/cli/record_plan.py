@@ -15,18 +15,18 @@ from spectrod.cli.long_term import add_view
 from spectrod.cli.record_files import OutputFiles, RowFiles, SampleFiles
 from spectrod.cli.times import parse_seconds
 from spectrod.errors import ConfigError, SpectrodError
-from spectrod.record.longterm.presets import View
-from spectrod.record.outputs import (
+from spectrod.formats.description import Description
+from spectrod.formats.longterm.presets import View
+from spectrod.formats.outputs import (
     Plan,
     check_outputs,
     kind_of,
     make_rows,
     make_samples,
 )
-from spectrod.record.picture.options import PictureOptions, check_width
-from spectrod.record.picture.painter import Painter, Transpose
-from spectrod.record.picture.plan import PicturePlan
-from spectrod.record.recording import Description
+from spectrod.formats.picture.options import PictureOptions, check_width
+from spectrod.formats.picture.painter import Painter, Transpose
+from spectrod.formats.picture.plan import PicturePlan
 from spectrod.types import SpectrumSpec
 from spectrod.units import NS_PER_S
 

@@ -26,8 +26,8 @@ from spectrod.cli.record_plan import (
 )
 from spectrod.cli.times import parse_seconds, wait_for_start
 from spectrod.errors import ConfigError, SpectrodError
-from spectrod.record.outputs import Plan, kind_of
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.outputs import Plan, kind_of
 from spectrod.types import SpectrumBatch
 from spectrod.units import NS_PER_S, Float32Array
 
@@ -56,7 +56,7 @@ def record_rows(args: argparse.Namespace) -> int:
 
 def _of_recording(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.cli.sections import section_utc_ns  # noqa: PLC0415
-    from spectrod.record.inputs import batches_between, open_recording  # noqa: PLC0415
+    from spectrod.formats.inputs import batches_between, open_recording  # noqa: PLC0415
 
     with closing(open_recording(Path(args.source))) as reader:
         start_ns, stop_ns, duration_ns = section_utc_ns(args, reader)
@@ -68,7 +68,7 @@ def _of_recording(args: argparse.Namespace, found: Asked) -> int:
 
 def _of_daemon(args: argparse.Namespace, found: Asked) -> int:
     from spectrod.client.subscription import subscribe  # noqa: PLC0415
-    from spectrod.record.remote import DaemonReader  # noqa: PLC0415
+    from spectrod.formats.remote import DaemonReader  # noqa: PLC0415
 
     seconds = parse_seconds("--duration", args.duration) if args.duration else None
     if args.start is not None:

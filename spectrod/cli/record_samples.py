@@ -30,14 +30,14 @@ from spectrod.cli.short_windows import shortened
 from spectrod.cli.times import Extent, parse_seconds, parse_utc_ns, wait_for_start
 from spectrod.config import AnalysisConfig, Config
 from spectrod.errors import ConfigError, InputError, SpectrodError
+from spectrod.formats.export.minutes import frames_of_a_second
+from spectrod.formats.longterm.presets import averaged
+from spectrod.formats.outputs import Plan
+from spectrod.formats.picture.framing import PRODUCT, hop_for, pooled, window_for
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.painter import EnginePainter
 from spectrod.grid import exact_row_step
 from spectrod.pipeline import Pipeline
-from spectrod.record.export.minutes import frames_of_a_second
-from spectrod.record.longterm.presets import averaged
-from spectrod.record.outputs import Plan
-from spectrod.record.picture.framing import PRODUCT, hop_for, pooled, window_for
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.picture.painter import EnginePainter
 from spectrod.service import configure_logging
 from spectrod.source import Source, open_source
 from spectrod.source.base import PulledSource
@@ -76,7 +76,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
     files = data_options(args, found.paths)
     if "picture" in found.kinds:
         # It is needed later; now there are drivers to be waited for.
-        import spectrod.record.picture.sink  # noqa: F401, PLC0415
+        import spectrod.formats.picture.sink  # noqa: F401, PLC0415
     # The configuration's pace and loop are the daemon's.
     pace = settings.source.pace if args.pace else "full"
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)

@@ -4,9 +4,9 @@ import argparse
 
 from spectrod.cli.times import Extent, parse_seconds
 from spectrod.errors import ConfigError
+from spectrod.formats.description import RowReader
+from spectrod.formats.inputs import scan_span_utc_ns, span_utc_ns
 from spectrod.quantities import parse_time
-from spectrod.record.inputs import scan_span_utc_ns, span_utc_ns
-from spectrod.record.recording import RowReader
 from spectrod.units import NS_PER_S
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from spectrod.errors import ConfigError, SpectrodError, StorageError
-from spectrod.record.outputs import KINDS
+from spectrod.formats.outputs import KINDS
 from spectrod.suggestions import did_you_mean
 
 if TYPE_CHECKING:  # imported where it is needed: most outputs have a name

@@ -9,7 +9,7 @@ from spectrod.control.recordings import Recordings
 from spectrod.control.settings import LiveSettings
 from spectrod.daemon import Daemon
 from spectrod.errors import SpectrodError
-from spectrod.recorder.folders import state_folder
+from spectrod.recording.state_folder import state_folder
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.control import ControlServer

@@ -16,17 +16,17 @@ from spectrod.errors import (
     UnavailableError,
     storage_error,
 )
+from spectrod.formats.directory import Directory
+from spectrod.formats.outputs import KINDS
+from spectrod.formats.part import PartFile
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.sound import SoundOptions, SoundWriter
 from spectrod.pipeline import Pipeline
-from spectrod.record.directory import Directory
-from spectrod.record.outputs import KINDS
-from spectrod.record.part import PartFile
-from spectrod.record.segment.writer import SegmentWriter
-from spectrod.record.sound import SoundOptions, SoundWriter
-from spectrod.recorder.one_shot import QUEUE_MAX_BYTES, OneShot, OneShotConfig
-from spectrod.recorder.outputs import WriterOutput, segment_output
-from spectrod.recorder.picture_output import MEMORY_MAX_BYTES, PictureOutput, picture_bytes
-from spectrod.recorder.recording import recorded_of
-from spectrod.recorder.rotating_writer import Output
+from spectrod.recording.configured import recorded_of
+from spectrod.recording.one_shot import QUEUE_MAX_BYTES, OneShot, OneShotConfig
+from spectrod.recording.outputs import WriterOutput, segment_output
+from spectrod.recording.picture_output import MEMORY_MAX_BYTES, PictureOutput, picture_bytes
+from spectrod.recording.rotating_writer import Output
 from spectrod.source_runner import SourceRunner
 from spectrod.types import SpectrumSpec
 

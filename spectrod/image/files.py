@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.formats.files import check_writable, write_whole
 from spectrod.image import png, pnm
 from spectrod.image.picture import Picture
-from spectrod.record.files import check_writable, write_whole
 
 FILE_BYTES_MAX = 1 << 30
 """Of a picture that is read; raw colours of 16 bits take 0.4 GB at most, plain ones some more."""

@@ -8,8 +8,8 @@ import numpy as np
 from PIL import Image
 
 from spectrod.errors import InputError
+from spectrod.formats.picture.pillow import reading
 from spectrod.image.picture import Picture, check_size
-from spectrod.record.picture.pillow import reading
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -15,7 +15,7 @@ import pytest
 
 from spectrod.client import Control
 from spectrod.errors import BusyError, StorageError
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.segment.reader import SegmentReader
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
 from audio_daemon import Daemon

@@ -16,21 +16,21 @@ from spectrod.cli import main
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, SpectrodError, StorageError
 from spectrod.events import EventLog
+from spectrod.formats.description import Description
+from spectrod.formats.origin import read_origin
+from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
+from spectrod.formats.segment import frame as frames
+from spectrod.formats.segment.frame import HEAD_BYTES, Head, Kind, frame
+from spectrod.formats.segment.header import Header, Place, encode_header, padded
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.recovery import recover as recover_segment
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.sound import SoundOptions, SoundWriter, flac_stream, recover
+from spectrod.formats.sound.wav_header import HEADER_BYTES
 from spectrod.image import files as image_files
 from spectrod.image.files import read_picture
 from spectrod.image.png import SIGNATURE
-from spectrod.record.origin import read_origin
-from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
-from spectrod.record.recording import Description
-from spectrod.record.segment import frame as frames
-from spectrod.record.segment.frame import HEAD_BYTES, Head, Kind, frame
-from spectrod.record.segment.header import Header, Place, encode_header, padded
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.recovery import recover as recover_segment
-from spectrod.record.segment.writer import SegmentWriter
-from spectrod.record.sound import SoundOptions, SoundWriter, flac_stream, recover
-from spectrod.record.sound.wav_header import HEADER_BYTES
-from spectrod.recorder.recording import Recorded, Recording
+from spectrod.recording.configured import Recorded, Recording
 from spectrod.settings import RecordingConfig
 from spectrod.source import open_source
 from spectrod.source.recorded_at import recorded_at
@@ -347,8 +347,8 @@ def test_a_record_of_4_gb_takes_no_memory(tmp_path, which):
         file.write(rows_record(4, 1, 2))
     code = """
     from pathlib import Path
-    from spectrod.record.segment.reader import SegmentReader
-    from spectrod.record.segment.recovery import recover
+    from spectrod.formats.segment.reader import SegmentReader
+    from spectrod.formats.segment.recovery import recover
     LIMIT
     part = Path(sys.argv[1])
     print(sum(one.n_frames for one in SegmentReader(part).batches()))
@@ -372,7 +372,7 @@ def test_recovery_checks_large_records_piece_by_piece(tmp_path):
         file.truncate(file.tell() + n_bytes)
     code = """
     from pathlib import Path
-    from spectrod.record.segment.recovery import recover
+    from spectrod.formats.segment.recovery import recover
     LIMIT
     print(recover(Path(sys.argv[1])).rows)
     """
@@ -410,7 +410,7 @@ def test_records_that_follow_closely_on_damage_cost_no_more_than_others(tmp_path
 
 
 def frames_walk():
-    from spectrod.record.segment.walk import Walk  # noqa: PLC0415
+    from spectrod.formats.segment.walk import Walk  # noqa: PLC0415
 
     return Walk
 
@@ -1043,7 +1043,7 @@ def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     def fail(*_):
         raise ZeroDivisionError("of a parser")
 
-    monkeypatch.setattr("spectrod.recorder.recording.recover_segment", fail)
+    monkeypatch.setattr("spectrod.recording.configured.recover_segment", fail)
     events = EventLog()
     recording = recording_in(tmp_path, events)
     recording.start()

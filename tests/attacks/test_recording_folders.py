@@ -16,7 +16,7 @@ from spectrod.client import Control
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import build_daemon
 from spectrod.errors import SpectrodError
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.segment.reader import SegmentReader
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, InputError, StorageError, UnavailableError
-from spectrod.record.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
-from spectrod.record.export.disk import Disk
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.export.writer import chunk_rows
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.export import EXPORT_SUFFIXES, READABLE_SUFFIXES, make_export, open_export
+from spectrod.formats.export.disk import Disk
+from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.export.writer import chunk_rows
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789
@@ -174,7 +174,7 @@ def test_a_row_of_many_channels_is_few_chunks(tmp_path):
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
 def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
     """No more is held than a chunk, and chunks that end anywhere make the same file."""
-    monkeypatch.setattr("spectrod.record.export.writer.CHUNK_BYTES", 4000)
+    monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 4000)
     about = described()
     assert chunk_rows(about) == 7
     given = batches_of(about.spec, (1, 6, 50, 13))
@@ -340,7 +340,7 @@ class FailingWrites:
 @pytest.mark.slow
 def test_hdf5_outlives_a_write_that_fails(tmp_path, monkeypatch):
     """Whichever of the writes it is, the error is the system's, and the process goes on."""
-    monkeypatch.setattr("spectrod.record.export.writer.CHUNK_BYTES", 16_000)
+    monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 16_000)
     about = described()
     given = batches_of(about.spec)
     writes = FailingWrites(monkeypatch)
@@ -434,7 +434,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix
 def test_packages_are_imported_when_they_are_used():
     """The registry of formats costs no HDF5 and no Zarr."""
     program = (
-        "import sys, spectrod.record.export; "
+        "import sys, spectrod.formats.export; "
         "sys.exit(bool({'h5py', 'h5netcdf', 'zarr'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -536,6 +536,6 @@ def test_an_archive_says_what_it_holds_before_it_is_unpacked(tmp_path, shape, dt
 def test_rows_that_are_too_large_to_be_unpacked_are_refused(tmp_path, suffix, monkeypatch):
     """A small file may unpack to a thousand times as much, a row or a chunk at once."""
     path = write(tmp_path / f"x{suffix}", described(), batches_of(described().spec))
-    monkeypatch.setattr("spectrod.record.export.grid.PIECE_BYTES_MAX", 500)
+    monkeypatch.setattr("spectrod.formats.export.grid.PIECE_BYTES_MAX", 500)
     with pytest.raises(StorageError, match=r"psd: rows or chunks of \d+ bytes: must be at most"):
         open_export(path)

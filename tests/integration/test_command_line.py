@@ -20,7 +20,7 @@ import soundfile
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.cli import main
 from spectrod.errors import UnavailableError
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.source.base import PulledSource
 
 FS = 48000

@@ -28,7 +28,7 @@ from spectrod.errors import (
     StorageError,
     UnavailableError,
 )
-from spectrod.record.picture.embedded import METADATA_KEY
+from spectrod.formats.picture.embedded import METADATA_KEY
 from spectrod.wire.access import Access, Peer
 from spectrod.wire.requests import METHODS, ErrorCode
 from spectrod.wire.schema import decode

@@ -9,10 +9,10 @@ import pytest
 
 from spectrod.cli import convert, main
 from spectrod.errors import StorageError
-from spectrod.record.inputs import batches_between, open_recording
-from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats.inputs import batches_between, open_recording
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of, shifted

@@ -12,7 +12,7 @@ import soundfile
 from spectrod.cli import main
 from spectrod.config import Config, EngineConfig, PublishConfig, SourceTable
 from spectrod.daemon import build_daemon
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.formats.picture.pixelmap import read_levels
 
 FS = 8000
 START = dt.datetime(2026, 5, 1, tzinfo=dt.UTC)

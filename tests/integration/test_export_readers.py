@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import xarray
 
-from spectrod.record.export import make_export
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.export import make_export
+from spectrod.formats.export.options import ExportOptions
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spectrod.record.recording import Description
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats.description import Description
+from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -8,8 +8,8 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 
 FS = 8000
 

@@ -18,13 +18,13 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.cli import main
 from spectrod.client import subscribe
 from spectrod.errors import ConfigError, StorageError, UnavailableError
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
+from spectrod.formats.picture.sink import PictureSink
+from spectrod.formats.remote import DaemonReader
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.writer import SegmentWriter
 from spectrod.pipeline import Pipeline
-from spectrod.record.inputs import open_recording
-from spectrod.record.picture.pixelmap import read_levels, read_pixel_map
-from spectrod.record.picture.sink import PictureSink
-from spectrod.record.remote import DaemonReader
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.writer import SegmentWriter
 from spectrod.source.signal import SignalSource
 from spectrod.types import SpectrumSpec
 
@@ -235,7 +235,7 @@ def test_one_output_fails_alone(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise StorageError("a.npz: No space left on device")
 
-    monkeypatch.setattr("spectrod.record.export.npz.NpzWriter.submit", full)
+    monkeypatch.setattr("spectrod.formats.export.npz.NpzWriter.submit", full)
     outputs = ["-o", "a.png", "-o", "a.npz", "-o", "a.wav"]
     assert main(["record", "x.wav", *outputs, *SMALL, *DATA]) == 74
     assert "a.npz: No space left on device" in capsys.readouterr().err

@@ -13,8 +13,8 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.sound import recover
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.sound import recover
 from spectrod.source.signal import SignalSource
 from spectrod.stats import CaptureStats
 

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.record.longterm.data import read_npz
-from spectrod.record.sound import SoundWriter
+from spectrod.formats.longterm.data import read_npz
+from spectrod.formats.sound import SoundWriter
 from spectrod.types import Block
 
 FS = 8000

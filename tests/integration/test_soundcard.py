@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from spectrod import client
-from spectrod.record.picture.pixelmap import read_levels
+from spectrod.formats.picture.pixelmap import read_levels
 
 FS = 48000
 

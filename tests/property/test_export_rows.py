@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectrod.record.export import make_export, open_export
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.export import make_export, open_export
+from spectrod.formats.export.options import ExportOptions
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(fs=8000.0, win_length=16, hop=4, nfft=16)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.record.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 1000.0

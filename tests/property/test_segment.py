@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spectrod.errors import SpectrodError
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.recovery import recover
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.recovery import recover
+from spectrod.formats.segment.writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of, shifted

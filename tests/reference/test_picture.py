@@ -3,10 +3,10 @@ import pytest
 
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
-from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.picture.render import PictureOptions
-from spectrod.record.picture.sink import PictureSink
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.picture.render import PictureOptions
+from spectrod.formats.picture.sink import PictureSink
 from spectrod.types import Block, SpectrumSpec
 
 FS = 48000.0

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_UTC_NS = 1_795_211_223 * 10**9

@@ -10,10 +10,10 @@ from spectrod import config
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError
-from spectrod.record.picture.levels import value_spans
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.recording import Description
-from spectrod.record.segment.header import Header, Place, decode_header, encode_header
+from spectrod.formats.description import Description
+from spectrod.formats.picture.levels import value_spans
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.segment.header import Header, Place, decode_header, encode_header
 from spectrod.source import open_source
 from spectrod.types import Block, SpectrumSpec
 from spectrod.view.axes import frequency_axis

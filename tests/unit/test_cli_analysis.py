@@ -9,7 +9,7 @@ import soundfile
 
 from spectrod.cli import main, options, whole_parser
 from spectrod.cli.picture_options import like
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.segment.reader import SegmentReader
 from spectrod.settings import AnalysisConfig
 
 FS = 8000

@@ -7,7 +7,7 @@ import pytest
 
 from spectrod.cli.record_files import RowFiles, SampleFiles, finish_all
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.outputs import KINDS, check_outputs, kind_of
+from spectrod.formats.outputs import KINDS, check_outputs, kind_of
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS, HOP = 1000.0, 100

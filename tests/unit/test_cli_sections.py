@@ -8,7 +8,7 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.cli.picture_options import like
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.segment.reader import SegmentReader
 from spectrod.source.soundfile import SoundFile
 
 FS = 8000

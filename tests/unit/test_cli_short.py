@@ -9,8 +9,8 @@ import scipy.signal
 import soundfile
 
 from spectrod.cli import main
-from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.segment.reader import SegmentReader
 
 FS = 48000
 REPORT = "samples are fewer than the window of"

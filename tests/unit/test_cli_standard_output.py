@@ -13,7 +13,7 @@ import soundfile
 from PIL import Image
 
 from spectrod.cli import main
-from spectrod.record.outputs import KINDS
+from spectrod.formats.outputs import KINDS
 
 FS = 8000
 FRAMES = ["--win-length", "800", "--hop", "800"]

@@ -9,11 +9,11 @@ import pytest
 import soundfile
 
 from spectrod.cli import main
-from spectrod.record.export import open_export
-from spectrod.record.export.attributes import elapsed_time
-from spectrod.record.export.csv import _elapsed_ns
-from spectrod.record.recording import ELAPSED
-from spectrod.record.segment.reader import SegmentReader
+from spectrod.formats.description import ELAPSED
+from spectrod.formats.export import open_export
+from spectrod.formats.export.attributes import elapsed_time
+from spectrod.formats.export.csv import _elapsed_ns
+from spectrod.formats.segment.reader import SegmentReader
 from spectrod.source.recorded_at import find_start
 
 FS = 8000

@@ -9,9 +9,9 @@ from spectrod.control import recordings
 from spectrod.control.journal import Journal
 from spectrod.errors import BusyError, ConfigError, StorageError
 from spectrod.events import EventLog
-from spectrod.record.directory import Directory
-from spectrod.recorder.folders import state_folder
-from spectrod.recorder.picture_output import PictureOutput, picture_bytes
+from spectrod.formats.directory import Directory
+from spectrod.recording.picture_output import PictureOutput, picture_bytes
+from spectrod.recording.state_folder import state_folder
 from spectrod.settings import SourceTable
 from spectrod.types import SpectrumSpec
 

@@ -12,10 +12,10 @@ import spectrod
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.analysis.stream import FrameStream
 from spectrod.errors import ConfigError, StorageError
-from spectrod.record.export.attributes import global_attributes
-from spectrod.record.picture import pixelmap
-from spectrod.record.recording import Description, spec_fields, stored_spec
-from spectrod.record.segment.header import Header, Place, decode_header, encode_header
+from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.export.attributes import global_attributes
+from spectrod.formats.picture import pixelmap
+from spectrod.formats.segment.header import Header, Place, decode_header, encode_header
 from spectrod.types import SpectrumSpec, taper_for
 from spectrod.windows import CUSTOM, Window, get_window, make_window, unknown_window
 

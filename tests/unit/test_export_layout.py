@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 
 from spectrod.errors import StorageError
-from spectrod.record.export.attributes import coverage, global_attributes
-from spectrod.record.export.csv import value_names
-from spectrod.record.export.description import decode_description, encode_description
-from spectrod.record.export.layout import (
+from spectrod.formats.description import Description
+from spectrod.formats.export.attributes import coverage, global_attributes
+from spectrod.formats.export.csv import value_names
+from spectrod.formats.export.description import decode_description, encode_description
+from spectrod.formats.export.layout import (
     columns,
     frequency_edges,
     row_effort_s,
     row_span_s,
     variables,
 )
-from spectrod.record.export.rows import rows_of
-from spectrod.record.recording import Description
+from spectrod.formats.export.rows import rows_of
 from spectrod.types import (
     SpectrumBatch,
     SpectrumSpec,

@@ -7,11 +7,11 @@ import pytest
 
 from spectrod.bands import get_bands
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.export import make_export, open_export
-from spectrod.record.export.millidecade import FLOOR_DB, MillidecadeWriter
-from spectrod.record.export.minutes import MINUTE_NS, MinuteMeans
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.export import make_export, open_export
+from spectrod.formats.export.millidecade import FLOOR_DB, MillidecadeWriter
+from spectrod.formats.export.minutes import MINUTE_NS, MinuteMeans
+from spectrod.formats.export.options import ExportOptions
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 1000.0

@@ -55,10 +55,10 @@ import spectrod
 from spectrod.cli import options
 from spectrod.cli.picture_options import like
 from spectrod.config import load
-from spectrod.record.export.attributes import global_attributes
-from spectrod.record.picture import pixelmap
-from spectrod.record.recording import Description, spec_fields, stored_spec
-from spectrod.record.remote import _spec_of
+from spectrod.formats.export.attributes import global_attributes
+from spectrod.formats.picture import pixelmap
+from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.remote import _spec_of
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.schema import decode
 from spectrod.wire.stream import Stream

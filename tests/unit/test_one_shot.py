@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, StorageError
-from spectrod.recorder.one_shot import OneShot, OneShotConfig
+from spectrod.recording.one_shot import OneShot, OneShotConfig
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS = 1000.0

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.record.picture.axes import (
+from spectrod.formats.picture.axes import (
     FREQUENCY_SCALES,
     FrequencyAxis,
     linear_ticks,
     nice_step,
 )
-from spectrod.record.picture.clock import elapsed_axis, utc_axis
+from spectrod.formats.picture.clock import elapsed_axis, utc_axis
 
 DAY_NS = 86_400 * 10**9
 # 2026-11-20T21:47:03Z

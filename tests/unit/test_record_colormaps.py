@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError
-from spectrod.record.picture.colormaps import colormap, colormap_names
-from spectrod.record.picture.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
+from spectrod.formats.picture.colormaps import colormap, colormap_names
+from spectrod.formats.picture.theme import GAP, N_LEVELS, THEMES, ink_entries, palette
 
 # First and last colours as published by the maps' authors.
 ENDS = {

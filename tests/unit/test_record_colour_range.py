@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spectrod.record.picture.colour_range import colour_range
-from spectrod.record.picture.options import PictureOptions
+from spectrod.formats.picture.colour_range import colour_range
+from spectrod.formats.picture.options import PictureOptions
 
 
 def ranged(heard, **options):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from spectrod.errors import StorageError
-from spectrod.record import directory as directory_module
-from spectrod.record.directory import Directory, numbered
-from spectrod.record.part import PartFile
-from spectrod.record.recording import Description
-from spectrod.record.segment.writer import SegmentWriter
-from spectrod.record.sound import SoundWriter
+from spectrod.formats import directory as directory_module
+from spectrod.formats.description import Description
+from spectrod.formats.directory import Directory, numbered
+from spectrod.formats.part import PartFile
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.sound import SoundWriter
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(1000.0, win_length=64, hop=10, nfft=64, scaling="spectrum")

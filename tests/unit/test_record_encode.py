@@ -13,12 +13,12 @@ from PIL import Image
 
 from spectrod.cli.picture_options import like
 from spectrod.errors import ConfigError, InputError, UnavailableError
-from spectrod.record.picture.encode import SUFFIXES, check_format, encode
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.picture.page import Plots, compose
-from spectrod.record.picture.pixelmap import Recording, options_of, read_levels, read_pixel_map
-from spectrod.record.picture.strips import Envelope
-from spectrod.record.picture.theme import GAP, N_LEVELS
+from spectrod.formats.picture.encode import SUFFIXES, check_format, encode
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.page import Plots, compose
+from spectrod.formats.picture.pixelmap import Recording, options_of, read_levels, read_pixel_map
+from spectrod.formats.picture.strips import Envelope
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 from spectrod.types import SpectrumSpec
 
 SVG = "{http://www.w3.org/2000/svg}"

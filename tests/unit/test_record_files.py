@@ -4,8 +4,8 @@ import os
 import pytest
 
 from spectrod.errors import StorageError
-from spectrod.record import files
-from spectrod.record.files import check_writable, whole_file, write_whole
+from spectrod.formats import files
+from spectrod.formats.files import check_writable, whole_file, write_whole
 
 
 def test_a_check_leaves_nothing(tmp_path):

@@ -10,12 +10,12 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from PIL import ImageFont
 
-from spectrod.record.picture import fonts, lettering
-from spectrod.record.picture.lettering import report_missing, text_width, typeset
-from spectrod.record.picture.pdf import About, PdfSheet
-from spectrod.record.picture.sheet import Sheet
-from spectrod.record.picture.theme import THEMES
-from spectrod.record.picture.vector import VectorSheet
+from spectrod.formats.picture import fonts, lettering
+from spectrod.formats.picture.lettering import report_missing, text_width, typeset
+from spectrod.formats.picture.pdf import About, PdfSheet
+from spectrod.formats.picture.sheet import Sheet
+from spectrod.formats.picture.theme import THEMES
+from spectrod.formats.picture.vector import VectorSheet
 
 HAN, WHALE, THAI = "\u4e2d", "\U0001f40b", "\u0e17"
 """The first is in the font that is found, the others are in none."""

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from spectrod.errors import InputError
-from spectrod.record.inputs import batches_between, is_recording, open_recording, span_utc_ns
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats.inputs import batches_between, is_recording, open_recording, span_utc_ns
+from spectrod.formats.segment.writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of

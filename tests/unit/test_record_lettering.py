@@ -1,12 +1,12 @@
 import pytest
 
-from spectrod.record.picture import lettering
-from spectrod.record.picture.axes import Axis, Tick
-from spectrod.record.picture.fonts import FontFinder
-from spectrod.record.picture.layout import Margins, arrange, bare, fitting, page_limits
-from spectrod.record.picture.lettering import shorten, text_width, wrap
-from spectrod.record.picture.sheet import Sheet
-from spectrod.record.picture.surface import Box
+from spectrod.formats.picture import lettering
+from spectrod.formats.picture.axes import Axis, Tick
+from spectrod.formats.picture.fonts import FontFinder
+from spectrod.formats.picture.layout import Margins, arrange, bare, fitting, page_limits
+from spectrod.formats.picture.lettering import shorten, text_width, wrap
+from spectrod.formats.picture.sheet import Sheet
+from spectrod.formats.picture.surface import Box
 
 
 @pytest.fixture

@@ -8,20 +8,20 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.longterm.data import Span, read_npz
-from spectrod.record.longterm.page import compose
-from spectrod.record.longterm.presets import averaged, frames_for, interval_for, picture_defaults
-from spectrod.record.longterm.sink import SpdSink
-from spectrod.record.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
-from spectrod.record.longterm.view import (
+from spectrod.formats.description import Description
+from spectrod.formats.longterm.data import Span, read_npz
+from spectrod.formats.longterm.page import compose
+from spectrod.formats.longterm.presets import averaged, frames_for, interval_for, picture_defaults
+from spectrod.formats.longterm.sink import SpdSink
+from spectrod.formats.longterm.statistics import EXCEEDED, LevelStatistics, finest_step
+from spectrod.formats.longterm.view import (
     column_values,
     density_limit,
     greatest_of_columns,
     pixel_density,
 )
-from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.recording import Description
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.options import PictureOptions
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 BEGIN_NS = 1_777_593_600 * 10**9

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from spectrod.errors import ConfigError
-from spectrod.record.picture.render import PictureOptions
+from spectrod.formats.picture.render import PictureOptions
 from spectrod.types import SpectrumSpec
 
 SPEC = SpectrumSpec(fs=48000.0)

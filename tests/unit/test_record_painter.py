@@ -6,8 +6,8 @@ import pytest
 from spectrod.analysis.engine import open_engine
 from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.errors import DeviceError
-from spectrod.record.picture.painter import EnginePainter, NumpyPainter, OpenCLPainter
-from spectrod.record.picture.theme import GAP, N_LEVELS
+from spectrod.formats.picture.painter import EnginePainter, NumpyPainter, OpenCLPainter
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 from spectrod.units import FLOOR_DBFS
 
 SPANS = np.array([[0, 2, 5, 5], [2, 3, 9, 6]])

@@ -10,16 +10,16 @@ import pytest
 from PIL import Image, ImageFont
 
 from spectrod.errors import ConfigError, InputError, UnavailableError
-from spectrod.record.longterm.sink import SpdSink
-from spectrod.record.picture import fonts, lettering
-from spectrod.record.picture.encode import check_format, encode
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.picture.page import Plots, compose
-from spectrod.record.picture.pixelmap import Recording, read_pixel_map
-from spectrod.record.picture.strips import Envelope
-from spectrod.record.picture.surface import Box
-from spectrod.record.picture.theme import GAP, N_LEVELS
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.longterm.sink import SpdSink
+from spectrod.formats.picture import fonts, lettering
+from spectrod.formats.picture.encode import check_format, encode
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.page import Plots, compose
+from spectrod.formats.picture.pixelmap import Recording, read_pixel_map
+from spectrod.formats.picture.strips import Envelope
+from spectrod.formats.picture.surface import Box
+from spectrod.formats.picture.theme import GAP, N_LEVELS
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 SPEC = SpectrumSpec(fs=8000.0, channels=2, win_length=128, hop=64, scaling="spectrum")

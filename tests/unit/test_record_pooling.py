@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectrod.errors import InternalError
-from spectrod.record.picture.pooling import ColumnPool
+from spectrod.formats.picture.pooling import ColumnPool
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 HOP = 10

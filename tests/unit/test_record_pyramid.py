@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from spectrod.errors import BusyError, ConfigError, InputError, StorageError
-from spectrod.record.pyramid import PyramidOptions, PyramidReader, PyramidWriter
-from spectrod.record.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
-from spectrod.record.pyramid.ladder import CELLS_NS, file_cells, levels, name_of
-from spectrod.record.pyramid.reader import TIME_MAX_NS
-from spectrod.record.recording import Description
+from spectrod.formats.description import Description
+from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
+from spectrod.formats.pyramid.cell import FLOOR_DB, to_codes, to_levels, to_power
+from spectrod.formats.pyramid.ladder import CELLS_NS, file_cells, levels, name_of
+from spectrod.formats.pyramid.reader import TIME_MAX_NS
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 DAY_NS = 86400 * 10**9
@@ -314,8 +314,8 @@ def test_a_reader_sees_cells_as_they_come(tmp_path):
 KILLED = """
     import os, signal, sys
     import numpy as np
-    from spectrod.record.pyramid import PyramidWriter
-    from spectrod.record.recording import Description
+    from spectrod.formats.pyramid import PyramidWriter
+    from spectrod.formats.description import Description
     from spectrod.types import SpectrumBatch, SpectrumSpec
 
     spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, nfft=64)

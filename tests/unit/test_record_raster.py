@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.raster import band_spans, bin_spans, column_spans
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.raster import band_spans, bin_spans, column_spans
 
 
 @settings(max_examples=100)

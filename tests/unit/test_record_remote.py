@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, UnavailableError, WireError
-from spectrod.record.remote import DaemonReader
+from spectrod.formats.remote import DaemonReader
 from spectrod.wire.schema import Frame, SpectrumHeader
 
 NFFT = 64

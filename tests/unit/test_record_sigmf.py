@@ -14,10 +14,10 @@ import pytest
 from spectrod.cli import main
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.outputs import check_outputs
-from spectrod.record.sound import SoundOptions
-from spectrod.record.sound import sigmf as written_by
-from spectrod.record.sound.sigmf import SigmfWriter
+from spectrod.formats.outputs import check_outputs
+from spectrod.formats.sound import SoundOptions
+from spectrod.formats.sound import sigmf as written_by
+from spectrod.formats.sound.sigmf import SigmfWriter
 from spectrod.source import open_source
 from spectrod.types import Block, SpectrumSpec
 
@@ -235,8 +235,8 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
         import os, signal
         import numpy as np
         from pathlib import Path
-        from spectrod.record.sound import SoundOptions
-        from spectrod.record.sound.sigmf import SigmfWriter
+        from spectrod.formats.sound import SoundOptions
+        from spectrod.formats.sound.sigmf import SigmfWriter
         from spectrod.types import Block, SpectrumSpec
         path = Path({os.fspath(tmp_path)!r}) / "x.sigmf-data"
         writer = SigmfWriter(path, SpectrumSpec(8000.0, 2, iq=True), "s16", SoundOptions())

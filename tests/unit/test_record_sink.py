@@ -5,11 +5,11 @@ import pytest
 from PIL import Image
 
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.picture.axes import FrequencyAxis
-from spectrod.record.picture.labels import frequency_labels, level_labels, time_labels
-from spectrod.record.picture.pixelmap import options_of, read_levels, read_pixel_map
-from spectrod.record.picture.render import PictureOptions
-from spectrod.record.picture.sink import PictureSink
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.labels import frequency_labels, level_labels, time_labels
+from spectrod.formats.picture.pixelmap import options_of, read_levels, read_pixel_map
+from spectrod.formats.picture.render import PictureOptions
+from spectrod.formats.picture.sink import PictureSink
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS = 8000.0
@@ -73,7 +73,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
 
     in_pieces, n_pieces = drawn("x.png"), len(sizes)
     assert max(sizes) <= 1 << 18
-    monkeypatch.setattr("spectrod.record.picture.levels._PIECE_VALUES", 1 << 30)
+    monkeypatch.setattr("spectrod.formats.picture.levels._PIECE_VALUES", 1 << 30)
     assert in_pieces == drawn("y.png")
     assert len(sizes) - n_pieces == 2 < n_pieces
 

@@ -13,10 +13,10 @@ import soundfile
 
 from spectrod.cli import main
 from spectrod.errors import ConfigError, InputError, StorageError
-from spectrod.record.directory import Directory
-from spectrod.record.sound import SoundOptions, SoundWriter, recover
-from spectrod.record.sound.notes import Gaps
-from spectrod.record.sound.wav_header import HEADER_BYTES, RF64_FROM
+from spectrod.formats.directory import Directory
+from spectrod.formats.sound import SoundOptions, SoundWriter, recover
+from spectrod.formats.sound.notes import Gaps
+from spectrod.formats.sound.wav_header import HEADER_BYTES, RF64_FROM
 from spectrod.source.recorded_at import recorded_at
 from spectrod.source.riff import read_chunks
 from spectrod.source.soundfile import SoundFile
@@ -394,7 +394,7 @@ def test_a_file_becomes_rf64_where_it_outgrows_32_bits(tmp_path):
 KILLED = """
     import os, signal, sys
     import numpy as np
-    from spectrod.record.sound import SoundOptions, SoundWriter
+    from spectrod.formats.sound import SoundOptions, SoundWriter
     from spectrod.types import Block
 
     path, subtype = sys.argv[1:]
@@ -574,7 +574,7 @@ FULL = """
     import resource, signal, sys
     import numpy as np
     from spectrod.errors import StorageError
-    from spectrod.record.sound import SoundWriter
+    from spectrod.formats.sound import SoundWriter
     from spectrod.types import Block
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -611,7 +611,7 @@ LAST_BLOCK = """
     import resource, sys
     import numpy as np
     from spectrod.errors import StorageError
-    from spectrod.record.sound import SoundWriter
+    from spectrod.formats.sound import SoundWriter
     from spectrod.types import Block
 
     samples = np.random.default_rng(7).integers(-32768, 32768, (1, 9000)) / 32768

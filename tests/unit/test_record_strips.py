@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spectrod.record.picture.strips import RowStrips, SampleStrips
+from spectrod.formats.picture.strips import RowStrips, SampleStrips
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 FS = 8000.0

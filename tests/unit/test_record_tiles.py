@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spectrod.errors import ConfigError, InputError
-from spectrod.record.picture.options import PictureOptions
-from spectrod.record.picture.pixelmap import read_levels
-from spectrod.record.picture.plan import PicturePlan
-from spectrod.record.picture.tiles import TiledPicture
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.pixelmap import read_levels
+from spectrod.formats.picture.plan import PicturePlan
+from spectrod.formats.picture.tiles import TiledPicture
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
 FS, HOP = 1000.0, 10

@@ -10,12 +10,12 @@ import soundfile
 
 from spectrod.errors import StorageError
 from spectrod.events import EventLog
-from spectrod.record.pyramid import PyramidReader
-from spectrod.record.segment import writer as segment_writer
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.recorder import shelf as shelf_module
-from spectrod.recorder.clock import Clock
-from spectrod.recorder.recording import Recorded, Recording
+from spectrod.formats.pyramid import PyramidReader
+from spectrod.formats.segment import writer as segment_writer
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.recording import recording_folder
+from spectrod.recording.clock import Clock
+from spectrod.recording.configured import Recorded, Recording
 from spectrod.settings import RecordingConfig
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -202,7 +202,7 @@ def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
 
 def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
     """And is as long as there is memory."""
-    monkeypatch.setattr("spectrod.recorder.recording.HELD_MAX_BYTES", 20_000)
+    monkeypatch.setattr("spectrod.recording.configured.HELD_MAX_BYTES", 20_000)
     site = machine(triggers=("control",), pre_roll_s=60.0, post_roll_s=1.0)
     site.play(60.0)
     site.trigger(NOON_NS + 60 * NS)
@@ -335,7 +335,7 @@ class Disk:
 
 def with_disk(site, monkeypatch, n_bytes):
     disk = Disk(site.folder, n_bytes)
-    monkeypatch.setattr(shelf_module.os, "statvfs", disk.statvfs)
+    monkeypatch.setattr(recording_folder.os, "statvfs", disk.statvfs)
     return disk
 
 
@@ -510,7 +510,7 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
     def fail(*_):
         raise StorageError("x.spd: Operation not permitted")
 
-    monkeypatch.setattr(site.recording._shelf, "_delete", fail)
+    monkeypatch.setattr(site.recording._folder, "_delete", fail)
     site.play(300.0)
     assert site.told("record.failed") == ["night: cannot delete: x.spd: Operation not permitted"]
     assert site.recording.facts()["rows"] == 3000
@@ -523,7 +523,7 @@ def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
     second = machine(schedule=("Tue 00:00-01:00",))
     second.play(1.0)
     assert second.files() == []
-    first.recording._shelf.release()
+    first.recording._folder.release()
     for writer in first.recording._writers:
         writer._output.abort()
     second.play(1.0)

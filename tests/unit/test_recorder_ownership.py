@@ -1,4 +1,4 @@
-"""Which files a recording takes for its own, and what a shelf does with the others."""
+"""Which files a recording takes for its own, and what a folder does with the others."""
 
 import os
 import re
@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from spectrod.errors import StorageError
-from spectrod.record.directory import Directory
-from spectrod.record.origin import read_origin
-from spectrod.record.recording import Description
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.writer import SegmentWriter
-from spectrod.record.sound import SoundOptions, SoundWriter
-from spectrod.recorder import shelf as shelf_module
-from spectrod.recorder.clock import Clock
-from spectrod.recorder.ownership import Owner
-from spectrod.recorder.shelf import Shelf
+from spectrod.formats.description import Description
+from spectrod.formats.directory import Directory
+from spectrod.formats.origin import read_origin
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.recording import recording_folder
+from spectrod.recording.clock import Clock
+from spectrod.recording.ownership import Owner
+from spectrod.recording.recording_folder import RecordingFolder
 from spectrod.settings import RecordingConfig
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -57,7 +57,7 @@ def as_earlier(path):
 
 def earlier_segment(path, monkeypatch):
     """Make a segment whose header has no name of a recording."""
-    from spectrod.record.segment import writer  # noqa: PLC0415
+    from spectrod.formats.segment import writer  # noqa: PLC0415
 
     encode = writer.encode_header
     names = rb'"recording_name": "[^"]*", "file_name": "[^"]*", '
@@ -160,12 +160,12 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     assert is_own(tmp_path / "link.spd") is None
 
 
-# ---- the shelf
+# ---- the folder
 
 
 @pytest.fixture
-def shelf(tmp_path):
-    made = Shelf(tmp_path / "night" / "pond", CONFIG, OWNER, Clock())
+def folder(tmp_path):
+    made = RecordingFolder(tmp_path / "night" / "pond", CONFIG, OWNER, Clock())
     made.made()
     yield made
     made.release()
@@ -177,71 +177,71 @@ def age(path, days=2.0):
     return path
 
 
-def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(shelf, monkeypatch):
+def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(folder, monkeypatch):
     """What has to go goes, in order, and the thread is not kept for long."""
-    monkeypatch.setattr(shelf_module, "CHECKED_AT_ONCE", 4)
+    monkeypatch.setattr(recording_folder, "CHECKED_AT_ONCE", 4)
     for k in range(10):
-        age(write(shelf.folder / f"f{k}.spd"), days=0.55 + 0.1 * k)
-    (shelf.folder / "song.wav").write_bytes(b"a user's")
-    age(shelf.folder / "song.wav", days=9.0)
+        age(write(folder.path / f"f{k}.spd"), days=0.55 + 0.1 * k)
+    (folder.path / "song.wav").write_bytes(b"a user's")
+    age(folder.path / "song.wav", days=9.0)
     deleted = []
     for _ in range(5):
-        deleted += shelf.tidy(0)
+        deleted += folder.tidy(0)
     assert deleted == ["f9.spd", "f8.spd", "f7.spd", "f6.spd", "f5.spd"]
-    assert (shelf.n_files, shelf.n_untried, shelf.foreign) == (5, 0, ["song.wav"])
-    assert (shelf.folder / "song.wav").exists()
+    assert (folder.n_files, folder.n_untried, folder.foreign) == (5, 0, ["song.wav"])
+    assert (folder.path / "song.wav").exists()
 
 
-def test_old_files_that_cannot_be_read_do_not_hide_the_others(shelf, monkeypatch):
+def test_old_files_that_cannot_be_read_do_not_hide_the_others(folder, monkeypatch):
     """However many of them somebody drops into the folder, what has to go still goes."""
-    monkeypatch.setattr(shelf_module, "CHECKED_AT_ONCE", 4)
+    monkeypatch.setattr(recording_folder, "CHECKED_AT_ONCE", 4)
     for k in range(9):
-        (shelf.folder / f"secret{k}.spd").write_bytes(b"somebody else's")
-        age(shelf.folder / f"secret{k}.spd", days=9.0)
-    age(write(shelf.folder / "old.spd"), days=2.0)
+        (folder.path / f"secret{k}.spd").write_bytes(b"somebody else's")
+        age(folder.path / f"secret{k}.spd", days=9.0)
+    age(write(folder.path / "old.spd"), days=2.0)
     wrote = OWNER.wrote
 
     def wrote_if_readable(directory, name):
         return None if name.startswith("secret") else wrote(directory, name)
 
     monkeypatch.setattr(OWNER, "wrote", wrote_if_readable)
-    deleted = shelf.tidy(0)
-    assert shelf.n_untried == 6
-    deleted += [name for _ in range(2) for name in shelf.tidy(0)]
+    deleted = folder.tidy(0)
+    assert folder.n_untried == 6
+    deleted += [name for _ in range(2) for name in folder.tidy(0)]
     assert deleted == ["old.spd"]
-    assert shelf.n_untried == 0
+    assert folder.n_untried == 0
 
 
-def test_each_file_is_read_once(shelf, monkeypatch):
+def test_each_file_is_read_once(folder, monkeypatch):
     """Until it changes: what is known of thousands need not be read every ten seconds."""
     for k in range(3):
-        write(shelf.folder / f"f{k}.spd")
+        write(folder.path / f"f{k}.spd")
     asked = []
     monkeypatch.setattr(OWNER, "wrote", lambda _folder, name: asked.append(name) or True)
     for _ in range(3):
-        shelf.tidy(0)
+        folder.tidy(0)
     assert sorted(asked) == ["f0.spd", "f1.spd", "f2.spd"]
-    (shelf.folder / "f1.spd").write_bytes(b"another")
-    shelf.tidy(0)
+    (folder.path / "f1.spd").write_bytes(b"another")
+    folder.tidy(0)
     assert sorted(asked) == ["f0.spd", "f1.spd", "f1.spd", "f2.spd"]
 
 
-def test_what_is_put_in_the_place_of_a_file_is_not_deleted(shelf):
+def test_what_is_put_in_the_place_of_a_file_is_not_deleted(folder):
     """Between the look at the file and the deletion of its name."""
-    age(write(shelf.folder / "a.spd"))
-    (file,) = shelf._survey(shelf.claimed)
-    (shelf.folder / "a.spd").unlink()
-    (shelf.folder / "b").write_text("a user's")
-    (shelf.folder / "b").rename(shelf.folder / "a.spd")
-    shelf._delete(shelf.claimed, file)
-    assert (shelf.folder / "a.spd").read_text() == "a user's"
+    age(write(folder.path / "a.spd"))
+    (file,) = folder._survey(folder.claimed)
+    (folder.path / "a.spd").unlink()
+    (folder.path / "b").write_text("a user's")
+    (folder.path / "b").rename(folder.path / "a.spd")
+    folder._delete(folder.claimed, file)
+    assert (folder.path / "a.spd").read_text() == "a user's"
 
 
-def test_a_recordings_folder_in_the_place_of_another_keeps_its_files(shelf, tmp_path):
+def test_a_recordings_folder_in_the_place_of_another_keeps_its_files(folder, tmp_path):
     """A member of the group may rename folders, but not have one recording delete another's."""
-    age(write(shelf.folder / "a.spd", recording="other"))
-    assert shelf.tidy(0) == []
-    assert shelf.foreign == ["a.spd"]
+    age(write(folder.path / "a.spd", recording="other"))
+    assert folder.tidy(0) == []
+    assert folder.foreign == ["a.spd"]
 
 
 @pytest.mark.parametrize("name", ["night", "pond"])
@@ -253,22 +253,22 @@ def test_a_folder_behind_a_link_is_not_claimed(tmp_path, name):
     link = base / "night" / "pond" if name == "pond" else base / "night"
     link.parent.mkdir(parents=True)
     link.symlink_to(target)
-    shelf = Shelf(base / "night" / "pond", CONFIG, OWNER, Clock(), base)
-    for claim in (shelf.claim, shelf.made):
+    folder = RecordingFolder(base / "night" / "pond", CONFIG, OWNER, Clock(), base)
+    for claim in (folder.claim, folder.made):
         with pytest.raises(StorageError, match=f"{name} is a link: links below {base} are not"):
             claim()
-    assert shelf.claimed is None
+    assert folder.claimed is None
 
 
-def test_a_moved_folder_is_not_in_place(shelf, tmp_path):
+def test_a_moved_folder_is_not_in_place(folder, tmp_path):
     """Nor is one that was removed; one without a claim has no place to lose."""
-    assert shelf.is_in_place()
-    shelf.folder.rename(tmp_path / "moved")
-    assert not shelf.is_in_place()
-    shelf.folder.symlink_to(tmp_path / "moved")
-    assert not shelf.is_in_place()
-    shelf.release()
-    assert shelf.is_in_place()
+    assert folder.is_in_place()
+    folder.path.rename(tmp_path / "moved")
+    assert not folder.is_in_place()
+    folder.path.symlink_to(tmp_path / "moved")
+    assert not folder.is_in_place()
+    folder.release()
+    assert folder.is_in_place()
 
 
 def test_files_survive_a_conversion_but_their_mark_does_not(tmp_path):

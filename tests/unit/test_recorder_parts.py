@@ -16,14 +16,14 @@ from spectrod import config
 from spectrod.backoff import Backoff
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.recorder.chunk_queue import ChunkQueue
-from spectrod.recorder.gate import Gate
-from spectrod.recorder.recorder import Recorder
-from spectrod.recorder.recorders import Recorders
-from spectrod.recorder.recording import Recorded, Recording
-from spectrod.recorder.telling import Teller
-from spectrod.recorder.triggers import LevelTrigger, Triggers
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.recording.chunk_queue import ChunkQueue
+from spectrod.recording.configured import Recorded, Recording
+from spectrod.recording.preroll_buffer import PrerollBuffer
+from spectrod.recording.recorder import Recorder
+from spectrod.recording.recorders import Recorders
+from spectrod.recording.reporter import Reporter
+from spectrod.recording.triggers import LevelTrigger, Triggers
 from spectrod.settings import RecordingConfig, SourceTable
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -103,12 +103,12 @@ def test_events_whose_times_meet_are_one():
 def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
     """The newest stays, and what is given up is counted."""
     triggers = Triggers(100.0, 0.0)
-    gate = Gate(triggers, 4 * batch(0).n_bytes)
-    given_up = [one for k in range(20) for one in gate.take(batch(k))]
+    preroll = PrerollBuffer(triggers, 4 * batch(0).n_bytes)
+    given_up = [one for k in range(20) for one in preroll.take(batch(k))]
     assert [is_wanted for _, is_wanted in given_up] == [False] * 16
-    assert gate.short_by == 16
+    assert preroll.short_by == 16
     triggers.add(2 * NS, 2 * NS)
-    released = list(gate.take(batch(20)))
+    released = list(preroll.take(batch(20)))
     assert [(int(one.sample_index[0]), is_wanted) for one, is_wanted in released] == [
         (1600, True), (1700, True), (1800, True), (1900, True), (2000, True),
     ]  # fmt: skip
@@ -160,13 +160,13 @@ def test_what_is_told_often_is_told_with_a_count():
     """One in 10 s of each kind; trouble always."""
     clock, events = SimpleNamespace(now_s=0.0), EventLog()
     clock.monotonic_s = lambda: clock.now_s
-    teller = Teller("night", "pond", events, clock)
+    reporter = Reporter("night", "pond", events, clock)
     for k in range(25):
         clock.now_s = float(k)
-        teller.tell("record.file", f"{k}")
-    teller.tell("record.begun", "x")
-    teller.warn("record.failed", "y")
-    teller.warn("record.failed", "z")
+        reporter.tell("record.file", f"{k}")
+    reporter.tell("record.begun", "x")
+    reporter.warn("record.failed", "y")
+    reporter.warn("record.failed", "z")
     more = "; 9 more like this since the last such line"
     assert [event.text for event in events.since()] == [
         "night: 0", f"night: 10{more}", f"night: 20{more}", "night: x", "night: y", "night: z",
@@ -216,7 +216,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
     begin, monkeypatch, caplog
 ):
     """The oldest are dropped and counted, memory is bounded, and then it goes on."""
-    monkeypatch.setattr("spectrod.recorder.recorder.QUEUE_MAX_BYTES", 10_000)
+    monkeypatch.setattr("spectrod.recording.recorder.QUEUE_MAX_BYTES", 10_000)
     answer, is_asked = threading.Event(), threading.Event()
 
     def hang(_self, _piece):
@@ -224,7 +224,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
         answer.wait(30.0)
 
     with monkeypatch.context() as patched:
-        patched.setattr("spectrod.recorder.recording.Recording.take_batch", hang)
+        patched.setattr("spectrod.recording.configured.Recording.take_batch", hang)
         recorder = begin()
         recorder.submit(batch(0))
         assert is_asked.wait(30.0)
@@ -272,7 +272,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
 
 def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_path):
     """What was written before is made whole; what has waited meanwhile is not lost."""
-    monkeypatch.setattr("spectrod.recorder.recorder._AGAIN_FIRST_S", 0.01)
+    monkeypatch.setattr("spectrod.recording.recorder._AGAIN_FIRST_S", 0.01)
     calls, all_taken = iter(range(4)), threading.Event()
 
     def take(self, piece, original=Recording.take_batch):
@@ -326,7 +326,7 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
         return 0.0
 
     clock = SimpleNamespace(monotonic=lambda: now_s[0])
-    monkeypatch.setattr("spectrod.recorder.recorder.time", clock)
+    monkeypatch.setattr("spectrod.recording.recorder.time", clock)
     monkeypatch.setattr(Backoff, "next_s", next_s)
     monkeypatch.setattr(Recorder, "_record", record)
     recorder = begin()

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from spectrod.errors import BusyError, ConfigError, InputError, StorageError
-from spectrod.record import fileio
-from spectrod.record.segment import appending, index, walk, writer
-from spectrod.record.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
-from spectrod.record.segment.header import Place
-from spectrod.record.segment.reader import SegmentReader
-from spectrod.record.segment.recovery import recover
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats import fileio
+from spectrod.formats.segment import appending, index, walk, writer
+from spectrod.formats.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
+from spectrod.formats.segment.header import Place
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.recovery import recover
+from spectrod.formats.segment.writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import BEGIN_UTC_NS, describe, make_batch, make_spec, rows_of, shifted

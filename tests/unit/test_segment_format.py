@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectrod.record.segment.frame import HEAD_BYTES
-from spectrod.record.segment.header import Place
-from spectrod.record.segment.writer import SegmentWriter
+from spectrod.formats.segment.frame import HEAD_BYTES
+from spectrod.formats.segment.header import Place
+from spectrod.formats.segment.writer import SegmentWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of

@@ -23,13 +23,13 @@ from fuzzing import MEMORY_MAX_BYTES, Scratch, Target, nested
 from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
 
 from spectrod.errors import InputError, StorageError
-from spectrod.record.export import make_export
-from spectrod.record.export.grid import GridReader
-from spectrod.record.export.options import ExportOptions
-from spectrod.record.inputs import open_recording
-from spectrod.record.longterm.data import Span, read_npz, write_npz
-from spectrod.record.longterm.statistics import LevelStatistics
-from spectrod.record.recording import RowReader
+from spectrod.formats.description import RowReader
+from spectrod.formats.export import make_export
+from spectrod.formats.export.grid import GridReader
+from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.inputs import open_recording
+from spectrod.formats.longterm.data import Span, read_npz, write_npz
+from spectrod.formats.longterm.statistics import LevelStatistics
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import describe, make_batch, make_spec
@@ -107,7 +107,7 @@ def check_description(data: bytes) -> None:
 
 
 class _Attributes:
-    """A file with attributes alone; see ``spectrod.record.export.grid.Shelf``."""
+    """A file with attributes alone; see ``spectrod.formats.export.grid.Shelf``."""
 
     def __init__(self, description: str, engines: str) -> None:
         self.attributes: dict[str, Any] = {

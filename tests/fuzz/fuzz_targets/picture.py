@@ -12,10 +12,10 @@ from mutation import ODD_INTEGERS, havoc, mutate_json, mutate_text
 from PIL import Image, PngImagePlugin
 
 from spectrod.errors import ConfigError, InputError
+from spectrod.formats.picture.pixelmap import PixelMap, options_of, read_levels, read_pixel_map
 from spectrod.image import png, pnm
 from spectrod.image.files import read_picture
 from spectrod.image.picture import Picture
-from spectrod.record.picture.pixelmap import PixelMap, options_of, read_levels, read_pixel_map
 
 _SCRATCH = Scratch()
 _CHUNK_NAMES = (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"iCCP", b"tEXt", b"zTXt", b"iTXt")

@@ -12,8 +12,8 @@ from fuzzing import Scratch, Target
 from mutation import havoc, mutate_text, put_number
 
 from spectrod.errors import InputError, StorageError
-from spectrod.record.sound import recover
-from spectrod.record.sound.wav_header import HEADER_BYTES
+from spectrod.formats.sound import recover
+from spectrod.formats.sound.wav_header import HEADER_BYTES
 from spectrod.source.riff import find_samples
 
 _SCRATCH = Scratch()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectrod.record.sound import SoundWriter
+from spectrod.formats.sound import SoundWriter
 from spectrod.types import Block
 
 FS = 8000

@@ -1,0 +1,160 @@
+"""What an exported file says of itself, as ACDD 1.3 names it, and how all of it is read back."""
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+from spectrod.formats.description import Description
+from spectrod.formats.export.description import encode_description
+from spectrod.formats.export.layout import frames_of, long_name, plain, row_span_s
+from spectrod.formats.export.options import can_name
+from spectrod.formats.export.rows import Rows
+from spectrod.types import SPEC_FIELDS, SpectrumSpec, chosen
+from spectrod.units import NS_PER_S
+
+CONVENTIONS = "CF-1.11, ACDD-1.3"
+DESCRIPTION = "spectrod_description"
+
+
+def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
+    """Say what holds for the whole file and is known from the start.
+
+    Parameters
+    ----------
+    description : Description
+        Of the recording.
+    asked : dict of str
+        The operator's attributes, which go before the description's, and those before ours but for
+        what the analysis was. Where a name fits no format, it stands in the description alone.
+    """
+    spec = description.spec
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    kind = long_name(spec)
+    texts = {
+        "Conventions": CONVENTIONS,
+        "title": f"{kind[0].upper()}{kind[1:]} of {description.source}",
+        "summary": _summary(description),
+        "keywords": "acoustics, sound, spectrum, spectrogram",
+        "source": f"sound of {description.source}, analysed by {description.software}",
+        "history": f"{now} written by {description.software}",
+        "date_created": now,
+        "standard_name_vocabulary": "CF Standard Name Table v93",
+        "cdm_data_type": "TimeSeries",
+        **description.attributes,
+        **asked,
+        "software": description.software,
+        "calibration": description.cal_id or "none: of digital full scale",
+    }
+    return {
+        **{name: plain(text) for name, text in texts.items() if can_name(name)},
+        **_analysis(spec),
+        DESCRIPTION: encode_description(description),
+    }
+
+
+class Coverage:
+    """The time that a file covers, from its first row to the end of its last one.
+
+    Attributes
+    ----------
+    begin_utc_ns, end_utc_ns : int
+        As far as rows were added [ns].
+    """
+
+    def __init__(self, description: Description) -> None:
+        self._spec, self._has_utc = description.spec, description.has_utc
+        self.begin_utc_ns = self.end_utc_ns = -1
+
+    def add(self, rows: Rows) -> None:
+        """Go on to these rows, at least one."""
+        t_utc_ns = rows.columns["t_utc_ns"]
+        if self.begin_utc_ns < 0:
+            self.begin_utc_ns = int(t_utc_ns[0])
+        span_s = row_span_s(self._spec, frames_of(rows, self._spec))[-1]
+        self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * NS_PER_S)
+
+    def attributes(self) -> dict[str, str]:
+        """Say it as ACDD does."""
+        found = coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
+        if not self._has_utc:
+            del found["time_coverage_start"], found["time_coverage_end"]
+        return found
+
+
+def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
+    """Say what time a file covers, as ACDD has it."""
+    return {
+        "time_coverage_start": iso_time(begin_utc_ns),
+        "time_coverage_end": iso_time(end_utc_ns),
+        "time_coverage_duration": f"PT{max(0, end_utc_ns - begin_utc_ns) / NS_PER_S:.9f}S",
+        "time_coverage_resolution": f"PT{spec.row_s:.9f}S",
+    }
+
+
+def elapsed_time(t_ns: int) -> str:
+    """Write a time since the beginning of a recording in seconds, to the nanosecond."""
+    sign = "-" if t_ns < 0 else ""
+    return f"{sign}{abs(t_ns) // NS_PER_S}.{abs(t_ns) % NS_PER_S:09d}"
+
+
+def iso_time(utc_ns: int) -> str:
+    """Write a time as ISO 8601, to the nanosecond."""
+    return f"{np.datetime64(utc_ns, 'ns')}Z"
+
+
+def decode_engines(text: str) -> list[str]:
+    """Read the names of the engines, see ``encode_engines``; raises ValueError."""
+    engines = json.loads(text)
+    return [str(name) for name in engines]
+
+
+def encode_engines(engines: list[str]) -> str:
+    """Write the names of the engines, by index."""
+    return json.dumps(engines)
+
+
+_SAID = {
+    *("fs", "win_length", "hop", "weighting"),  # by other names
+    *("channels", "iq", "scaling", "output", "averaging_s", "product", "broadband"),  # by variables
+}
+"""Fields of an analysis that need no attribute of their own name."""
+
+
+def _analysis(spec: SpectrumSpec) -> dict[str, Any]:
+    found = {
+        "sample_rate_hz": spec.fs,
+        "window": spec.window,
+        "window_length_samples": spec.win_length,
+        "hop_samples": spec.hop,
+        "nfft": spec.nfft,
+        "enbw_hz": spec.enbw_hz,
+        "frequency_weighting": spec.weighting,
+        "bands": spec.bands or "none",
+        **_unresolved(spec),
+        "averaging": spec.averaging,
+        "averaging_frames": spec.averaging_frames,
+        **({"center_frequency_hz": spec.center_frequency_hz} if spec.iq else {}),
+        **({"rate_hz": spec.rate_hz, "align": spec.align} if spec.rate_hz else {}),
+    }
+    others = [name for name in SPEC_FIELDS if name not in _SAID | found.keys()]
+    return found | chosen(spec, others)
+
+
+def _unresolved(spec: SpectrumSpec) -> dict[str, Any]:
+    bands = spec.band_table
+    if bands is None or not bands.unresolved:
+        return {}
+    return {
+        "unresolved_bands": ", ".join(bands.unresolved),
+        "unresolved_bands_win_length": spec.resolving_win_length,
+    }
+
+
+def _summary(description: Description) -> str:
+    spec = description.spec
+    return (
+        f"{long_name(spec)} in {spec.unit}, {spec.reference}; {spec.window} window of "
+        f"{spec.win_length} samples every {spec.hop} at {spec.fs:.10g} Hz"
+    )

@@ -1,0 +1,250 @@
+"""Writers and readers of formats that hold named arrays with attributes."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import StorageError
+from spectrod.formats.description import Description
+from spectrod.formats.export.attributes import (
+    DESCRIPTION,
+    Coverage,
+    decode_engines,
+    encode_engines,
+    global_attributes,
+)
+from spectrod.formats.export.description import decode_description
+from spectrod.formats.export.layout import (
+    BROADBAND,
+    ENGINES,
+    Variable,
+    columns,
+    values_name,
+    variables,
+)
+from spectrod.formats.export.rows import COLUMNS, Rows, batches_of
+from spectrod.formats.export.writer import CHUNK_BYTES, ExportWriter, chunk_rows
+from spectrod.types import SpectrumBatch
+
+_CHUNK_NUMBERS = 4096
+PIECE_BYTES_MAX = 80_000_000
+"""Of a row or a chunk that is read: a file of 1 MB unpacks to a thousand times as much."""
+
+_DAMAGE = (LookupError, OSError, OverflowError, RuntimeError, TypeError, ValueError)
+"""What libraries raise when a file is not what it should be."""
+
+
+class Store(Protocol):
+    """A file of arrays that is being written."""
+
+    def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow, to all of them."""
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the file, text or numbers."""
+
+    def close(self) -> None:
+        """Write what is left. Raises OSError if anything was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a file says of an array before any of it is read.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows first.
+    dtype : dtype
+        Of the elements.
+    piece_bytes : int
+        What is unpacked at once: a row, or a chunk.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    piece_bytes: int
+
+
+class Shelf(Protocol):
+    """A file of arrays that is being read.
+
+    Of damage it raises LookupError, OSError, OverflowError, RuntimeError, TypeError or ValueError.
+    """
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the file."""
+
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows; see ``GridReader`` for errors."""
+
+    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
+        """Give some rows of an array, fewer where it ends; see ``GridReader`` for errors."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class GridWriter(ExportWriter):
+    """Writes recordings to a store; see ``ExportWriter`` for parameters and errors."""
+
+    def _open(self, part: Path) -> None:
+        self._store = self._open_store(part)
+        self._coverage = Coverage(self.description)
+        for variable in variables(self.description):
+            self._store.create(variable, *self._chunk_and_row(variable))
+        self._store.annotate(global_attributes(self.description, self.options.attributes))
+
+    @abstractmethod
+    def _open_store(self, part: Path) -> Store:
+        """Make the store; what an error shall close goes to ``self._stack``."""
+
+    def _write(self, rows: Rows) -> None:
+        self._store.append(columns(rows, self.description.spec))
+        self._coverage.add(rows)
+
+    def _close(self) -> None:
+        self._store.annotate(self._coverage.attributes() | self._end_attributes())
+        self._store.annotate({ENGINES: encode_engines(self.engines)})
+        self._store.close()
+
+    def _chunk_and_row(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes: of a chunk, rows together as they are read, by time; and of a row."""
+        if variable.data is not None:
+            return variable.data.shape, variable.data.shape[1:]
+        row: tuple[int, ...]
+        spec = self.description.spec
+        if variable.name == BROADBAND:
+            row = (spec.n_signals,)
+            return (max(1, _CHUNK_NUMBERS // spec.n_signals), *row), row
+        if variable.name != values_name(spec):
+            row = (2,) if len(variable.dims) == 2 else ()
+            return (_CHUNK_NUMBERS, *row), row
+        row = (spec.n_signals, spec.n_values)
+        # Of a row that is larger than a chunk, as many signals as fit: a chunk may be a file.
+        n_signals = min(spec.n_signals, max(1, CHUNK_BYTES // (4 * spec.n_values)))
+        return (self._chunk_rows, n_signals, spec.n_values), row
+
+
+class GridReader:
+    """Reads recordings from a shelf.
+
+    Parameters
+    ----------
+    path : Path
+        What was opened, for errors.
+    open_shelf : callable
+        Opens it.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be opened, or is no recording of ours.
+    """
+
+    def __init__(self, path: Path, open_shelf: Callable[[Path], Shelf]) -> None:
+        self.path = path
+        try:
+            self._shelf = open_shelf(path)
+        except _DAMAGE as error:
+            raise self._unreadable(error) from error
+        try:
+            attributes = self._shelf.attributes
+            self._description = decode_description(_text(attributes, DESCRIPTION))
+            self._engines = decode_engines(_text(attributes, ENGINES))
+            self._check_forms()
+        except (*_DAMAGE, StorageError) as error:
+            self.close()
+            raise StorageError(
+                f"{path}: damaged, or not one of spectrod's recordings: {_reason(error)}"
+            ) from error
+
+    @property
+    def description(self) -> Description:
+        """What holds for all of it."""
+        return self._description
+
+    def batches(self) -> Iterator[SpectrumBatch]:
+        """Yield all rows in order, a chunk at a time.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read to its end, or its arrays do not fit each other.
+        """
+        n = chunk_rows(self._description)
+        first, engine = 0, 0
+        while True:
+            rows = self._read(first, first + n)
+            if len(rows) == 0:
+                return
+            yield from batches_of(rows, self._description.spec, self._engines, engine)
+            engine = int(rows.columns["engine_index"][-1])
+            first += len(rows)
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        self._shelf.close()
+
+    def _check_forms(self) -> None:
+        """Raise StorageError if arrays are not those described, or too large to be unpacked."""
+        spec = self._description.spec
+        name = values_name(spec)
+        values = self._shelf.form(name)
+        kind = "<c8" if spec.output == "complex" else "<f4"
+        if values.shape[1:] != (spec.n_signals, spec.n_values) or values.dtype != kind:
+            raise StorageError(
+                f"{name} of shape {values.shape}, {values.dtype}: not those described"
+            )
+        forms = {one: self._shelf.form(one) for one in COLUMNS}
+        expected = {one: (values.shape[:1], np.dtype(COLUMNS[one])) for one in COLUMNS}
+        if spec.broadband:
+            forms[BROADBAND] = self._shelf.form(BROADBAND)
+            expected[BROADBAND] = (values.shape[:2], np.dtype("<f4"))
+        for one, form in forms.items():
+            if (form.shape, form.dtype) != expected[one]:
+                shape, dtype = expected[one]
+                raise StorageError(
+                    f"{one} of shape {form.shape}, {form.dtype}: must be {shape}, {dtype}"
+                )
+        for one, form in {name: values, **forms}.items():
+            if form.piece_bytes > PIECE_BYTES_MAX:
+                rule = f"must be at most {PIECE_BYTES_MAX}"
+                raise StorageError(f"{one}: rows or chunks of {form.piece_bytes} bytes: {rule}")
+
+    def _read(self, first: int, past: int) -> Rows:
+        spec = self._description.spec
+        try:
+            values = self._shelf.read(values_name(spec), first, past)
+            numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
+            broadband = self._shelf.read(BROADBAND, first, past) if spec.broadband else None
+        except _DAMAGE as error:
+            raise self._unreadable(error) from error
+        engine = numbers["engine_index"]
+        if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
+            raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")
+        return Rows(values, numbers, broadband)
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        return StorageError(f"{self.path}: cannot be read: {_reason(error)}")
+
+
+def _text(attributes: dict[str, Any], name: str) -> str:
+    if name not in attributes:  # daily files have no engines, others' files nothing of ours
+        raise ValueError(f"has no attribute {name}")
+    return str(attributes[name])
+
+
+def _reason(error: Exception) -> str:
+    """Give an error's text in one line."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())

@@ -1,0 +1,294 @@
+"""The variables of a recording's file and what they mean, as CF 1.11 names it.
+
+NetCDF, Zarr, HDF5 and NPZ files hold the same variables under the same names.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.formats.description import Description
+from spectrod.formats.export.rows import COLUMNS, Rows
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import NS_PER_S, REFERENCES, Float64Array
+
+BROADBAND = "broadband"
+"""Name of the variable that holds the power of all bins beside bands."""
+
+ENGINES = "spectrod_engines"
+EPOCH = "since 1970-01-01T00:00:00Z"
+
+_KINDS = {
+    # (output, scaling): name, long name, and unit for UDUNITS, to which a full scale is a number.
+    ("power", "density"): ("psd", "power spectral density", "Hz-1"),
+    ("power", "spectrum"): ("power", "mean square", "1"),
+    ("power", "dbfs"): ("level", "level", "0.1 lg(re 0.5)"),
+    # UDUNITS has no roots of units.
+    ("complex", "density"): ("amplitude_density", "spectral density of amplitude", "FS/Hz^0.5"),
+    ("complex", "spectrum"): ("amplitude", "complex amplitude", "1"),
+}
+_AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
+_QUALITY = {"coverage_content_type": "qualityInformation"}
+_ELAPSED_TIME = {
+    # CF has no standard name for a time that counts from nothing that is known.
+    "long_name": "time of a row's first sample since the beginning of the recording",
+    "units": "s",
+    "axis": "T",
+    "bounds": "time_bnds",
+    "coverage_content_type": "coordinate",
+    "comment": "the date is unknown; t_utc_ns has the same to the nanosecond",
+}
+_METHODS = {"none": "mean", "mean": "mean", "max": "maximum", "min": "minimum"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """One array of a file.
+
+    Attributes
+    ----------
+    name : str
+        In the file.
+    dims : tuple of str
+        Of its axes; the first may grow.
+    dtype : str
+        As NumPy has it; "str" for text.
+    attributes : dict
+        Of text and numbers.
+    data : ndarray or None
+        All of it; None if it grows.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    data: NDArray[Any] | None = None
+
+    @property
+    def grows(self) -> bool:
+        """Whether rows are added to it."""
+        return self.data is None
+
+
+def values_name(spec: SpectrumSpec) -> str:
+    """Name the variable that holds the values."""
+    return _KINDS[spec.output, spec.scaling][0]
+
+
+def variables(description: Description) -> list[Variable]:
+    """List the variables of a recording; those that do not grow hold their data."""
+    has_utc = description.has_utc
+    grow = [_time(has_utc=has_utc), *_times(has_utc=has_utc), *_row_numbers(), *_gaps()]
+    levels = [_broadband(description)] if description.spec.broadband else []
+    return [*_axes(description), *grow, *levels, _values(description)]
+
+
+def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
+    """Give every growing variable's part for these rows, by name."""
+    levels = {} if rows.broadband is None else {BROADBAND: rows.broadband}
+    t = rows.columns["t_utc_ns"] / NS_PER_S
+    frames = frames_of(rows, spec)
+    missing = rows.columns["gap_samples"]
+    at = np.flatnonzero(missing)
+    return {
+        "time": t,
+        "time_bnds": np.stack([t, t + row_span_s(spec, frames)], axis=1),
+        "effort": row_effort_s(spec, frames),
+        "gap_start": rows.columns["sample_index"][at] - missing[at],
+        "gap_length": missing[at],
+        **rows.columns,
+        **levels,
+        values_name(spec): rows.values,
+    }
+
+
+def frames_of(rows: Rows, spec: SpectrumSpec) -> Int64Array:
+    """Count the frames of each row: fewer than asked for where an average was cut off."""
+    cut = rows.columns["cut_frames"]
+    return np.where(cut > 0, cut, spec.averaging_frames)
+
+
+def row_span_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
+    """Time from the first sample of rows of so many frames to after their last [s]."""
+    span: Float64Array = ((frames - 1) * spec.hop + spec.win_length) / spec.fs
+    return span
+
+
+def row_effort_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
+    """Time of the samples that rows of so many frames are made of [s].
+
+    It is less than their span where frames leave some out.
+    """
+    if spec.hop <= spec.win_length:
+        return row_span_s(spec, frames)
+    effort: Float64Array = frames * spec.win_length / spec.fs
+    return effort
+
+
+def frequency_edges(spec: SpectrumSpec) -> Float64Array:
+    """Edges of what each value stands for, shape (n_values, 2) [Hz].
+
+    Of bins half a bin width to both sides, as far as it is from 0 Hz to fs / 2 where one-sided.
+    """
+    bands = spec.band_table
+    if bands is not None:
+        return np.stack([bands.lower, bands.upper], axis=1)
+    edges: Float64Array = spec.bin_frequencies[:, np.newaxis] + spec.delta_f * np.array([-0.5, 0.5])
+    return edges if spec.iq else np.clip(edges, 0.0, spec.fs / 2.0)
+
+
+def plain(text: str) -> str:
+    """Replace characters that not every format can hold.
+
+    They are NUL, and the lone surrogates that stand for bytes of a file's name that is not UTF-8.
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def long_name(spec: SpectrumSpec) -> str:
+    """Say what the values are."""
+    return _KINDS[spec.output, spec.scaling][1]
+
+
+def _axes(description: Description) -> list[Variable]:
+    spec = description.spec
+    frequency = {"units": "Hz", "bounds": "frequency_bnds", "coverage_content_type": "coordinate"}
+    if spec.center_frequency_hz:
+        frequency |= {"standard_name": "radiation_frequency", "long_name": "radio frequency"}
+    elif spec.iq:
+        frequency["long_name"] = "frequency from that of the receiver"
+    else:
+        frequency |= {"standard_name": "sound_frequency", "long_name": "frequency"}
+    names = np.array([plain(name) for name in description.signals], dtype=object)
+    found = [
+        Variable("channel_name", ("channel",), "str", {"long_name": "name of the channel"}, names),
+        Variable("frequency", ("frequency",), "<f8", frequency, spec.frequencies),
+        Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, frequency_edges(spec)),
+    ]
+    if band_names := names_of_bands(spec):
+        nominal = np.array(band_names, dtype=object)
+        about = {"long_name": "nominal frequency of the band"}
+        found.append(Variable("band_name", ("frequency",), "str", about, nominal))
+    return found
+
+
+def names_of_bands(spec: SpectrumSpec) -> tuple[str, ...]:
+    """Name each band of fractional octaves; empty for other bands and bins."""
+    bands = spec.band_table
+    return bands.names if bands else ()
+
+
+def _time(*, has_utc: bool) -> Variable:
+    if not has_utc:
+        return Variable("time", ("time",), "<f8", dict(_ELAPSED_TIME))
+    about = {
+        "standard_name": "time",
+        "long_name": "UTC of a row's first sample",
+        "units": f"seconds {EPOCH}",
+        "calendar": "standard",
+        "units_metadata": "leap_seconds: none",
+        "axis": "T",
+        "bounds": "time_bnds",
+        "coverage_content_type": "coordinate",
+        "comment": "t_utc_ns has the same to the nanosecond",
+    }
+    return Variable("time", ("time",), "<f8", about)
+
+
+def _times(*, has_utc: bool) -> list[Variable]:
+    exact = {
+        "long_name": "UTC of a row's first sample",
+        "units": f"nanoseconds {EPOCH}",
+        "calendar": "standard",
+        "units_metadata": "leap_seconds: none",
+        **_AUXILIARY,
+    }
+    if not has_utc:
+        exact = {"long_name": _ELAPSED_TIME["long_name"], "units": "ns", **_AUXILIARY}
+    monotonic = {"long_name": "monotonic clock at a row's first sample", "units": "ns"}
+    effort = {"long_name": "duration of the samples that a row is made of", "units": "s"}
+    return [
+        Variable("time_bnds", ("time", "bnds"), "<f8"),
+        Variable("t_utc_ns", ("time",), COLUMNS["t_utc_ns"], exact),
+        Variable("t_mono_ns", ("time",), COLUMNS["t_mono_ns"], monotonic | _AUXILIARY),
+        Variable("effort", ("time",), "<f8", effort | _QUALITY),
+    ]
+
+
+def _row_numbers() -> list[Variable]:
+    about = {
+        "sample_index": "index of a row's first sample; missing ones count",
+        "gap_samples": "samples missing directly before a row",
+        "skipped_rows": "rows directly before a row that were not computed",
+        "cut_frames": "0, or frames of a row that is an average that a gap or the end cut off",
+        "discontinuity": "1 where a row does not follow on the one before",
+        "engine_index": f"which of {ENGINES} computed a row",
+    }
+    return [
+        Variable(name, ("time",), COLUMNS[name], {"long_name": long_name, "units": "1"} | _QUALITY)
+        for name, long_name in about.items()
+    ]
+
+
+def _gaps() -> list[Variable]:
+    about = {"gap_start": "index of a gap's first sample", "gap_length": "samples of a gap"}
+    return [
+        Variable(name, ("gap",), "<i8", {"long_name": long_name, "units": "1"} | _QUALITY)
+        for name, long_name in about.items()
+    ]
+
+
+def _values(description: Description) -> Variable:
+    spec = description.spec
+    name, kind, units = _KINDS[spec.output, spec.scaling]
+    if spec.scaling == "dbfs" and spec.iq:
+        units = "0.1 lg(re 1)"
+    about: dict[str, Any] = {
+        # What plots write at an axis, where few know UDUNITS' spelling.
+        "long_name": f"{kind} in {spec.unit}",
+        "units": units,
+        "spectrod_unit": spec.unit,
+        "reference_level": spec.reference,
+        "calibration": description.cal_id or "none",
+        "cell_methods": _cell_methods(spec),
+        "coordinates": "channel_name band_name" if names_of_bands(spec) else "channel_name",
+        "coverage_content_type": "physicalMeasurement",
+    }
+    dtype = "<c8" if spec.output == "complex" else "<f4"
+    return Variable(name, ("time", "channel", "frequency"), dtype, about)
+
+
+def _broadband(description: Description) -> Variable:
+    spec = description.spec
+    scaling = "dbfs" if spec.scaling == "dbfs" else "spectrum"
+    _, kind, units = _KINDS[spec.output, scaling]
+    reference = REFERENCES["dbfs"] if scaling == "dbfs" else "FS = digital full scale (1.0)"
+    about: dict[str, Any] = {
+        "long_name": f"broadband {kind} in {spec.broadband_unit}",
+        "units": units,
+        "spectrod_unit": spec.broadband_unit,
+        "reference_level": reference,
+        "calibration": description.cal_id or "none",
+        "cell_methods": f"time: {_time_method(spec)}",  # it has no frequency any more
+        "comment": "sum of the power of all bins from 0 Hz to half the sample rate, both included",
+        "coordinates": "channel_name",
+        "coverage_content_type": "physicalMeasurement",
+    }
+    return Variable(BROADBAND, ("time", "channel"), "<f4", about)
+
+
+def _time_method(spec: SpectrumSpec) -> str:
+    if spec.averaging == "exponential":
+        return f"mean (exponential, of power, {spec.averaging_s:g} s)"
+    return f"{_METHODS[spec.averaging]} (of power)"
+
+
+def _cell_methods(spec: SpectrumSpec) -> str:
+    method = f"time: {_time_method(spec)}"
+    if not spec.bands:
+        return method
+    over = "mean" if spec.scaling == "density" else "sum"
+    return f"{method} frequency: {over} (of power)"

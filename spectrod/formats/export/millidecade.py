@@ -1,0 +1,251 @@
+"""Daily NetCDF files of hybrid-millidecade spectra, as passive-acoustics users exchange them.
+
+One-minute means of power spectral density in dB, and the seconds of data in each; names of
+variables and files are those of MBARI's pbp and of PyPAM.
+"""
+
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.formats.description import Description
+from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time
+from spectrod.formats.export.disk import Disk
+from spectrod.formats.export.layout import EPOCH, Variable
+from spectrod.formats.export.minutes import MINUTE_NS, Minute, MinuteMeans
+from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
+from spectrod.formats.export.options import ExportOptions
+from spectrod.formats.files import check_writable, whole_file
+from spectrod.types import SpectrumBatch
+from spectrod.units import Float32Array, power_to_level
+
+FLOOR_DB = -300.0
+"""Lowest level that is written: digital silence has no logarithm [dB re 1 FS^2/Hz]."""
+
+MINUTES_PER_DAY = 1440
+_DAY_NS = MINUTES_PER_DAY * MINUTE_NS
+_CHUNK_MINUTES = 60
+_FREQUENCY = {
+    "standard_name": "sound_frequency",
+    "long_name": "centre of a band",
+    "units": "Hz",
+    "bounds": "frequency_bnds",
+    "coverage_content_type": "coordinate",
+}
+_TIME = {
+    "standard_name": "time",
+    "long_name": "begin of a minute, UTC",
+    "units": f"seconds {EPOCH}",
+    "calendar": "standard",
+    "units_metadata": "leap_seconds: none",
+    "axis": "T",
+    "bounds": "time_bnds",
+    "coverage_content_type": "coordinate",
+}
+_EFFORT = {
+    "long_name": "duration of the samples that a minute's mean is made of",
+    "units": "s",
+    "coverage_content_type": "qualityInformation",
+}
+
+
+class MillidecadeWriter:
+    """Makes ``NAME_YYYYMMDD.nc`` of each day of UTC that has rows, or ``NAME_SIGNAL_YYYYMMDD.nc``.
+
+    A file has all minutes of its day, NaN and without effort where there was nothing, and appears
+    when the day is over or the recording ends; days before stay, whatever happens then. Memory
+    holds one day, 17 MB a signal at 48 kHz. Rows of a day whose file is written, which come where
+    UTC was set back over midnight, are left out, and their seconds are counted in the next file's
+    ``left_out_s``. Thread: one at a time.
+
+    Parameters
+    ----------
+    path : Path
+        ``NAME.nc``, whose folder must exist. Files of the days' names are replaced.
+    description : Description
+        Of the batches to come; see ``MinuteMeans`` for what they must be.
+    options : ExportOptions
+        See there.
+
+    Raises
+    ------
+    ConfigError
+        If they are of another kind, or two signals' files would have one name.
+    StorageError
+        If no file can be made at this path.
+    UnavailableError
+        If h5netcdf is not installed.
+    """
+
+    def __init__(self, path: Path, description: Description, options: ExportOptions) -> None:
+        need_netcdf()
+        if not description.has_utc:
+            raise ConfigError(
+                f"{path}: profile='millidecade': daily files need UTC, and the recording of "
+                f"{description.source} does not say when it begins"
+            )
+        self._means = MinuteMeans(description.spec)
+        self._names = _file_names(path, description.signals)
+        check_writable(path)
+        self.path = path
+        self.files: list[Path] = []
+        self._description = description
+        self._options = options
+        self._n_frames = 0
+        self._day = -1
+        self._minutes: dict[int, Minute] = {}
+        self._left_out_s = 0.0
+
+    @property
+    def n_frames(self) -> int:
+        """Rows taken so far."""
+        return self._n_frames
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch of the description's spec.
+
+        Raises
+        ------
+        ConfigError
+            If it is of another one.
+        StorageError
+            If a day ends with it that cannot be written.
+        """
+        if batch.spec != self._description.spec:
+            raise ConfigError(f"{self.path}: the analysis has changed; a file holds one kind")
+        if batch.n_frames == 0:
+            return
+        self._n_frames += batch.n_frames
+        for minute in self._means.add(batch):
+            self._take(minute)
+
+    def finish(self) -> None:
+        """Write the day under way.
+
+        Raises
+        ------
+        InputError
+            If there was not a single row.
+        StorageError
+            If it cannot be written; the days before it are whole.
+        """
+        if self._n_frames == 0:
+            raise InputError(f"{self.path}: nothing to write: not a single row")
+        for minute in self._means.flush():
+            self._take(minute)
+        self._write_day()
+
+    def abort(self) -> None:
+        """Forget the day under way; the days before it are whole. Idempotent."""
+        self._minutes = {}
+
+    def _take(self, minute: Minute) -> None:
+        day = minute.begin_utc_ns // _DAY_NS
+        if day < self._day:
+            self._left_out_s += minute.effort_s
+            return
+        if day > self._day:
+            self._write_day()
+            self._day = day
+        number = minute.begin_utc_ns // MINUTE_NS % MINUTES_PER_DAY
+        before = self._minutes.get(number)
+        self._minutes[number] = minute if before is None else _merge(before, minute)
+
+    def _write_day(self) -> None:
+        """Write a file for each signal; nothing where no day is under way."""
+        if not self._minutes:
+            return
+        date = str(np.datetime64(self._day, "D")).replace("-", "")
+        for signal, name in enumerate(self._names):
+            path = self.path.with_name(f"{name}_{date}.nc")
+            with whole_file(path) as part, closing(Disk(part)) as disk:
+                store = NetcdfStore(disk, self._options.compression)
+                with closing(store):
+                    self._fill(store, signal)
+            self.files.append(path)
+        self._minutes = {}
+        self._left_out_s = 0.0
+
+    def _fill(self, store: NetcdfStore, signal: int) -> None:
+        bands = self._means.bands
+        n = len(bands)
+        level = np.full((MINUTES_PER_DAY, n), np.nan, np.float32)
+        effort = np.zeros(MINUTES_PER_DAY, np.float32)
+        for number, minute in self._minutes.items():
+            level[number] = to_level(minute.density[signal])
+            effort[number] = minute.effort_s
+        day_s = self._day * 86400.0
+        begin = day_s + 60.0 * np.arange(MINUTES_PER_DAY)
+        edges = np.stack([bands.lower, bands.upper], axis=1)
+        axis = Variable("frequency", ("frequency",), "<f8", _FREQUENCY, bands.centre)
+        store.create(axis, (n,), ())
+        bounds = Variable("frequency_bnds", ("frequency", "bnds"), "<f8", {}, edges)
+        store.create(bounds, (n, 2), (2,))
+        for variable, row in (
+            (Variable("time", ("time",), "<f8", _TIME), ()),
+            (Variable("time_bnds", ("time", "bnds"), "<f8"), (2,)),
+            (Variable("effort", ("time",), "<f4", _EFFORT), ()),
+            (Variable("psd", ("time", "frequency"), "<f4", self._psd()), (n,)),
+        ):
+            store.create(variable, (_CHUNK_MINUTES, *row), row)
+        time_bnds = np.stack([begin, begin + 60.0], axis=1)
+        store.append({"time": begin, "time_bnds": time_bnds, "effort": effort, "psd": level})
+        store.annotate(self._attributes(signal))
+
+    def _psd(self) -> dict[str, Any]:
+        return {
+            "long_name": "one-minute mean of power spectral density in dB re 1 FS^2/Hz",
+            # As UDUNITS writes dB, of a density whose full scale is a number.
+            "units": "0.1 lg(re 1 Hz-1)",
+            "spectrod_unit": "dB re 1 FS^2/Hz",
+            "reference_level": "1 FS^2/Hz; FS = digital full scale (1.0), one-sided",
+            "calibration": self._description.cal_id or "none",
+            "cell_methods": "time: mean frequency: mean (of power)",
+            "ancillary_variables": "effort",
+            "coverage_content_type": "physicalMeasurement",
+            "_FillValue": np.float32(np.nan),
+        }
+
+    def _attributes(self, signal: int) -> dict[str, Any]:
+        about = self._description
+        texts = {
+            "Conventions": f"COARDS, {CONVENTIONS}",
+            "title": f"Hybrid-millidecade spectra of {about.source}, {about.signals[signal]}",
+            "references": "https://doi.org/10.1121/10.0003324",
+        }
+        covered = {
+            "time_coverage_start": iso_time(self._day * _DAY_NS),
+            "time_coverage_end": iso_time((self._day + 1) * _DAY_NS),
+            "time_coverage_duration": "P1D",
+            "time_coverage_resolution": "PT60S",
+            "left_out_s": self._left_out_s,
+        }
+        return (
+            global_attributes(about, texts | about.attributes | self._options.attributes) | covered
+        )
+
+
+def to_level(density: NDArray[np.float64]) -> Float32Array:
+    """Turn densities [FS^2/Hz] into levels [dB re 1 FS^2/Hz], ``FLOOR_DB`` or more."""
+    return power_to_level(density, floor_db=FLOOR_DB).astype(np.float32)
+
+
+def _merge(first: Minute, second: Minute) -> Minute:
+    """Join what is of the same minute, each by its effort."""
+    effort_s = first.effort_s + second.effort_s
+    weighted = first.density * first.effort_s + second.density * second.effort_s
+    return Minute(first.begin_utc_ns, weighted / effort_s, min(60.0, effort_s))
+
+
+def _file_names(path: Path, signals: tuple[str, ...]) -> list[str]:
+    if len(signals) == 1:
+        return [path.stem]
+    names = [f"{path.stem}_{re.sub(r'[^A-Za-z0-9.-]', '-', signal)}" for signal in signals]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"signals={signals}: names must differ in letters, digits, . and -")
+    return names

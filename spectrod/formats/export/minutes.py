@@ -1,0 +1,169 @@
+"""Mean densities of hybrid millidecades by the minute, from rows of bins or of bands."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.bands import Bands, get_bands
+from spectrod.errors import ConfigError
+from spectrod.formats.export.layout import row_effort_s, row_span_s
+from spectrod.types import Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.units import NS_PER_S, Float64Array
+
+MINUTE_NS = 60_000_000_000
+
+_BANDS = "millidecade"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minute:
+    """The mean of a minute's rows.
+
+    Attributes
+    ----------
+    begin_utc_ns : int
+        A whole minute of UTC [ns].
+    density : (signals, bands) float64
+        One-sided [FS^2/Hz].
+    effort_s : float
+        How much of the minute the mean is made of, above 0 to 60 [s].
+    """
+
+    begin_utc_ns: int
+    density: Float64Array
+    effort_s: float
+
+
+def frames_of_a_second(fs: float) -> dict[str, Any]:
+    """Say of which frames minutes are made best, by the names of ``AnalysisConfig``.
+
+    Windows of a second, half overlapping, each a row: bins are 1 Hz wide, as Martin et al.
+    (https://doi.org/10.1121/10.0003324) ask for, and 120 windows begin in a minute.
+    """
+    n = round(fs)
+    return {
+        "window": "hann",
+        "win_length": n,
+        "hop": n // 2,
+        "nfft": n,
+        "scaling": "density",
+        "weighting": "Z",
+        "bands": _BANDS,
+        "averaging": "none",
+        "rate_hz": 0.0,
+    }
+
+
+class MinuteMeans:
+    """Averages power, each frame's alike, by the minute of UTC that a row's middle lies in.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Of the rows: one-sided power, not weighted, of millidecades or of bins at most 1 Hz wide,
+        averaged by mean or not at all.
+
+    Raises
+    ------
+    ConfigError
+        If they are anything else, or longer than a minute.
+    """
+
+    def __init__(self, spec: SpectrumSpec) -> None:
+        _check(spec)
+        self.bands = get_bands(_BANDS, spec.fs, spec.nfft)
+        self._spec = spec
+        self._to_density = _to_density(spec)
+        self._minute = -1
+        self._begin()
+
+    def add(self, batch: SpectrumBatch) -> Iterator[Minute]:
+        """Add rows; yield the minutes that end with them.
+
+        A minute ends with the first row of another one, of an earlier one too: where UTC was set
+        back, minutes come again.
+        """
+        frames = np.array(batch.cut_frames or self._spec.averaging_frames)
+        span_s = float(row_span_s(self._spec, frames))
+        share = float(row_effort_s(self._spec, frames)) / span_s
+        span_ns = round(span_s * NS_PER_S)
+        minutes = (batch.t_utc_ns + span_ns // 2) // MINUTE_NS
+        starts = np.flatnonzero(np.diff(minutes, prepend=self._minute))
+        limits = [0, *starts.tolist(), batch.n_frames]
+        for first, past in pairwise(limits):
+            if first == past:
+                continue
+            if minutes[first] != self._minute:
+                yield from self.flush()
+                self._minute = int(minutes[first])
+            self._sum += self._to_density(batch.values[first:past]).sum(axis=0) * frames
+            self._n_frames += (past - first) * int(frames)
+            self._effort_s += self._cover(batch.t_utc_ns[first:past], span_ns) * share
+
+    def flush(self) -> Iterator[Minute]:
+        """Yield the minute under way, if there is one."""
+        if self._n_frames:
+            mean = self._sum / self._n_frames
+            density = mean if self._spec.bands else to_bands(mean, self.bands, self._spec.delta_f)
+            yield Minute(self._minute * MINUTE_NS, density, self._effort_s)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sum = np.zeros((self._spec.n_signals, self._spec.n_values))
+        self._n_frames = 0
+        self._effort_s = 0.0
+        self._covered_until_ns = 0
+
+    def _cover(self, t_utc_ns: Int64Array, span_ns: int) -> float:
+        """Tell how much of the minute these rows have that those before had not [s]."""
+        minute_ns = self._minute * MINUTE_NS
+        ends = np.minimum(t_utc_ns + span_ns, minute_ns + MINUTE_NS)
+        before = np.concatenate([[max(self._covered_until_ns, minute_ns)], ends[:-1]])
+        before = np.maximum.accumulate(before)
+        new = np.maximum(0, ends - np.maximum(t_utc_ns, before))
+        self._covered_until_ns = max(self._covered_until_ns, int(ends.max()))
+        return int(new.sum()) / NS_PER_S
+
+
+def to_bands(density: Float64Array, bands: Bands, delta_f: float) -> Float64Array:
+    """Average densities of bins, (..., bins), over bands, (..., bands), by how much is in each."""
+    starts = np.cumsum(bands.count) - bands.count
+    k = np.repeat(bands.first - starts, bands.count) + np.arange(len(bands.shares))
+    sums: Float64Array = np.add.reduceat(density[..., k] * bands.shares, starts, axis=-1)
+    return sums * delta_f / bands.width
+
+
+def _check(spec: SpectrumSpec) -> None:
+    rules = (
+        ("output", spec.output, ("power",)),
+        ("iq", spec.iq, (False,)),
+        ("weighting", spec.weighting, ("Z",)),
+        ("averaging", spec.averaging, ("none", "mean")),
+        ("bands", spec.bands, ("", _BANDS)),
+    )
+    for name, value, allowed in rules:
+        if value not in allowed:
+            must = " or ".join(map(repr, allowed))
+            raise ConfigError(f"{name}={value!r}: must be {must} for the millidecade profile")
+    span_s = float(row_span_s(spec, np.array(spec.averaging_frames)))
+    if span_s > MINUTE_NS / NS_PER_S:
+        raise ConfigError(
+            f"rows of {span_s:g} s: must be a minute or less for the millidecade profile"
+        )
+
+
+def _to_density(spec: SpectrumSpec) -> Callable[[NDArray[Any]], Float64Array]:
+    """Make what turns the spec's values into densities [FS^2/Hz]."""
+    width: Float64Array | float = spec.enbw_hz
+    if spec.band_table is not None:
+        width = spec.band_table.width
+
+    def convert(values: NDArray[Any]) -> Float64Array:
+        power: Float64Array = spec.to_power(values.astype(np.float64))
+        return power if spec.scaling == "density" else power / width
+
+    return convert

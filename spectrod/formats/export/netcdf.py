@@ -1,0 +1,167 @@
+"""NetCDF4 files that follow CF 1.11 and ACDD 1.3.
+
+They are HDF5 files with dimension scales, so .h5 files are the same under another name.
+"""
+
+import contextlib
+import math
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.formats.export.disk import Disk
+from spectrod.formats.export.grid import Form, GridReader, GridWriter
+from spectrod.formats.export.layout import Variable
+from spectrod.formats.export.needs import need
+
+_PARTS = "real_imaginary"
+"""Dimension of complex values' two parts: NetCDF has no complex numbers."""
+
+
+class NetcdfWriter(GridWriter):
+    """Writes a recording to a NetCDF4 file; see ``ExportWriter`` for parameters and errors."""
+
+    def _check(self) -> None:
+        need_netcdf()
+        super()._check()
+
+    def _open_store(self, part: Path) -> "NetcdfStore":
+        disk = self._stack.enter_context(closing(Disk(part)))
+        store = NetcdfStore(disk, self.options.compression)
+        self._stack.callback(store.release)
+        return store
+
+
+class NetcdfStore:
+    """A NetCDF4 file that is being written; see ``grid.Store``.
+
+    Parameters
+    ----------
+    disk : Disk
+        Where it goes; closing it is the caller's.
+    compression : int
+        Of deflate, 0 for none.
+    """
+
+    def __init__(self, disk: Disk, compression: int) -> None:
+        self._disk = disk
+        self._file = need_netcdf().File(disk, "w")
+        self._text = need("h5py", "netcdf").string_dtype()
+        self._filters = filters(compression)
+        self._dims: dict[str, tuple[str, ...]] = {}
+
+    def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        with self._disk.checked():
+            self._create(variable, chunk, row)
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow."""
+        with self._disk.checked():
+            self._append(parts)
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the file."""
+        with self._disk.checked():
+            self._file.attrs.update(attributes)
+
+    def close(self) -> None:
+        """Write what is left; raises OSError if anything was not written."""
+        with self._disk.checked():
+            self._file.close()
+
+    def release(self) -> None:
+        """Close it, whole or not. Idempotent."""
+        with contextlib.suppress(LookupError, OSError, RuntimeError, ValueError):
+            self._file.close()
+
+    def _create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        dims, dtype = variable.dims, variable.dtype
+        if dtype == "<c8":
+            dims, dtype, chunk, row = (*dims, _PARTS), "<f4", (*chunk, 2), (*row, 2)
+        lengths = (chunk[0] if variable.data is not None else None, *row)
+        for dim, length in zip(dims, lengths, strict=True):
+            if dim not in self._file.dimensions:
+                self._file.dimensions[dim] = length
+        kind = self._text if dtype == "str" else dtype
+        if variable.data is not None:
+            array = self._file.create_variable(variable.name, dims, kind)
+            array[...] = variable.data
+        else:
+            array = self._file.create_variable(
+                variable.name, dims, kind, chunks=chunk, **self._filters
+            )
+        array.attrs.update(variable.attributes)
+        self._dims[variable.name] = dims
+
+    def _append(self, parts: dict[str, NDArray[Any]]) -> None:
+        n_new = {self._dims[name][0]: len(rows) for name, rows in parts.items()}
+        first = {dim: self._file.dimensions[dim].size for dim in n_new}
+        for dim, n in n_new.items():
+            self._file.resize_dimension(dim, first[dim] + n)
+        for name, rows in parts.items():
+            if len(rows):
+                plain = rows[..., np.newaxis].view("<f4") if rows.dtype.kind == "c" else rows
+                self._file.variables[name][first[self._dims[name][0]] :] = plain
+
+
+class NetcdfShelf:
+    """A NetCDF4 file that is being read; see ``grid.Shelf``."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = need("h5py", "netcdf").File(path, "r")
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the file."""
+        return dict(self._file.attrs)
+
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows."""
+        array = self._array(name)
+        piece = array.chunks or array.shape[1:]
+        piece_bytes = array.dtype.itemsize * math.prod(piece)
+        if array.ndim == 4 and array.shape[3] == 2 and array.dtype == "<f4":
+            return Form(array.shape[:3], np.dtype("<c8"), piece_bytes)
+        return Form(array.shape, array.dtype, piece_bytes)
+
+    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
+        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        rows: NDArray[Any] = self._array(name)[first:past]
+        return rows.view("<c8")[..., 0] if rows.ndim == 4 else rows
+
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        self._file.close()
+
+    def _array(self, name: str) -> Any:
+        array = self._file[name]
+        if not isinstance(array, need("h5py", "netcdf").Dataset) or array.shape is None:
+            raise ValueError(f"{name}: must be an array")
+        return array
+
+
+def filters(compression: int) -> dict[str, Any]:
+    """Say how a chunk is stored: checksummed, and compressed if asked for."""
+    if compression == 0:
+        return {"fletcher32": True}
+    return {
+        "compression": "gzip",
+        "compression_opts": compression,
+        "shuffle": True,
+        "fletcher32": True,
+    }
+
+
+def need_netcdf() -> Any:
+    """Import h5netcdf, which imports h5py late; raises UnavailableError without either."""
+    need("h5py", "netcdf")
+    return need("h5netcdf", "netcdf")
+
+
+def open_netcdf(path: Path) -> GridReader:
+    """Open a file that ``NetcdfWriter`` made; see ``GridReader`` for errors."""
+    return GridReader(path, NetcdfShelf)

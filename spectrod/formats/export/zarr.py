@@ -1,0 +1,222 @@
+"""Zarr stores, version 3: a folder of chunks."""
+
+import contextlib
+import math
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import StorageError, storage_error
+from spectrod.formats.export.grid import Form, GridReader, GridWriter
+from spectrod.formats.export.layout import Variable
+from spectrod.formats.export.needs import need
+from spectrod.formats.files import sync
+
+_ROOT = "zarr.json"
+
+
+class ZarrWriter(GridWriter):
+    """Writes a recording to a Zarr store; see ``ExportWriter`` for parameters and errors."""
+
+    def _check(self) -> None:
+        need("zarr", "zarr")
+        _check_folder(self.path)
+
+    def _whole(self) -> AbstractContextManager[Path]:
+        return whole_folder(self.path)
+
+    def _open_store(self, part: Path) -> "ZarrStore":
+        return ZarrStore(part, self.options.compression)
+
+
+class ZarrStore:
+    """A Zarr store that is being written; see ``grid.Store``.
+
+    A chunk is a file, and written once, whole.
+
+    Parameters
+    ----------
+    part : Path
+        Its folder.
+    compression : int
+        Level of Blosc with Zstandard, 0 for none.
+    """
+
+    def __init__(self, part: Path, compression: int) -> None:
+        zarr = need("zarr", "zarr")
+        codecs = zarr.codecs
+        self._codecs = [codecs.Crc32cCodec()]
+        if compression:
+            squeeze = codecs.BloscCodec(cname="zstd", clevel=compression, shuffle="shuffle")
+            self._codecs.insert(0, squeeze)
+        self._zarr = zarr
+        self._part = part
+        self._group = zarr.open_group(part, mode="w-", zarr_format=3)
+        self._arrays: dict[str, Any] = {}
+        self._waiting: dict[str, list[NDArray[Any]]] = {}
+
+    def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
+        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        shape = (chunk[0] if variable.data is not None else 0, *row)
+        array = self._group.create_array(
+            variable.name,
+            shape=shape,
+            chunks=chunk,
+            dtype=str if variable.dtype == "str" else variable.dtype,
+            fill_value=_lost(variable.dtype),
+            config={"write_empty_chunks": True},
+            compressors=self._codecs,
+            dimension_names=variable.dims,
+            attributes=variable.attributes,
+        )
+        if variable.data is not None:
+            array[...] = variable.data
+        else:
+            self._arrays[variable.name] = array
+            self._waiting[variable.name] = []
+
+    def append(self, parts: dict[str, NDArray[Any]]) -> None:
+        """Add rows to the arrays that grow; what makes no chunk waits for more."""
+        for name, rows in parts.items():
+            if len(rows) == 0:
+                continue
+            waiting = self._waiting[name]
+            waiting.append(rows)
+            chunk = self._arrays[name].chunks[0]
+            n = sum(map(len, waiting))
+            if n >= chunk:
+                joined = np.concatenate(waiting)
+                self._add(name, joined[: n - n % chunk])
+                self._waiting[name] = [joined[n - n % chunk :]]
+
+    def annotate(self, attributes: dict[str, Any]) -> None:
+        """Set attributes of the store."""
+        self._group.attrs.update(attributes)
+
+    def close(self) -> None:
+        """Write what is left; raises OSError if anything was not written."""
+        for name, waiting in self._waiting.items():
+            if waiting:
+                self._add(name, np.concatenate(waiting))
+        with warnings.catch_warnings():
+            # That version 3 does not define it yet; xarray warns where it is missing.
+            warnings.simplefilter("ignore")
+            self._zarr.consolidate_metadata(self._part)
+
+    def _add(self, name: str, rows: NDArray[Any]) -> None:
+        if len(rows) == 0:
+            return
+        array = self._arrays[name]
+        first = array.shape[0]
+        array.resize((first + len(rows), *array.shape[1:]))
+        array[first:] = rows
+
+
+class ZarrShelf:
+    """A Zarr store that is being read; see ``grid.Shelf``."""
+
+    def __init__(self, path: Path) -> None:
+        zarr = need("zarr", "zarr")
+        self._group = zarr.open_group(path, mode="r", zarr_format=3)
+        self._arrays: dict[str, Any] = {}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Of the store."""
+        return dict(self._group.attrs)
+
+    def form(self, name: str) -> Form:
+        """Say what an array is, without its rows."""
+        array = self._array(name)
+        piece = array.shards or array.chunks
+        return Form(array.shape, array.dtype, array.dtype.itemsize * math.prod(piece))
+
+    def read(self, name: str, first: int, past: int) -> NDArray[Any]:
+        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        rows: NDArray[Any] = np.asarray(self._array(name)[first:past])
+        return rows
+
+    def _array(self, name: str) -> Any:
+        if name not in self._arrays:
+            array = self._group[name]
+            if not isinstance(array, need("zarr", "zarr").Array):
+                raise ValueError(f"{name}: must be an array")
+            if 0 in array.chunks:
+                raise ValueError(f"{name}: chunks of {array.chunks}: must have no length 0")
+            n_lost = array.nchunks - array.nchunks_initialized
+            if n_lost:  # which Zarr reads as its fill value
+                raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
+            self._arrays[name] = array
+        return self._arrays[name]
+
+    def close(self) -> None:
+        """Let go of the store. Idempotent."""
+
+
+def open_zarr(path: Path) -> GridReader:
+    """Open a Zarr store that ``ZarrWriter`` made; see ``GridReader`` for errors."""
+    return GridReader(path, ZarrShelf)
+
+
+def _lost(dtype: str) -> complex | int | str:
+    """Choose what stands for a chunk whose file is lost: nothing that a row could have."""
+    if dtype == "str":
+        return ""
+    kind = np.dtype(dtype)
+    return int(np.iinfo(kind).min) if kind.kind == "i" else np.nan
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Let a folder be filled under another name beside it, then give it its own.
+
+    A Zarr store of the same name is replaced: it is renamed first and deleted last, so that a power
+    failure leaves it as it was, or the new one, or none of this name and both beside it.
+
+    Raises
+    ------
+    StorageError
+        With the final name and the system's reason, of whatever OSError is raised.
+    """
+    part = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    try:
+        yield part
+        _sync_all(part)
+        old = part.with_suffix(".old")
+        if path.exists():
+            path.rename(old)
+        part.rename(path)
+        sync(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse what cannot be made, or would replace anything but a Zarr store."""
+    if path.exists() and not (path / _ROOT).is_file():
+        raise StorageError(f"{path}: is there, and no Zarr store that could be replaced")
+    probe = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def _sync_all(folder: Path) -> None:
+    """Make everything in a folder survive a power failure."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            sync(Path(root, name))
+        sync(Path(root))

@@ -1,0 +1,97 @@
+"""Recordings to be read back, whatever their format."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from spectrod.errors import InputError, StorageError
+from spectrod.formats.description import RowReader
+from spectrod.formats.export import READABLE_SUFFIXES, open_export
+from spectrod.formats.segment.header import row_samples
+from spectrod.formats.segment.reader import SegmentReader
+from spectrod.formats.segment.series import SUFFIXES, is_segment_name
+from spectrod.types import SpectrumBatch
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is one of our recordings of spectra by its name, or a folder of segments."""
+    if is_segment_name(path) or path.suffix.lower() in READABLE_SUFFIXES:
+        return True
+    return path.is_dir() and any(is_segment_name(entry) for entry in path.iterdir())
+
+
+def open_recording(path: Path) -> RowReader:
+    """Open a recording of spectra: segments, one or a folder of them, or an exported file.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    StorageError
+        If it cannot be read.
+    UnavailableError
+        If the format needs a package that is not installed.
+    """
+    if not is_recording(path):
+        known = ", ".join((*SUFFIXES, *READABLE_SUFFIXES))
+        raise InputError(f"{path}: must be a recording of spectra ({known}), or a folder of .spd")
+    if path.suffix.lower() in READABLE_SUFFIXES:
+        if not path.exists():  # the libraries would say it at length
+            raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
+        return open_export(path)
+    return SegmentReader(path)
+
+
+def span_utc_ns(reader: RowReader) -> tuple[int, int] | None:
+    """Find the UTC of a recording's first row and of its end [ns], where that costs little."""
+    return reader.span_utc_ns() if isinstance(reader, SegmentReader) else None
+
+
+def scan_span_utc_ns(reader: RowReader) -> tuple[int, int]:
+    """Find what ``span_utc_ns`` does by reading all rows; (0, 0) without any."""
+    begin_ns = end_ns = None
+    spec = reader.description.spec
+    row_ns = round(row_samples(spec) * 1e9 / spec.fs)
+    for batch in reader.batches():
+        if batch.n_frames:
+            begin_ns = int(batch.t_utc_ns[0]) if begin_ns is None else begin_ns
+            end_ns = int(batch.t_utc_ns[-1]) + row_ns
+    return begin_ns or 0, end_ns or 0
+
+
+def left_out_samples(reader: RowReader) -> int | None:
+    """Find how many samples of the signal are in no row; None if the recording does not say."""
+    return reader.left_out_samples if isinstance(reader, SegmentReader) else None
+
+
+def batches_between(
+    reader: RowReader, start_utc_ns: int | None = None, stop_utc_ns: int | None = None
+) -> Iterator[SpectrumBatch]:
+    """Yield the rows of a recording from a time on and before another one [ns].
+
+    The first of a part says nothing of what is missing before it.
+    """
+    if isinstance(reader, SegmentReader):
+        return reader.batches(start_utc_ns, stop_utc_ns)
+    if start_utc_ns is None and stop_utc_ns is None:
+        return reader.batches()
+    return _cut(reader.batches(), start_utc_ns, stop_utc_ns)
+
+
+def _cut(
+    batches: Iterator[SpectrumBatch], start_utc_ns: int | None, stop_utc_ns: int | None
+) -> Iterator[SpectrumBatch]:
+    is_first = start_utc_ns is not None
+    for batch in batches:
+        first, stop = 0, batch.n_frames
+        if start_utc_ns is not None:
+            first = batch.index_at(start_utc_ns)
+        if stop_utc_ns is not None:
+            stop = batch.index_at(stop_utc_ns)
+            if stop == 0:
+                return
+        if first < stop:
+            part = batch.between(first, stop)
+            yield part.as_first() if is_first else part
+            is_first = False

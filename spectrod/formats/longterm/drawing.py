@@ -1,0 +1,114 @@
+"""The page of level statistics, put on a surface."""
+
+import numpy as np
+
+from spectrod.formats.longterm.page import X_LABELS, Page
+from spectrod.formats.longterm.view import Curve
+from spectrod.formats.picture.layout import (
+    FOOTER_LINE,
+    LABEL_GAP,
+    LABEL_PX,
+    MINOR_TICK,
+    PAD,
+    SMALL_PX,
+    TICK,
+    TITLE_PX,
+)
+from spectrod.formats.picture.lettering import shorten
+from spectrod.formats.picture.surface import SOFT_INK, Box, Surface
+from spectrod.formats.picture.theme import N_LEVELS
+
+_HEADING_RISE = 17
+"""From a plot's top edge up to the middle of the line above it [px]."""
+
+_LABEL_SPACING = 15
+"""Between the middles of the curves' names [px]."""
+
+
+def draw(page: Page, sheet: Surface) -> None:
+    """Draw a page."""
+    left = page.plots[0].left
+    if page.title:
+        room = page.width - PAD - left
+        sheet.text((left, PAD + LABEL_GAP), shorten(page.title, TITLE_PX, room), TITLE_PX)
+    for number, box in enumerate(page.plots):
+        sheet.picture(box, page.entries[number])
+        sheet.frame(box)
+        _draw_left(page, sheet, box)
+        _draw_bottom(page, sheet, box)
+        _draw_names(page.curves[number], page.limits, sheet, box)
+        if page.names:
+            name = shorten(page.names[number], LABEL_PX, box.width // 2)
+            sheet.text(
+                (box.left + box.width // 2, box.top - _HEADING_RISE), name, LABEL_PX, align=0.5
+            )
+    _draw_bar(page, sheet)
+    y = page.plots[-1].bottom + X_LABELS + FOOTER_LINE
+    for number, line in enumerate(page.footer):
+        sheet.text((left, y + number * FOOTER_LINE), line, SMALL_PX, ink=SOFT_INK)
+
+
+def _draw_left(page: Page, sheet: Surface, box: Box) -> None:
+    lo, hi = page.limits
+    edge = box.left - 2
+    for tick in page.level_labels.ticks:
+        y = box.y((tick.value - lo) / (hi - lo))
+        sheet.line((edge - TICK + 1, y), (edge, y), SOFT_INK)
+        sheet.text((edge - TICK - LABEL_GAP + 1, y), tick.label, LABEL_PX, align=1.0)
+    sheet.text((PAD, box.top - _HEADING_RISE), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
+
+
+def _draw_bottom(page: Page, sheet: Surface, box: Box) -> None:
+    for tick in page.f_axis.minor():
+        x = box.x(page.f_axis.fraction(tick.value))
+        sheet.line((x, box.bottom + 1), (x, box.bottom + MINOR_TICK), SOFT_INK)
+    is_last = box is page.plots[-1]
+    y = box.bottom + TICK + LABEL_GAP + LABEL_PX // 2
+    for tick in page.f_labels.ticks:
+        x = box.x(page.f_axis.fraction(tick.value))
+        sheet.line((x, box.bottom + 1), (x, box.bottom + TICK), SOFT_INK)
+        if is_last:
+            sheet.text((x, y), tick.label, LABEL_PX, align=0.5)
+    if is_last:
+        middle = (box.left + box.width / 2.0, y + LABEL_PX + 6)
+        sheet.text(middle, page.f_labels.title, LABEL_PX, align=0.5, ink=SOFT_INK)
+
+
+def _draw_names(curves: list[Curve], limits: tuple[float, float], sheet: Surface, box: Box) -> None:
+    """Write the curves' names at their right ends, moved apart where they would touch."""
+    lo, hi = limits
+    ends = sorted(
+        (float(np.clip((hi - c.level[-1]) / (hi - lo), 0.0, 1.0)), c.name) for c in curves
+    )
+    places = _apart([fraction * box.height for fraction, _ in ends], float(box.height))
+    for y, (_, name) in zip(places, ends, strict=True):
+        sheet.text((box.right + LABEL_GAP + 1, box.top + y), name, SMALL_PX)
+
+
+def _apart(wanted: list[float], height: float) -> list[float]:
+    """Move places apart, ascending ones, about where they were and within the height."""
+    places = list(wanted)
+    for n in range(1, len(places)):
+        places[n] = max(places[n], places[n - 1] + _LABEL_SPACING)
+    shift = float(np.mean(np.subtract(places, wanted)))
+    places = [place - shift for place in places]
+    for n in range(len(places)):
+        least = places[n - 1] + _LABEL_SPACING if n else 0.0
+        places[n] = max(places[n], least)
+    most = height
+    for n in reversed(range(len(places))):
+        places[n] = min(places[n], most)
+        most = places[n] - _LABEL_SPACING
+    return places
+
+
+def _draw_bar(page: Page, sheet: Surface) -> None:
+    bar = page.bar
+    ramp = np.linspace(N_LEVELS - 1, 0, bar.height).round().astype(np.uint8)
+    sheet.picture(bar, ramp[:, np.newaxis])
+    sheet.frame(bar)
+    sheet.text((bar.left, bar.top - _HEADING_RISE), page.bar_labels.title, LABEL_PX, ink=SOFT_INK)
+    for tick in page.bar_labels.ticks:
+        y = bar.y(tick.value / page.bar_limit)
+        sheet.line((bar.right + 1, y), (bar.right + TICK, y), SOFT_INK)
+        sheet.text((bar.right + TICK + LABEL_GAP, y), tick.label, LABEL_PX)

@@ -1,0 +1,140 @@
+"""Level statistics as a sink: counts rows while a recording runs, and writes a file at its end."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from spectrod.errors import ConfigError, InputError
+from spectrod.formats.description import Description
+from spectrod.formats.files import check_writable, is_there, whole_file, write_whole
+from spectrod.formats.longterm.data import Span, write_csv, write_npz
+from spectrod.formats.longterm.statistics import LevelStatistics
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.types import SpectrumBatch
+
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
+_DATA = {".npz": write_npz, ".csv": write_csv}
+SPD_SUFFIXES = (*_PICTURES, *_DATA)
+
+
+class SpdSink:
+    """A ``RowWriter`` of the spectral probability density, as a picture or as numbers.
+
+    Takes every batch at once; memory is that of ``LevelStatistics``, whatever the length. The file
+    is written at the end.
+
+    Parameters
+    ----------
+    path : path-like
+        A picture (.png, .jpg, .webp, .svg, .pdf), or numbers (.npz, .csv).
+    description : Description
+        Of the rows; power, or levels.
+    options : PictureOptions
+        Of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour map, theme,
+        title. With ``time_axis="utc"`` the foot says when it was; strips and pooling have no
+        meaning here, and ``raw`` is refused.
+    step_db : float
+        Width of the classes, see ``LevelStatistics``.
+
+    Raises
+    ------
+    ConfigError
+        If the suffix is unknown, or options and spec do not fit each other.
+    StorageError
+        If no file can be made at this path.
+    UnavailableError
+        If what writes a PDF is not installed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        description: Description,
+        options: PictureOptions,
+        step_db: float = 0.0,
+    ) -> None:
+        self.path = Path(path)
+        self._suffix = self.path.suffix.lower()
+        if self._suffix not in SPD_SUFFIXES:
+            known = ", ".join(SPD_SUFFIXES)
+            raise ConfigError(f"{self.path}: level statistics: suffix must be one of {known}")
+        self._about, self._options = description, options
+        if self._suffix in _PICTURES:
+            if options.raw:
+                raise ConfigError(f"{self.path}: raw: a picture of level statistics has axes")
+            if self._suffix == ".pdf":
+                # Not before it is needed: encoders import Pillow.
+                from spectrod.formats.picture.encode import check_pdf  # noqa: PLC0415
+
+                check_pdf()
+            options.frequency_axis(description.spec)
+            options.height_for(description.spec.n_signals)
+        self._statistics: LevelStatistics | None = LevelStatistics(description.spec, step_db)
+        check_writable(self.path)
+        self._replaces = is_there(self.path)
+        self._span = Span()
+
+    @property
+    def n_frames(self) -> int:
+        """Rows taken so far."""
+        return self._statistics.n_rows if self._statistics else 0
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Count a batch, but for averages that were cut off before half their time.
+
+        Raises
+        ------
+        ConfigError
+            If it is of another spec.
+        InputError
+            If a power is beyond what numbers can be.
+        """
+        is_short = 0 < 2 * batch.cut_frames < batch.spec.averaging_frames
+        if batch.n_frames == 0 or self._statistics is None or is_short:
+            return
+        try:
+            self._statistics.add(batch)
+        except (ConfigError, InputError) as error:
+            raise type(error)(f"{self.path}: {error}") from error
+        spec, span = batch.spec, self._span
+        samples = spec.row_span
+        is_first = span.end_utc_ns == 0
+        is_gap = batch.discontinuity and not is_first
+        self._span = replace(
+            span,
+            begin_utc_ns=int(batch.t_utc_ns[0]) if is_first else span.begin_utc_ns,
+            end_utc_ns=int(batch.t_utc_ns[-1]) + round(samples * 1e9 / spec.fs),
+            gaps=span.gaps + is_gap,
+            gap_samples=span.gap_samples + (batch.gap_samples if is_gap else 0),
+        )
+
+    def finish(self) -> None:
+        """Write the file.
+
+        Raises
+        ------
+        InputError
+            If there was not a single row; no file is made then.
+        StorageError
+            If it cannot be written; a file of that name stays as it was.
+        """
+        statistics = self._statistics
+        if statistics is None or statistics.n_rows == 0:
+            spec = self._about.spec
+            need = spec.win_length + ((spec.averaging_frames + 1) // 2 - 1) * spec.hop
+            raise InputError(f"{self.path}: nothing to count: fewer than {need} samples in a row")
+        if self._suffix in _DATA:
+            with whole_file(self.path, replaces=self._replaces) as part:
+                _DATA[self._suffix](part, statistics, self._about, self._span)
+        else:
+            from spectrod.formats.longterm.picture import draw_spd  # noqa: PLC0415
+
+            content = draw_spd(
+                statistics, self._about, self._options, self._span, suffix=self._suffix
+            )
+            write_whole(self.path, content, replaces=self._replaces)
+        self.abort()
+
+    def abort(self) -> None:
+        """Forget what was counted; no file is made. Idempotent."""
+        self._statistics = None

@@ -1,0 +1,162 @@
+"""Statistics to pixels: which classes and which values each row and column stands for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from spectrod.formats.longterm.statistics import LevelStatistics
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.theme import N_LEVELS
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import Float32Array, Float64Array
+
+_PAPER, _INK = N_LEVELS, 254
+"""Palette entries of paper and ink."""
+
+_HALO_PX = 3
+_CLASSES_AT_ONCE, _COLUMNS_AT_ONCE = 16, 256
+_CLIP_PERCENT = 99.8
+"""Densities above this percentile of those that occur have the last colour."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A line across the plot.
+
+    Attributes
+    ----------
+    name : str
+        At its right end.
+    level : (columns,) float64
+        [dB].
+    is_main : bool
+        Whether it is drawn thicker.
+    """
+
+    name: str
+    level: Float64Array
+    is_main: bool = False
+
+
+def value_limits(spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
+    """Where each value's bin or band begins and ends, shape (n_values,) each [Hz]."""
+    bands = spec.band_table
+    if bands is not None:
+        return bands.lower, bands.upper
+    half = spec.delta_f / 2.0
+    return spec.bin_frequencies - half, spec.bin_frequencies + half
+
+
+def column_values(axis: FrequencyAxis, width: int, spec: SpectrumSpec) -> tuple[Int64Array, ...]:
+    """First value of each column, and the one after its last; at least one.
+
+    A column takes the values whose centres lie in it, or the one that its own middle is in.
+    """
+    edges, middles = axis.edges(width), axis.centres(width)
+    lower, upper = value_limits(spec)
+    centres = spec.frequencies
+    first = np.searchsorted(centres, edges[:-1], side="left")
+    stop = np.searchsorted(centres, edges[1:], side="left")
+    nearest = np.clip(np.searchsorted(upper, middles, side="right"), 0, len(lower) - 1)
+    is_narrow = stop <= first
+    return np.where(is_narrow, nearest, first), np.where(is_narrow, nearest + 1, stop)
+
+
+def mean_of_columns(
+    values: Float64Array | Int64Array, columns: tuple[Int64Array, ...]
+) -> Float64Array:
+    """Mean over each column's values, along the last axis."""
+    first, stop = columns
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1), values.dtype)
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return np.asarray((sums[..., stop] - sums[..., first]) / (stop - first), np.float64)
+
+
+def greatest_of_columns(values: Float64Array, columns: tuple[Int64Array, ...]) -> Float64Array:
+    """Largest of each column's values, along the last axis.
+
+    Where several bins share a column, a tone keeps its level; a mean of their levels or of their
+    power would fall with the number of bins.
+    """
+    spans = np.stack(columns, axis=-1).reshape(-1)
+    # A column may end after the last value, and reduceat takes no index there.
+    padded = np.concatenate([values, values[..., -1:]], axis=-1)
+    return np.asarray(np.maximum.reduceat(padded, spans, axis=-1)[..., ::2], np.float64)
+
+
+def pixel_density(
+    statistics: LevelStatistics,
+    columns: tuple[Int64Array, ...],
+    limits: tuple[float, float],
+    height: int,
+) -> Float32Array:
+    """Probability density of each pixel, highest level first [1/dB].
+
+    Shape (signals, rows, columns). A pixel has the share of rows in its span of levels, part of a
+    class where it takes a part of it, so that a column over all levels sums to 1.
+    """
+    first, last = statistics.occupied()
+    edges = statistics.class_edges[first : last + 1]
+    rows = np.linspace(limits[1], limits[0], height + 1)
+    at = np.clip((rows - edges[0]) / statistics.step_db, 0.0, len(edges) - 1.0)
+    below = np.minimum(at.astype(np.int64), max(0, len(edges) - 2))
+    part = (at - below)[:, np.newaxis]
+    scale = height / (limits[1] - limits[0]) / max(1, statistics.n_rows)
+    pixels = np.empty((statistics.counts.shape[0], height, len(columns[0])), np.float32)
+    cumulated = np.zeros((len(edges), len(columns[0])))
+    for signal, counts in enumerate(statistics.counts[:, first:last]):
+        # Columns first, a few classes at a time: all bins of a long transform would be large.
+        for begin in range(0, len(counts), _CLASSES_AT_ONCE):
+            part_of = slice(begin, begin + _CLASSES_AT_ONCE)
+            cumulated[1:][part_of] = mean_of_columns(counts[part_of].astype(np.int64), columns)
+        np.cumsum(cumulated, axis=0, out=cumulated)
+        for begin in range(0, len(columns[0]), _COLUMNS_AT_ONCE):
+            some = slice(begin, begin + _COLUMNS_AT_ONCE)
+            low, high = cumulated[below, some], cumulated[below + 1, some]
+            # Where nothing was counted, they are equal, and what is between them exactly none.
+            pixels[signal, :, some] = -np.diff(low + (high - low) * part, axis=0) * scale
+    return pixels
+
+
+def density_limit(density: Float32Array) -> float:
+    """Density of the colour bar's upper end: a round number that nearly all stay below [1/dB]."""
+    occurring = density[density > 0.0]
+    if not occurring.size:
+        return 1.0
+    top = float(np.percentile(occurring, _CLIP_PERCENT))
+    power = 10.0 ** np.floor(np.log10(top))
+    return float(next(f * power for f in (1.0, 2.0, 3.0, 5.0, 10.0) if f * power >= top * 0.999))
+
+
+def to_entries(density: Float32Array, limit: float) -> Uint8Array:
+    """Palette entries of densities; what never occurs is paper."""
+    scaled = np.clip(density * np.float32((N_LEVELS - 1) / limit), 0.0, N_LEVELS - 1.0)
+    return np.where(density > 0.0, np.rint(scaled), _PAPER).astype(np.uint8)
+
+
+def draw_curves(
+    entries: Uint8Array, curves: list[Curve], limits: tuple[float, float]
+) -> Uint8Array:
+    """Draw lines in ink with an edge of paper, so that they are seen on all colours.
+
+    Parameters
+    ----------
+    entries : (rows, columns) uint8
+        Of one plot.
+    curves : list of Curve
+        The last is on top.
+    limits : (float, float)
+        Levels at the bottom and the top [dB].
+    """
+    image = Image.fromarray(entries)
+    pen = ImageDraw.Draw(image)
+    height = entries.shape[0]
+    for curve in curves:
+        y = (limits[1] - curve.level) / (limits[1] - limits[0]) * height - 0.5
+        points = [(x, float(v)) for x, v in enumerate(np.clip(y, -9.0, height + 9.0))]
+        thick = 2 if curve.is_main else 1
+        pen.line(points, fill=_PAPER, width=thick + _HALO_PX - 1, joint="curve")
+        pen.line(points, fill=_INK, width=thick, joint="curve")
+    return np.asarray(image)

@@ -1,0 +1,147 @@
+"""What a file of ours says of its own origin: which recording wrote it, of which source."""
+
+import datetime as dt
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from spectrod.formats.segment.frame import HEAD_BYTES, Kind, parse_head
+from spectrod.formats.sound.notes import NO_RECORDING
+from spectrod.formats.sound.wav_header import HEADER_BYTES
+
+_HEADER_BYTES_MAX: Final = 1 << 24
+"""Of a segment's header; a longer one is not read."""
+_RECORDS_MAX: Final = 8
+"""Before the first rows: two headers and some engines."""
+_FLAC_BYTES: Final = 1 << 16
+"""Of a FLAC file: the comment is among the first of them."""
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+_COMMENT: Final = re.compile(
+    rb"Recorded at (\d\d:\d\d:\d\d)\.\d{1,9} (\d\d/\d\d/\d{4}) \(UTC\) by [^\n]{1,400}? from "
+    rb"(\S{1,800})\.(?: (?:Recording (\S{1,800}), file|File) (\S{1,800})\.(?=\s))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a file is from.
+
+    Attributes
+    ----------
+    source : str
+        Name of the source.
+    recording : str or None
+        Name of the daemon's recording that wrote it; empty if none did; None if the file does not
+        say, as those of versions that did not write it.
+    file_name : str
+        Name with which the recorder opened it; empty if it does not say.
+    begin_utc_ns : int or None
+        UTC of the first row or sample, of sound to the second [ns since 1970]; None if unknown.
+    """
+
+    source: str
+    recording: str | None
+    file_name: str
+    begin_utc_ns: int | None
+
+
+def read_origin(descriptor: int, suffix: str) -> Origin | None:
+    """Read the origin of an open file; None if it is not a file of ours.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of a regular file; its position is not used.
+    suffix : {".spd", ".wav", ".flac"}
+        Which kind of file it should be.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    if suffix == ".spd":
+        return _of_segment(descriptor)
+    if suffix == ".wav":
+        return _of_wav(os.pread(descriptor, HEADER_BYTES, 0))
+    return _of_flac(os.pread(descriptor, _FLAC_BYTES, 0))
+
+
+class _Document(msgspec.Struct):
+    """The part of a segment's header that says where it is from."""
+
+    source: str
+    recording_name: str | None = None
+    file_name: str = ""
+
+
+def _of_segment(descriptor: int) -> Origin | None:
+    framed = parse_head(os.pread(descriptor, HEAD_BYTES, 0))
+    if framed is None or framed.head.kind != Kind.HEADER or framed.n_bytes > _HEADER_BYTES_MAX:
+        return None
+    payload = os.pread(descriptor, framed.payload_bytes, HEAD_BYTES)
+    if not framed.holds(payload):
+        return None
+    try:
+        found = msgspec.json.decode(payload, type=_Document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    begin = None if found.recording_name is not None else _begin_of_rows(descriptor)
+    return Origin(found.source, found.recording_name, found.file_name, begin)
+
+
+def _begin_of_rows(descriptor: int) -> int | None:
+    """Find the UTC of a segment's first row [ns]."""
+    offset = 0
+    for _ in range(_RECORDS_MAX):
+        framed = parse_head(os.pread(descriptor, HEAD_BYTES, offset))
+        if framed is None:
+            return None
+        if framed.head.kind == Kind.ROWS:
+            return framed.head.t_utc_ns
+        offset += framed.n_bytes
+    return None
+
+
+def _of_wav(page: bytes) -> Origin | None:
+    source, recording = _guano(page, "spectrod|Source"), _guano(page, "spectrod|Recording")
+    if source is None:
+        return None
+    known = "" if recording == NO_RECORDING else recording
+    name = _guano(page, "Original Filename") or ""
+    return Origin(source, known, name, _utc_ns(_guano(page, "Timestamp") or ""))
+
+
+def _guano(page: bytes, key: str) -> str | None:
+    found = re.search(rb"^%s: ([^\n]*)$" % re.escape(key.encode()), page, re.MULTILINE)
+    return found[1].decode(errors="replace") if found else None
+
+
+def _of_flac(start: bytes) -> Origin | None:
+    found = _COMMENT.search(start) if start.startswith(b"fLaC") else None
+    if found is None:
+        return None
+    clock, day, source, recording, name = (
+        (one or b"").decode(errors="replace") for one in found.groups()
+    )
+    try:
+        begin = dt.datetime.strptime(f"{day} {clock}", "%d/%m/%Y %H:%M:%S").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return Origin(source, recording if name else None, name, _ns(begin))
+
+
+def _utc_ns(text: str) -> int | None:
+    try:
+        begin = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return _ns(begin) if begin.tzinfo else None
+
+
+def _ns(begin: dt.datetime) -> int:
+    return (begin - _EPOCH) // dt.timedelta(microseconds=1) * 1000

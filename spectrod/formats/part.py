@@ -1,0 +1,126 @@
+"""A file that has the name NAME.part until it is finished."""
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from spectrod.errors import storage_error
+from spectrod.formats.directory import Directory
+from spectrod.formats.files import check_replaceable
+
+PART_SUFFIX: Final = ".part"
+
+
+class PartFile:
+    """The names of a file that is being written, in a directory that is held open.
+
+    A finished file never replaces one that was made meanwhile: it takes the next free name,
+    ``NAME_1``, and logs it. A file that had this name at the start is replaced where the caller
+    gives no directory: who names an existing file wants a new one. Methods raise OSErrors.
+
+    Parameters
+    ----------
+    path : Path
+        The final name, which may be a link to it without ``directory``.
+    directory : Directory, optional
+        Where the last part of the path is looked up; by default the path's own. It is duplicated.
+
+    Attributes
+    ----------
+    path : Path
+        The final name: after ``publish`` the one that the file has got.
+
+    Raises
+    ------
+    StorageError
+        If no file can be made there, or the path is that of a directory, a device or a file that
+        must not be written.
+    """
+
+    def __init__(self, path: Path, directory: Directory | None = None) -> None:
+        self.path = path
+        target = path if directory else Path(os.path.realpath(path))
+        self._name = target.name
+        self._identity: tuple[int, int] | None = None
+        try:
+            if directory is None:
+                check_replaceable(path)
+            self._replaces = directory is None and os.path.lexists(target)
+            self._directory = directory.duplicate() if directory else Directory.open(target.parent)
+            self._check_creatable_or_close()
+        except OSError as error:
+            raise storage_error(path, error) from error
+
+    @classmethod
+    def of(cls, path: "str | os.PathLike[str] | PartFile") -> "PartFile":
+        """Return the names of a file at a path, or those that the caller has made already."""
+        return path if isinstance(path, PartFile) else cls(Path(path))
+
+    def _check_creatable_or_close(self) -> None:
+        try:
+            self._check_creatable()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_creatable(self) -> None:
+        """Find out early whether files can be made here, and leave nothing behind."""
+        probe = f".spectrod-{os.urandom(6).hex()}{PART_SUFFIX}"
+        os.close(self._directory.create(probe))
+        self._directory.remove(probe)
+
+    @property
+    def part(self) -> Path:
+        """Where the file is until it is finished, for messages."""
+        return self._directory.path / self._part
+
+    @property
+    def _part(self) -> str:
+        return self._name + PART_SUFFIX
+
+    def is_taken(self) -> bool:
+        """Whether there is such an unfinished file already."""
+        return self._directory.find(self._part) is not None
+
+    def open_taken(self) -> int:
+        """Open the unfinished file that is there, for reading; return its descriptor."""
+        return self._directory.open_file(self._part)
+
+    def create(self) -> int:
+        """Make the unfinished file, and return its descriptor; FileExistsError if there is one."""
+        descriptor = self._directory.create(self._part)
+        found = os.fstat(descriptor)
+        self._identity = found.st_dev, found.st_ino
+        return descriptor
+
+    def synchronise(self) -> None:
+        """Make its name survive a power failure."""
+        self._directory.synchronise()
+
+    def publish(self) -> None:
+        """Give the file its name; FileNotFoundError if it is not there any more."""
+        if not self._is_there():
+            raise FileNotFoundError(errno.ENOENT, "was removed while it was being written")
+        if self._replaces:
+            self._directory.rename(self._part, self._name)
+            self._directory.synchronise()
+            return
+        name = self._directory.publish(self._part, self._name)
+        if name != self._name:
+            self._name, self.path = name, self.path.with_name(name)
+
+    def remove(self) -> None:
+        """Delete the unfinished file if it is still the one that was made, as far as possible."""
+        with contextlib.suppress(OSError):
+            if self._is_there():
+                self._directory.remove(self._part)
+
+    def close(self) -> None:
+        """Close the directory. Idempotent."""
+        self._directory.close()
+
+    def _is_there(self) -> bool:
+        found = self._directory.find(self._part)
+        return found is not None and (found.st_dev, found.st_ino) == self._identity

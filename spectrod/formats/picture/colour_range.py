@@ -1,0 +1,71 @@
+"""Which levels the two ends of a picture's colour map stand for."""
+
+import numpy as np
+
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.units import FLOOR_DBFS, Float32Array
+
+_PERCENTILES = (5.0, 99.95)
+_STEP_DB = 5.0
+_MIN_DB, _MAX_DB = 30.0, 90.0
+_SILENT_RANGE_DB = (-100.0, -20.0)
+_LEAST_DB = 1.0
+"""Between percentiles that were asked for, however flat the picture."""
+
+
+def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, float]:
+    """Choose the colour map's range.
+
+    Parameters
+    ----------
+    levels : (...) float32
+        Levels of the data pixels; NaN where there are none.
+    options : PictureOptions
+        Its ``levels`` stand as they are. ``percentiles`` are rounded outwards to whole dB.
+        ``dynamic_range_db`` is kept exactly below the high end.
+
+    Returns
+    -------
+    lo, hi : float
+        Without any of these options from the 5th percentile to the 99.95th, rounded outwards to
+        multiples of 5 dB, 30 to 90 dB apart (the loud end stands). Digital silence does not count;
+        where there is nothing else, a usual range is given.
+    """
+    if options.levels is not None:
+        return options.levels
+    heard = levels[levels > FLOOR_DBFS + 1.0]
+    span = options.dynamic_range_db
+    if heard.size == 0:
+        lo, hi = _SILENT_RANGE_DB
+    elif options.percentiles is not None:
+        lo, hi = _rounded(heard, options.percentiles, 1.0)
+        lo = min(lo, hi - _LEAST_DB)
+    else:
+        lo, hi = _rounded(heard, _PERCENTILES, _STEP_DB)
+        lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
+    return (lo if span is None else hi - span), hi
+
+
+def _rounded(
+    heard: Float32Array, percentiles: tuple[float, float], step_db: float
+) -> tuple[float, float]:
+    """Find percentiles, the lower one rounded down, the higher one up."""
+    quiet, loud = _percentiles(heard, percentiles)
+    return (
+        step_db * float(np.floor(quiet / step_db)),
+        step_db * float(np.ceil(loud / step_db)),
+    )
+
+
+def _percentiles(values: Float32Array, percentiles: tuple[float, float]) -> list[float]:
+    """Find percentiles as ``numpy.percentile`` does, whose first call imports for 10 ms.
+
+    The order of the values is changed.
+    """
+    places = np.asarray(percentiles) / 100.0 * (values.size - 1)
+    below = places.astype(np.intp)
+    above = np.minimum(below + 1, values.size - 1)
+    values.partition(np.concatenate((below, above)))
+    low, high = values[below].astype(np.float64), values[above].astype(np.float64)
+    found: list[float] = (low + (places - below) * (high - low)).tolist()
+    return found

@@ -1,0 +1,115 @@
+"""Everything of a picture, put on a surface: plots, texts, ticks, frames and strips."""
+
+import numpy as np
+
+from spectrod.formats.picture.layout import (
+    FOOTER_LINE,
+    LABEL_GAP,
+    LABEL_PX,
+    MINOR_TICK,
+    SMALL_PX,
+    TICK,
+    TITLE_PX,
+)
+from spectrod.formats.picture.lettering import shorten
+from spectrod.formats.picture.page import Page
+from spectrod.formats.picture.strip_view import StripView
+from spectrod.formats.picture.surface import FAINT_INK, SOFT_INK, Box, Surface
+from spectrod.formats.picture.theme import N_LEVELS
+
+_HEADING_RISE = 17
+"""From a plot's top edge up to the middle of the line above it [px]."""
+
+
+def draw(page: Page, sheet: Surface) -> None:
+    """Draw a page."""
+    layout = page.layout
+    for box, entries in zip(layout.plots, page.entries, strict=True):
+        sheet.picture(box, entries)
+    if page.is_bare:
+        return
+    left = layout.plots[0].left
+    if page.title:
+        title = shorten(page.title, TITLE_PX, layout.text_width)
+        sheet.text((left, layout.title_y), title, TITLE_PX)
+    for channel, box in enumerate(layout.plots):
+        _draw_plot(sheet, page, box)
+        for view, along in zip(page.strips, layout.strips[channel], strict=True):
+            _draw_strip(sheet, page, view, channel, along)
+        if page.names:
+            y = layout.top(channel) - _HEADING_RISE
+            name = shorten(page.names[channel], LABEL_PX, layout.plots[0].width)
+            sheet.text((left, y), name, LABEL_PX)
+    _draw_time_labels(sheet, page)
+    for bar in layout.bars:
+        _draw_bar(sheet, page, bar)
+    for number, line in enumerate(layout.footer):
+        y = layout.footer_y + number * FOOTER_LINE
+        sheet.text((left, y), line, SMALL_PX, ink=SOFT_INK)
+
+
+def _draw_plot(sheet: Surface, page: Page, box: Box) -> None:
+    sheet.frame(box)
+    edge = box.left - 2
+    for tick in page.f_axis.minor():
+        y = box.y(page.f_axis.fraction(tick.value))
+        sheet.line((edge - MINOR_TICK + 1, y), (edge, y), SOFT_INK)
+    for tick in page.f_labels.ticks:
+        _draw_left_tick(sheet, box.left, box.y(page.f_axis.fraction(tick.value)), tick.label)
+    if box.top == page.layout.plots[0].top or page.strips:
+        f_at = (box.left - TICK - LABEL_GAP, box.top - _HEADING_RISE)
+        sheet.text(f_at, page.f_labels.title, LABEL_PX, align=1.0, ink=SOFT_INK)
+    _draw_time_ticks(sheet, page, box)
+
+
+def _draw_left_tick(sheet: Surface, left: int, y: int, label: str) -> None:
+    edge = left - 2
+    sheet.line((edge - TICK + 1, y), (edge, y), SOFT_INK)
+    sheet.text((edge - TICK - LABEL_GAP + 1, y), label, LABEL_PX, align=1.0)
+
+
+def _draw_time_ticks(sheet: Surface, page: Page, box: Box) -> None:
+    for tick in page.t_labels.ticks:
+        x = box.x(tick.value / page.duration_s)
+        sheet.line((x, box.bottom + 1), (x, box.bottom + TICK), SOFT_INK)
+
+
+def _draw_strip(sheet: Surface, page: Page, view: StripView, channel: int, box: Box) -> None:
+    lo, hi = view.limits
+    scale = np.float32(1.0 / (hi - lo))
+    for number, (low, high) in enumerate(view.bands):
+        is_last = number == len(view.bands) - 1
+        below, above = (np.clip((curve[channel] - lo) * scale, 0.0, 1.0) for curve in (low, high))
+        sheet.band(box, below, above, SOFT_INK if is_last else FAINT_INK)
+    sheet.gaps(box, np.isnan(view.bands[-1][1][channel]))
+    sheet.frame(box)
+    for tick in view.labels.ticks:
+        _draw_left_tick(sheet, box.left, box.y((tick.value - lo) / (hi - lo)), tick.label)
+    x = page.layout.bars[0].left
+    for number, line in enumerate(view.heading):
+        y = box.top + LABEL_PX // 2 + number * (LABEL_PX + 4)
+        sheet.text((x, y), line, LABEL_PX, ink=SOFT_INK)
+    _draw_time_ticks(sheet, page, box)
+
+
+def _draw_time_labels(sheet: Surface, page: Page) -> None:
+    box = page.layout.plots[0]
+    y = page.layout.bottom + TICK + LABEL_GAP + LABEL_PX // 2
+    for tick in page.t_labels.ticks:
+        at = (box.x(tick.value / page.duration_s), y)
+        sheet.text(at, tick.label, LABEL_PX, align=0.5)
+    middle = (box.left + box.width / 2.0, y + LABEL_PX + 6)
+    sheet.text(middle, page.t_labels.title, LABEL_PX, align=0.5, ink=SOFT_INK)
+
+
+def _draw_bar(sheet: Surface, page: Page, bar: Box) -> None:
+    ramp = np.linspace(N_LEVELS - 1, 0, bar.height).round().astype(np.uint8)
+    sheet.picture(bar, ramp[:, np.newaxis])
+    sheet.frame(bar)
+    y = bar.top - _HEADING_RISE
+    sheet.text((bar.left, y), page.level_labels.title, LABEL_PX, ink=SOFT_INK)
+    lo, hi = page.levels
+    for tick in page.level_labels.ticks:
+        y = bar.y((tick.value - lo) / (hi - lo))
+        sheet.line((bar.right + 1, y), (bar.right + TICK, y), SOFT_INK)
+        sheet.text((bar.right + TICK + LABEL_GAP, y), tick.label, LABEL_PX)

@@ -1,0 +1,76 @@
+"""The text that says of a picture how it was made: where each format has it."""
+
+import html
+import os
+import re
+from pathlib import Path
+
+from PIL import Image
+
+from spectrod.errors import InputError
+from spectrod.formats.picture.pillow import reading
+
+METADATA_KEY = "spectrod"
+"""Name of a PNG's text entry; also in an SVG and in a PGM."""
+
+PDF_ELEMENT = "spectrod:picture"
+"""XML element of a PDF's XMP metadata, whose stream is not compressed (ISO 16684-1)."""
+
+EXIF_DESCRIPTION = 0x010E
+"""Tag ImageDescription, of JPEG and WebP."""
+
+_SVG_BEGIN, _SVG_END = b'<metadata id="spectrod">', b"</metadata>"
+_PDF = b"%PDF"
+_PDF_BEGIN, _PDF_END = f"<{PDF_ELEMENT}>".encode(), f"</{PDF_ELEMENT}>".encode()
+_PGM = re.compile(rb"^# spectrod: (.*)$", re.MULTILINE)
+_FORMATS = ("PNG", "JPEG", "WEBP")
+"""Of pictures that Pillow reads; others never have the text."""
+
+_END_BYTES = 1 << 20
+"""From the beginning of an SVG or PGM in which the text ends, and to the end of a PDF."""
+
+
+def embedded_text(path: Path) -> str:
+    """Read the JSON that a picture of ours has in it, whatever its format.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such text.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_END_BYTES)
+            if head.startswith(_PDF):
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+                head = _PDF + file.read(_END_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    text = _text(path, head)
+    if text is None:
+        raise InputError(f"{path}: not a spectrogram of spectrod")
+    return text
+
+
+def _between(content: bytes, begin: bytes, end: bytes) -> str | None:
+    """Return the text of an XML element, if it is there with its end."""
+    _, found, rest = content.partition(begin)
+    text, found_end, _ = rest.partition(end)
+    return html.unescape(text.decode(errors="replace")) if found and found_end else None
+
+
+def _text(path: Path, content: bytes) -> str | None:
+    """Return the JSON; None of a picture that has none."""
+    if content.startswith(b"<?xml"):
+        return _between(content, _SVG_BEGIN, _SVG_END)
+    if content.startswith(_PDF):
+        return _between(content, _PDF_BEGIN, _PDF_END)
+    if content.startswith(b"P5"):
+        comment = _PGM.search(content)
+        return comment[1].decode(errors="replace") if comment else None
+    unidentified = f"{path}: not a readable picture"
+    # No pixel is decoded.
+    with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
+        found = image.info.get(METADATA_KEY) or image.getexif().get(EXIF_DESCRIPTION)
+    # Of a text that is not Latin-1, Pillow makes a str of its own.
+    return str(found) if isinstance(found, str) and found.startswith("{") else None

@@ -1,0 +1,73 @@
+"""Which labels an axis of a page gets: the most that do not touch."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from spectrod.formats.picture.axes import Axis, FrequencyAxis, end_ticks, linear_ticks
+from spectrod.formats.picture.clock import elapsed_axis, utc_axis
+from spectrod.formats.picture.layout import LABEL_PX, fitting
+from spectrod.formats.picture.lettering import text_width
+from spectrod.formats.picture.options import PictureOptions
+
+_SPACING = 6.0
+"""Least room between labels above each other [px]."""
+
+
+def _intervals(length: int, pixels_each: int) -> int:
+    """Most intervals between labels to try; with 5 any linear axis has two labels, if they fit."""
+    return max(5, length // pixels_each)
+
+
+def _stacked(
+    candidates: Iterator[Axis], place: Callable[[float], float], spacing: float = _SPACING
+) -> Axis:
+    """Choose the first axis whose labels can stand above each other."""
+    return fitting(candidates, place, lambda _: LABEL_PX, spacing)
+
+
+def frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
+    """Choose the labels of a frequency axis so many pixels high."""
+    candidates = axis.candidates(_intervals(height, 40))
+    return _stacked(candidates, lambda f_hz: axis.fraction(f_hz) * height)
+
+
+def level_labels(lo: float, hi: float, height: int, unit: str, spacing: float = _SPACING) -> Axis:
+    """Choose the labels of levels from lo to hi, so many pixels high."""
+    counts = range(_intervals(height, 40), 0, -1)
+    candidates = (Axis(linear_ticks(lo, hi, count), unit) for count in counts)
+    ends = (Axis(end_ticks(lo, hi), unit),)
+    return _stacked(
+        chain(candidates, ends), lambda level: (level - lo) / (hi - lo) * height, spacing
+    )
+
+
+def _time_candidates(
+    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
+) -> Iterator[Axis]:
+    begin_utc_ns, begin_s = begins
+    for count in range(_intervals(width, 80), 0, -1):
+        if options.time_axis == "utc":
+            yield utc_axis(begin_utc_ns, duration_s, count)
+        else:
+            yield elapsed_axis(duration_s, count, begin_s)
+
+
+def time_labels(
+    options: PictureOptions, width: int, begins: tuple[int, float], duration_s: float
+) -> Axis:
+    """Choose the time axis; ``begins`` are UTC [ns] and elapsed time [s] at its low end."""
+    return fitting(
+        _time_candidates(options, width, begins, duration_s),
+        lambda t_s: t_s / duration_s * width,
+        lambda label: text_width(label, LABEL_PX),
+        spacing=20.0,
+    )
+
+
+def overhang(t_labels: Axis, width: int, duration_s: float) -> int:
+    """Measure how far the labels reach over the plot's left edge [px]."""
+    reaches = (
+        text_width(tick.label, LABEL_PX) / 2.0 - tick.value / duration_s * width
+        for tick in t_labels.ticks
+    )
+    return max(0, *(round(reach) for reach in reaches)) if t_labels.ticks else 0

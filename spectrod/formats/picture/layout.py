@@ -1,0 +1,192 @@
+"""Where everything stands on a picture."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spectrod.formats.picture.axes import Axis
+from spectrod.formats.picture.lettering import text_width, wrap
+from spectrod.formats.picture.options import Strip
+from spectrod.formats.picture.surface import Box
+
+TITLE_PX, LABEL_PX, SMALL_PX = 17, 13, 12
+"""Sizes of type."""
+
+PAD = 18
+TICK, MINOR_TICK = 5, 3
+LABEL_GAP = 5
+_TITLE_LINE, _HEADING_LINE, FOOTER_LINE = 26, 28, 17
+_BAR_GAP, BAR_WIDTH = 20, 16
+STRIP_HEIGHT = 72
+_ABOVE_PLOT, _BELOW_PLOT = 36, 18
+"""Room between a plot and the strip there: above it stand its units."""
+_BELOW_CHANNEL, _BELOW_STRIP = 4, 12
+_X_LABELS = 44
+"""Room below the plots for ticks, their labels and what they measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Areas of a picture [px]."""
+
+    plots: tuple[Box, ...]
+    """One a channel, from the top."""
+    strips: tuple[tuple[Box, ...], ...]
+    """Of each channel, as many and in the order that they were asked for."""
+    bars: tuple[Box, ...]
+    """Colour bars: one along all plots, or one beside each where strips come between them."""
+    width: int
+    height: int
+    title_y: int = 0
+    footer_y: int = 0
+    footer: tuple[str, ...] = ()
+    """Lines below, the first at ``footer_y``, ``FOOTER_LINE`` apart."""
+
+    @property
+    def text_width(self) -> int:
+        """Room for a line that begins at the plots' left edge."""
+        return self.width - PAD - self.plots[0].left
+
+    def top(self, channel: int) -> int:
+        """Uppermost row of a channel's plot and strips."""
+        return min(box.top for box in (self.plots[channel], *self.strips[channel]))
+
+    @property
+    def bottom(self) -> int:
+        """First row below the last channel's plot and strips."""
+        return max(box.bottom for box in (self.plots[-1], *self.strips[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Texts around the plots, which make the margins."""
+
+    left: tuple[str, ...]
+    """To the left of plots and strips."""
+    bar: tuple[str, ...]
+    """To the right of the colour bar."""
+    right: tuple[str, ...]
+    """Above and below the colour bar, from its left edge on."""
+    overhang: int
+    """How far the first label of the time axis reaches over the plot's left edge [px]."""
+    footer: tuple[str, ...]
+    """Pieces of the text below, joined into lines that fit."""
+    has_title: bool
+    """Whether there is a line above."""
+
+
+def fitting(
+    candidates: Iterable[Axis],
+    position: Callable[[float], float],
+    extent: Callable[[str], float],
+    spacing: float,
+) -> Axis:
+    """Choose the first axis whose labels do not touch, and which has two at least.
+
+    Parameters
+    ----------
+    candidates : iterable of Axis
+        The most wanted first; at least one.
+    position : callable
+        From a tick's value to its place along the axis [px], ascending.
+    extent : callable
+        From a label to its size along the axis [px].
+    spacing : float
+        Least room between two labels [px].
+
+    Returns
+    -------
+    axis : Axis
+        With one label if none has two that fit; without ticks if none fits.
+    """
+    axis, best = Axis((), ""), Axis((), "")
+    for axis in candidates:
+        places = [(position(tick.value), extent(tick.label) / 2.0) for tick in axis.ticks]
+        if all(
+            after - half_after - before - half_before >= spacing
+            for (before, half_before), (after, half_after) in pairwise(places)
+        ):
+            if len(axis.ticks) > 1:
+                return axis
+            best = best if best.ticks else axis
+    return best if best.ticks else Axis((), axis.title)
+
+
+def _widest(labels: Iterable[str]) -> int:
+    return max((round(text_width(label, LABEL_PX)) for label in labels), default=0)
+
+
+def arrange(
+    plot_size: tuple[int, int], channels: int, strips: tuple[Strip, ...], margins: Margins
+) -> Layout:
+    """Place the parts of a picture.
+
+    Parameters
+    ----------
+    plot_size : (int, int)
+        Width and height of each channel's plot [px].
+    channels : int
+        >= 1.
+    strips : tuple of {"waveform", "level"}
+        The waveform goes above its plot, the level below.
+    margins : Margins
+        Texts that need room.
+
+    Returns
+    -------
+    layout : Layout
+        No text reaches over the page's edge or another part.
+    """
+    width, height = plot_size
+    left = PAD + max(_widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
+    # A waveform at the top needs no room for units above it, unless there is a channel's name.
+    heading = _HEADING_LINE if channels > 1 or "waveform" not in strips else LABEL_GAP
+    top = PAD + heading + (_TITLE_LINE if margins.has_title else 0)
+    plots: list[Box] = []
+    along: list[tuple[Box, ...]] = []
+    bottom = top
+    for _ in range(channels):
+        places: dict[Strip, Box] = {}
+        if "waveform" in strips:
+            places["waveform"] = Box(left, top, width, STRIP_HEIGHT)
+            top += STRIP_HEIGHT + _ABOVE_PLOT
+        plots.append(Box(left, top, width, height))
+        top += height
+        if "level" in strips:
+            places["level"] = Box(left, top + _BELOW_PLOT, width, STRIP_HEIGHT)
+            top += _BELOW_PLOT + STRIP_HEIGHT
+        along.append(tuple(places[strip] for strip in strips))
+        bottom, top = top, top + _HEADING_LINE + (_BELOW_STRIP if strips else _BELOW_CHANNEL)
+    bar_left = left + width + _BAR_GAP
+    bar_ends = zip(plots, plots, strict=True) if strips else [(plots[0], plots[-1])]
+    bars = tuple(
+        Box(bar_left, first.top, BAR_WIDTH, last.bottom - first.top) for first, last in bar_ends
+    )
+    labels_end = bars[0].right + TICK + LABEL_GAP + _widest(margins.bar)
+    page_width = max(labels_end, bar_left + _widest(margins.right)) + PAD
+    lines = tuple(wrap(list(margins.footer), SMALL_PX, page_width - PAD - left))
+    footer_y = bottom + _X_LABELS + FOOTER_LINE
+    page_height = footer_y + (len(lines) - 1) * FOOTER_LINE + PAD
+    return Layout(
+        tuple(plots),
+        tuple(along),
+        bars,
+        page_width,
+        page_height,
+        PAD + LABEL_GAP,
+        footer_y,
+        lines,
+    )
+
+
+def bare(plot_size: tuple[int, int], channels: int) -> Layout:
+    """Place the plots alone, directly on each other."""
+    width, height = plot_size
+    plots = tuple(Box(0, n * height, width, height) for n in range(channels))
+    return Layout(plots, ((),) * channels, (), width, channels * height)
+
+
+def page_limits(plot_size: tuple[int, int], channels: int, strips: int) -> tuple[int, int]:
+    """Width and height [px] that no page of such plots exceeds."""
+    width, height = plot_size
+    return width + 600, channels * (height + 2 * _HEADING_LINE + strips * STRIP_HEIGHT + 40) + 800

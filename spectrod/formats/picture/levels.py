@@ -1,0 +1,100 @@
+"""The numbers of a picture: the level of every pixel of every plot."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spectrod.formats.picture.axes import FrequencyAxis
+from spectrod.formats.picture.painter import Painter
+from spectrod.formats.picture.pooling import ColumnPool
+from spectrod.formats.picture.raster import band_spans, bin_spans, column_spans
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
+
+_PIECE_VALUES = 1 << 18
+"""Power that is turned at once: 1 MiB, several times, instead of whole spectra of all columns."""
+
+
+def pixel_levels(
+    pool: ColumnPool,
+    spec: SpectrumSpec,
+    axis: FrequencyAxis,
+    size: tuple[int, int],
+    painter: Painter,
+    *,
+    span: tuple[int, int],
+) -> Float32Array:
+    """Find the level of every pixel.
+
+    Of the rows that a pixel column covers the mean, largest or smallest power counts, as the pool
+    has it (of the nearest row where columns are narrower); of the values that a pixel row touches,
+    the largest of these.
+
+    Parameters
+    ----------
+    pool : ColumnPool
+        At least one row.
+    spec : SpectrumSpec
+        Of its rows, with their averaging; scaling "spectrum" or "density".
+    axis : FrequencyAxis
+        Of frequencies within the spec's.
+    size : (int, int)
+        Columns and rows of each plot [px].
+    painter : Painter
+        What computes.
+    span : (int, int)
+        Absolute index of the first sample of the first column, and the samples of all columns.
+
+    Returns
+    -------
+    levels : (signals, rows, columns) float32
+        [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where there are no samples.
+    """
+    width, height = size
+    begin, n_samples = span
+    edges = begin - pool.first_sample + np.linspace(0.0, n_samples, width + 1)
+    lo, hi = column_spans(_slots(pool, spec, edges), pool.n_slots, pool.rows_per_column)
+    centres = 0.5 * (edges[:-1] + edges[1:])
+    is_beyond = (centres < 0.0) | (centres > pool.end_sample - pool.first_sample)
+    spans = value_spans(spec, axis.edges(height))
+    # 0 dB is a full-scale sine, or a complex tone of amplitude 1, or 1 FS^2/Hz.
+    is_density = spec.scaling == "density"
+    full_scale = FULL_SCALE_SINE_FS2 if is_density else spec.reference_power
+    offset_db = 10.0 * np.log10(full_scale) if is_density else 0.0
+    levels = np.empty((spec.n_signals, height, width), np.float32)
+    for signal in range(spec.n_signals):
+        for rows in _few_values_each(spans, max(1, _PIECE_VALUES // width)):
+            first, stop = int(spans[0, rows.start]), int(spans[1, rows.stop - 1])
+            power = pool.power(signal, lo, hi, slice(first, stop))
+            part = spans[:, rows] - first
+            levels[signal, rows] = painter.levels(power, part, full_scale, offset_db)
+    levels[:, :, is_beyond] = np.nan
+    return levels
+
+
+def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
+    """Values of a spectrum that each row of pixels stands for; as ``bin_spans``, of bands too."""
+    bands = spec.band_table
+    if bands is not None:
+        return band_spans(edges_hz, bands.lower, bands.upper)
+    below_centre_hz = spec.nfft // 2 * spec.delta_f if spec.iq else 0.0
+    from_first_hz = edges_hz - spec.center_frequency_hz + below_centre_hz
+    return bin_spans(from_first_hz, spec.delta_f, spec.n_bins)
+
+
+def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float64Array:
+    """Slot coordinates of samples, counted from the first row's first.
+
+    A row stands for the time from one to the next around the centre of its frames, so that slot s
+    begins half of what those are longer after the row's first sample.
+    """
+    return (samples - (spec.row_span - pool.hop) / 2.0) / pool.hop
+
+
+def _few_values_each(spans: Int64Array, most: int) -> Iterator[slice]:
+    """Divide the rows of a picture into such as touch few values; a single row may touch more."""
+    n_rows, begin = spans.shape[1], 0
+    for row in range(1, n_rows + 1):
+        if row == n_rows or spans[1, row] - spans[0, begin] > most:
+            yield slice(begin, row)
+            begin = row

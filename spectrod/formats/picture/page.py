@@ -1,0 +1,241 @@
+"""A picture's page: what stands on it, chosen and placed before anything is drawn."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spectrod.formats.picture.axes import Axis, FrequencyAxis
+from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.labels import (
+    frequency_labels,
+    level_labels,
+    overhang,
+    time_labels,
+)
+from spectrod.formats.picture.layout import Layout, Margins, arrange, bare
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.pixelmap import PixelMap, Recording
+from spectrod.formats.picture.strip_view import StripView, strip_view
+from spectrod.formats.picture.strips import Envelope
+from spectrod.formats.picture.surface import Box
+from spectrod.formats.picture.theme import N_LEVELS
+from spectrod.quantities import format_frequency
+from spectrod.types import SpectrumSpec
+from spectrod.units import Float32Array
+
+_UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
+_FRAMES_TOLD = 1.05
+"""Frames a column from which on the footer says how many."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plots:
+    """The data of a picture, as they come from pooling and colouring.
+
+    Attributes
+    ----------
+    entries : (plots, rows, columns) uint8
+        Palette entries, highest frequency first; see ``spectrod.formats.picture.theme``.
+    levels : (plots, rows, columns) float32
+        The levels that they stand for, NaN where there are no samples; for formats that keep them.
+    limits : (float, float)
+        Levels of the colour map's ends.
+    n_samples : int
+        From the first column's beginning to the last one's end.
+    frames_per_pixel : float
+        In each column.
+    begin_s : float
+        Time from the recording's first sample to the first column's beginning [s].
+    envelope : Envelope or None
+        For the strips that were asked for; one row a plot.
+    """
+
+    entries: Uint8Array
+    levels: Float32Array
+    limits: tuple[float, float]
+    n_samples: int
+    frames_per_pixel: float
+    begin_s: float = 0.0
+    envelope: Envelope | None = None
+
+    def only(self, channel: int) -> "Plots":
+        """One of the plots, with the others' limits."""
+        part = slice(channel, channel + 1)
+        envelope = self.envelope
+        if envelope is not None:
+            low, high = (
+                None if table is None else table[part] for table in (envelope.low, envelope.high)
+            )
+            envelope = replace(envelope, low=low, high=high, mean_square=envelope.mean_square[part])
+        return replace(
+            self, entries=self.entries[part], levels=self.levels[part], envelope=envelope
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """All that is drawn, and where."""
+
+    layout: Layout
+    entries: Uint8Array
+    raw_levels: Float32Array
+    title: str
+    names: tuple[str, ...]
+    """Heading of each plot; none where there is one."""
+    f_axis: FrequencyAxis
+    f_labels: Axis
+    t_labels: Axis
+    duration_s: float
+    level_labels: Axis
+    levels: tuple[float, float]
+    strips: tuple[StripView, ...]
+    colormap: str
+    theme: str
+    pixels: PixelMap
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing but the plots."""
+        return not self.layout.bars
+
+
+def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
+    """Choose all texts and place them.
+
+    Parameters
+    ----------
+    plots : Plots
+        Of all of the recording's channels, or of one.
+    about : Recording
+        What they mean.
+    options : PictureOptions
+        Already checked against the spec.
+
+    Returns
+    -------
+    page : Page
+        To be drawn or encoded.
+    """
+    n_plots, height, width = plots.entries.shape
+    f_axis = options.frequency_axis(about.spec)
+    duration_s = plots.n_samples / about.spec.fs
+    unit = _UNITS[about.spec.scaling]
+    nothing = Axis((), "")
+    strips: tuple[StripView, ...] = ()
+    if options.raw:
+        f_labels = t_labels = nothing
+        bar_labels = Axis((), unit)
+        layout = bare((width, height), n_plots)
+    else:
+        strips = tuple(strip_view(strip, plots.envelope) for strip in options.strips)
+        f_labels = frequency_labels(f_axis, height)
+        n_along = 1 if strips else n_plots
+        bar_labels = level_labels(*plots.limits, height * n_along, unit)
+        begins = about.begin_utc_ns, plots.begin_s
+        t_labels = time_labels(options, width, begins, duration_s)
+        margins = Margins(
+            left=(
+                f_labels.title,
+                *_texts(f_labels),
+                *(t for s in strips for t in _texts(s.labels)),
+            ),
+            bar=_texts(bar_labels),
+            right=(unit, *(line for strip in strips for line in strip.heading)),
+            overhang=overhang(t_labels, width, duration_s),
+            footer=tuple(_footer(plots.frames_per_pixel, options.pool, about)),
+            has_title=bool(options.title),
+        )
+        layout = arrange((width, height), n_plots, options.strips, margins)
+    return Page(
+        layout=layout,
+        entries=plots.entries,
+        raw_levels=plots.levels,
+        title=options.title,
+        names=options.names(n_plots) if n_plots > 1 else (),
+        f_axis=f_axis,
+        f_labels=f_labels,
+        t_labels=t_labels,
+        duration_s=duration_s,
+        level_labels=bar_labels,
+        levels=plots.limits,
+        strips=strips,
+        colormap=options.colormap,
+        theme=options.theme,
+        pixels=_pixel_map(layout.plots, f_axis, duration_s, plots.limits, about, options),
+    )
+
+
+def _pixel_map(
+    boxes: Sequence[Box],
+    f_axis: FrequencyAxis,
+    duration_s: float,
+    limits: tuple[float, float],
+    about: Recording,
+    options: PictureOptions,
+) -> PixelMap:
+    return PixelMap(
+        plots=tuple((box.left, box.top, box.width, box.height) for box in boxes),
+        f_scale=f_axis.scale,
+        f_min_hz=f_axis.lo_hz,
+        f_max_hz=f_axis.hi_hz,
+        duration_s=duration_s,
+        level_min=limits[0],
+        level_max=limits[1],
+        level_unit=_UNITS[about.spec.scaling],
+        n_levels=N_LEVELS,
+        options=options.chosen(),
+        **about.facts(),
+    )
+
+
+def _texts(axis: Axis) -> tuple[str, ...]:
+    return tuple(tick.label for tick in axis.ticks)
+
+
+def _number(value: float) -> str:
+    """Four significant digits without an exponent; whole numbers whole."""
+    if value >= 1000.0:
+        return f"{value:.0f}"
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
+
+
+def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
+    """Say what a reader needs to know to trust the numbers."""
+    spec = about.spec
+    padding = f", zero-padded to {spec.nfft}" if spec.nfft > spec.win_length else ""
+    pieces = [
+        f"{spec.window} window, N = {spec.win_length}{padding}",
+        f"hop {spec.hop}",
+        f"bin width {_number(spec.delta_f)} Hz",
+        f"ENBW {_number(spec.enbw_hz)} Hz",
+        f"sampled at {spec.fs:.10g} Hz",
+    ]
+    if spec.center_frequency_hz:
+        pieces.append(f"centre {format_frequency(spec.center_frequency_hz)}")
+    if spec.bands:
+        pieces.append(f"bands {spec.bands}")
+    if spec.weighting != "Z":
+        pieces.append(f"{spec.weighting}-weighted")
+    pieces += _averages(frames_per_pixel, pool, spec)
+    if about.gaps:
+        missing_s = about.gap_samples / spec.fs
+        pieces.append(f"gaps: {about.gaps}, {_number(missing_s)} s missing")
+    return [*pieces, about.software]
+
+
+def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:
+    """Say what a column shows of the frames, and rows before it, where there are several."""
+    counted, what = frames_per_pixel, "frames"
+    # A mean of means is one of all frames, but a column has no less than a row.
+    has_less = frames_per_pixel < spec.averaging_frames
+    if spec.averaging != "none" and (spec.averaging != pool or has_less):
+        counted, what = frames_per_pixel / spec.averaging_frames, "rows"
+    if spec.averaging == "exponential":
+        yield f"exponential average of {spec.averaging_s:g} s"
+    elif what == "rows":
+        yield f"row: {spec.averaging} of {spec.averaging_frames} frames"
+    if spec.rate_hz:
+        yield f"rows {_number(spec.row_s)} s apart"
+    if counted >= _FRAMES_TOLD:
+        yield f"column: {pool} of {_number(counted)} {what}"

@@ -1,0 +1,212 @@
+"""From the power of columns and bins to the levels and palette entries of pixels."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from spectrod.analysis.engine import Engine, fallback_for
+from spectrod.errors import DeviceError
+from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.theme import GAP, HATCH_PERIOD, HATCH_WIDTH, N_LEVELS, hatching
+from spectrod.types import Int64Array
+from spectrod.units import FLOOR_DBFS, Float32Array, power_to_dbfs
+
+if TYPE_CHECKING:  # NumPy paints without OpenCL
+    from spectrod.opencl.context import Context
+
+Transpose = Callable[[Float32Array], Float32Array]
+
+
+class Painter(Protocol):
+    """What makes pixels; one thread at a time."""
+
+    def levels(
+        self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
+    ) -> Float32Array:
+        """Take the largest power among each row's bins, as a level.
+
+        The largest, not the mean, so that a tone keeps its level however many bins share its row.
+
+        Parameters
+        ----------
+        power : (columns, bins) float32
+            Linear power, C-contiguous, >= 0 or NaN; a NaN makes its row and column NaN.
+        spans : (2, rows) int64
+            First bin of each row, and the one after its last; not empty, within the bins.
+        full_scale : float
+            Power of 0 dB, a power of two.
+        offset_db : float
+            Added at the end [dB].
+
+        Returns
+        -------
+        levels : (rows, columns) float32
+            ``10 log10(power / full_scale)``, no lower than ``FLOOR_DBFS``, plus the offset [dB].
+        """
+
+    def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
+        """Make palette entries, (rows, columns) uint8, of levels; those of gaps are hatched.
+
+        Level lo and all below it is entry 0, level hi and all above it the last of levels.
+        """
+
+
+class NumpyPainter:
+    """Implements ``Painter`` on the host.
+
+    Parameters
+    ----------
+    transpose : callable
+        From a C-contiguous (rows, columns) float32 matrix to its transpose.
+    """
+
+    def __init__(self, transpose: Transpose) -> None:
+        self._transpose = transpose
+
+    def levels(
+        self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
+    ) -> Float32Array:
+        """Take the largest power among each row's bins, as a level."""
+        turned = self._transpose(power)
+        rows = np.stack([turned[first:stop].max(axis=0) for first, stop in spans.T])
+        rows *= np.float32(0.5 / full_scale)
+        levels = power_to_dbfs(rows)
+        levels += np.float32(offset_db)
+        return levels
+
+    def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
+        """Make palette entries of levels."""
+        is_gap = np.isnan(levels)
+        scaled = (levels - np.float32(lo)) * _entries_per_db(lo, hi)
+        np.clip(scaled, np.float32(0.0), np.float32(N_LEVELS - 1), out=scaled)
+        if not is_gap.any():
+            return np.asarray(np.rint(scaled, out=scaled).astype(np.uint8))
+        entries = np.rint(np.where(is_gap, np.float32(0.0), scaled)).astype(np.uint8)
+        entries[is_gap] = np.where(hatching(levels.shape), GAP, N_LEVELS)[is_gap]
+        return entries
+
+
+class OpenCLPainter:
+    """Implements ``Painter`` on a device: transpose, maxima, levels and colours are kernels.
+
+    Parameters
+    ----------
+    context : Context
+        The device.
+
+    Raises
+    ------
+    DeviceError
+        If it does not compile the kernels; from its methods, if it fails.
+    """
+
+    def __init__(self, context: "Context") -> None:
+        # Late: a machine without OpenCL imports this module too.
+        from spectrod.fft.stage import Lines  # noqa: PLC0415
+        from spectrod.fft.transpose import DeviceTranspose  # noqa: PLC0415
+        from spectrod.opencl.workspace import Workspace  # noqa: PLC0415
+
+        self._context, self._lines = context, Lines
+        # Pictures come in pieces of about a size: to make buffers anew takes as long as to paint.
+        self._buffers = Workspace(context.allocate)
+        defines = (
+            ("N_LEVELS", N_LEVELS),
+            ("GAP", GAP),
+            ("HATCH_PERIOD", HATCH_PERIOD),
+            ("HATCH_WIDTH", HATCH_WIDTH),
+        )
+        self._turn = DeviceTranspose(context, value_bytes=4)
+        self._to_levels = context.kernel("picture.cl", "pixel_levels", defines)
+        self._to_entries = context.kernel("picture.cl", "pixel_entries", defines)
+
+    def levels(
+        self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
+    ) -> Float32Array:
+        """Take the largest power among each row's bins, as a level."""
+        columns, bins = power.shape
+        context, buffers = self._context, self._buffers
+        levels = np.empty((spans.shape[1], columns), np.float32)
+        given, turned = (buffers.get(name, power.nbytes) for name in ("power", "turned"))
+        table = spans.astype(np.uint64)
+        places, out = buffers.get("spans", table.nbytes), buffers.get("levels", levels.nbytes)
+        context.upload(given, power)
+        context.upload(places, table)
+        self._turn.launch(self._lines(turned, 0), self._lines(given, 0), 1, columns, bins)
+        self._to_levels.set_args(
+            out,
+            turned,
+            places,
+            *map(np.uint64, (columns, len(levels))),
+            *(np.float32(1.0 / full_scale), np.float32(FLOOR_DBFS), np.float32(offset_db)),
+        )
+        context.launch(self._to_levels, *_sizes(columns, len(levels)))
+        context.download(levels, out)
+        return levels
+
+    def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
+        """Make palette entries of levels."""
+        (n_rows, columns), context = levels.shape, self._context
+        entries = np.empty(levels.shape, np.uint8)
+        given = self._buffers.get("levels", levels.nbytes)
+        out = self._buffers.get("entries", entries.nbytes)
+        context.upload(given, np.ascontiguousarray(levels))
+        self._to_entries.set_args(
+            out,
+            given,
+            *(np.uint64(columns), np.uint64(n_rows)),
+            *(np.float32(lo), _entries_per_db(lo, hi)),
+        )
+        context.launch(self._to_entries, *_sizes(columns, n_rows))
+        context.download(entries, out)
+        return entries
+
+
+class EnginePainter:
+    """Implements ``Painter`` by an engine, and by its fallback from when it fails on.
+
+    The device's kernels are made when the first picture needs them.
+
+    Parameters
+    ----------
+    engine : Engine
+        What paints; stays the caller's.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._painter: Painter | None = None
+
+    def levels(
+        self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
+    ) -> Float32Array:
+        """Take the largest power among each row's bins, as a level."""
+        return cast("Float32Array", self._do("levels", power, spans, full_scale, offset_db))
+
+    def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
+        """Make palette entries of levels."""
+        return cast("Uint8Array", self._do("entries", levels, lo, hi))
+
+    def _do(self, what: str, *args: Any) -> Any:
+        try:
+            return getattr(self._own(), what)(*args)
+        except DeviceError as error:
+            self._engine, self._painter = fallback_for(self._engine, error), None
+            return getattr(self._own(), what)(*args)
+
+    def _own(self) -> Painter:
+        if self._painter is None:
+            context = getattr(self._engine, "context", None)
+            self._painter = (
+                NumpyPainter(self._engine.transpose) if context is None else OpenCLPainter(context)
+            )
+        return self._painter
+
+
+def _entries_per_db(lo: float, hi: float) -> np.float32:
+    # Both painters take this very number: entries must be the same to the bit.
+    return np.float32((N_LEVELS - 1) / (hi - lo))
+
+
+def _sizes(columns: int, n_rows: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (-(-columns // 64) * 64, min(n_rows, 65535)), (64, 1)

@@ -1,0 +1,121 @@
+"""A page of pixels: texts and lines in ink on paper, then what has colours of its own."""
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.lettering import Run, ascent, coloured, typeset
+from spectrod.formats.picture.surface import (
+    FULL_INK,
+    SOFT_INK,
+    BoolArray,
+    Box,
+    Point,
+    runs,
+    stretched,
+)
+from spectrod.formats.picture.theme import GAP, N_LEVELS, hatching, ink_entries
+from spectrod.units import Float32Array
+
+
+class Sheet:
+    """A page of pixels: ink from 0 (paper) to 255, then palette entries over it."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._image = Image.new("L", (width, height))
+        self._draw = ImageDraw.Draw(self._image)
+        self._over: list[tuple[Box, Uint8Array]] = []
+
+    def text(
+        self,
+        at: Point,
+        text: str,
+        size: int,
+        *,
+        align: float = 0.0,
+        ink: int = FULL_INK,
+    ) -> None:
+        """Write a line.
+
+        Parameters
+        ----------
+        at : (float, float)
+            Where the text is anchored across, and the middle of its digits' height [px].
+        text : str
+            One line.
+        size : int
+            Of the type [px].
+        align : float
+            0 if the text begins at the anchor, 0.5 if it is centred there, 1 if it ends there.
+        ink : int
+            0 to 255.
+        """
+        runs = typeset(text, size)
+        base = runs[0].font
+        _, top, _, bottom = base.getbbox("0")
+        x = round(at[0] - align * sum(run.width for run in runs))
+        y = round(at[1] - (top + bottom) / 2.0)
+        for run in runs:
+            if run.is_pictures:
+                self._pictures(x, y + ascent(base), run, ink)
+            elif run.text:
+                fall = ascent(base) - ascent(run.font) if run.font is not base else 0
+                self._draw.text((x, y + fall), run.text, fill=ink, font=run.font)
+            x += round(run.width)
+
+    def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
+        """Draw coloured glyphs in ink, the darker the more of it."""
+        glyphs = coloured(run)
+        size = [max(1, round(length * run.scale)) for length in glyphs.size]
+        glyphs = glyphs.resize((size[0], size[1]), Image.Resampling.LANCZOS)
+        alpha, luminance = (
+            np.asarray(channel, np.float32)
+            for channel in (glyphs.getchannel("A"), glyphs.convert("L"))
+        )
+        shade = alpha * (1.0 - luminance / 255.0) * (ink / FULL_INK)
+        mask = Image.fromarray(np.rint(shade).astype(np.uint8))
+        top = baseline - round(ascent(run.font) * run.scale)
+        self._image.paste(FULL_INK, (x, top), mask)
+
+    def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
+        """Draw a line one pixel wide, both ends included."""
+        self._draw.line([start, end], fill=ink)
+
+    def frame(self, box: Box) -> None:
+        """Draw a thin frame directly around an area."""
+        corners = (box.left - 1, box.top - 1, box.right, box.bottom)
+        self._draw.rectangle(corners, outline=SOFT_INK)
+
+    def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
+        """Fill between two curves, a pixel at least: see ``Surface``."""
+        is_there = np.isfinite(low) & np.isfinite(high)
+        top, bottom = (
+            box.height - 1 - np.rint(np.where(is_there, curve, 0.0) * (box.height - 1))
+            for curve in (high, low)
+        )
+        row = np.arange(box.height)[:, np.newaxis]
+        mask = (top <= row) & (row <= bottom) & is_there
+        self._image.paste(ink, (box.left, box.top), Image.fromarray(mask))
+
+    def gaps(self, box: Box, is_gap: BoolArray) -> None:
+        """Hatch columns."""
+        entries = np.full((box.height, box.width), N_LEVELS, np.uint8)
+        entries[hatching(entries.shape)] = GAP
+        for first, stop in runs(is_gap):
+            area = Box(box.left + first, box.top, stop - first, box.height)
+            self._over.append((area, entries[:, first:stop]))
+
+    def picture(self, box: Box, entries: Uint8Array) -> None:
+        """Put palette entries there; where they are fewer than pixels, repeat them."""
+        self._over.append((box, stretched(box, entries)))
+
+    def coverage(self) -> Uint8Array:
+        """Ink of each pixel, shape (height, width)."""
+        return np.asarray(self._image)
+
+    def entries(self) -> Uint8Array:
+        """Palette entry of each pixel, shape (height, width)."""
+        canvas = ink_entries(self.coverage())
+        for box, entries in self._over:
+            canvas[box.top : box.bottom, box.left : box.right] = entries
+        return canvas

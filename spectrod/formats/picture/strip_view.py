@@ -1,0 +1,76 @@
+"""Strips along a plot as they are shown: their scale, their texts, what is inked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod.errors import ConfigError
+from spectrod.formats.picture.axes import Axis, Tick, nice_step
+from spectrod.formats.picture.labels import level_labels
+from spectrod.formats.picture.layout import STRIP_HEIGHT
+from spectrod.formats.picture.options import Strip
+from spectrod.formats.picture.strips import Envelope
+from spectrod.units import FLOOR_DBFS, Float32Array
+
+_SPACING = 2.0
+"""Least room between labels above each other [px]: strips are low."""
+
+_STEP_DB = 10.0
+_MIN_DB, _MAX_DB = 20.0, 90.0
+_SILENT_DB = (-60.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StripView:
+    """A strip along every plot; one scale for all, so that channels can be compared."""
+
+    heading: tuple[str, ...]
+    limits: tuple[float, float]
+    labels: Axis
+    bands: tuple[tuple[Float32Array, Float32Array], ...]
+    """Between which curves ink goes, shape (plots, columns) each, the darkest last."""
+
+
+def strip_view(strip: Strip, envelope: Envelope | None) -> StripView:
+    """Choose the scale and the texts of a strip; ConfigError of a waveform without samples."""
+    assert envelope is not None  # the sink collected one, because strips were asked for
+    return _level_strip(envelope) if strip == "level" else _waveform_strip(envelope)
+
+
+def _waveform_strip(envelope: Envelope) -> StripView:
+    if envelope.low is None or envelope.high is None:
+        raise ConfigError("strips=waveform: there are no samples, only spectra")
+    low, high = _joined(envelope.low, envelope.high)
+    heard = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
+    peak = float(np.abs(heard).max(initial=0.0))
+    top = nice_step(peak) if peak > 0.0 else 1.0
+    labels = tuple(Tick(value, f"{value:g}") for value in (-top, 0.0, top))
+    return StripView(("waveform", "FS"), (-top, top), Axis(labels, "FS"), ((low, high),))
+
+
+def _joined(low: Float32Array, high: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """Let neighbours meet half-way, so that few samples make a line and not dots."""
+    low, high = low.copy(), high.copy()
+    middle = (high[:, :-1] + low[:, 1:]) / np.float32(2.0)
+    rises = low[:, 1:] > high[:, :-1]
+    low[:, 1:][rises] = high[:, :-1][rises] = middle[rises]
+    middle = (low[:, :-1] + high[:, 1:]) / np.float32(2.0)
+    falls = high[:, 1:] < low[:, :-1]
+    high[:, 1:][falls] = low[:, :-1][falls] = middle[falls]
+    return low, high
+
+
+def _level_strip(envelope: Envelope) -> StripView:
+    rms, peak = envelope.rms_dbfs, envelope.peak_dbfs
+    shown = rms if peak is None else np.stack([rms, peak])
+    heard = shown[shown > FLOOR_DBFS + 1.0]
+    lo, hi = _SILENT_DB
+    if heard.size:
+        lo = _STEP_DB * float(np.floor(heard.min() / _STEP_DB))
+        hi = _STEP_DB * float(np.ceil(heard.max() / _STEP_DB))
+        lo = min(max(lo, hi - _MAX_DB), hi - _MIN_DB)
+    floor = np.where(np.isnan(rms), np.float32(np.nan), np.float32(lo))
+    bands = ((floor, rms),) if peak is None else ((floor, peak), (floor, rms))
+    heading = envelope.name if peak is None else f"peak, {envelope.name}"
+    labels = level_labels(lo, hi, STRIP_HEIGHT, "dBFS", _SPACING)
+    return StripView((heading, "dBFS"), (lo, hi), labels, bands)

@@ -1,0 +1,277 @@
+"""What runs along a plot: least and greatest samples, RMS and peak level; memory is bounded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectrod.formats.picture.raster import column_spans
+from spectrod.types import Block, Int64Array, SpectrumBatch, SpectrumSpec
+from spectrod.units import (
+    FULL_SCALE_SINE_FS2,
+    Float32Array,
+    Float64Array,
+    power_to_dbfs,
+)
+
+_ROW_NAMES = {"max": "of maxima", "min": "of minima"}
+
+_CELLS_PER_PIXEL = 8
+"""Merging halves the cells, so this leaves four a pixel at least."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Envelope:
+    """What the samples of each pixel column did; NaN where there are none.
+
+    Attributes
+    ----------
+    low, high : (channels, columns) float32 or None
+        Least and greatest sample [FS]; None where only spectra are known.
+    mean_square : (channels, columns) float32
+        [FS^2].
+    name : str
+        What the level of that is called.
+    """
+
+    low: Float32Array | None
+    high: Float32Array | None
+    mean_square: Float32Array
+    name: str = "RMS"
+
+    @property
+    def rms_dbfs(self) -> Float32Array:
+        """RMS level, shape (channels, columns) [dBFS]."""
+        return power_to_dbfs(self.mean_square)
+
+    @property
+    def peak_dbfs(self) -> Float32Array | None:
+        """Level of a sine that has the greatest sample as its peak, shape (channels, columns)."""
+        if self.low is None or self.high is None:
+            return None
+        peak = np.maximum(-self.low, self.high)
+        return power_to_dbfs(peak * peak * np.float32(FULL_SCALE_SINE_FS2))
+
+
+class _Cells:
+    """Evenly spaced spans of samples; twice as long, and half as many, when they run out."""
+
+    def __init__(self, channels: int, width: int, cell_samples: int) -> None:
+        self.n_cells = _CELLS_PER_PIXEL * width
+        self.cell_samples = cell_samples
+        self.n_used = 0
+        self.low = np.full((channels, self.n_cells), np.inf, np.float32)
+        self.high = np.full((channels, self.n_cells), -np.inf, np.float32)
+        self.square = np.zeros((channels, self.n_cells))
+        self.count = np.zeros((1, self.n_cells))
+
+    def reach(self, sample: int) -> None:
+        """Make room up to a sample, counted from the first cell's first."""
+        while sample // self.cell_samples >= self.n_cells:
+            self._merge()
+        self.n_used = max(self.n_used, sample // self.cell_samples + 1)
+
+    def _merge(self) -> None:
+        half = self.n_cells // 2
+        self.low[:, :half] = np.minimum(self.low[:, ::2], self.low[:, 1::2])
+        self.high[:, :half] = np.maximum(self.high[:, ::2], self.high[:, 1::2])
+        self.low[:, half:], self.high[:, half:] = np.inf, -np.inf
+        for table in (self.square, self.count):
+            table[:, :half] = table[:, ::2] + table[:, 1::2]
+            table[:, half:] = 0.0
+        self.cell_samples *= 2
+
+    def spans(self, begin: float, n_samples: int, width: int) -> Float64Array:
+        """First and last limit of each pixel column, shape (2, width) [cells]."""
+        edges = (begin + np.linspace(0.0, n_samples, width + 1)) / self.cell_samples
+        return column_spans(edges, self.n_used, 1)
+
+    def mean_square(self, spans: Float64Array) -> Float32Array:
+        """Mean square in each span, a cell that a limit cuts counted in part."""
+        limits = np.arange(self.n_used + 1)
+
+        def total(table: Float64Array) -> Float64Array:
+            sums = np.concatenate([[0.0], np.cumsum(table[: self.n_used])])
+            below, above = (np.interp(limit, limits, sums) for limit in spans)
+            return np.asarray(above - below)
+
+        count = total(self.count[0])
+        # Less than half a cell may be a neighbour's samples, of a cell that the limit cuts.
+        is_empty = count < 0.5 * self.cell_samples
+        means = np.stack([total(channel) for channel in self.square])
+        means = np.maximum(means, 0.0) / np.where(is_empty, 1.0, count)
+        means[:, is_empty] = np.nan
+        return means.astype(np.float32)
+
+    def extremes(self, spans: Float64Array) -> tuple[Float32Array, Float32Array]:
+        """Least and greatest sample of all cells that each span touches."""
+        first = np.floor(spans[0] + 1e-6).astype(np.int64)
+        stop = np.maximum(first + 1, np.ceil(spans[1] - 1e-6).astype(np.int64))
+        limits = np.stack([first, stop], axis=1).ravel()
+
+        def reduced(ufunc: np.ufunc, table: Float32Array, fill: float) -> Float32Array:
+            # One more cell, because no limit may lie behind the last.
+            padded = np.pad(table[:, : self.n_used], ((0, 0), (0, 1)), constant_values=fill)
+            values = ufunc.reduceat(padded, limits, axis=1)[:, ::2]
+            return np.where(np.isinf(values), np.float32(np.nan), values).astype(np.float32)
+
+        return reduced(np.minimum, self.low, np.inf), reduced(np.maximum, self.high, -np.inf)
+
+
+class SampleStrips:
+    """Collects samples for strips: a ``spectrod.pipeline.Tap``.
+
+    Every sample counts; memory is 24 bytes for each eighth of a pixel, whatever the length. What
+    is missing is never filled in, and samples that are not finite are taken as missing. Thread: one
+    at a time.
+
+    Parameters
+    ----------
+    channels : int
+        Of the blocks to come.
+    width : int
+        Pixel columns that will be asked for.
+    is_iq : bool
+        Whether each two channels are the I and the Q of one signal.
+    least_samples : int
+        Samples that a mean square is of at least, around its pixel: those of a few would show the
+        waveform itself.
+    """
+
+    def __init__(
+        self, channels: int, width: int, *, is_iq: bool = False, least_samples: int = 1
+    ) -> None:
+        self._cells = _Cells(channels, width, 1)
+        self._is_iq = is_iq
+        self._least_samples = least_samples
+        self._origin = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was not a single sample."""
+        return self._cells.n_used == 0
+
+    def take(self, block: Block) -> None:
+        """Add a block; its absolute index says where it belongs."""
+        cells, samples = self._cells, block.samples
+        if self.is_empty:
+            self._origin = block.sample_index
+        start, n_samples = block.sample_index - self._origin, block.n_samples
+        cells.reach(start + n_samples - 1)
+        size = cells.cell_samples
+        head = min(-start % size, n_samples)
+        n_whole = (n_samples - head) // size
+        tail = head + n_whole * size
+        first = -(-start // size)
+        if head:
+            self._add(start // size, samples[:, np.newaxis, :head])
+        if n_whole:
+            self._add(first, samples[:, head:tail].reshape(len(samples), n_whole, size))
+        if tail < n_samples:
+            self._add(first + n_whole, samples[:, np.newaxis, tail:])
+
+    def _add(self, first: int, pieces: Float32Array) -> None:
+        """Add samples of some neighbouring cells, shape (channels, cells, samples)."""
+        cells, where = self._cells, slice(first, first + pieces.shape[1])
+        square = np.einsum("ijk,ijk->ij", pieces, pieces)
+        low, high = pieces.min(axis=2), pieces.max(axis=2)
+        count: Float64Array | int = pieces.shape[2]
+        is_heard = np.isfinite(square).all(axis=0)
+        if not is_heard.all():
+            square, low, high = (
+                np.where(is_heard, values, nothing)
+                for values, nothing in ((square, 0.0), (low, np.inf), (high, -np.inf))
+            )
+            count = np.where(is_heard, count, 0.0)
+        cells.square[:, where] += square
+        cells.count[0, where] += count
+        cells.low[:, where] = np.minimum(cells.low[:, where], low)
+        cells.high[:, where] = np.maximum(cells.high[:, where], high)
+
+    def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
+        """Tell what is known of some samples, in evenly spaced columns.
+
+        Parameters
+        ----------
+        first_sample : int
+            Absolute index.
+        n_samples : int
+            >= 1.
+        width : int
+            Columns, as many as were announced or fewer.
+        """
+        spans = self._cells.spans(first_sample - self._origin, n_samples, width)
+        is_gap = np.isnan(self._cells.mean_square(spans))
+        mean_square = self._cells.mean_square(self._widened(spans))
+        mean_square[is_gap] = np.nan
+        low, high = self._cells.extremes(spans)
+        low[is_gap] = high[is_gap] = np.nan
+        if not self._is_iq:
+            return Envelope(low, high, mean_square)
+        # A complex tone of amplitude 1 is 0 dBFS, as each of its two parts is.
+        return Envelope(
+            np.minimum(low[::2], low[1::2]),
+            np.maximum(high[::2], high[1::2]),
+            np.float32(0.5) * (mean_square[::2] + mean_square[1::2]),
+        )
+
+    def _widened(self, spans: Float64Array) -> Float64Array:
+        """Let each span hold the least number of samples, where there are so many."""
+        missing = self._least_samples / self._cells.cell_samples - (spans[1] - spans[0])
+        margin = np.maximum(0.0, missing / 2.0)
+        return np.asarray(np.clip([spans[0] - margin, spans[1] + margin], 0.0, self._cells.n_used))
+
+
+class RowStrips:
+    """Collects the mean squares that rows of spectra have: what is left of samples.
+
+    Parameters
+    ----------
+    spec : SpectrumSpec
+        Of the batches to come.
+    width : int
+        Pixel columns that will be asked for.
+    """
+
+    def __init__(self, spec: SpectrumSpec, width: int) -> None:
+        self._spec = spec
+        self._hop = int(spec.row_step)
+        self._cells = _Cells(spec.n_signals, width, self._hop)
+        self._first = 0
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Add the rows of a batch."""
+        if batch.n_frames == 0:
+            return
+        cells = self._cells
+        if cells.n_used == 0:
+            self._first = int(batch.sample_index[0])
+        # The middle of the row's own hop, so that rounding never moves a row to a neighbour.
+        samples: Int64Array = batch.sample_index - self._first + self._hop // 2
+        cells.reach(int(samples[-1]))
+        where = samples // cells.cell_samples
+        for channel, squares in zip(cells.square, self._mean_squares(batch).T, strict=True):
+            np.add.at(channel, where, self._hop * squares)
+        np.add.at(cells.count[0], where, self._hop)
+
+    def _mean_squares(self, batch: SpectrumBatch) -> Float64Array:
+        """Mean square of each row, shape (rows, signals) [FS^2]."""
+        spec = self._spec
+        values = spec.to_power(batch.values)
+        if spec.iq:  # of each of the two parts
+            values = 0.5 * values
+        if spec.scaling == "density":
+            width = spec.delta_f if spec.band_table is None else spec.band_table.width
+            return np.asarray((values * width).sum(axis=-1, dtype=np.float64))
+        sums = np.asarray(values.sum(axis=-1, dtype=np.float64))
+        # Each bin holds the mean square of a noise bandwidth, and they are closer than that.
+        return sums if spec.bands else sums * (spec.delta_f / spec.enbw_hz)
+
+    def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
+        """As ``SampleStrips.over``; a row stands for the hop around its windows' middle."""
+        spec = self._spec
+        n_row = spec.row_span
+        begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
+        spans = self._cells.spans(begin, n_samples, width)
+        # Of largest powers, bin by bin, the sum is no mean square of anything.
+        name = _ROW_NAMES.get(spec.averaging, "RMS")
+        return Envelope(None, None, self._cells.mean_square(spans), name)

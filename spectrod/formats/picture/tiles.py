@@ -1,0 +1,107 @@
+"""Pictures whose width follows from their length: long ones go on in the next file."""
+
+from pathlib import Path
+
+from spectrod.errors import ConfigError
+from spectrod.formats.picture.plan import PicturePlan
+from spectrod.formats.picture.sink import PictureSink, TimeScale
+from spectrod.types import SpectrumBatch, SpectrumSpec
+
+_NUMBERS = "{stem}-{number:04d}{suffix}"
+
+
+class TiledPicture:
+    """Draws at so many seconds a pixel, ``options.width`` pixels a file at most.
+
+    Tile k holds the rows that begin in its time; it is written when the first row of the next one
+    comes, so that memory is that of one tile. Where everything fits in one, that has the plain
+    name; else they are ``OUT-0001.png`` and so on. A pixel of the last tile at which nothing was
+    recorded any more is drawn as a gap. A tile without a single row is left out.
+
+    Implements ``spectrod.formats.description.RowWriter``.
+
+    Parameters
+    ----------
+    path : Path
+        As ``PictureSink``.
+    how : PicturePlan
+        With ``seconds_per_pixel``.
+    spec : SpectrumSpec
+        Of the batches to come.
+    software : str
+        Name and version to be written into the files.
+
+    Raises
+    ------
+    ConfigError, StorageError
+        As ``PictureSink``; ConfigError also of a waveform strip, which tiles do not have.
+    """
+
+    def __init__(self, path: Path, how: PicturePlan, spec: SpectrumSpec, software: str) -> None:
+        if "waveform" in how.options.strips:
+            raise ConfigError("strips=waveform: pictures of so many seconds a pixel have none")
+        self._path, self._how = path, how
+        self._spec, self._software = spec, software
+        self._tile_samples = max(1, round(how.seconds_per_pixel * how.options.width * spec.fs))
+        self._begin: int | None = None
+        self._number = 0
+        self._n_written = 0
+        self.n_frames = 0
+        """Rows taken so far."""
+        self._sink = self._new_sink(path)
+
+    def _new_sink(self, path: Path, begin_sample: int = 0) -> PictureSink:
+        how, origin = self._how, self._how.origin_sample
+        first_sample = (self._begin or 0) if origin is None else origin
+        return PictureSink(
+            path,
+            how.options,
+            how.paint,
+            self._spec,
+            self._software,
+            TimeScale(self._tile_samples / how.options.width, begin_sample, first_sample),
+        )
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Add a batch; raises as ``PictureSink.submit`` and ``finish``."""
+        if batch.n_frames == 0:
+            return
+        if self._begin is None:
+            self._begin = int(batch.sample_index[0])
+            self._sink = self._new_sink(self._path, self._begin)
+        self.n_frames += batch.n_frames
+        for number, part in batch.runs((batch.sample_index - self._begin) // self._tile_samples):
+            if number != self._number:
+                self._turn_to(number)
+            self._sink.submit(part)
+
+    def _turn_to(self, number: int) -> None:
+        """Write the tile that is full and begin another one."""
+        assert self._begin is not None
+        self._write(self._numbered(self._number))
+        self._number = number
+        begin = self._begin + number * self._tile_samples
+        self._sink = self._new_sink(self._numbered(number), begin)
+
+    def _numbered(self, number: int) -> Path:
+        path = self._path
+        return path.with_name(
+            _NUMBERS.format(stem=path.stem, suffix=path.suffix, number=number + 1)
+        )
+
+    def _write(self, path: Path) -> None:
+        if self._sink.n_frames:
+            self._sink.rename(path)
+            self._sink.finish()
+            self._n_written += 1
+
+    def finish(self) -> None:
+        """Write the last tile; raises as ``PictureSink.finish``."""
+        if self._n_written == 0:
+            self._sink.finish()
+        else:
+            self._write(self._numbered(self._number))
+
+    def abort(self) -> None:
+        """Forget the tile that is being collected; those that were full are pictures already."""
+        self._sink.abort()

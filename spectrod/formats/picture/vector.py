@@ -1,0 +1,137 @@
+"""A page of vectors: an SVG whose texts are texts, and whose plots are pictures inside it."""
+
+import base64
+import io
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from PIL import Image
+
+from spectrod.formats.picture.colormaps import Uint8Array
+from spectrod.formats.picture.lettering import legible, typeset
+from spectrod.formats.picture.surface import (
+    FULL_INK,
+    SOFT_INK,
+    BoolArray,
+    Box,
+    Point,
+    outline,
+    runs,
+)
+from spectrod.formats.picture.theme import Rgb, Theme
+from spectrod.units import Float32Array
+
+_FAMILY = "Aileron, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_DIGIT_HEIGHT = 0.71
+"""Of such typefaces, as a share of their size."""
+
+_ANCHORS = {0.0: "start", 0.5: "middle", 1.0: "end"}
+
+
+class VectorSheet:
+    """A page as SVG 1.1 elements.
+
+    Parameters
+    ----------
+    width, height : int
+        Of the page [px].
+    theme : Theme
+        Its paper and ink.
+    palette : bytes
+        All 256 colours of the plots, three bytes each.
+    """
+
+    def __init__(self, width: int, height: int, theme: Theme, palette: bytes) -> None:
+        self._width, self._height = width, height
+        self._theme = theme
+        self._palette = palette
+        self._elements: list[str] = []
+
+    def _colour(self, ink: int) -> str:
+        share = ink / FULL_INK
+        pairs = zip(self._theme.paper, self._theme.ink, strict=True)
+        return _hex(tuple(round(paper + share * (full - paper)) for paper, full in pairs))
+
+    def text(
+        self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
+    ) -> None:
+        """Write a line: see ``Surface``.
+
+        Whatever typeface a viewer has, the text is as wide as the layout took it to be; a viewer
+        may also have characters that are in no typeface here, whose width is its own then.
+        """
+        text, runs = legible(text), typeset(text, size)
+        if not text:
+            return
+        length = ""
+        if not any(run.missing for run in runs):
+            width = sum(run.width for run in runs)
+            length = f'textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs" '
+        self._elements.append(
+            f'<text x="{at[0]:g}" y="{at[1] + _DIGIT_HEIGHT * size / 2.0:.1f}" font-size="{size}" '
+            f'text-anchor="{_ANCHORS[align]}" {length}fill="{self._colour(ink)}">'
+            f"{escape(text)}</text>"
+        )
+
+    def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
+        """Draw a line one pixel wide, across or down, both ends included."""
+        width, height = end[0] - start[0] + 1, end[1] - start[1] + 1
+        self._rectangle(start[0], start[1], width, height, self._colour(ink))
+
+    def _rectangle(self, left: int, top: int, width: int, height: int, fill: str) -> None:
+        self._elements.append(
+            f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="{fill}"/>'
+        )
+
+    def frame(self, box: Box) -> None:
+        """Draw a thin frame directly around an area."""
+        self._elements.append(
+            f'<rect x="{box.left - 0.5}" y="{box.top - 0.5}" width="{box.width + 1}" '
+            f'height="{box.height + 1}" fill="none" stroke="{self._colour(SOFT_INK)}"/>'
+        )
+
+    def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
+        """Fill between two curves, a pixel at least: see ``Surface``."""
+        pieces = (
+            "M" + "L".join(f"{x:g} {y:.1f}" for x, y in points) + "Z"
+            for points in outline(box, low, high)
+        )
+        self._elements.append(f'<path d="{"".join(pieces)}" fill="{self._colour(ink)}"/>')
+
+    def gaps(self, box: Box, is_gap: BoolArray) -> None:
+        """Hatch columns."""
+        for first, stop in runs(is_gap):
+            self._rectangle(box.left + first, box.top, stop - first, box.height, "url(#gap)")
+
+    def picture(self, box: Box, entries: Uint8Array) -> None:
+        """Put palette entries there, as a PNG inside."""
+        image = Image.fromarray(np.ascontiguousarray(entries))
+        image.putpalette(self._palette)
+        png = io.BytesIO()
+        image.save(png, format="PNG")
+        content = base64.b64encode(png.getvalue()).decode("ascii")
+        self._elements.append(
+            f'<image x="{box.left}" y="{box.top}" width="{box.width}" height="{box.height}" '
+            'preserveAspectRatio="none" style="image-rendering: pixelated" '
+            f'xlink:href="data:image/png;base64,{content}"/>'
+        )
+
+    def svg(self, title: str, metadata: str) -> bytes:
+        """Put the page together; its ``metadata`` element holds the text, with this identifier."""
+        title = legible(title)
+        hatch = f'stroke="{_hex(self._theme.gap)}" stroke-width="1.5"'
+        head = f"""<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+  width="{self._width}" height="{self._height}" viewBox="0 0 {self._width} {self._height}"
+  font-family={quoteattr(_FAMILY)}>
+<title>{escape(title)}</title>
+<metadata id="spectrod">{escape(metadata)}</metadata>
+<defs><pattern id="gap" width="8" height="8" patternUnits="userSpaceOnUse">
+<path d="M-2 2L2 -2M0 8L8 0M6 10L10 6" {hatch}/>
+</pattern></defs>
+<rect width="100%" height="100%" fill="{_hex(self._theme.paper)}"/>"""
+        return "\n".join([head, *self._elements, "</svg>\n"]).encode()
+
+
+def _hex(colour: Rgb | tuple[int, ...]) -> str:
+    return "#" + "".join(f"{part:02x}" for part in colour)

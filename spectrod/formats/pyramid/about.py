@@ -1,0 +1,164 @@
+"""What a pyramid holds: levels, values and what they mean, as ``pyramid.json``."""
+
+import os
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid.cell import FLOOR_DB, STEP_DB
+from spectrod.formats.pyramid.ladder import CELLS_NS, levels
+from spectrod.types import Int64Array, SpectrumSpec
+from spectrod.units import Float64Array
+
+NAME = "pyramid.json"
+_VERSION = 1
+_ABOUT_BYTES_MAX = 1 << 24
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for all of a pyramid.
+
+    A value is a band's, or that of ``group`` neighbouring bins, the last of the rest: the least of
+    their minima, the mean of their means, the greatest of their maxima.
+    """
+
+    schema: Literal["spectrod.pyramid"] = "spectrod.pyramid"
+    v: int = _VERSION
+    source: str
+    recording: str | None = None
+    """Name of the daemon's recording that writes it; empty for another writer; None of earlier
+    versions, which did not say."""
+    signals: tuple[str, ...]
+    software: str
+    cal_id: str
+    cells_ns: tuple[int, ...]
+    """Lengths of the levels' cells, finest first [ns]."""
+    group: int
+    """Neighbouring bins or bands that a value is of."""
+    n_values: int
+    level_unit: str
+    """Of the levels."""
+    step_db: float = STEP_DB
+    floor_db: float = FLOOR_DB
+    spec: dict[str, Any]
+    """Of the rows."""
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def spectrum_spec(self) -> SpectrumSpec:
+        """Make the rows' spec."""
+        return stored_spec(self.spec)
+
+    def group_starts(self) -> Int64Array:
+        """First of the bins or bands of each value, shape (n_values,)."""
+        return np.arange(self.n_values, dtype=np.int64) * self.group
+
+    def frequencies(self) -> Float64Array:
+        """Mean frequency of each value's bins or bands, shape (n_values,) [Hz]."""
+        all_ = self.spectrum_spec().frequencies
+        sums = np.add.reduceat(all_, self.group_starts())
+        return np.asarray(sums / np.diff([*self.group_starts(), len(all_)]), np.float64)
+
+
+def row_ns(spec: SpectrumSpec) -> int:
+    """Time from one row to the next [ns]."""
+    return round(spec.row_s * 1e9)
+
+
+def about_of(description: Description, finest_s: float, values_max: int) -> About:
+    """Choose levels and values.
+
+    Raises
+    ------
+    ConfigError
+        If the rows have no power, or a number makes no sense.
+    """
+    spec = description.spec
+    if spec.output == "complex":
+        raise ConfigError("output='complex': a pyramid is made of power")
+    if values_max < 0:
+        raise ConfigError(f"values_max={values_max}: must be at least 1, or 0 for all")
+    group = -(-spec.n_values // values_max) if values_max else 1
+    return About(
+        source=description.source,
+        recording=description.recording,
+        signals=description.signals,
+        software=description.software,
+        cal_id=description.cal_id,
+        cells_ns=levels(finest_s, row_ns(spec) / 1e9),
+        group=group,
+        n_values=-(-spec.n_values // group),
+        level_unit="dBFS" if spec.scaling == "dbfs" else f"dB re {spec.unit}",
+        spec=spec_fields(spec),
+        settings=description.settings,
+        attributes=description.attributes,
+    )
+
+
+def load(folder: Directory) -> About | None:
+    """Read what a folder's pyramid holds; None if there is none.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be read, or has more than 16 MiB.
+    """
+    path = folder.path / NAME
+    try:
+        with os.fdopen(folder.open_file(NAME), "rb") as file:
+            content = file.read(_ABOUT_BYTES_MAX + 1)
+        if len(content) > _ABOUT_BYTES_MAX:
+            raise StorageError(f"{path}: must have at most {_ABOUT_BYTES_MAX} bytes")
+        about = msgspec.json.decode(content, type=About)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error(path, error) from error
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise StorageError(f"{path}: damaged: {error}") from error
+    if about.v != _VERSION:
+        raise StorageError(f"{path}: version {about.v}: must be {_VERSION}")
+    try:
+        _check(about)
+    except StorageError as error:
+        raise StorageError(f"{path}: damaged: {error}") from error
+    return about
+
+
+def _check(about: About) -> None:
+    """Raise StorageError for numbers that do not fit each other."""
+    spec = about.spectrum_spec()
+    if len(about.signals) != spec.n_signals:
+        n = len(about.signals)
+        raise StorageError(f"names of {n} signals: must be {spec.n_signals}")
+    if about.group < 1 or about.n_values != -(-spec.n_values // about.group):
+        rule = f"must be all {spec.n_values} of the spec, in groups"
+        raise StorageError(f"n_values={about.n_values}, group={about.group}: {rule}")
+    if about.cells_ns not in (CELLS_NS[n:] for n in range(len(CELLS_NS))):
+        raise StorageError(f"cells_ns={list(about.cells_ns)}: must be levels to that of a day")
+
+
+def save(folder: Directory, about: About) -> None:
+    """Write it into a folder that has none; raises StorageError."""
+    content = msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n"
+    try:
+        folder.write_new(NAME, content)
+    except OSError as error:
+        raise storage_error(folder.path / NAME, error) from error
+
+
+def is_same(one: About, other: About) -> bool:
+    """Whether cells of one can stand beside those of the other, written by whatever version."""
+    if None not in (one.recording, other.recording) and one.recording != other.recording:
+        return False
+    differing: dict[str, Any] = {
+        "software": "",
+        "settings": {},
+        "attributes": {},
+        "recording": None,
+    }
+    return msgspec.structs.replace(one, **differing) == msgspec.structs.replace(other, **differing)

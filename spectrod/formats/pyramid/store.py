@@ -1,0 +1,294 @@
+"""A pyramid's folder: a file for each stretch of each level, a cell always at the same place.
+
+``pyramid.json`` says what it holds. A level's folder has files named by the day that they begin
+with, ``1s/20260501.cells``: a head of 64 bytes, then room for every cell of the stretch, in order.
+Where there are no rows, there are holes, which take no room on file systems that know them.
+"""
+
+import contextlib
+import datetime as dt
+import errno
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.errors import StorageError, storage_error
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid.about import About
+from spectrod.formats.pyramid.cell import Cell, encode, is_whole, slot_dtype, to_power
+from spectrod.formats.pyramid.ladder import file_cells, name_of
+
+SUFFIX = ".cells"
+_HEAD = struct.Struct("<8sqqIHI")
+_HEAD_BYTES = 64
+_FILE = re.compile(r"[0-9]{8}" + re.escape(SUFFIX))
+_MAGIC = b"SPDCELL\x01"
+_CELLS_AT_ONCE = 512
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Store:
+    """Cells in files. Errors of the system are StorageErrors that name the file; not thread-safe.
+
+    Parameters
+    ----------
+    folder : Directory
+        Of the pyramid; closed with the store.
+    about : About
+        What the cells hold.
+    is_writer : bool
+        Whether files are made where there are none.
+    """
+
+    def __init__(self, folder: Directory, about: About, *, is_writer: bool) -> None:
+        self.folder, self.about = folder, about
+        self.dtype = slot_dtype(len(about.signals), about.n_values)
+        self._is_writer = is_writer
+        # One file of each level is open at a time: its number, and its descriptor.
+        self._open: dict[int, tuple[int, int]] = {}
+
+    def put(self, level: int, index: int, cell: Cell) -> None:
+        """Write a cell; what was at its place is gone."""
+        number, place = divmod(index, file_cells(self.about.cells_ns[level]))
+        with self._naming(level, number):
+            fd = self._file(level, number)
+            assert fd is not None
+            data, offset = memoryview(encode(cell, self.dtype)), self._offset(place)
+            while data:
+                n = os.pwrite(fd, data, offset)
+                data, offset = data[n:], offset + n
+
+    def get(self, level: int, index: int) -> Cell | None:
+        """Read a cell; None if there is none, or not all of it."""
+        for _, slots in self.read(level, index, index + 1):
+            if slots[0]["mark"]:
+                slot = slots[0]
+                return Cell(int(slot["effort_ns"]), to_power(slot["codes"]))
+        return None
+
+    def read(self, level: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Read cells from one index up to another.
+
+        Yields
+        ------
+        first : int
+            Index of the first of these.
+        slots : (n,) structured
+            At most 512, one after the other; "mark" is 0 where there is none. What has no file, or
+            lies behind its end, is left out.
+        """
+        n_file = file_cells(self.about.cells_ns[level])
+        while start < stop:
+            number, place = divmod(start, n_file)
+            n = min(stop - start, n_file - place, _CELLS_AT_ONCE)
+            with self._naming(level, number):
+                fd = self._file(level, number)
+                data = b"" if fd is None else self._read(fd, place, n)
+            if data:
+                yield start, self._slots(data)
+                start += n
+            else:  # no more in this file
+                start += n_file - place
+
+    def last(self, level: int) -> int | None:
+        """Find the last cell that was written; None if there is none."""
+        n_file = file_cells(self.about.cells_ns[level])
+        for name in reversed(self._files(level)):
+            number = self._number(level, name)
+            with self._naming(level, number):
+                n_there = (self._stat(level, name).st_size - _HEAD_BYTES) // self.dtype.itemsize
+            for end in range(min(n_there, n_file), 0, -_CELLS_AT_ONCE):
+                first = number * n_file + max(0, end - _CELLS_AT_ONCE)
+                for start, slots in self.read(level, first, number * n_file + end):
+                    found = np.flatnonzero(slots["mark"])
+                    if found.size:
+                        return start + int(found[-1])
+        return None
+
+    def _files(self, level: int) -> list[str]:
+        """Find the names of the files of a level, oldest first."""
+        try:
+            with self._level(level) as folder, folder.scan() as entries:
+                return sorted(one.name for one in entries if _FILE.fullmatch(one.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            name = name_of(self.about.cells_ns[level])
+            raise storage_error(self.folder.path / name, error) from error
+
+    def _level(self, level: int) -> Directory:
+        return self.folder.child(name_of(self.about.cells_ns[level]))
+
+    def _stat(self, level: int, name: str) -> os.stat_result:
+        with self._level(level) as folder:
+            found = folder.find(name)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return found
+
+    def oldest_utc_ns(self, level: int) -> int | None:
+        """Begin of the oldest file's stretch of a level; None if there is no file."""
+        for name in self._files(level):
+            return self._number(level, name) * self._span_ns(level)
+        return None
+
+    def size_bytes(self) -> int:
+        """Room that all files take on the disk, holes not counted."""
+        levels = range(len(self.about.cells_ns))
+        with contextlib.suppress(FileNotFoundError):
+            blocks = (self._stat(n, name).st_blocks for n in levels for name in self._files(n))
+            return sum(blocks) * 512
+        return 0  # somebody is removing them
+
+    def expire(self, level: int, before_utc_ns: int) -> int:
+        """Remove the files of a level all of whose cells end before; return the bytes freed.
+
+        Only files that begin with the head of this pyramid are removed.
+        """
+        freed, span_ns = 0, self._span_ns(level)
+        for name in self._files(level):
+            number = self._number(level, name)
+            if (number + 1) * span_ns > before_utc_ns:
+                break
+            if level in self._open and self._open[level][0] == number:
+                self._close(level)
+            with self._naming(level, number), self._level(level) as folder:
+                freed += self._remove(folder, name, self._head(level, number))
+        return freed
+
+    def _remove(self, folder: Directory, name: str, head: bytes) -> int:
+        fd = folder.open_file(name)
+        try:
+            is_own, n_bytes = os.pread(fd, _HEAD_BYTES, 0) == head, os.fstat(fd).st_blocks * 512
+        finally:
+            os.close(fd)
+        if not is_own:
+            return 0
+        folder.remove(name)
+        return n_bytes
+
+    def sync(self) -> None:
+        """Have the disk keep what was written."""
+        for level, (number, fd) in self._open.items():
+            with self._naming(level, number):
+                os.fdatasync(fd)
+
+    def close(self) -> None:
+        """Close all files and the folder. Idempotent."""
+        for level in list(self._open):
+            self._close(level)
+        self.folder.close()
+
+    # ---- files
+
+    @contextlib.contextmanager
+    def _naming(self, level: int, number: int) -> Iterator[None]:
+        """Make StorageErrors of the system's, with the name of the file."""
+        try:
+            yield
+        except OSError as error:
+            raise storage_error(self._path(level, number), error) from error
+
+    def _slots(self, data: bytes) -> NDArray[Any]:
+        size = self.dtype.itemsize
+        slots = np.frombuffer(data, self.dtype).copy()
+        view = memoryview(data)
+        for n in np.flatnonzero(slots["mark"]):
+            if not is_whole(view[n * size : (n + 1) * size]):
+                slots[n]["mark"] = 0
+        return slots
+
+    def _read(self, fd: int, place: int, n: int) -> bytes:
+        size = self.dtype.itemsize
+        data = os.pread(fd, n * size, self._offset(place))
+        # A cell that is being appended at this moment is not there yet.
+        whole = data[: len(data) // size * size]
+        return whole + bytes(n * size - len(whole)) if whole else b""
+
+    def _offset(self, place: int) -> int:
+        return _HEAD_BYTES + place * self.dtype.itemsize
+
+    def _span_ns(self, level: int) -> int:
+        cell_ns = self.about.cells_ns[level]
+        return cell_ns * file_cells(cell_ns)
+
+    def _path(self, level: int, number: int) -> Path:
+        name = name_of(self.about.cells_ns[level])
+        return self.folder.path / name / self._name(level, number)
+
+    def _name(self, level: int, number: int) -> str:
+        day = _EPOCH + dt.timedelta(seconds=number * self._span_ns(level) // 10**9)
+        return f"{day:%Y%m%d}{SUFFIX}"
+
+    def _number(self, level: int, name: str) -> int:
+        try:
+            day = dt.datetime.strptime(name, f"%Y%m%d{SUFFIX}").replace(tzinfo=dt.UTC)
+        except ValueError:
+            path = self.folder.path / name_of(self.about.cells_ns[level]) / name
+            raise StorageError(f"{path}: not a file of a pyramid") from None
+        return (day - _EPOCH) // dt.timedelta(seconds=1) * 10**9 // self._span_ns(level)
+
+    def _file(self, level: int, number: int) -> int | None:
+        """Open the file that holds a stretch; None if a reader finds none."""
+        if level in self._open:
+            if self._open[level][0] == number:
+                return self._open[level][1]
+            self._close(level)
+        name, head = self._name(level, number), self._head(level, number)
+        try:
+            with self._level(level) as folder:
+                fd = folder.open_file(name, os.O_RDWR if self._is_writer else os.O_RDONLY)
+        except FileNotFoundError:
+            if not self._is_writer:
+                return None
+            fd = self._make(level, name, head)
+        self._open[level] = number, fd
+        if os.pread(fd, _HEAD_BYTES, 0) != head:
+            self._close(level)
+            path = self._path(level, number)
+            raise StorageError(f"{path}: damaged, or not of this pyramid")
+        return fd
+
+    def _make(self, level: int, name: str, head: bytes) -> int:
+        """Make a file; it appears with its head or not at all."""
+        part = name.removesuffix(SUFFIX) + ".new"
+        with self.folder.make_child(name_of(self.about.cells_ns[level])) as folder:
+            with contextlib.suppress(FileNotFoundError):  # of a program that was killed here
+                folder.remove(part)
+            fd = folder.create(part)
+            try:
+                os.pwrite(fd, head, 0)
+                os.fsync(fd)
+                folder.rename_noreplace(part, name)
+                folder.synchronise()
+            except BaseException:
+                os.close(fd)
+                raise
+        return fd
+
+    def _head(self, level: int, number: int) -> bytes:
+        cell_ns = self.about.cells_ns[level]
+        fields = _HEAD.pack(
+            _MAGIC,
+            cell_ns,
+            number * file_cells(cell_ns),
+            self.dtype.itemsize,
+            len(self.about.signals),
+            self.about.n_values,
+        )
+        fields = fields.ljust(_HEAD_BYTES - 4, b"\0")
+        return fields + zlib.crc32(fields).to_bytes(4, "little")
+
+    def _close(self, level: int) -> None:
+        _, fd = self._open.pop(level)
+        if self._is_writer:
+            with contextlib.suppress(OSError):
+                os.fdatasync(fd)
+        os.close(fd)

@@ -1,0 +1,228 @@
+"""A daemon's messages as rows of spectra: what was lost on the way is a gap."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import spectrod
+from spectrod.client.subscription import Subscription
+from spectrod.errors import ConfigError, UnavailableError, WireError
+from spectrod.formats.description import Description
+from spectrod.text import printable
+from spectrod.types import (
+    CHANNELS_MAX,
+    SPEC_DEFAULTS,
+    SPEC_FIELDS,
+    SpectrumBatch,
+    SpectrumSpec,
+)
+from spectrod.units import NS_PER_S, UNITS, Scaling
+from spectrod.windows import CUSTOM, unknown_window
+
+_SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
+_FIRST_S = 10.0
+_INDEX_MAX = (1 << 62) - 1
+"""Upper bound on sample indices of a recording, so that sums of two fit 64 bits [samples]."""
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """Frames of all channels at one time, as far as they have come."""
+
+    header: Any
+    values: dict[str, Any]
+    restarted: bool
+
+
+class DaemonReader:
+    """Rows of one product of one source, as a daemon sends them.
+
+    Implements ``spectrod.formats.description.RowReader``, except that ``batches`` continues until a
+    given time. Frames of all channels at one time make a row. Where one of them is missing,
+    for a loss on the way, the row is left out, and the next one says how many samples that is.
+    Where a daemon begins anew, indices go on by UTC.
+
+    Parameters
+    ----------
+    subscription : Subscription
+        Of topics ``spec/`` or ``bands/``; closed with the reader.
+    prefix : str
+        Of these topics, for errors.
+    timeout_s : float
+        How long to wait for the first two rows, which say what there is [s].
+
+    Raises
+    ------
+    UnavailableError
+        If nothing comes in that time.
+    ConfigError
+        If several sources or products come, or messages that have no place in a recording.
+    """
+
+    def __init__(
+        self, subscription: Subscription, prefix: str, timeout_s: float = _FIRST_S
+    ) -> None:
+        self._subscription, self._prefix = subscription, prefix
+        self._row: _Row | None = None
+        self._expected: int | None = None
+        self._shift = 0
+        self._last_utc_ns = 0
+        self.lost_rows = 0
+        """Rows of which something was missing."""
+        first = self._receive(time.monotonic() + timeout_s)
+        if first is None:
+            raise UnavailableError(f"{prefix}: no spectra came in {timeout_s:g} s")
+        self._of = first.source, first.product
+        self._channels = self._find_channels(first, time.monotonic() + timeout_s)
+        spec = _spec_of(first, len(self._channels))
+        cal_id = first.header.cal_id or ""
+        software = f"spectrod {spectrod.__version__}"
+        self.description = Description(spec, first.source, self._channels, software, cal_id)
+        """What holds for all rows."""
+        self._step = int(spec.row_step)
+        self._engine = first.header.engine
+
+    def _receive(self, deadline_s: float) -> Any:
+        return self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
+
+    def _find_channels(self, first: Any, deadline_s: float) -> tuple[str, ...]:
+        """See which channels come at one time: a subscription may begin between two of them."""
+        seen = [first]
+        while (frame := self._receive(deadline_s)) is not None:
+            if (frame.source, frame.product) != self._of:
+                raise ConfigError(
+                    f"{self._prefix}: has {'/'.join(self._of)} and {frame.source}/{frame.product}; "
+                    "name one with --topic spec/SOURCE/ or spec/SOURCE/CHANNEL/PRODUCT/"
+                )
+            times = {one.header.sample_index for one in seen}
+            if len(times) == 2 and frame.header.sample_index not in times:
+                break
+            if len(seen) == 2 * CHANNELS_MAX:
+                raise ConfigError(f"{self._prefix}: more than {CHANNELS_MAX} channels at one time")
+            seen.append(frame)
+        names = dict.fromkeys(frame.channel for frame in seen)
+        return tuple(sorted(names, key=lambda name: (len(name), name)))
+
+    def batches(self, stop_monotonic_s: float | None = None) -> Iterator[SpectrumBatch]:
+        """Yield rows as they come, until a time of the monotonic clock.
+
+        Raises
+        ------
+        ConfigError
+            If the daemon's analysis changes.
+        WireError
+            If a message has a time or a sample index that no recording can have.
+        """
+        while True:
+            left_s = 1.0 if stop_monotonic_s is None else stop_monotonic_s - time.monotonic()
+            if left_s <= 0.0:
+                return
+            frame = self._subscription.receive(min(left_s, 1.0))
+            if frame is not None and (frame.source, frame.product) == self._of:
+                batch = self._add(frame)
+                if batch is not None:
+                    yield batch
+
+    def _add(self, frame: Any) -> SpectrumBatch | None:
+        row = self._row
+        if row is None or row.header.sample_index != frame.header.sample_index:
+            # What came before the subscription began is not lost.
+            self.lost_rows += row is not None and self._expected is not None
+            self._check(frame)
+            row = self._row = _Row(frame.header, {}, frame.restarted)
+        if frame.channel not in self._channels:
+            raise ConfigError(f"{frame.topic}: the daemon's channels have changed")
+        if len(frame.values) != self.description.spec.n_values:
+            raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
+        row.restarted |= frame.restarted
+        row.values[frame.channel] = frame.values
+        if len(row.values) < len(self._channels):
+            return None
+        self._row = None
+        return self._batch(row)
+
+    def _check(self, frame: Any) -> None:
+        spec = _spec_of(frame, len(self._channels))
+        if spec != self.description.spec:
+            raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
+
+    def _batch(self, row: _Row) -> SpectrumBatch:
+        header, spec = row.header, self.description.spec
+        if row.restarted and self._expected is not None:
+            away = round((header.t_utc_ns - self._last_utc_ns) * spec.fs / NS_PER_S)
+            self._shift = self._expected - self._step + max(away, self._step) - header.sample_index
+        index = header.sample_index + self._shift
+        if index > _INDEX_MAX:
+            raise WireError(
+                f"{self._prefix}: sample_index={header.sample_index}, "
+                f"t_utc_ns={header.t_utc_ns}: index {index} of the recording is above {_INDEX_MAX}"
+            )
+        gap = 0 if self._expected is None else max(0, index - self._expected)
+        n_samples = header.cut_frames * spec.hop or self._step
+        self._expected, self._last_utc_ns = index + n_samples, header.t_utc_ns
+        values = np.stack([row.values[channel] for channel in self._channels])[np.newaxis]
+        return SpectrumBatch(
+            values,
+            np.array([index], np.int64),
+            np.array([header.t_mono_ns], np.int64),
+            np.array([header.t_utc_ns], np.int64),
+            spec,
+            header.engine,
+            gap_samples=gap,
+            discontinuity=gap > 0 or row.restarted,
+            cut_frames=header.cut_frames,
+        )
+
+    def close(self) -> None:
+        """End the subscription. Idempotent."""
+        self._subscription.close()
+
+
+def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
+    """Say what a message's values are, in our words.
+
+    Raises
+    ------
+    ConfigError
+        If this version does not know the unit or another name, or the message has only part of the
+        spectrum.
+    """
+    h = frame.header
+    if h.unit not in _SCALINGS:
+        units = ", ".join(_SCALINGS)
+        raise ConfigError(f"{frame.topic}: unit={printable(h.unit)!r}: must be one of {units}")
+    iq = getattr(h, "first_bin", 0) < 0
+    n_frames = 1 if h.averaging == "none" else h.averaging_frames
+    said = {name: getattr(h, name) for name in SPEC_FIELDS if hasattr(h, name)}
+    spec = SpectrumSpec(
+        **said
+        | {
+            "channels": n_channels * (2 if iq else 1),
+            "hop": h.frame_hop or h.hop // n_frames,
+            "scaling": _SCALINGS[h.unit],
+            "iq": iq,
+            "center_frequency_hz": h.center_frequency_hz if iq else 0.0,
+            "averaging_frames": n_frames,
+            "averaging_s": h.averaging_s or SPEC_DEFAULTS["averaging_s"],
+            "align": "utc" if h.align == "utc" else "start",
+            "product": frame.product,
+        },
+        **_custom_window(h),
+    )
+    if len(frame.values) != spec.n_values:
+        raise ConfigError(
+            f"{frame.topic}: has {len(frame.values)} of {spec.n_values} values; only whole spectra "
+            "can be recorded"
+        )
+    return spec
+
+
+def _custom_window(header: Any) -> dict[str, Any]:
+    """Describe a window without a name by what the header says of it."""
+    if header.window != CUSTOM:
+        return {}
+    nenbw_bins = header.enbw_hz * header.win_length / header.fs
+    return {"taper": unknown_window(header.win_length, nenbw_bins)}

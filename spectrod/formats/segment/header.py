@@ -1,0 +1,218 @@
+"""A segment's header: what holds for all its rows, as JSON that needs no spectrod to be read."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from spectrod.errors import ConfigError, StorageError
+from spectrod.formats.description import Description, spec_fields, stored_spec
+from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX
+from spectrod.grid import as_number
+from spectrod.types import SpectrumSpec
+
+SCHEMA = "spectrod.segment"
+VERSION = 1
+_BLOCK_BYTES = 4096
+HEADERS_BYTES_MIN = 2 * _BLOCK_BYTES
+"""Before any row there are two headers."""
+_ROW_MAX_S = 1e9
+_TIMES_BYTES = 3 * 8
+"""Of a row: its sample index and two times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a segment stands in its recording.
+
+    Attributes
+    ----------
+    recording : int
+        A random number below 2^64, the same in all segments of a recording.
+    number : int
+        Of the segment, from 0.
+    previous : str
+        Name of the file before; empty for the first.
+    first_row : int
+        Number of the first row in the recording.
+    """
+
+    recording: int
+    number: int = 0
+    previous: str = ""
+    first_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a segment begins with.
+
+    Attributes
+    ----------
+    description : Description
+        Of the recording.
+    place : Place
+        Of this segment in it.
+    created_utc_ns, created_mono_ns : int
+        UTC and the monotonic clock when the segment was begun, read together [ns].
+    file_name : str
+        Name with which the recorder opened it.
+    """
+
+    description: Description
+    place: Place
+    created_utc_ns: int
+    created_mono_ns: int
+    file_name: str = ""
+
+
+def encode_header(header: Header) -> bytes:
+    """Write a header as JSON.
+
+    Raises
+    ------
+    ConfigError
+        If the settings hold what JSON has no form for.
+    """
+    about, place, spec = header.description, header.place, header.description.spec
+    document = {
+        "schema": SCHEMA,
+        "v": VERSION,
+        "recording": f"{place.recording:016x}",
+        "segment": place.number,
+        "previous": place.previous,
+        "first_row": place.first_row,
+        "recording_name": about.recording,
+        "file_name": header.file_name,
+        "created_utc_ns": header.created_utc_ns,
+        "created_mono_ns": header.created_mono_ns,
+        "software": about.software,
+        "source": about.source,
+        "signals": about.signals,
+        "cal_id": about.cal_id,
+        "dtype": value_dtype(spec),
+        "shape": [spec.n_signals, spec.n_values],
+        "row_samples": as_number(spec.row_step),
+        "unit": spec.unit,
+        "reference": spec.reference,
+        "enbw_hz": spec.enbw_hz,
+        "frequency": _frequency(spec),
+        "spec": spec_fields(spec),
+        "settings": about.settings,
+        "attributes": about.attributes,
+    }
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"settings of {about.source!r}: must fit in JSON: {error}") from error
+    # A file name may hold bytes that are no text: they become question marks.
+    return text.encode(errors="replace")
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    """What headers of all versions have."""
+
+    schema: Literal["spectrod.segment"]
+    v: int
+
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)]
+_Ns = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
+
+
+class _Document(_Versioned, frozen=True):
+    """What of a header's JSON is read back; the rest follows from it."""
+
+    recording: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    segment: _Number
+    previous: str
+    first_row: _Number
+    created_utc_ns: _Ns
+    created_mono_ns: _Ns
+    software: str
+    source: str
+    signals: tuple[str, ...]
+    cal_id: str
+    spec: dict[str, Any]
+    settings: dict[str, Any]
+    attributes: dict[str, str]
+
+
+def decode_header(payload: bytes) -> Header:
+    """Read a header back.
+
+    Raises
+    ------
+    StorageError
+        If it is not a header's JSON, or of a later version.
+    """
+    try:
+        version = msgspec.json.decode(payload, type=_Versioned).v
+        if version != VERSION:
+            raise StorageError(f"header of version {version}: must be {VERSION}")
+        read = msgspec.json.decode(payload, type=_Document)
+        spec = stored_spec(read.spec)
+        _check_spec(spec, read.signals)
+        place = Place(int(read.recording, 16), read.segment, read.previous, read.first_row)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"header that cannot be read: {error}") from error
+    about = Description(
+        spec,
+        read.source,
+        read.signals,
+        read.software,
+        read.cal_id,
+        read.settings,
+        read.attributes,
+    )
+    return Header(about, place, read.created_utc_ns, read.created_mono_ns)
+
+
+def _check_spec(spec: SpectrumSpec, signals: tuple[str, ...]) -> None:
+    """Raise StorageError where times could not be computed, or signals have no names."""
+    row_s = row_samples(spec) / spec.fs
+    if row_s > _ROW_MAX_S:
+        rule = f"must be at most {_ROW_MAX_S:g} s"
+        raise StorageError(f"header that cannot be read: a row of {row_s:g} s: {rule}")
+    if len(signals) != spec.n_signals:
+        n = len(signals)
+        raise StorageError(
+            f"header that cannot be read: {n} signals have names: must be {spec.n_signals}"
+        )
+
+
+def value_dtype(spec: SpectrumSpec) -> str:
+    """Name the element type of values as NumPy does."""
+    return "<c8" if spec.output == "complex" else "<f4"
+
+
+def row_samples(spec: SpectrumSpec) -> int:
+    """Count the samples from one row to the next, rounded down."""
+    return int(spec.row_step)
+
+
+def row_bytes(spec: SpectrumSpec) -> int:
+    """Count the bytes that a row has in a record, its index and times among them."""
+    n_values = spec.n_signals * spec.n_computed
+    return n_values * (8 if spec.output == "complex" else 4) + _TIMES_BYTES
+
+
+def padded(payload: bytes) -> bytes:
+    """Fill a header's JSON up with spaces, so that its record ends where a block of 4 KiB does."""
+    return payload + b" " * (-(HEAD_BYTES + len(payload)) % _BLOCK_BYTES)
+
+
+def _frequency(spec: SpectrumSpec) -> dict[str, Any]:
+    """Say where values lie [Hz]: a rule for bins, a table for bands."""
+    bands = spec.band_table
+    if bands is None:
+        first = float(spec.bin_frequencies[0])
+        return {"axis": "bins", "first_hz": first, "step_hz": spec.delta_f}
+    return {
+        "axis": "bands",
+        "lower_hz": bands.lower.tolist(),
+        "centre_hz": bands.centre.tolist(),
+        "upper_hz": bands.upper.tolist(),
+        **({"names": bands.names, "unresolved": bands.unresolved} if bands.names else {}),
+    }

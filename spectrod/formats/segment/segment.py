@@ -1,0 +1,263 @@
+"""One segment's file: what it says of itself, and its rows."""
+
+import contextlib
+import logging
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from spectrod.errors import InputError, StorageError, storage_error
+from spectrod.formats.segment.appending import PART_SUFFIX
+from spectrod.formats.segment.frame import (
+    HEAD_BYTES,
+    NUMBER_MAX,
+    PAYLOADS_BYTES_MAX,
+    Flag,
+    Head,
+    Kind,
+)
+from spectrod.formats.segment.header import (
+    Header,
+    decode_header,
+    row_bytes,
+    row_samples,
+    value_dtype,
+)
+from spectrod.formats.segment.index import StoredIndex, index_length
+from spectrod.formats.segment.walk import Damage, Record, Walk
+from spectrod.types import Int64Array, SpectrumBatch
+
+_log = logging.getLogger(__name__)
+
+_BUFFER_BYTES = 1 << 18
+_HEADERS_BYTES_MAX = PAYLOADS_BYTES_MAX[Kind.HEADER]
+"""How far headers are looked for: a large file of another kind need not be read to its end."""
+_DAMAGE_LOGGED_MAX = 10
+_UNKNOWN_ENGINE = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """Rows of a record, as they were submitted.
+
+    Attributes
+    ----------
+    head : Head
+        Of the record.
+    batch : SpectrumBatch
+        The rows.
+    """
+
+    head: Head
+    batch: SpectrumBatch
+
+
+class Segment:
+    """A segment to be read; the file is open only while it is.
+
+    Parameters
+    ----------
+    path : Path
+        Of an ``.spd``, or of an ``.spd.part``, which may be growing, or be finished meanwhile.
+    descriptor : int, optional
+        Of the file, which is read in place of opening the path, and stays open.
+
+    Attributes
+    ----------
+    path : Path
+        As given.
+    header : Header
+        What it begins with.
+    first : Head or None
+        Of the first intact record of rows; None if there is none yet.
+    damage : list of Damage
+        What ``batches`` has passed over the last time.
+
+    Raises
+    ------
+    InputError
+        If it is no segment, or its header is damaged, both times that it is there.
+    StorageError
+        If it cannot be read, or is of a later version.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        self.path, self._descriptor = path, descriptor
+        self.damage: list[Damage] = []
+        with self._open() as file:
+            self.header, self._begin = self._read_header(file)
+            heads = self._heads(file, self._begin)
+            self.first = next((one.head for one in heads if one.head.kind == Kind.ROWS), None)
+        spec = self.header.description.spec
+        self._dtype, self._row_bytes = value_dtype(spec), row_bytes(spec)
+        self._row_ns = math.ceil(row_samples(spec) * 1e9 / spec.fs)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        """Open the file; one that was finished since has lost its suffix."""
+        path = self.path
+        if self.is_part and self._descriptor is None and not path.exists():
+            path = path.with_suffix("")
+        try:
+            if self._descriptor is None:
+                opened = path.open("rb", buffering=_BUFFER_BYTES)
+            else:
+                opened = os.fdopen(os.dup(self._descriptor), "rb", _BUFFER_BYTES)
+            with opened as file:
+                yield file
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def _read_header(self, file: BinaryIO) -> tuple[Header, int]:
+        for record in Walk(file, stop=_HEADERS_BYTES_MAX):
+            if record.head.kind == Kind.HEADER:
+                try:
+                    return decode_header(record.payload), record.end
+                except StorageError as error:
+                    raise StorageError(f"{self.path}: {error}") from error
+        raise InputError(f"{self.path}: must be a segment of spectrod's, with an intact header")
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it was not finished when it was found."""
+        return self.path.suffix == PART_SUFFIX
+
+    @property
+    def begin_utc_ns(self) -> int:
+        """UTC of the first row, or of the segment's begin if there is none yet [ns]."""
+        return self.first.t_utc_ns if self.first else self.header.created_utc_ns
+
+    def batches(self, start_utc_ns: int | None = None, start_row: int = 0) -> Iterator[StoredBatch]:
+        """Yield records of rows in order, from about the start on: some before it come as well.
+
+        What is damaged is passed over, remembered and logged.
+
+        Parameters
+        ----------
+        start_utc_ns : int, optional
+            The first row of this UTC [ns] or later is among them.
+        start_row : int
+            And this row of the recording, if it is there.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be read.
+        """
+        with self._open() as file:
+            index = self._index(file)
+            offset, engines = self._begin, {}
+            if index:
+                engines = dict(enumerate(index.engines))
+                offset = max(offset, index.offset_of_row(start_row))
+                if start_utc_ns is not None:
+                    offset = max(offset, index.offset_of_time(start_utc_ns))
+            walk = self._walk(file, offset)
+            try:
+                for record in walk:
+                    if record.head.kind == Kind.ENGINE:
+                        engines[record.head.engine] = record.payload.decode(errors="replace")
+                    elif record.head.kind == Kind.ROWS:
+                        engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
+                        yield StoredBatch(record.head, self._batch(record, engine))
+            finally:
+                self._tell_of(walk.damage)
+
+    def last_utc_ns(self) -> int | None:
+        """Find the UTC of the last row [ns]; None if there is none."""
+        with self._open() as file:
+            index = self._index(file)
+            offset = index.offset_of_row((1 << 64) - 1) if index else 0
+            last = None
+            for record in self._heads(file, max(offset, self._begin)):
+                if record.head.kind == Kind.ROWS:
+                    last = record
+            if last is None:
+                return None
+            for record in self._walk(file, last.offset):
+                if record.head.kind == Kind.ROWS:
+                    return int(self._batch(record, "").t_utc_ns[-1])
+        return last.head.t_utc_ns
+
+    def left_out_samples(self) -> int | None:
+        """Read how many samples are in no row by the end; None if the segment does not say."""
+        with self._open() as file:
+            index = self._index(file)
+        return index.left_out_samples if index else None
+
+    def _walk(self, file: BinaryIO, offset: int) -> Walk:
+        return Walk(file, offset, self.header.place.recording)
+
+    def _heads(self, file: BinaryIO, offset: int) -> Walk:
+        return Walk(file, offset, self.header.place.recording, heads_only=True)
+
+    def _index(self, file: BinaryIO) -> StoredIndex | None:
+        """Read the index at the end, if one is there: a segment is whole without it."""
+        size = file.seek(0, 2)
+        file.seek(max(0, size - HEAD_BYTES))
+        n_bytes = index_length(file.read(HEAD_BYTES))
+        offset = size - n_bytes - HEAD_BYTES
+        if not n_bytes or offset < self._begin:
+            return None
+        record = next(iter(self._walk(file, offset)), None)
+        if record is None or record.head.kind != Kind.CLOSE or record.end != size:
+            return None
+        with contextlib.suppress(ValueError):
+            return StoredIndex(record.payload)
+        return None
+
+    def _batch(self, record: Record, engine: str) -> SpectrumBatch:
+        head, payload = record.head, record.payload
+        n = head.rows
+        if not n or len(payload) != n * self._row_bytes:
+            raise StorageError(
+                f"{self.path}: record at {record.offset}: {len(payload)} bytes: must be {n} rows "
+                f"of {self._row_bytes}"
+            )
+        spec = self.header.description.spec
+        sample_index, t_mono_ns, t_utc_ns = np.frombuffer(payload, "<i8", 3 * n).reshape(3, n)
+        self._check_times(record, sample_index, t_utc_ns)
+        numbers = np.frombuffer(payload, self._dtype, offset=24 * n)
+        n_values = n * spec.n_signals * spec.n_values
+        values, broadband = numbers[:n_values], numbers[n_values:]
+        return SpectrumBatch(
+            values.reshape(n, spec.n_signals, spec.n_values),
+            sample_index,
+            t_mono_ns,
+            t_utc_ns,
+            spec,
+            engine,
+            head.gap_samples,
+            bool(head.flags & Flag.DISCONTINUITY),
+            head.skipped_rows,
+            head.cut_frames,
+            broadband.reshape(n, spec.n_signals) if spec.broadband else None,
+        )
+
+    def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
+        """Raise StorageError where indices do not go up, or times do not fit 64 bits."""
+        first, last = int(sample_index[0]), int(sample_index[-1])
+        where = f"{self.path}: record at {record.offset}"
+        if not 0 <= first <= last <= NUMBER_MAX // 2 or (np.diff(sample_index) <= 0).any():
+            rule = f"must go up, from 0 to {NUMBER_MAX // 2}"
+            raise StorageError(f"{where}: sample_index of {first} to {last}: {rule}")
+        earliest, latest = int(t_utc_ns.min()), int(t_utc_ns.max())
+        if earliest < -NUMBER_MAX or latest > NUMBER_MAX - self._row_ns:
+            rule = f"must be at least {-NUMBER_MAX}, and end before {NUMBER_MAX}"
+            raise StorageError(f"{where}: t_utc_ns of {earliest} to {latest}: {rule}")
+
+    def _tell_of(self, damage: list[Damage]) -> None:
+        self.damage = damage
+        for one in damage[:_DAMAGE_LOGGED_MAX]:
+            if one.is_tail and self.is_part:
+                _log.info("%s: ends within a record, as while it is written", self.path)
+                continue
+            text = "%s: %d bytes from %d on are damaged; what is intact around them is read"
+            _log.warning(text, self.path, one.n_bytes, one.offset)
+        if len(damage) > _DAMAGE_LOGGED_MAX:
+            _log.warning("%s: damaged at %d places", self.path, len(damage))

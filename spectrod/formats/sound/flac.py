@@ -1,0 +1,203 @@
+"""A FLAC file that is being written, by libsndfile: the one importer of soundfile here."""
+
+import contextlib
+import os
+
+import numpy as np
+import soundfile
+
+from spectrod.errors import ConfigError, StorageError, storage_error
+from spectrod.formats.fileio import create, discard_new, write_at
+from spectrod.formats.part import PartFile
+from spectrod.formats.sound.flac_stream import TOTAL_MAX, complete, stated_samples
+from spectrod.formats.sound.notes import Gaps, Notes
+from spectrod.formats.sound.options import Subtype
+from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_integers
+from spectrod.units import Float32Array
+
+_COMMENT_BYTES = 1024
+"""Spaces fill it: programs that show comments show them."""
+
+_LOOK_BYTES = 1 << 16
+_SILENCE_AT_ONCE = 1 << 16
+_SUBTYPES: dict[Subtype, str] = {"s16": "PCM_16", "s24": "PCM_24"}
+
+
+def check_form(fs: int, channels: int, subtype: Subtype) -> None:
+    """Raise ConfigError where FLAC has no room for such numbers.
+
+    References
+    ----------
+    .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC takes 655350 Hz.
+    """
+    if not 1 <= channels <= 8:
+        raise ConfigError(f"channels={channels}: a .flac file has 1 to 8; .wav has more")
+    if fs > 655350:
+        raise ConfigError(f"fs={fs}: a .flac file has at most 655350 Hz; .wav has more")
+    assert subtype in _SUBTYPES
+
+
+class FlacFile:
+    """Samples to a FLAC file.
+
+    Its header says how long it is only after ``close``, as the format has it. What a killed program
+    leaves are whole blocks of 4096 samples, which players play; ``recover`` completes the header.
+    The comment is written in full length at the beginning and changed in place.
+
+    Parameters and errors are those of ``WavFile``.
+    """
+
+    def __init__(self, part: PartFile, subtype: Subtype, notes: Notes) -> None:
+        self._path, self._notes = part.path, notes
+        self._subtype = subtype
+        fixed = notes.comment(Gaps(0, count=1, samples=1 << 62)).encode()
+        self.gaps = Gaps(max(0, _COMMENT_BYTES - len(fixed)))
+        self._comment_at = 0
+        self._n_samples = 0
+        self._has_failed = False
+        self._fd = create(part)
+        try:
+            # Made with a duplicate, so that closing it leaves ours.
+            self._file = soundfile.SoundFile(
+                os.dup(self._fd),
+                "w",
+                samplerate=notes.fs,
+                channels=notes.channels,
+                format="FLAC",
+                subtype=_SUBTYPES[subtype],
+            )
+        except BaseException as error:
+            discard_new(self._fd, part)
+            if isinstance(error, soundfile.LibsndfileError):
+                raise ConfigError(f"{part.path}: {error.error_string}") from error
+            raise
+        self._file.software = notes.software
+        self._file.comment = self._comment().decode()
+
+    def write(self, samples: Float32Array) -> int:
+        """Append (n, channels) samples [FS]; return how many were clipped.
+
+        Raises
+        ------
+        StorageError
+            If not all were written; nothing more can be written then.
+        """
+        bits = 8 * SAMPLE_BYTES[self._subtype]
+        integers, n_clipped = to_integers(samples, bits)
+        if self._has_failed:
+            raise StorageError(f"{self._path}: an earlier write has failed")
+        try:
+            # libsndfile takes the upper bits of 32.
+            self._file.write(integers << (32 - bits))
+        except soundfile.LibsndfileError as error:
+            self._has_failed = True
+            raise self._reason(error.error_string) from error
+        self._n_samples += len(samples)
+        return n_clipped
+
+    def write_silence(self, n: int) -> None:
+        """Append n samples of silence; a block of them takes about 15 bytes."""
+        silence = np.zeros((min(n, _SILENCE_AT_ONCE), self._notes.channels), np.float32)
+        while n:
+            n_now = min(n, _SILENCE_AT_ONCE)
+            self.write(silence[:n_now])
+            n -= n_now
+
+    def sync(self) -> None:
+        """Have the disk keep all whole blocks, and the comment list all gaps."""
+        if self._has_failed:
+            raise StorageError(f"{self._path}: an earlier write has failed")
+        self._file.flush()
+        self._write_comment()
+        self._synchronise()
+
+    def list_gaps(self) -> None:
+        """Have the comment list all gaps."""
+        self._write_comment()
+
+    def close(self) -> None:
+        """Complete the file; what could not be written in full is cut.
+
+        Raises
+        ------
+        StorageError
+            If ``write`` had taken samples that are cut.
+        """
+        self._close_file()
+        if self._has_failed:
+            self._cut()
+        elif not self._states_its_length():
+            # libsndfile does not say so if there was no room for the last block.
+            reason = self._reason("")
+            self._cut()
+            raise reason
+        self._write_comment()
+        self._synchronise()
+        self.discard()
+
+    def _cut(self) -> None:
+        """Cut what could not be written in full."""
+        try:
+            complete(self._fd, self._path)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _states_its_length(self) -> bool:
+        try:
+            return stated_samples(self._fd) == self._n_samples or self._n_samples > TOTAL_MAX
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _close_file(self) -> None:
+        with contextlib.suppress(soundfile.LibsndfileError):
+            self._file.close()
+
+    def discard(self) -> None:
+        """Let go of the file as it is. Idempotent."""
+        if self._fd >= 0:
+            self._close_file()
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted while it is open."""
+        return self._fd >= 0 and os.fstat(self._fd).st_nlink == 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the file so far."""
+        return os.fstat(self._fd).st_size
+
+    def _comment(self) -> bytes:
+        text = self._notes.comment(self.gaps).encode()[:_COMMENT_BYTES]
+        # A letter of several bytes must not be cut.
+        return text.decode(errors="ignore").encode().ljust(_COMMENT_BYTES, b" ")
+
+    def _write_comment(self) -> None:
+        try:
+            if not self._comment_at:
+                start = os.pread(self._fd, _LOOK_BYTES, 0)
+                self._comment_at = start.find(b"Recorded at ")
+            if self._comment_at > 0:
+                write_at(self._fd, self._comment(), self._comment_at)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _synchronise(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+
+    def _reason(self, text: str) -> StorageError:
+        """Find out why the system refused, which libsndfile does not say."""
+        try:
+            end = os.fstat(self._fd).st_size
+            try:
+                write_at(self._fd, bytes(_LOOK_BYTES), end)
+            finally:
+                os.ftruncate(self._fd, end)
+        except OSError as error:
+            return storage_error(self._path, error)
+        return StorageError(f"{self._path}: {text or 'cannot be written'}")

@@ -1,0 +1,73 @@
+"""Samples to the integers and bytes of a file."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectrod.formats.sound.options import Subtype
+from spectrod.units import Float32Array
+
+SAMPLE_BYTES: dict[Subtype, int] = {"s16": 2, "s24": 3, "s32": 4, "f32": 4}
+
+
+def to_integers(samples: Float32Array, bits: int) -> tuple[NDArray[np.int32], int]:
+    """Convert samples to integers of so many bits.
+
+    Rounded to the nearest, ties to even, without dither: what once were integers of as many bits
+    must come back as they were, and what a converter delivers has noise of its own that does
+    dither's work.
+
+    Parameters
+    ----------
+    samples : (...) float32
+        [FS].
+    bits : int
+        16, 24 or 32.
+
+    Returns
+    -------
+    integers : (...) int32
+        Within ``-2^(bits-1)`` to ``2^(bits-1) - 1``; what is no number is 0.
+    n_clipped : int
+        How many lay beyond these limits, or were no numbers.
+    """
+    full_scale = 2.0 ** (bits - 1)
+    # Of 24 bits and less float32 holds every integer exactly; beyond, products need more.
+    wide = samples.astype(np.float64) if bits > 24 else samples
+    scaled = np.rint(wide * wide.dtype.type(full_scale))
+    # NaN compares false, so it counts as beyond.
+    is_within = (scaled >= -full_scale) & (scaled <= full_scale - 1.0)
+    n_clipped = int(scaled.size - np.count_nonzero(is_within))
+    if n_clipped:
+        scaled = np.nan_to_num(scaled, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        scaled = np.clip(scaled, -full_scale, full_scale - 1.0)
+    return scaled.astype(np.int32), n_clipped
+
+
+def to_bytes(samples: Float32Array, subtype: Subtype) -> tuple[bytes, int]:
+    """Encode interleaved samples, little-endian.
+
+    Parameters
+    ----------
+    samples : (n, channels) float32
+        [FS].
+    subtype : {"s16", "s24", "s32", "f32"}
+        f32 stores them as they are, beyond full scale as well.
+
+    Returns
+    -------
+    data : bytes
+        ``SAMPLE_BYTES`` each.
+    n_clipped : int
+        See ``to_integers``.
+    """
+    if subtype == "f32":
+        return samples.astype("<f4").tobytes(), 0
+    bits = 8 * SAMPLE_BYTES[subtype]
+    integers, n_clipped = to_integers(samples, bits)
+    if subtype == "s24":
+        octets = integers.astype("<i4", order="C").view(np.uint8).reshape(-1, 4)
+        return octets[:, :3].tobytes(), n_clipped
+    dtype: Any = f"<i{SAMPLE_BYTES[subtype]}"
+    return integers.astype(dtype).tobytes(), n_clipped

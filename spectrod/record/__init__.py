@@ -1,1 +1,0 @@
-"""Recordings: pictures, segments, exports, sound; what all of them have in common."""

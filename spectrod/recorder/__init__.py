@@ -1,1 +1,0 @@
-"""What a running daemon writes to files: rotation, retention, schedules, events, faults."""

@@ -1,0 +1,1 @@
+"""What is written to files, and when: rotation, retention, schedules, events, faults."""

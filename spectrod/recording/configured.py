@@ -1,0 +1,421 @@
+"""One recording of one source, without a thread: what becomes of its spectra and samples."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+import spectrod
+from spectrod.errors import SpectrodError, StorageError
+from spectrod.events import EventLog
+from spectrod.formats.description import Description
+from spectrod.formats.directory import Directory
+from spectrod.formats.part import PART_SUFFIX
+from spectrod.formats.segment.recovery import recover as recover_segment
+from spectrod.formats.sound import SoundOptions
+from spectrod.formats.sound import recover as recover_sound
+from spectrod.names import name_channels
+from spectrod.recording.clock import Clock
+from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs, SoundOutputs
+from spectrod.recording.ownership import Owner
+from spectrod.recording.preroll_buffer import PrerollBuffer
+from spectrod.recording.recording_folder import RecordingFolder
+from spectrod.recording.reporter import Reporter
+from spectrod.recording.retrying_writer import RetryingWriter
+from spectrod.recording.triggers import Triggers
+from spectrod.settings import RecordingConfig, SourceTable
+from spectrod.types import Block, SpectrumBatch, SpectrumSpec
+from spectrod.units import NS_PER_S
+
+_log = logging.getLogger(__name__)
+
+HELD_MAX_BYTES: Final = 64 << 20
+"""That a pre-roll may take, of spectra and of samples each."""
+
+_TIDY_S = 10.0
+_LOOK_S = 1.0
+_DAY_S = 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is recorded.
+
+    Attributes
+    ----------
+    source : str
+        Its name.
+    signals : tuple of str
+        Name of each signal.
+    fs : float
+        Sample rate [Hz].
+    software : str
+        Name and version of what computes and records.
+    settings : callable
+        Tells those of the source and its analyses as they are, in built-in types alone.
+    """
+
+    source: str
+    signals: tuple[str, ...]
+    fs: float
+    software: str
+    settings: Callable[[], dict[str, Any]]
+
+    def describe(
+        self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
+    ) -> Description:
+        """Describe rows of a spec, in a configured recording of this name."""
+        return Description(
+            spec,
+            self.source,
+            self.signals,
+            self.software,
+            settings=self.settings(),
+            attributes=attributes or {},
+            recording=recording,
+        )
+
+
+class Described(Protocol):
+    """A source as it is configured now."""
+
+    @property
+    def name(self) -> str:
+        """What topics call it."""
+
+    @property
+    def table(self) -> SourceTable:
+        """The source and its analyses."""
+
+
+def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
+    """Say what is recorded of a source, with the rate and channels of a spec."""
+    return Recorded(
+        runner.name,
+        name_channels(runner.table.channel_names, spec.n_signals),
+        spec.fs,
+        f"spectrod {spectrod.__version__}",
+        lambda: dict(msgspec.to_builtins(runner.table)),
+    )
+
+
+class Recording:
+    """Spectra and samples of a source into the files that a configuration wants.
+
+    Nothing that a disk does raises. One thread, except ``trigger`` and ``facts``.
+
+    Parameters
+    ----------
+    config : RecordingConfig
+        What is wanted.
+    recorded : Recorded
+        What it is of.
+    folder : Path
+        Where the files go; this recording's of this source alone.
+    events : EventLog
+        Is told what happens.
+    clock : Clock, optional
+        The system's, or a simulation's.
+    base : Path, optional
+        The operator's folder that ``folder`` is in, see ``RecordingFolder``.
+
+    Attributes
+    ----------
+    triggers : Triggers
+        The events around which is recorded, where the configuration wants that.
+    """
+
+    def __init__(
+        self,
+        config: RecordingConfig,
+        recorded: Recorded,
+        folder: Path,
+        events: EventLog,
+        clock: Clock | None = None,
+        base: Path | None = None,
+    ) -> None:
+        self.config, self._recorded = config, recorded
+        self._clock = clock or Clock()
+        self._reporter = Reporter(config.name, recorded.source, events, self._clock)
+        self.triggers = Triggers(config.pre_roll_s, config.post_roll_s)
+        owner = Owner(config.name, recorded.source, config.file_stem)
+        self._folder = RecordingFolder(folder, config, owner, self._clock, base)
+        self._rows = self._row_writer() if config.spectra else None
+        self._samples = self._sample_writer() if config.samples else None
+        self._pyramids: PyramidOutputs | None = None
+        self._pyramid = self._pyramid_writer() if config.pyramid else None
+        self._writers = tuple(one for one in (self._rows, self._samples, self._pyramid) if one)
+        self._has_room = True
+        self._free_bytes: int | None = None
+        self._has_failed = self._is_short = False
+        self._tidy_error = ""
+        self._tidied_s = self._looked_s = -1.0
+        self._others: set[str] = set()
+        self._has_told_foreign = False
+
+    def _row_writer(self) -> RetryingWriter[SpectrumBatch]:
+        outputs = SegmentOutputs(self._describe, self.config.fsync_s)
+        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
+        if self.config.triggers:
+            writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
+        return writer
+
+    def _describe(self, batch: SpectrumBatch) -> Description:
+        return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
+
+    def _pyramid_writer(self) -> RetryingWriter[SpectrumBatch]:
+        """Make the writer of the pyramid, which is one for all time and all events."""
+        config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
+        outputs = PyramidOutputs(self._describe, config.fsync_s)
+        self._pyramids = outputs
+        return RetryingWriter(config, outputs, self._folder, self._reporter, self._clock)
+
+    def _sample_writer(self) -> RetryingWriter[Block]:
+        about = self._recorded
+        options = SoundOptions(
+            self.config.fsync_s,
+            source=about.source,
+            software=about.software,
+            recording=self.config.name,
+        )
+        outputs = SoundOutputs(about.fs, f".{self.config.samples}", options)
+        writer = RetryingWriter(self.config, outputs, self._folder, self._reporter, self._clock)
+        if self.config.triggers:
+            writer.preroll = PrerollBuffer(self.triggers, HELD_MAX_BYTES)
+        return writer
+
+    def start(self) -> None:
+        """Make whole what an earlier daemon has left, and delete what is not to be kept."""
+        self._recover_all()
+        self.tick()
+        self._reporter.tell("record.begun", f"into {self._folder.path}")
+
+    def _recover_all(self) -> None:
+        try:
+            self._folder.claim()
+        except SpectrodError:  # told by what cannot be written
+            self._has_failed = True
+            return
+        writing = {f"{writer.path}{PART_SUFFIX}" for writer in self._writers}
+        try:
+            parts, others = self._folder.unfinished()
+        except SpectrodError as error:
+            self._reporter.warn("record.failed", str(error))
+            return
+        for part in parts:
+            if str(part) not in writing:
+                self._recover(part)
+        names = {Path(path).name for path in writing}
+        self._report_others([name for name in others if name not in names])
+
+    def _report_others(self, names: list[str]) -> None:
+        """Report once what looks unfinished, and was not written by this recording."""
+        new = [name for name in names if name not in self._others]
+        self._others = set(names)
+        if new:
+            rule = "is left as it is: this recording did not write it"
+            self._reporter.warn("record.unrecovered", f"{_first_of(new)}: {rule}")
+
+    def _recover(self, part: Path) -> None:
+        try:
+            text = _recover(part, self._folder.claimed)
+        except SpectrodError as error:
+            self._reporter.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
+        except Exception as error:  # noqa: BLE001
+            # The last line of defence: whatever a file holds, recording must start.
+            _log.exception("recording %s: cannot recover %s", self.config.name, part)
+            text = f"is left as it is: {error!r}; please report this"
+            self._reporter.warn("record.unrecovered", f"{part.name}: {text}")
+        else:
+            self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")
+
+    def take_batch(self, batch: SpectrumBatch) -> None:
+        """Take spectra."""
+        for writer in (self._rows, self._pyramid):
+            if writer and batch.n_frames:
+                writer.take(batch)
+
+    def take_block(self, block: Block) -> None:
+        """Take samples."""
+        if self._samples:
+            self._samples.take(block)
+
+    def trigger(self, first_ns: int, last_ns: int, why: str) -> None:
+        """Record around an event [ns since 1970]; any thread, before what was then is taken."""
+        if self.triggers.add(first_ns, last_ns):
+            self._reporter.tell("record.trigger", why)
+
+    def tick(self) -> None:
+        """Do what is due; to be called once a second or so, with or without spectra."""
+        self._look_at_folder()
+        self._look_for_room()
+        for writer in self._writers:
+            writer.tick()
+        self._look_at_prerolls()
+        had_failed = self._has_failed
+        self._has_failed = any(writer.error for writer in self._writers)
+        if had_failed and not self._has_failed:
+            self._recover_all()
+        now_s = self._clock.monotonic_s()
+        if now_s - self._tidied_s >= _TIDY_S or self._tidied_s < 0:
+            self._tidied_s = now_s
+            self._tidy()
+
+    def _look_at_folder(self) -> None:
+        """Finish the files in a folder that was moved away, and continue in the one at its path."""
+        now_s = self._clock.monotonic_s()
+        if 0 <= now_s - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = now_s
+        if self._folder.is_in_place():
+            return
+        for writer in self._writers:
+            writer.close()
+        self._folder.release()
+        rule = "was moved or replaced: files that were started in it end there"
+        self._reporter.warn("record.moved", f"{self._folder.path}: {rule}")
+        self._recover_all()
+
+    def finish(self) -> None:
+        """End all files."""
+        for writer in self._writers:
+            writer.finish()
+        self._tidy()
+        self._folder.release()
+        self._reporter.tell("record.ended", self._summary())
+
+    def break_off(self, why: str) -> None:
+        """Tell that nothing more comes of it; its files are recovered by the next one's start."""
+        self._reporter.warn("record.failed", why)
+        for writer in self._writers:
+            writer.abort()
+        self._folder.release()
+
+    def _summary(self) -> str:
+        parts = []
+        if self._rows:
+            parts.append(f"{self._rows.written} rows")
+        if self._samples:
+            parts.append(f"{self._samples.written} samples")
+        return f"{', '.join(parts) or 'nothing'} written"
+
+    # ---- room on the disk
+
+    def _look_for_room(self) -> None:
+        had_room = self._has_room
+        self._free_bytes = self._folder.free_bytes()
+        if self._folder.has_room(had_room=had_room):
+            self._has_room = True
+        else:
+            if self.config.when_full == "delete":
+                self._tidy()
+            self._has_room = self._folder.has_room(had_room=had_room)
+        if self._has_room == had_room:
+            return
+        if not self._has_room:
+            for writer in self._writers:
+                writer.close()
+            rule = f"less than min_free_mb={self.config.min_free_mb:g} is free"
+            self._reporter.warn(
+                "record.full", f"{self._folder.path}: {rule}: stopped until there is"
+            )
+        else:
+            self._reporter.warn("record.room", f"{self._folder.path}: has space again: goes on")
+        for writer in self._writers:
+            writer.has_room = self._has_room
+
+    def _look_at_prerolls(self) -> None:
+        prerolls = (self._rows and self._rows.preroll, self._samples and self._samples.preroll)
+        if not self._is_short and any(preroll and preroll.short_by for preroll in prerolls):
+            self._is_short = True
+            roll_s = self.config.pre_roll_s
+            self._reporter.warn(
+                "record.pre_roll",
+                f"pre_roll_s={roll_s:g}: takes more than {HELD_MAX_BYTES >> 20} MB: it is shorter",
+            )
+
+    def _tidy(self) -> None:
+        try:
+            deleted = self._folder.tidy(sum(writer.open_bytes for writer in self._writers))
+            if self._pyramids and self.config.keep_days:
+                kept_ns = round(self.config.keep_days * _DAY_S * NS_PER_S)
+                self._pyramids.expire(self._clock.utc_ns() - kept_ns)
+        except StorageError as error:
+            if str(error) != self._tidy_error:
+                self._reporter.warn("record.failed", f"cannot delete: {error}")
+            self._tidy_error = str(error)
+            return
+        self._tidy_error = ""
+        self._report_foreign()
+        if deleted:
+            first, n = deleted[0], len(deleted)
+            which = first if n == 1 else f"{n} files, {first} to {deleted[-1]}"
+            self._reporter.tell("record.deleted", f"{which}: not kept any longer")
+
+    def _report_foreign(self) -> None:
+        """Report once that a rule to delete does not hold for some files."""
+        config, folder = self.config, self._folder
+        deletes = config.keep_days or config.keep_mb or config.when_full == "delete"
+        if self._has_told_foreign or not (deletes and folder.foreign) or folder.n_untried:
+            return
+        self._has_told_foreign = True
+        rule = "neither counted nor deleted: this recording did not write it"
+        self._reporter.warn("record.foreign", f"{_first_of(folder.foreign)}: {rule}")
+
+    # ---- how it fares
+
+    def facts(self) -> dict[str, Any]:
+        """Say in built-in types what there is to say; any thread."""
+        rows, samples = self._rows, self._samples
+        errors = [writer.error for writer in self._writers if writer.error]
+        if self._tidy_error:
+            errors.append(self._tidy_error)
+        paths = [writer.path for writer in self._writers]
+        return {
+            "name": self.config.name,
+            "source": self._recorded.source,
+            "product": self.config.product,
+            "state": self._state(),
+            "folder": str(self._folder.path),
+            "files": [path.name for path in paths if path],
+            "rows": rows.written if rows else 0,
+            "samples": samples.written if samples else 0,
+            "lost_rows": rows.missed if rows else 0,
+            "lost_samples": samples.missed if samples else 0,
+            "written_bytes": sum(writer.n_bytes + writer.open_bytes for writer in self._writers),
+            "kept_files": self._folder.n_files,
+            "kept_bytes": self._folder.n_bytes,
+            "free_bytes": self._free_bytes,
+            "triggers": self.triggers.count,
+            "error": "; ".join(errors),
+        }
+
+    def _state(self) -> str:
+        if any(writer.error for writer in self._writers):
+            return "failed"
+        if not self._has_room:
+            return "full"
+        if any(writer.path for writer in self._writers):
+            return "recording"
+        if self.config.triggers:
+            return "armed"
+        now_ns = self._clock.utc_ns()
+        return "waiting" if self.config.hours.covers(now_ns) else "off"
+
+
+def _first_of(names: list[str]) -> str:
+    """Name the first of several, and say how many more there are."""
+    return min(names) if len(names) == 1 else f"{min(names)} and {len(names) - 1} more"
+
+
+def _recover(part: Path, folder: Directory | None) -> str:
+    """Make an unfinished file whole; say what of it there is."""
+    if part.name.endswith(".spd.part"):
+        of_rows = recover_segment(part, folder)
+        damaged = f", {of_rows.damaged_bytes} damaged" if of_rows.damaged_bytes else ""
+        return f"{of_rows.rows} rows kept, {of_rows.cut_bytes} bytes cut{damaged}"
+    of_samples = recover_sound(part, folder)
+    return f"{of_samples.n_samples} samples kept, {of_samples.cut_bytes} bytes cut"

@@ -1,0 +1,206 @@
+"""What makes the files of a configured recording: segments, files of sound, pyramids."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from spectrod.errors import ConfigError, storage_error
+from spectrod.formats.description import Description
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
+from spectrod.formats.segment.writer import SegmentWriter
+from spectrod.formats.sound import SoundOptions, SoundWriter
+from spectrod.recording.recording_folder import RecordingFolder
+from spectrod.recording.rotating_writer import Output
+from spectrod.types import Block, SpectrumBatch
+from spectrod.units import NS_PER_S
+
+_PYRAMIDS_MAX = 100
+_MINUTE_NS = 60 * NS_PER_S
+
+T = TypeVar("T")
+
+
+class _Writer(Protocol):
+    """A writer of ``spectrod.formats`` whose unfinished file can be recovered."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def is_gone(self) -> bool: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def flush(self) -> None: ...
+    def finish(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class WriterOutput(Generic[T]):
+    """A writer as an ``Output``; a file without content is not kept.
+
+    Parameters
+    ----------
+    writer : SegmentWriter, SoundWriter or PyramidWriter
+        New.
+    write : callable
+        Its method that takes a chunk.
+    fits : callable
+        Returns whether a chunk belongs into its file.
+    """
+
+    def __init__(
+        self, writer: _Writer, write: Callable[[T], None], fits: Callable[[T], bool]
+    ) -> None:
+        self._writer, self._write = writer, write
+        self.fits, self.flush, self.abort = fits, writer.flush, writer.abort
+        self._has_content = False
+
+    @property
+    def path(self) -> Path:
+        """See ``Output``."""
+        return self._writer.path
+
+    @property
+    def size_bytes(self) -> int:
+        """See ``Output``."""
+        return self._writer.size_bytes
+
+    @property
+    def is_gone(self) -> bool:
+        """See ``Output``."""
+        return self._writer.is_gone
+
+    def write(self, chunk: T) -> None:
+        """See ``Output``."""
+        self._write(chunk)
+        self._has_content = True
+
+    def finish(self) -> None:
+        """See ``Output``."""
+        (self._writer.finish if self._has_content else self._writer.abort)()
+
+
+class _PyramidOutput(WriterOutput[SpectrumBatch]):
+    """A pyramid as an ``Output``: its size is no file's, and counts for no limit."""
+
+    @property
+    def size_bytes(self) -> int:
+        return 0
+
+
+def segment_output(writer: SegmentWriter) -> WriterOutput[SpectrumBatch]:
+    """Return a segment as an ``Output``: it holds one analysis."""
+    spec = writer.description.spec
+    return WriterOutput(writer, writer.submit, lambda batch: batch.spec == spec)
+
+
+def sound_output(writer: SoundWriter) -> WriterOutput[Block]:
+    """Return a sound file as an ``Output``."""
+    return WriterOutput(writer, writer.take, lambda block: not writer.needs_new_file(block))
+
+
+class SegmentOutputs:
+    """Makes segments of one recording, each of which follows on the one before.
+
+    Parameters
+    ----------
+    describe : callable
+        Makes the description of a batch's rows.
+    fsync_s : float
+        See ``SegmentWriter``.
+    """
+
+    unit = SpectrumBatch.unit
+
+    def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
+        self._describe, self._fsync_s = describe, fsync_s
+        self._last: SegmentWriter | None = None
+
+    def open(
+        self, folder: RecordingFolder, stem: str, piece: SpectrumBatch
+    ) -> Output[SpectrumBatch]:
+        """Begin a file whose first piece this is."""
+        last, description = self._last, self._describe(piece)
+        # Another analysis is another recording: its rows are not counted on.
+        is_next = last is not None and last.description.spec == piece.spec
+        place = last.next_place if last is not None and is_next else None
+        part = folder.new_file(stem, ".spd")
+        self._last = SegmentWriter(part, description, self._fsync_s, place)
+        return segment_output(self._last)
+
+
+class SoundOutputs:
+    """Makes files of sound.
+
+    Parameters
+    ----------
+    fs : float
+        Sample rate [Hz].
+    suffix : str
+        ``.wav`` or ``.flac``.
+    options : SoundOptions
+        See there.
+    """
+
+    unit = Block.unit
+
+    def __init__(self, fs: float, suffix: str, options: SoundOptions) -> None:
+        self._fs, self._suffix, self._options = fs, suffix, options
+
+    def open(self, folder: RecordingFolder, stem: str, piece: Block) -> Output[Block]:
+        """Begin a file whose first piece this is."""
+        part = folder.new_file(stem, self._suffix)
+        writer = SoundWriter(part, self._fs, piece.samples.shape[0], options=self._options)
+        return sound_output(writer)
+
+
+class PyramidOutputs:
+    """Makes the pyramid of a recording, which goes on from start to start.
+
+    Rows of another analysis have a pyramid of their own beside it.
+
+    Parameters
+    ----------
+    describe : callable
+        Makes the description of a batch's rows.
+    fsync_s : float
+        See ``PyramidOptions``.
+    """
+
+    unit = SpectrumBatch.unit
+
+    def __init__(self, describe: Callable[[SpectrumBatch], Description], fsync_s: float) -> None:
+        self._describe, self._options = describe, PyramidOptions(fsync_s=fsync_s)
+        self._writer: PyramidWriter | None = None
+
+    def open(
+        self, folder: RecordingFolder, _stem: str, piece: SpectrumBatch
+    ) -> Output[SpectrumBatch]:
+        """Begin, or go on with, what this piece belongs to."""
+        description, directory = self._describe(piece), folder.made()
+        for k in range(1, _PYRAMIDS_MAX + 1):
+            place = _made(directory, "pyramid" if k == 1 else f"pyramid-{k}")
+            try:
+                self._writer = PyramidWriter(place, description, self._options)
+                break
+            except ConfigError:  # of other rows, or of another recording
+                if k == _PYRAMIDS_MAX:
+                    raise
+        assert self._writer is not None
+        spec = piece.spec
+        return _PyramidOutput(self._writer, self._writer.submit, lambda batch: batch.spec == spec)
+
+    def expire(self, before_utc_ns: int) -> None:
+        """Delete cells below a minute that end before a time; coarser ones stay for good."""
+        if self._writer is None:
+            return
+        for level, cell_ns in enumerate(self._writer.about.cells_ns):
+            if cell_ns < _MINUTE_NS:
+                self._writer.expire(before_utc_ns, level)
+
+
+def _made(folder: Directory, name: str) -> Directory:
+    try:
+        return folder.make_child(name)
+    except OSError as error:
+        raise storage_error(folder.path / name, error) from error

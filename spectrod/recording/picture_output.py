@@ -1,0 +1,108 @@
+"""Pictures of what a running daemon computes, of whatever product can be drawn."""
+
+from pathlib import Path
+
+import numpy as np
+
+import spectrod
+from spectrod.errors import ConfigError, storage_error
+from spectrod.formats.directory import Directory
+from spectrod.formats.picture.options import PictureOptions
+from spectrod.formats.picture.sink import PictureSink
+from spectrod.types import SpectrumBatch, SpectrumSpec
+from spectrod.units import Float32Array
+
+MEMORY_MAX_BYTES = 512 << 20
+"""Of all pictures at once: as much is drawn in the 2 s that a stop has for it."""
+
+_WIDTH_PX = 1000
+_COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
+
+
+class PictureOutput:
+    """A picture of a product as an ``Output``, drawn at its end.
+
+    Parameters
+    ----------
+    path : Path
+        Where it should go; ``finish`` takes the next free name if this one was taken meanwhile.
+    directory : Directory
+        Where the last part of the path is looked up; duplicated.
+    spec : SpectrumSpec
+        Of the product.
+    title : str
+        Above the picture.
+
+    Raises
+    ------
+    ConfigError
+        If no picture can show the product.
+    StorageError
+        If no file can be made there.
+    """
+
+    size_bytes, is_gone = 0, False
+    """No file is there before it is whole."""
+
+    def __init__(self, path: Path, directory: Directory, spec: SpectrumSpec, title: str) -> None:
+        self.path, self._spec = path, spec
+        picture_bytes(spec)
+        software = f"spectrod {spectrod.__version__}"
+        options = PictureOptions(width=_WIDTH_PX, title=title)
+        self._picture = PictureSink(path, options, _transpose, spec, software)
+        self._picture.write = self._write_file
+        self._directory = directory.duplicate()
+
+    def fits(self, batch: SpectrumBatch) -> bool:
+        """See ``Output``: a picture shows one analysis."""
+        return batch.spec == self._spec
+
+    def write(self, batch: SpectrumBatch) -> None:
+        """See ``Output``."""
+        self._picture.submit(batch)
+
+    def flush(self) -> None:
+        """Do nothing: it is all in memory."""
+
+    def finish(self) -> None:
+        """Draw the picture; raises as ``PictureSink.finish``."""
+        try:
+            self._picture.finish()
+        finally:
+            self._directory.close()
+
+    def abort(self) -> None:
+        """Make no picture. Idempotent."""
+        self._picture.abort()
+        self._directory.close()
+
+    def _write_file(self, path: Path, content: bytes) -> None:
+        try:
+            self.path = path.with_name(self._directory.write_new(path.name, content))
+        except OSError as error:
+            raise storage_error(path, error) from error
+
+
+def picture_bytes(spec: SpectrumSpec) -> int:
+    """Say how much memory a picture of a product takes [bytes].
+
+    Raises
+    ------
+    ConfigError
+        If no picture can show it, or it would take too much.
+    """
+    if spec.iq or spec.bands or spec.output != "power":
+        what = "bands" if spec.bands else "two-sided or complex spectra"
+        raise ConfigError(f"product={spec.product!r}: pictures show no {what}")
+    size_bytes = spec.n_bins * spec.channels * _COLUMN_BYTES
+    if size_bytes > MEMORY_MAX_BYTES:
+        raise ConfigError(
+            f"product={spec.product!r}: {spec.channels} channels of {spec.n_bins} bins need "
+            f"{size_bytes >> 20} MB for a picture, at most {MEMORY_MAX_BYTES >> 20} are given"
+        )
+    return size_bytes
+
+
+def _transpose(matrix: Float32Array) -> Float32Array:
+    """Turn a matrix without the engine, which is the analysis thread's."""
+    return np.ascontiguousarray(matrix.T)

@@ -1,0 +1,88 @@
+"""Lets through what is around events, from a time before each on that memory holds back."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from spectrod.chunks import Chunk
+from spectrod.recording.clock import SET_BACK_NS
+from spectrod.recording.triggers import Triggers
+from spectrod.schedule import NEVER_NS
+
+T = TypeVar("T", bound=Chunk)
+
+
+class PrerollBuffer(Generic[T]):
+    """Holds pieces back until it is known whether they are around an event.
+
+    What is older than ``Triggers.held_ns``, and around none, is given up. Bounded in bytes: where
+    the pre-roll does not fit, it is shorter, and ``short_by`` counts what it was short of. One
+    thread.
+
+    Parameters
+    ----------
+    triggers : Triggers
+        The events, noted before what was recorded at their time comes here.
+    limit_bytes : int
+        That may be held back.
+    """
+
+    def __init__(self, triggers: Triggers, limit_bytes: int) -> None:
+        self._triggers, self._limit_bytes = triggers, limit_bytes
+        self._held: deque[T] = deque()
+        self._n_bytes = 0
+        self.short_by = 0
+        """Rows or samples of pre-rolls that memory had no room for."""
+
+    def take(self, piece: T) -> Iterator[tuple[T, bool]]:
+        """Take the next piece; yield what has been decided, each with whether it is wanted."""
+        if self._is_set_back(piece):
+            # What is held would not grow old before the clock is there again.
+            yield from self.drain()
+        self._push(piece, at_end=True)
+        oldest_ns = piece.last_utc_ns - self._triggers.held_ns
+        while self._held:
+            t_ns = self._held[0].begin_utc_ns
+            is_wanted, until_ns = self._triggers.at(t_ns)
+            if not is_wanted and until_ns == NEVER_NS:
+                until_ns = self._give_up_before(t_ns, oldest_ns)
+                if until_ns <= t_ns:
+                    return
+            yield from self._release(until_ns, is_wanted=is_wanted)
+
+    def drain(self) -> Iterator[tuple[T, bool]]:
+        """Yield all that is left: what is around an event, and what is not."""
+        while self._held:
+            t_ns = self._held[0].begin_utc_ns
+            is_wanted, until_ns = self._triggers.at(t_ns)
+            yield from self._release(until_ns, is_wanted=is_wanted)
+
+    def _is_set_back(self, piece: T) -> bool:
+        """Whether the clock has been set back since the last piece."""
+        if not self._held:
+            return False
+        last_ns = self._held[-1].last_utc_ns
+        return piece.begin_utc_ns < last_ns - SET_BACK_NS
+
+    def _give_up_before(self, t_ns: int, oldest_ns: int) -> int:
+        """Say up to which time nothing can become wanted, or has room, from ``t_ns`` on."""
+        if self._n_bytes <= self._limit_bytes or len(self._held) == 1:
+            return oldest_ns
+        first = self._held[0]
+        if first.last_utc_ns >= oldest_ns:
+            self.short_by += first.length
+        return max(oldest_ns, first.last_utc_ns + 1, t_ns + 1)
+
+    def _release(self, until_ns: int, *, is_wanted: bool) -> Iterator[tuple[T, bool]]:
+        """Yield what the first piece has before a time; it has something."""
+        piece = self._held.popleft()
+        self._n_bytes -= piece.n_bytes
+        head, tail = piece.split_at(until_ns)
+        if tail is not None:
+            self._push(tail, at_end=False)
+        if head is not None:
+            yield head, is_wanted
+
+    def _push(self, piece: T, *, at_end: bool) -> None:
+        (self._held.append if at_end else self._held.appendleft)(piece)
+        self._n_bytes += piece.n_bytes

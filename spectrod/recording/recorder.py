@@ -1,0 +1,181 @@
+"""A recording with a thread of its own: the analysis hands on and never waits for a disk."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from spectrod.backoff import Backoff
+from spectrod.recording.chunk_queue import ChunkQueue
+from spectrod.recording.configured import Recording
+from spectrod.recording.triggers import LevelTrigger
+from spectrod.types import Block, SpectrumBatch
+from spectrod.worker import Worker
+
+_log = logging.getLogger(__name__)
+
+QUEUE_MAX_BYTES: Final = 32 << 20
+"""That may wait for the disk, of spectra and of samples each."""
+
+_TICK_S = 0.5
+_AGAIN_FIRST_S, _AGAIN_LAST_S = 30.0, 3600.0
+
+Checked = Callable[[], tuple[tuple[str, ...], int]]
+"""Tells what is odd about the samples now, and how many were clipped so far."""
+
+
+class Recorder:
+    """Takes batches and blocks from the analysis thread, and records them in its own.
+
+    At most 32 MB of spectra and 32 MB of samples wait for the disk. Where it is slower than that,
+    the oldest are dropped and counted, and are a gap in the file; the analysis never waits. What
+    goes wrong by a fault of ours is begun anew, after half a minute first, an hour in the end, and
+    after half a minute again once it has gone well for an hour.
+
+    Parameters
+    ----------
+    make : callable
+        Makes what records, not started.
+    fs : float
+        Sample rate [Hz].
+    checked : callable
+        What is odd about the samples, for triggers.
+    """
+
+    def __init__(self, make: Callable[[], Recording], fs: float, checked: Checked) -> None:
+        self._make, self._recording, self._checked = make, make(), checked
+        config = self._recording.config
+        self._rows = ChunkQueue[SpectrumBatch](QUEUE_MAX_BYTES)
+        self._samples = ChunkQueue[Block](QUEUE_MAX_BYTES)
+        self._wants_samples = bool(config.samples)
+        self._kinds = frozenset(config.triggers)
+        self._level = LevelTrigger(config.trigger_dbfs, fs, self._on_level)
+        self._odd: frozenset[str] = frozenset()
+        self._n_clipped: int | None = None
+        self._news = threading.Event()
+        self._stopping = threading.Event()
+        self._failure = ""
+        self._worker = Worker(f"record {config.name}", self._run)
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether it wants blocks: to record them, or to find events in them."""
+        return self._wants_samples or bool(self._kinds - {"control"})
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it wants batches."""
+        config = self._recording.config
+        return config.spectra or config.pyramid
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._worker.start()
+
+    def end(self) -> None:
+        """Have what waits written and all files ended; once nothing more comes in."""
+        self._stopping.set()
+        self._news.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for that, so long at most; a disk that does not answer is told, and left alone."""
+        if not self._worker.wait(timeout_s):
+            _log.error(
+                "recording %s: the disk does not answer: not waited for; what is not finished is "
+                "recovered at the next start",
+                self._recording.config.name,
+            )
+
+    def submit(self, batch: SpectrumBatch) -> None:
+        """Take a batch; the analysis thread's."""
+        self._rows.put(batch)
+        self._news.set()
+
+    def take(self, block: Block) -> None:
+        """Take a block; the analysis thread's."""
+        if "level" in self._kinds:
+            self._level.look(block)
+        if self._kinds:
+            self._look_at_checks(block)
+        if self._wants_samples:
+            self._samples.put(block)
+            self._news.set()
+
+    def trigger(self, t_utc_ns: int, why: str) -> None:
+        """Record around a time [ns since 1970]; any thread."""
+        self._recording.trigger(t_utc_ns, t_utc_ns, why)
+
+    def facts(self) -> dict[str, Any]:
+        """Say in built-in types what there is to say; any thread."""
+        facts = self._recording.facts()
+        facts["lost_rows"] += self._rows.dropped
+        facts["lost_samples"] += self._samples.dropped
+        facts["queued_peak_bytes"] = self._rows.peak + self._samples.peak
+        if self._failure:
+            facts |= {"state": "failed", "error": self._failure}
+        return facts
+
+    # ---- events
+
+    def _on_level(self, first_ns: int, last_ns: int) -> None:
+        level = f"level of {self._recording.config.trigger_dbfs:g} dBFS or more"
+        self._recording.trigger(first_ns, last_ns, level)
+
+    def _look_at_checks(self, block: Block) -> None:
+        active, n_clipped = self._checked()
+        odd = frozenset(text.partition(":")[0] for text in active) - {"clipping"}
+        found = set(odd - self._odd)
+        if self._n_clipped is not None and n_clipped > self._n_clipped:
+            found.add("clipping")
+        self._odd, self._n_clipped = odd, n_clipped
+        for kind in sorted(found & self._kinds):
+            self.trigger(block.t_utc_ns, kind)
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        backoff = Backoff(_AGAIN_FIRST_S, _AGAIN_LAST_S)
+        begin_s = time.monotonic()
+        while not self._ends_as_told():
+            if time.monotonic() - begin_s > _AGAIN_LAST_S:
+                backoff.reset()
+            again_s = backoff.next_s()
+            is_last = self._stopping.is_set()
+            what_next = "" if is_last else f"; begins anew in {again_s:.0f} s"
+            self._recording.break_off(self._failure + what_next)
+            if self._stopping.wait(again_s):
+                return
+            begin_s = time.monotonic()
+            self._recording, self._failure = self._make(), ""
+
+    def _ends_as_told(self) -> bool:
+        """Record until told to stop, or until a fault of ours; say which it was."""
+        try:
+            self._record()
+        except Exception as error:  # noqa: BLE001
+            # The top of a thread: whatever it is must be seen, and the stream goes on.
+            _log.exception("recording %s failed", self._recording.config.name)
+            self._failure = f"{error!r}; please report this"
+        return not self._failure
+
+    def _record(self) -> None:
+        self._recording.start()
+        while not self._stopping.is_set():
+            self._news.wait(_TICK_S)
+            self._news.clear()
+            self._take_all()
+            self._recording.tick()
+        self._take_all()
+        self._recording.finish()
+
+    def _take_all(self) -> None:
+        """Take what waits; what comes meanwhile is the next round's, or ``tick`` would be late."""
+        for _ in range(len(self._samples)):
+            block = self._samples.take()
+            if block is not None:
+                self._recording.take_block(block)
+        for _ in range(len(self._rows)):
+            batch = self._rows.take()
+            if batch is not None:
+                self._recording.take_batch(batch)

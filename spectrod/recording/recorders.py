@@ -1,0 +1,237 @@
+"""All recordings of a daemon: which run, on which source, and what is asked of them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from spectrod.errors import NotFoundError, SpectrodError, UnavailableError
+from spectrod.events import EventLog
+from spectrod.pipeline import Pipeline
+from spectrod.recording.configured import Described, Recording, recorded_of
+from spectrod.recording.recorder import Recorder
+from spectrod.settings import RecordingConfig, check_folder_names
+from spectrod.types import SpectrumSpec
+
+_log = logging.getLogger(__name__)
+
+STOP_S: Final = 1.0
+"""How long a stop waits for the disk, of all recordings together."""
+
+_CHANGE_S = 2.0
+
+_Key = tuple[str, str]
+
+
+class Recordable(Described, Protocol):
+    """A source of the daemon."""
+
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """None while it was never there."""
+
+    def checked(self) -> tuple[tuple[str, ...], int]:
+        """Tell what is odd about its samples now, and how many were clipped so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A recording that can run."""
+
+    config: RecordingConfig
+    runner: Recordable
+    pipeline: Pipeline
+    spec: SpectrumSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A recorder on a pipeline."""
+
+    config: RecordingConfig
+    pipeline: Pipeline
+    product: str
+    recorder: Recorder
+
+    def attach(self, on_failure: Callable[[SpectrodError], None]) -> None:
+        if self.recorder.needs_rows:
+            self.pipeline.attach(self.recorder, self.product, on_failure)
+        if self.recorder.needs_samples:
+            self.pipeline.tap(self.recorder, on_failure)
+
+    def detach(self) -> None:
+        self.pipeline.detach(self.recorder)
+        self.pipeline.untap(self.recorder)
+
+
+class Recorders:
+    """The recordings that a configuration wants, each on each of its sources that is there.
+
+    ``update`` is called whenever configuration or sources have changed: what is the same as before
+    goes on without a break, what has changed ends and begins anew, in files of their own.
+
+    Parameters
+    ----------
+    folder : Path
+        Where recordings go that name no folder, each in NAME/SOURCE of it.
+    events : EventLog
+        The daemon's.
+    """
+
+    def __init__(self, folder: Path, events: EventLog) -> None:
+        self._folder, self._events = folder, events
+        # Replaced, not changed, so that whoever asks need not wait for a change.
+        self._running: dict[_Key, _Running] = {}
+        self._waiting: list[dict[str, Any]] = []
+        self._changing = threading.Lock()
+        self._is_closed = False
+
+    def update(self, runners: Iterable[Recordable], configs: Sequence[RecordingConfig]) -> None:
+        """Have what is wanted run, and nothing else; any thread.
+
+        Parameters
+        ----------
+        runners : iterable of Recordable
+            The sources.
+        configs : sequence of RecordingConfig
+            What is wanted.
+        """
+        with self._changing:
+            if self._is_closed:
+                return
+            wanted, self._waiting = _sort(configs, tuple(runners))
+            kept = {k: one for k, one in self._running.items() if _goes_on(one, wanted.get(k))}
+            gone = [one for key, one in self._running.items() if key not in kept]
+            # NB: what ends, ends before what begins, which may have its folder.
+            self._end(gone, _CHANGE_S)
+            self._running = kept
+            for key, one in wanted.items():
+                if key not in kept:
+                    self._begin(key, one)
+
+    def _begin(self, key: _Key, wanted: _Wanted) -> None:
+        try:
+            self._running = self._running | {key: self._make(wanted)}
+        except SpectrodError as error:  # of an analysis that has changed again meanwhile
+            facts = _waiting(wanted.config, wanted.runner.name, str(error))
+            self._waiting = [*self._waiting, facts]
+
+    def _make(self, wanted: _Wanted) -> _Running:
+        config, runner, spec = wanted.config, wanted.runner, wanted.spec
+        recorded = recorded_of(runner, spec)
+        base = Path(config.folder) if config.folder else self._folder
+        # The configuration has checked all names but that of a single source without one.
+        check_folder_names("sources", [runner.name])
+        folder = base / config.name / runner.name
+        make = partial(Recording, config, recorded, folder, self._events, base=base)
+        recorder = Recorder(make, spec.fs, runner.checked)
+        running = _Running(config, wanted.pipeline, spec.product, recorder)
+        running.attach(_tell_failure(config.name, runner.name))
+        recorder.start()
+        return running
+
+    @staticmethod
+    def _end(several: Sequence[_Running], timeout_s: float) -> None:
+        deadline_s = time.monotonic() + timeout_s
+        for one in several:
+            one.detach()
+            one.recorder.end()
+        for one in several:
+            one.recorder.join(max(0.0, deadline_s - time.monotonic()))
+
+    def trigger(self, name: str, source: str) -> list[str]:
+        """Record around now; return RECORDING/SOURCE of each that does.
+
+        Parameters
+        ----------
+        name : str
+            Of a recording that has triggers; empty means all of them.
+        source : str
+            Of a source; empty means all.
+
+        Raises
+        ------
+        NotFoundError
+            If there is none.
+        """
+        now_ns = time.time_ns()
+        can = {key: one for key, one in self._running.items() if one.config.triggers}
+        found = {
+            key: one for key, one in can.items() if name in ("", key[0]) and source in ("", key[1])
+        }
+        if not found:
+            known = ", ".join(f"{key[0]} of {key[1]}" for key in can) or "none"
+            raise NotFoundError(
+                f"recording={name!r}, source={source!r}: no such recording has triggers; "
+                f"there are: {known}"
+            )
+        for one in found.values():
+            one.recorder.trigger(now_ns, "asked for")
+        return [f"{key[0]}/{key[1]}" for key in found]
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Say in built-in types what there is to say of each."""
+        return [*(one.recorder.facts() for one in self._running.values()), *self._waiting]
+
+    def close(self) -> None:
+        """End all files; to be called while the pipelines are still there. Idempotent."""
+        with self._changing:
+            self._is_closed = True
+            running, self._running = list(self._running.values()), {}
+            self._end(running, STOP_S)
+
+
+def _sort(
+    configs: Sequence[RecordingConfig], runners: Sequence[Recordable]
+) -> tuple[dict[_Key, _Wanted], list[dict[str, Any]]]:
+    """Part the recordings into those that can run, and facts of those that cannot."""
+    wanted, waiting = {}, []
+    for config in configs:
+        for runner in runners:
+            if config.sources and runner.name not in config.sources:
+                continue
+            try:
+                wanted[config.name, runner.name] = _find(config, runner)
+            except UnavailableError as error:
+                waiting.append(_waiting(config, runner.name, str(error)))
+    return wanted, waiting
+
+
+def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
+    """Find what is to be recorded; raises UnavailableError of why there is nothing yet."""
+    pipeline = runner.pipeline
+    if pipeline is None:
+        raise UnavailableError("the source is waited for")
+    if pipeline.finished:
+        raise UnavailableError("the source has ended")
+    for spec in pipeline.coming_specs:
+        if config.product in ("", spec.product):
+            return _Wanted(config, runner, pipeline, spec)
+    raise UnavailableError(f"product={config.product!r}: the source has no such")
+
+
+def _goes_on(running: _Running, wanted: _Wanted | None) -> bool:
+    if wanted is None or running.pipeline is not wanted.pipeline:
+        return False
+    return running.config == wanted.config and running.product == wanted.spec.product
+
+
+def _waiting(config: RecordingConfig, source: str, error: str) -> dict[str, Any]:
+    return {
+        "name": config.name,
+        "source": source,
+        "product": config.product,
+        "state": "waiting",
+        "error": error,
+    }
+
+
+def _tell_failure(recording: str, source: str) -> Callable[[SpectrodError], None]:
+    def tell(error: SpectrodError) -> None:
+        _log.error("%s: recording %s: %s", source, recording, error)
+
+    return tell

@@ -1,0 +1,206 @@
+"""One kind of data of a configured recording, spectra or samples: its files, and their faults."""
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+from spectrod.backoff import Backoff
+from spectrod.chunks import Chunk
+from spectrod.errors import SpectrodError
+from spectrod.recording.clock import Clock
+from spectrod.recording.preroll_buffer import PrerollBuffer
+from spectrod.recording.recording_folder import RecordingFolder
+from spectrod.recording.reporter import Reporter
+from spectrod.recording.rotating_writer import (
+    Output,
+    RotatingWriter,
+    Span,
+    finish_or_abort,
+    require_there,
+)
+from spectrod.schedule import NEVER_NS
+from spectrod.settings import RecordingConfig
+from spectrod.units import NS_PER_S
+
+T = TypeVar("T", bound=Chunk)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+_MB = 1_000_000
+_RETRY_FIRST_S, _RETRY_LAST_S = 0.5, 30.0
+_GOOD_S = 60.0
+_LATE_MAX_S = 2.0
+
+
+class Outputs(Protocol[T_contra]):
+    """Makes the files of a writer."""
+
+    @property
+    def unit(self) -> str:
+        """What the writer counts: rows or samples."""
+
+    def open(self, folder: RecordingFolder, stem: str, chunk: T_contra) -> Output[T_contra]:
+        """Start a file; raises a SpectrodError.
+
+        Parameters
+        ----------
+        folder : RecordingFolder
+            The folder.
+        stem : str
+            The name that the file should have, without a suffix.
+        chunk : T
+            The first.
+        """
+
+
+class RetryingWriter(RotatingWriter[T]):
+    """The files of a ``[recordings.NAME]`` table.
+
+    A file ends at whole ``rotate_s`` of UTC, at ``rotate_mb``, where a schedule or an event ends,
+    and where the analysis changes.
+
+    A fault is reported once. The writer tries again, after longer and longer times up to half a
+    minute, until it can write.
+
+    Parameters
+    ----------
+    config : RecordingConfig
+        Its rules.
+    outputs : Outputs
+        Makes the files.
+    folder : RecordingFolder
+        Where they go.
+    reporter : Reporter
+        Reports what happens.
+    clock : Clock
+        For times between attempts.
+
+    Attributes
+    ----------
+    preroll : PrerollBuffer or None
+        Lets only through what is around events.
+    n_bytes : int
+        Length of all files that have ended.
+    has_room : bool
+        False while the disk is too full to start a file.
+    error : str
+        The fault, while there is one.
+    """
+
+    preroll: PrerollBuffer[T] | None = None
+
+    def __init__(
+        self,
+        config: RecordingConfig,
+        outputs: Outputs[T],
+        folder: RecordingFolder,
+        reporter: Reporter,
+        clock: Clock,
+    ) -> None:
+        super().__init__(round(config.rotate_mb * _MB))
+        self._config, self._outputs = config, outputs
+        self._folder, self._reporter, self._clock = folder, reporter, clock
+        self._hours = config.hours
+        self._backoff = Backoff(_RETRY_FIRST_S, _RETRY_LAST_S)
+        self._last_ns, self._taken_s, self._late_max_s = 0, 0.0, 0.0
+        self._flushed_s = self._failed_s = self._retry_s = -1.0
+        self._missed_before = 0
+        self.error = ""
+        self.n_bytes = 0
+        self.has_room = True
+
+    def take(self, chunk: T) -> None:
+        """Write the next chunk; raises nothing that a disk can cause."""
+        if self.preroll is None:
+            super().take(chunk)
+        else:
+            self._take_decided(self.preroll.take(chunk))
+
+    def tick(self) -> None:
+        """Do what is due without chunks: end a file whose time is over, synchronise, look at it."""
+        if self._output is None:
+            return
+        if self._is_overdue():
+            self.close()
+            return
+        try:
+            require_there(self._output)
+            if self._clock.monotonic_s() - self._flushed_s >= self._config.fsync_s:
+                self._flushed_s = self._clock.monotonic_s()
+                self._output.flush()
+        except SpectrodError as error:
+            self._fail(error)
+
+    def finish(self) -> None:
+        """Write what is held back and end the file."""
+        if self.preroll is not None:
+            self._take_decided(self.preroll.drain())
+        self.close()
+
+    def _take_decided(self, chunks: Iterator[tuple[T, bool]]) -> None:
+        for chunk, is_wanted in chunks:
+            if is_wanted:
+                super().take(chunk)
+            else:
+                self.close()
+                self._skip(chunk)
+
+    def _is_overdue(self) -> bool:
+        """Return whether the file's time is over, counted from the last chunk, and none is late."""
+        since_s = self._clock.monotonic_s() - self._taken_s
+        now_ns = self._last_ns + round((since_s - self._late_max_s) * NS_PER_S)
+        return now_ns > self._span.until_ns
+
+    def _span_at(self, t_utc_ns: int) -> Span:
+        rotate_ns = self._config.rotate_s * NS_PER_S
+        boundary_ns = (t_utc_ns // rotate_ns + 1) * rotate_ns if rotate_ns else NEVER_NS
+        until_ns = min(boundary_ns, self._hours.next_turn_ns(t_utc_ns))
+        return Span(t_utc_ns, until_ns, self._hours.covers(t_utc_ns))
+
+    # ---- files
+
+    def _may_write(self) -> bool:
+        return self.has_room and self._clock.monotonic_s() >= self._retry_s
+
+    def _open(self, chunk: T) -> Output[T]:
+        output = self._outputs.open(self._folder, self._config.file_stem(chunk.begin_utc_ns), chunk)
+        self._flushed_s = self._clock.monotonic_s()
+        return output
+
+    def _note_written(self, chunk: T) -> None:
+        self._last_ns = chunk.last_utc_ns
+        self._taken_s = self._clock.monotonic_s()
+        self._late_max_s = _LATE_MAX_S + 2 * chunk.delay_s
+        if self.error:
+            lost = self.missed - self._missed_before
+            self._reporter.warn(
+                "record.resumed", f"goes on; {lost} {self._outputs.unit} are missing"
+            )
+            self.error = ""
+
+    def _note_finished(self, output: Output[T]) -> None:
+        if self._in_file:
+            n_bytes = self._folder.stamp(output.path.name)
+            self.n_bytes += n_bytes
+            size = f"{self._in_file} {self._outputs.unit}, {n_bytes / _MB:.3g} MB"
+            self._reporter.tell("record.file", f"{output.path.name}: finished, {size}")
+
+    # ---- faults
+
+    def _fail(self, error: SpectrodError) -> None:
+        """Close the file as far as possible, and wait before the next; report the first fault."""
+        now_s, missed_before = self._clock.monotonic_s(), self.missed
+        n_bytes, output = self.open_bytes, self._take_output()
+        if output is not None:
+            if output.is_gone:
+                self.missed += self._in_file
+                self.written -= self._in_file
+            else:
+                self.n_bytes += n_bytes
+            finish_or_abort(output)
+        if not self.error:
+            if now_s - self._failed_s > _GOOD_S:
+                self._backoff.reset()
+            self._missed_before = missed_before
+            self._reporter.warn("record.failed", f"{error}; it is tried again")
+        self.error = str(error)
+        self._failed_s = now_s
+        self._retry_s = now_s + self._backoff.next_s()
