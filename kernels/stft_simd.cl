@@ -25,7 +25,7 @@
 //           scratch    OWN_VALUES cplx of LANES a work-item, if SCRATCH; else not read.
 // Out     : out        [rows][channels][values] scalar, or two of them if COMPLEX_OUT; values are
 //                      N_BANDS, or the bins. Power is |X|^2, of a real frame's bins 0 and N half.
-//           state      where the last row is not complete, or goes on for ever (exponential).
+//           state      where the last row is not complete, or never ends (exponential).
 // Scalars : n_frames, channels (of results), pitch, first, hop; frames (a row of an average has),
 //           done (frames that the first row has already), primed; tasks (in all) and chunk (tasks
 //           a work-item computes); row_num, row_den, row_phase; smoothing; floor_db. A task is a

@@ -138,8 +138,8 @@ def results(device: DeviceInfo) -> list[Result]:
 def save(device: DeviceInfo, new: Iterable[Result], path: Path | None = None) -> Path:
     """Add results to a device's file; those of the same transforms are replaced.
 
-    Results in the file that are no longer valid are dropped. Whoever reads the file meanwhile, or
-    after a power failure, sees it as it was or as it will be; who saves at the same time waits.
+    Results in the file that are no longer valid are dropped. A reader sees the file as it was
+    before or as it is afterwards, also after a power failure; a second writer waits.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def _valid_results(path: Path, platform: str, name: str, driver: str) -> dict[Ke
         return {}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        _log.warning("%s is ignored: %s; spectrod tune makes it anew", path, reason)
+        _log.warning("%s is ignored: %s; run spectrod tune again", path, reason)
         return {}
     return {result.key: result for result in _not_stale(path, wisdom.results)}
 
@@ -252,7 +252,7 @@ def _not_stale(path: Path, found: tuple[Result, ...]) -> list[Result]:
     if len(kept) < len(found):
         _log.warning(
             "%s: %d of %d results are ignored: they are of other kernels than this version of "
-            "spectrod has; spectrod tune makes them anew",
+            "spectrod has; run spectrod tune again",
             *(path, len(found) - len(kept), len(found)),
         )
     return kept

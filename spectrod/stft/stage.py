@@ -216,7 +216,7 @@ class Average:
     """Where an average over frames stands before a launch.
 
     Every ``frames`` frames a row is written. A mean, maximum or minimum is over the frames since
-    the row before. An exponential one goes on for ever, ``y += smoothing * (power - y)``, and
+    the row before. An exponential one never ends, ``y += smoothing * (power - y)``, and
     starts with the first frame's power. Frames are taken in their order, one after the other in
     float32, so that results do not depend on how a stream is cut into launches. Sums carry along
     what their rounding lost: that of 10^5 equal frames would be wrong by 1e-3 without it.
