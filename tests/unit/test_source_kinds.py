@@ -1,5 +1,6 @@
 """The table of source kinds, which decides for every part of the program."""
 
+import logging
 from types import SimpleNamespace
 
 import pytest
@@ -105,6 +106,16 @@ def test_a_new_kind_that_may_be_absent_is_waited_for(jack):
         daemon.stop()
 
 
+@pytest.fixture
+def _log_level():
+    """The root logger's level, which a change of the settings sets, put back at the end."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)
+
+
+@pytest.mark.usefixtures("_log_level")
 @pytest.mark.parametrize("is_safe", [True, False])
 def test_peers_may_add_a_new_kind_only_if_it_is_safe(jack, monkeypatch, is_safe):
     """The control socket reads the same table."""
