@@ -51,6 +51,7 @@ class Loading(importlib.abc.InspectLoader):
 sys.meta_path.insert(0, Inserting())
 
 import argparse, inspect, types
+import numpy as np
 import spectrod
 from spectrod.cli import options
 from spectrod.cli.picture_options import like
@@ -59,7 +60,9 @@ from spectrod.formats.export.attributes import global_attributes
 from spectrod.formats.picture import pixelmap
 from spectrod.formats.description import Description, spec_fields, stored_spec
 from spectrod.formats.remote import _spec_of
+from spectrod.types import SpectrumBatch
 from spectrod.wire.jsonschema import schemas
+from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import decode
 from spectrod.wire.stream import Stream
 
@@ -73,6 +76,8 @@ given = parser.parse_args(["--detrend", "mean"])
 stream = Stream("roof", ["0"], spec, "numpy")
 meta = decode(stream.description("meta/roof/0/dbfs/", 0, 0, "a file")).header
 sent = types.SimpleNamespace(header=meta, product="dbfs", values=range(spec.n_values), topic="")
+index = np.zeros(1, np.int64)
+batch = SpectrumBatch(np.zeros((1, 1, spec.n_values), np.float32), index, index, index, spec, "")
 about = pixelmap.Recording(spec, "numpy", 0, 0, 0, "spectrod").facts()
 place = dict(plots=((0, 0, 1, 1),), f_scale="linear", f_min_hz=0, f_max_hz=1, duration_s=1,
              level_min=0, level_max=1, level_unit="dBFS", n_levels=2)
@@ -87,9 +92,7 @@ print(json.dumps({
     "signatures": [inspect.signature(one).parameters["detrend"].default
                    for one in (spectrod.spectrogram, spectrod.Stft)],
     "description": meta.detrend,
-    "header": json.loads(stream.header(types.SimpleNamespace(
-        batch=types.SimpleNamespace(t_utc_ns=[0], t_mono_ns=[0], sample_index=[0], cut_frames=0),
-        row=0, seq=0, gap_samples=0, overflows=0, dropped=0, suspected=0), 0))["detrend"],
+    "header": json.loads(stream.header(QueuedFrame(batch, 0, 0, 0), 0))["detrend"],
     "schemas": sorted(name for name, one in schemas().items() if "detrend" in one["properties"]),
     "received": _spec_of(sent, 1).detrend,
     "stored": stored_spec(spec_fields(spec)).detrend,
