@@ -125,7 +125,7 @@ def _measure(
             replay_mb=0.0,
             access=access,
         )
-        feed = publisher.feed("load", _stats)
+        feed = publisher.add_source("load", _stats)
         feed.offer([spec])
         publisher.start()
         cleanup.callback(publisher.stop)

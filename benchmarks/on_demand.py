@@ -255,7 +255,7 @@ def come_and_go(n_cycles: int) -> Report:
 
 def _cycles(daemon: Daemon, n_cycles: int) -> list[int]:
     """Return, of each subscriber, how many samples after the demand its first row was complete."""
-    pipeline, feed = daemon.runners[0].pipeline, daemon.publisher.feeds[0]
+    pipeline, feed = daemon.runners[0].pipeline, daemon.publisher.sources[0]
     assert pipeline is not None
     told_at: list[int] = []
 

@@ -160,7 +160,7 @@ class _Producer:
     """Submits rows at an even rate, and knows when each was submitted and handed to ZeroMQ."""
 
     def __init__(self, publisher: Publisher) -> None:
-        self._feed = publisher.feeds[0]
+        self._feed = publisher.sources[0]
         self._rng = np.random.default_rng(1)
         self._values = self._rng.normal(-80, 10, (64, 1, 1, _SPEC.n_values)).astype(np.float32)
         self.submitted_ns: list[int] = []
@@ -236,7 +236,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         high_water_mark=_HIGH_WATER_MARK,
         replay_mb=_REPLAY_MB,
     )
-    publisher.feed("load", _stats)
+    publisher.add_source("load", _stats)
     publisher.start()
     peers = _Peers(publisher.endpoints[0])
     try:
@@ -299,7 +299,7 @@ def _measure_with(args: argparse.Namespace, publisher: Publisher, peers: _Peers)
         "idle_received": _span([received for received, *_ in idle_rows]),
         "idle_missed": _span([first + missed for _, first, missed, _ in idle_rows]),
         "vanished": _receive(vanishing),
-        "dropped_by_queue": publisher.feeds[0].dropped,
+        "dropped_by_queue": publisher.sources[0].dropped,
         "publisher_cpu": round(cpu_s / args.seconds, 3),
         "memory_grown_mb": round(grown / 1e6, 1),
         "memory_limit_mb": round(limit / 1e6, 1),
@@ -311,7 +311,7 @@ def _measure_with(args: argparse.Namespace, publisher: Publisher, peers: _Peers)
     for _, _, missed, _ in idle_rows:
         assert missed > 0, "the idle ones were not slow: try longer"
     assert grown <= limit, (grown, limit)
-    if publisher.feeds[0].dropped or any(missed for _, _, missed, _ in rows):
+    if publisher.sources[0].dropped or any(missed for _, _, missed, _ in rows):
         result["failed"] = "too much for this machine: readers have lost messages"
     return result
 

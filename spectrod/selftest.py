@@ -120,7 +120,7 @@ def _message(engine: Engine) -> Check:
     source = SignalSource(f"sine,{TONE_HZ:g},{TONE_DBFS:g}", FS, 1, "realtime")
     spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
     publisher = Publisher(["tcp://127.0.0.1:*"])
-    feed = publisher.feed(source.name, lambda: pipeline.stats())  # noqa: PLW0108 - made below
+    feed = publisher.add_source(source.name, lambda: pipeline.stats())  # noqa: PLW0108 - made below
     pipeline = Pipeline(source, spec, engine)
     pipeline.attach(feed)
     began_s = time.monotonic()

@@ -35,7 +35,7 @@ from spectrod.wire.publisher import Publisher
 from spectrod.worker import Worker
 
 if TYPE_CHECKING:
-    from spectrod.wire.feed import Feed
+    from spectrod.wire.source_publisher import SourcePublisher
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class SourceRunner:
         self._failure: SpectrodError | None = None
         self._stopping = threading.Event()
         self._search: Worker | None = None
-        self._feed: Feed | None = None
+        self._feed: SourcePublisher | None = None
         self._checks: ContentChecks | None = None
         self.ended_s = math.inf
         self.demand = Demand(frozenset())
@@ -124,7 +124,7 @@ class SourceRunner:
         ConfigError
             If the name cannot stand in a topic, or another source has it.
         """
-        self._feed = self._shared.publisher.feed(
+        self._feed = self._shared.publisher.add_source(
             self.name, self.stats, self.table.channel_names, self.demand.want
         )
         if self.pipeline:
@@ -134,7 +134,7 @@ class SourceRunner:
     def close_feed(self) -> None:
         """Send the last heartbeat to subscribers; call it after ``stop``."""
         if self._feed:
-            self._shared.publisher.remove_feed(self._feed)
+            self._shared.publisher.remove_source(self._feed)
 
     def start(self) -> None:
         """Start the pipeline, or the search for the source; raises SpectrodError."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from spectrod.cli import ctl_text
 from spectrod.cli.numbers import count, seconds
 from spectrod.client import Control
-from spectrod.client.calls import messages_of
+from spectrod.client.rpc_codec import messages_of
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import (
     ConfigError,
@@ -23,7 +23,12 @@ from spectrod.errors import (
     WireError,
 )
 from spectrod.text import json_text, printable, printable_all
-from spectrod.wire.rendezvous import beside, check_answers, check_none_closed, find_endpoints
+from spectrod.wire.endpoint_discovery import (
+    beside,
+    check_answers,
+    check_none_closed,
+    find_endpoints,
+)
 from spectrod.wire.schema import BandFrame, Frame, decode
 
 _READS = ("status", "metrics", "get", "events", "replay")

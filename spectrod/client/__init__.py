@@ -7,8 +7,8 @@ other request to the daemon. Requires only NumPy, pyzmq and msgspec; opens no de
 """
 
 from spectrod.client import aio
+from spectrod.client.conflate import NO_REPLY_S, Latest, latest
 from spectrod.client.control import Control
-from spectrod.client.newest import NO_REPLY_S, Latest, latest
 from spectrod.client.subscription import Subscription, subscribe
 from spectrod.client.tracker import SILENCE_S
 from spectrod.wire.schema import BandFrame, Frame, Meta

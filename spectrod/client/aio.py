@@ -7,8 +7,8 @@ iterator and context manager.
 import time
 from typing import Self
 
+from spectrod.client.conflate import Latest, latest
 from spectrod.client.connection import KeyFile, SyncContext, read_credentials
-from spectrod.client.newest import Latest, latest
 from spectrod.client.subscription import Follower, open_replay, open_subscription
 from spectrod.client.tracker import AnyFrame, Ask
 from spectrod.endpoint import parse_remote

@@ -12,7 +12,7 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.client.greeting import read_mechanism
+from spectrod.client.zmtp_probe import read_mechanism
 from spectrod.endpoint import Endpoint
 from spectrod.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.headers import PART_MAX_BYTES

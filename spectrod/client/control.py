@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import zmq
 
-from spectrod.client.calls import decode_reply, encode_call
 from spectrod.client.connection import Connection, KeyFile, SyncContext, read_credentials
+from spectrod.client.rpc_codec import decode_reply, encode_call
 from spectrod.endpoint import Endpoint, parse_remote
 from spectrod.errors import DeniedError, UnavailableError
-from spectrod.wire.rendezvous import beside
+from spectrod.wire.endpoint_discovery import beside
 
 TIMEOUT_S = 5.0
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import zmq
 
-from spectrod.client.calls import messages_of
 from spectrod.client.connection import (
     Connection,
     Credentials,
@@ -16,6 +15,7 @@ from spectrod.client.connection import (
     read_credentials,
 )
 from spectrod.client.control import Control
+from spectrod.client.rpc_codec import messages_of
 from spectrod.client.tracker import AnyFrame, Ask, Tracker
 from spectrod.endpoint import Endpoint, parse_remote
 from spectrod.errors import BusyError, NotFoundError, SpectrodError, UnavailableError

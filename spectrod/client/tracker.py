@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from spectrod.client.kept import Kept
+from spectrod.client.bounded_dict import BoundedDict
 from spectrod.errors import WireError
 from spectrod.stats import State
 from spectrod.text import printable
@@ -120,13 +120,15 @@ class Tracker:
     ) -> None:
         self._name = name
         self._replays = replays
-        self._last_seen: Kept[_Seen] = Kept(TOPICS_MAX, TOPICS_MAX * _SEEN_BYTES)
+        self._last_seen: BoundedDict[_Seen] = BoundedDict(TOPICS_MAX, TOPICS_MAX * _SEEN_BYTES)
         self._last_message_s = -math.inf
         self._ready: deque[AnyFrame] = deque()
         self._hole: _Hole | None = None
         self.missed = 0
-        self.meta: Kept[Meta] = Kept(TOPICS_MAX, meta_max_bytes)
-        self.heartbeats: Kept[HeartbeatHeader] = Kept(SOURCES_MAX, _HEARTBEATS_MAX_BYTES)
+        self.meta: BoundedDict[Meta] = BoundedDict(TOPICS_MAX, meta_max_bytes)
+        self.heartbeats: BoundedDict[HeartbeatHeader] = BoundedDict(
+            SOURCES_MAX, _HEARTBEATS_MAX_BYTES
+        )
         self.heartbeat: HeartbeatHeader | None = None
         self.events: deque[EventMessage] = deque(maxlen=_EVENTS_KEPT)
 

@@ -13,7 +13,7 @@ from spectrod.recording.state_folder import state_folder
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.control import ControlServer
-from spectrod.wire.rendezvous import own_endpoint
+from spectrod.wire.endpoint_discovery import own_endpoint
 
 _AUTO = "auto"
 

@@ -23,7 +23,7 @@ from spectrod.control.status import (
 from spectrod.daemon import Daemon
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.source_runner import SourceRunner
-from spectrod.wire.answers import Answer, Later, Peer
+from spectrod.wire.dispatch import Answer, Later, Peer
 from spectrod.wire.requests import (
     AddSourceParams,
     EventsParams,

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.stats import Stats
-from spectrod.wire.answers import Answer, Later
+from spectrod.wire.dispatch import Answer, Later
 from spectrod.wire.history import History, Stored
 from spectrod.wire.requests import LatestParams, Messages, ReplayParams
 

@@ -23,7 +23,7 @@ from spectrod.endpoint import Endpoint, parse_endpoint
 from spectrod.errors import ConfigError, SpectrodError
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
-from spectrod.wire.answers import (
+from spectrod.wire.dispatch import (
     Answer,
     Handler,
     Later,
@@ -35,10 +35,10 @@ from spectrod.wire.answers import (
 from spectrod.wire.flood import FloodWatch, Unfinished
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.inbox import Inbox
-from spectrod.wire.limits import PeerLimits, TokenBucket
 from spectrod.wire.links import Link, cut
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.liveness import notice_gone_peers
+from spectrod.wire.rate_limit import PeerLimits, TokenBucket
 from spectrod.wire.requests import (
     METHODS,
     REQUEST_MAX_BYTES,

@@ -17,13 +17,13 @@ from spectrod.events import EventLog
 from spectrod.stats import Stats
 from spectrod.wakeup import Wakeup
 from spectrod.wire.access import Access
-from spectrod.wire.feed import Feed, Numbers, OnDemand, ignore_demand
 from spectrod.wire.flood import FloodWatch, Inbound, Stall
 from spectrod.wire.history import History
 from spectrod.wire.holders import KeyHolders
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.raw32 import Raw32
 from spectrod.wire.sender import Roster, Sender
+from spectrod.wire.source_publisher import Numbers, OnDemand, SourcePublisher, ignore_demand
 from spectrod.wire.upstream import Upstream
 from spectrod.wire.xpub import open_xpub
 from spectrod.worker import Worker
@@ -37,12 +37,12 @@ _NAMES_KEPT = 1024
 class Publisher:
     """Sends every row of every channel as one message, from a thread that owns the sockets.
 
-    Each source has a feed with its own queue and counters. Frames can be lost in two places, and
-    neither makes an analysis wait. A feed's queue, bounded by queue_frames, drops its oldest
-    frames, counted in ``Feed.dropped``. ZeroMQ keeps up to high_water_mark messages per subscriber
-    and drops new ones for that subscriber only, which sees a hole in ``seq``. A subscriber costs at
-    most high_water_mark times the size of a message; a message that waits for several subscribers
-    is stored once.
+    Each source has a ``SourcePublisher`` with its own queue and counters. Frames can be lost in two
+    places, and neither makes an analysis wait. Its queue, bounded by queue_frames, drops its oldest
+    frames, counted in ``SourcePublisher.dropped``. ZeroMQ keeps up to high_water_mark messages per
+    subscriber and drops new ones for that subscriber only, which sees a hole in ``seq``. A
+    subscriber costs at most high_water_mark times the size of a message; a message that waits for
+    several subscribers is stored once.
 
     Parameters
     ----------
@@ -125,13 +125,13 @@ class Publisher:
         self.history = History(round(replay_mb * 1e6), self.epoch)
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
-        """The feeds, in the order of their creation."""
-        return self._roster.feeds
+    def sources(self) -> tuple[SourcePublisher, ...]:
+        """The publishers of the sources, in the order of their creation."""
+        return self._roster.sources
 
     @property
     def subscribers(self) -> int:
-        """Current subscriptions to values, see ``DemandBook.subscribers``."""
+        """Current subscriptions to values, see ``SubscribedPrefixes.subscribers``."""
         return self._sender.subscribers if self._sender else 0
 
     @property
@@ -139,17 +139,17 @@ class Publisher:
         """Messages dropped because they cannot be encoded, see ``Sender``."""
         return self._sender.unsendable if self._sender else 0
 
-    def feed(
+    def add_source(
         self,
         name: str,
         stats: Callable[[], Stats],
         channel_names: Sequence[str] = (),
         on_demand: OnDemand = ignore_demand,
-    ) -> Feed:
+    ) -> SourcePublisher:
         """Add a source, before ``start`` or while the publisher runs.
 
-        Call it, like ``remove_feed``, from one thread at a time. If there was a source of the same
-        name, its numbers continue.
+        Call this method and ``remove_source`` from one thread at a time. If there was a source of
+        the same name, its numbers continue.
 
         Parameters
         ----------
@@ -160,16 +160,16 @@ class Publisher:
         channel_names : sequence of str
             Names of the channels in topics; empty for their numbers.
         on_demand : callable
-            See ``Feed``.
+            See ``SourcePublisher``.
 
         Raises
         ------
         ConfigError
             If a name cannot stand in a topic, or another source has it.
         """
-        if name in {feed.name for feed in self.feeds}:
+        if name in {source.name for source in self.sources}:
             raise ConfigError(f"source name={name!r}: another source has it; give each its own")
-        feed = Feed(
+        source = SourcePublisher(
             name,
             stats,
             epoch=self.epoch,
@@ -179,21 +179,21 @@ class Publisher:
             numbers=self._numbers.get(name),
             on_demand=on_demand,
         )
-        self._keep_numbers(feed)
-        self._roster.add(feed)
+        self._keep_numbers(source)
+        self._roster.add(source)
         self._wake()
-        return feed
+        return source
 
-    def remove_feed(self, feed: Feed) -> None:
+    def remove_source(self, source: SourcePublisher) -> None:
         """Remove a source: its queue and its last heartbeat are still sent. Returns at once.
 
         Call after the last ``submit``.
         """
         if self._worker is not None:
-            self._roster.remove(feed)
+            self._roster.remove(source)
             self._wake()
         else:
-            self._roster.feeds = tuple(other for other in self.feeds if other is not feed)
+            self._roster.sources = tuple(other for other in self.sources if other is not source)
 
     def start(self) -> None:
         """Bind in the calling thread, which raises the errors, then start the thread.
@@ -245,7 +245,7 @@ class Publisher:
         """Send the queued frames and the last heartbeats, and release the endpoints; idempotent.
 
         Takes at most the time to send queue_frames frames of each source plus 0.2 s, even if no
-        peer reads. Call after the last ``submit``; ``Feed.changed`` may still be called.
+        peer reads. Call after the last ``submit``; ``SourcePublisher.changed`` may still be called.
         """
         if self._worker is None:
             return
@@ -264,10 +264,10 @@ class Publisher:
         cleanup.callback(socket.close)
         return socket, Listeners(socket, access, self._wake)
 
-    def _keep_numbers(self, feed: Feed) -> None:
+    def _keep_numbers(self, source: SourcePublisher) -> None:
         """Keep the numbers of the most recent names; those of older names restart at 0."""
-        self._numbers.pop(feed.name, None)
-        self._numbers[feed.name] = feed.numbers
+        self._numbers.pop(source.name, None)
+        self._numbers[source.name] = source.numbers
         while len(self._numbers) > _NAMES_KEPT:
             self._numbers.pop(next(iter(self._numbers)))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import zmq
 
-from spectrod.wire.feed import Outgoing
+from spectrod.wire.source_publisher import Outgoing
 from spectrod.wire.upstream import Upstream
 
 

@@ -14,8 +14,6 @@ import zmq
 from spectrod.errors import WireError
 from spectrod.events import EventLog
 from spectrod.wakeup import Wakeup
-from spectrod.wire.demand import DemandBook
-from spectrod.wire.feed import Feed, Outgoing, Parts
 from spectrod.wire.history import History, Stored
 from spectrod.wire.listeners import Listeners
 from spectrod.wire.newcomers import Newcomers
@@ -29,6 +27,8 @@ from spectrod.wire.schema import (
     event_topic,
     last_topic,
 )
+from spectrod.wire.source_publisher import Outgoing, Parts, SourcePublisher
+from spectrod.wire.subscriptions import SubscribedPrefixes
 from spectrod.wire.upstream import Upstream
 
 _HOLD_S = 2.0
@@ -42,29 +42,29 @@ _T = TypeVar("_T")
 
 @dataclass
 class Roster:
-    """The feeds, and those that are leaving; any thread may change it."""
+    """The sources, and those that are being removed; any thread may change it."""
 
-    feeds: tuple[Feed, ...] = ()
-    leaving: tuple[Feed, ...] = ()
+    sources: tuple[SourcePublisher, ...] = ()
+    leaving: tuple[SourcePublisher, ...] = ()
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, feed: Feed) -> None:
-        """Add a feed."""
+    def add(self, source: SourcePublisher) -> None:
+        """Add a source."""
         with self.lock:
-            self.feeds = (*self.feeds, feed)
+            self.sources = (*self.sources, source)
 
-    def remove(self, feed: Feed) -> None:
-        """Move a feed to those that are leaving."""
+    def remove(self, source: SourcePublisher) -> None:
+        """Move a source to those that are being removed."""
         with self.lock:
-            if feed in self.feeds:
-                self.feeds = tuple(other for other in self.feeds if other is not feed)
-                self.leaving = (*self.leaving, feed)
+            if source in self.sources:
+                self.sources = tuple(other for other in self.sources if other is not source)
+                self.leaving = (*self.leaving, source)
 
-    def take(self) -> tuple[tuple[Feed, ...], tuple[Feed, ...]]:
-        """Return the feeds that stay, and, only once, those that leave."""
+    def take(self) -> tuple[tuple[SourcePublisher, ...], tuple[SourcePublisher, ...]]:
+        """Return the sources that stay, and, only once, those that were removed."""
         with self.lock:
             leaving, self.leaving = self.leaving, ()
-            return self.feeds, leaving
+            return self.sources, leaving
 
 
 class Sender:
@@ -79,7 +79,7 @@ class Sender:
     listeners : sequence of Listeners
         Endpoints of all these sockets.
     roster : Roster
-        Feeds whose messages are sent.
+        Sources whose messages are sent.
     history : History
         Receives all messages with values.
     events : EventLog or None
@@ -114,8 +114,8 @@ class Sender:
         self._history = history
         self._events = events
         self._next_event = 0
-        self._feeds: tuple[Feed, ...] = ()
-        self._book = DemandBook()
+        self._sources: tuple[SourcePublisher, ...] = ()
+        self._book = SubscribedPrefixes()
         self._newcomers = Newcomers()
         self._event_seq = Counter[str]()
         self._held_until_s = math.inf
@@ -128,7 +128,7 @@ class Sender:
 
     @property
     def subscribers(self) -> int:
-        """See ``DemandBook``."""
+        """See ``SubscribedPrefixes``."""
         return self._book.subscribers
 
     def serve(
@@ -155,8 +155,8 @@ class Sender:
             self.steps += 1
             self._take_turn([socket for socket, _ in ready], on_first)
         self._take_turn([], on_first)
-        for feed in self._feeds:
-            self._send_heartbeat(feed, is_last=True)
+        for source in self._sources:
+            self._send_heartbeat(source, is_last=True)
 
     def close(self) -> None:
         """Close the sockets."""
@@ -175,12 +175,12 @@ class Sender:
 
     def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:
         self._cut_off()
-        self._feeds, leaving = self._roster.take()
-        for feed in leaving:
-            self._finish(feed, on_first)
+        self._sources, leaving = self._roster.take()
+        for source in leaving:
+            self._finish(source, on_first)
         self._read_requests(ready)
-        for feed in self._feeds:
-            self._send_queued(feed, on_first)
+        for source in self._sources:
+            self._send_queued(source, on_first)
         self._send_events()
         now_s = time.monotonic()
         self._send_heartbeats(now_s)
@@ -200,10 +200,10 @@ class Sender:
 
     def _read_requests(self, ready: Collection[object]) -> None:
         has_changed = False
-        for feed in self._feeds:
-            if feed.take_offer():
+        for source in self._sources:
+            if source.take_offer():
                 has_changed = True
-                self._forget(feed.name, feed.offers)
+                self._forget(source.name, source.offers)
         # Reading a socket without messages costs an exception.
         for raw32 in self._raw32:
             if raw32.socket in ready:
@@ -215,26 +215,26 @@ class Sender:
                 self._newcomers.note(prefix)
         if has_changed or self._book.has_changed:
             self._book.has_changed = False
-            for feed in self._feeds:
-                feed.update_demand(self._covers)
+            for source in self._sources:
+                source.update_demand(self._covers)
 
     def _covers(self, topics: Sequence[bytes]) -> bool:
         return self._book.covers(topics) or any(raw32.covers(topics) for raw32 in self._raw32)
 
-    def _send_queued(self, feed: Feed, on_first: Callable[[], None]) -> None:
-        is_first = feed.messages == 0
-        for message in self._encoded(feed.queued()):
+    def _send_queued(self, source: SourcePublisher, on_first: Callable[[], None]) -> None:
+        is_first = source.messages == 0
+        for message in self._encoded(source.queued()):
             if isinstance(message, Outgoing):
-                self._send_values(feed, message)
+                self._send_values(source, message)
             else:
                 self._send_noted(message)
-        if is_first and feed.messages:
+        if is_first and source.messages:
             on_first()
 
-    def _send_values(self, feed: Feed, message: Outgoing) -> None:
+    def _send_values(self, source: SourcePublisher, message: Outgoing) -> None:
         self._send(message.parts)
         # The last rows of a removed product may come after the new offer.
-        if feed.offers(message.topic):
+        if source.offers(message.topic):
             self._history.add(message.topic, Stored(message.seq, message.parts))
         for raw32 in self._raw32:
             raw32.send(message)
@@ -249,10 +249,10 @@ class Sender:
         self._send(parts)
         self._newcomers.note_sent(parts[0], time.monotonic())
 
-    def _finish(self, feed: Feed, on_first: Callable[[], None]) -> None:
-        self._send_queued(feed, on_first)
-        self._send_heartbeat(feed, is_last=True)
-        self._forget(feed.name, lambda _topic: False)
+    def _finish(self, source: SourcePublisher, on_first: Callable[[], None]) -> None:
+        self._send_queued(source, on_first)
+        self._send_heartbeat(source, is_last=True)
+        self._forget(source.name, lambda _topic: False)
 
     def _forget(self, source: str, is_kept: Callable[[str], bool]) -> None:
         """Drop the messages of a source's topics that have ended."""
@@ -264,13 +264,13 @@ class Sender:
         is_due = now_s >= self._next_beat_s
         if is_due:
             self._next_beat_s = now_s + HEARTBEAT_PERIOD_S
-        for feed in self._feeds:
-            if feed.take_change() or is_due:
-                self._send_heartbeat(feed)
+        for source in self._sources:
+            if source.take_change() or is_due:
+                self._send_heartbeat(source)
 
-    def _send_heartbeat(self, feed: Feed, *, is_last: bool = False) -> None:
+    def _send_heartbeat(self, source: SourcePublisher, *, is_last: bool = False) -> None:
         try:
-            self._send_noted(feed.heartbeat(is_last=is_last))
+            self._send_noted(source.heartbeat(is_last=is_last))
         except WireError as error:
             self._drop(error)
 
@@ -278,8 +278,8 @@ class Sender:
         if now_s < self._next_meta_s:
             return
         self._next_meta_s = now_s + META_PERIOD_S
-        for feed in self._feeds:
-            for parts in self._encoded(feed.described()):
+        for source in self._sources:
+            for parts in self._encoded(source.described()):
                 self._send_noted(parts)
 
     def _send_events(self) -> None:
@@ -325,10 +325,10 @@ class Sender:
         due = self._newcomers.take(self._repeatable, now_s)
         if not due:
             return
-        for feed in self._feeds:
-            if feed.heartbeat_topic in due:
-                self._send_heartbeat(feed)
-            for parts in self._encoded(feed.described(due)):
+        for source in self._sources:
+            if source.heartbeat_topic in due:
+                self._send_heartbeat(source)
+            for parts in self._encoded(source.described(due)):
                 self._send_noted(parts)
         for name in self._history.topics():
             again = last_topic(name).encode()
@@ -337,8 +337,8 @@ class Sender:
                 self._send_noted((again, *newest.parts[1:]))
 
     def _repeatable(self) -> Iterator[bytes]:
-        for feed in self._feeds:
-            yield feed.heartbeat_topic
-            yield from feed.meta_topics()
+        for source in self._sources:
+            yield source.heartbeat_topic
+            yield from source.meta_topics()
         for name in self._history.topics():
             yield last_topic(name).encode()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from spectrod.wire.answers import Answer, Later
+from spectrod.wire.dispatch import Answer, Later
 from spectrod.wire.requests import Reply
 
 LARGE_BYTES = 64 * 1024

@@ -13,8 +13,8 @@ import pytest
 from spectrod.client import Control, subscribe
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import UnavailableError
+from spectrod.wire.endpoint_discovery import check_answers
 from spectrod.wire.keys import make_keys
-from spectrod.wire.rendezvous import check_answers
 
 TIMEOUT_S = 30.0
 DESCRIPTORS = 256

@@ -215,7 +215,7 @@ def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
     events = EventLog(lambda: publisher.send_events())  # noqa: PLW0108 - made below
     publisher = Publisher(["tcp://127.0.0.1:*"], events=events)
     stats = Stats("running", "x", "numpy", 8e3, 1, *[0] * 8, 0.0)
-    feed = publisher.feed("mic", lambda: stats)
+    feed = publisher.add_source("mic", lambda: stats)
     publisher.start()
     try:
         with zmq.Context() as context, context.socket(zmq.SUB) as sub:

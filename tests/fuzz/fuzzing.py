@@ -97,7 +97,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "pyramid": ("pyramid", ("spectrod.formats.pyramid",)),
     "message": ("wire", ("spectrod.wire",)),
     "request": ("wire", ("spectrod.wire",)),
-    "reply": ("wire", ("spectrod.client.calls",)),
+    "reply": ("wire", ("spectrod.client.rpc_codec",)),
     "public_key": ("keys", ("spectrod.wire.keys",)),
     "secret_key": ("keys", ("spectrod.wire.keys",)),
     "config": ("configuration", ("spectrod.config", "spectrod.settings", "spectrod.endpoint")),

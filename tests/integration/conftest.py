@@ -63,7 +63,7 @@ def publish(progress):
     def start(*endpoints, names=("mic",), stats=make_stats, feed=None, **options):
         publisher = Publisher(endpoints or [ANY_PORT], **options)
         for name in names:
-            publisher.feed(name, stats, **(feed or {}))
+            publisher.add_source(name, stats, **(feed or {}))
         publisher.start()
         started.append(publisher)
         return publisher

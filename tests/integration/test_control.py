@@ -15,7 +15,7 @@ from PIL import Image
 
 from spectrod import config
 from spectrod.client import Control, subscribe
-from spectrod.client.calls import messages_of
+from spectrod.client.rpc_codec import messages_of
 from spectrod.control import recordings, replay
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import build_daemon

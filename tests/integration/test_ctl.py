@@ -14,7 +14,7 @@ from spectrod.cli import main
 from spectrod.client import Control
 from spectrod.control.controlled import ControlledDaemon
 from spectrod.daemon import build_daemon
-from spectrod.wire import rendezvous
+from spectrod.wire import endpoint_discovery
 
 FLAGS = {
     "source": {"uri": "signal:sine,1000,-20", "name": "tone"},
@@ -29,8 +29,8 @@ def machine(tmp_path, monkeypatch):
     """A machine of our own, on which no daemon runs."""
     monkeypatch.setenv("RUNTIME_DIRECTORY", "run")
     monkeypatch.setenv("STATE_DIRECTORY", "state")
-    monkeypatch.setattr(rendezvous, "SYSTEM_FOLDER", tmp_path / "system")
-    monkeypatch.setattr(rendezvous.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(endpoint_discovery, "SYSTEM_FOLDER", tmp_path / "system")
+    monkeypatch.setattr(endpoint_discovery.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
     root = logging.getLogger()
     level = root.level
@@ -224,7 +224,7 @@ def test_a_socket_that_is_not_for_us_is_77(machine, ctl, monkeypatch):
     """A daemon is there, and another user's."""
     (machine / "run").mkdir()
     (machine / "run" / "control-1.ipc").write_text("")
-    monkeypatch.setattr(rendezvous, "_probe", lambda _: rendezvous.errno.EACCES)
+    monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
     code, error = ctl("status")
     assert code == 77
     assert error == (

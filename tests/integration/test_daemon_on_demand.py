@@ -171,7 +171,7 @@ def test_the_first_row_on_demand_comes_within_two_rows(start):
             told_at.append(runner.pipeline.ring.written)
         runner.demand.want(products)
 
-    running.publisher.feeds[0]._on_demand = watched
+    running.publisher.sources[0]._on_demand = watched
     with subscribe(running, "spec/noise/") as frames:
         header = next(frames).header
     complete = header.sample_index + header.win_length

@@ -44,7 +44,7 @@ def demanded(publish):
     def start(*endpoints, **options):
         told = queue.Queue()
         publisher = publish(*endpoints, feed={"on_demand": told.put}, **options)
-        feed = publisher.feeds[0]
+        feed = publisher.sources[0]
         feed.offer([SPEC, LEVELS])
         assert told.get(timeout=TIMEOUT_S) == set()
         return publisher, feed, told
@@ -88,7 +88,7 @@ def test_what_comes_to_be_offered_is_wanted_at_once_where_it_is(demanded, raw_su
         pass
     assert wanted == {"density"}
     pond_told = queue.Queue()
-    pond = publisher.feed("pond", make_stats, on_demand=pond_told.put)
+    pond = publisher.add_source("pond", make_stats, on_demand=pond_told.put)
     pond.offer([SPEC])
     assert pond_told.get(timeout=TIMEOUT_S) == {"dbfs"}
 
@@ -131,8 +131,8 @@ def test_rows_passed_over_have_numbers(publish, raw_subscriber):
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
-    publisher.feeds[0].submit(make_batch(1))
-    publisher.feeds[0].submit(make_batch(2, first=101, skipped_rows=100))
+    publisher.sources[0].submit(make_batch(1))
+    publisher.sources[0].submit(make_batch(2, first=101, skipped_rows=100))
     frames = [receive_until(sub, lambda m: isinstance(m, Frame)) for _ in range(3)]
     assert [frame.header.seq for frame in frames] == [0, 101, 102]
     assert [frame.header.dropped for frame in frames] == [0, 0, 0]
@@ -144,14 +144,14 @@ def test_the_last_message_comes_with_the_subscription_to_it(
 ):
     """The newest, of matching topics only, byte for byte, and not again with the next one."""
     publisher = publish(progress=progress, replay_mb=replay_mb)
-    publisher.feeds[0].submit(make_batch(3))
+    publisher.sources[0].submit(make_batch(3))
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0], "last/mic/1/", "hb/")
     last = receive_until(sub, lambda m: isinstance(m, Frame))
     assert (last.topic, last.header.seq, last.values[0]) == ("last/mic/1/dbfs/", 2, 2.5)
     newest = publisher.history.newest("spec/mic/1/dbfs/")
     assert (newest.seq, decode(newest.parts).header) == (2, last.header)
-    publisher.feeds[0].submit(make_batch(1, first=3))
+    publisher.sources[0].submit(make_batch(1, first=3))
     raw_subscriber(publisher.endpoints[0], "spec/")
     beats = [receive(sub) for _ in range(2)]
     assert {type(beat) for beat in beats} == {Heartbeat}
@@ -160,7 +160,7 @@ def test_the_last_message_comes_with_the_subscription_to_it(
 def test_each_subscription_to_the_last_message_is_answered(publish, progress, raw_subscriber):
     """Also one of a subscriber that has had it, by another prefix."""
     publisher = publish(progress=progress)
-    publisher.feeds[0].submit(make_batch(1))
+    publisher.sources[0].submit(make_batch(1))
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0])
     for prefix, channels in [("last/", "01"), ("last/mic/", "01"), ("last/mic/1/", "1")]:
@@ -200,7 +200,7 @@ def test_history_gives_what_a_subscriber_has_missed(publish, progress):
             fourth.set()
 
     publisher.history.watch("spec/mic/0/dbfs/", hear)
-    publisher.feeds[0].submit(make_batch(4))
+    publisher.sources[0].submit(make_batch(4))
     assert fourth.wait(TIMEOUT_S)
     again = publisher.history.since("spec/mic/0/dbfs/", 2, publisher.epoch)
     frames = [decode(message.parts) for message in again]
@@ -267,10 +267,10 @@ def test_sources_come_and_go_while_the_publisher_runs(publish, raw_subscriber):
     publisher = publish()
     sub = raw_subscriber(publisher.endpoints[0], "")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
-    pond = publisher.feed("pond", make_stats)
+    pond = publisher.add_source("pond", make_stats)
     pond.submit(make_batch(2))
-    publisher.remove_feed(pond)
-    assert [feed.name for feed in publisher.feeds] == ["mic"]
+    publisher.remove_source(pond)
+    assert [feed.name for feed in publisher.sources] == ["mic"]
     seen = [receive_until(sub, lambda m: "/pond/" in m.topic)]
     while not (isinstance(seen[-1], Heartbeat) and seen[-1].header.state == "stopped"):
         seen.append(receive_until(sub, lambda m: "/pond/" in m.topic))
@@ -286,9 +286,9 @@ def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscri
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
     seqs, beats = [], []
     for k in range(3):
-        pond = publisher.feed("pond", make_stats)
+        pond = publisher.add_source("pond", make_stats)
         pond.submit(make_batch(2, first=2 * k))
-        publisher.remove_feed(pond)
+        publisher.remove_source(pond)
     while len(seqs) < 6 or beats[-1].state != "stopped":
         message = receive(sub)
         if isinstance(message, Frame):
@@ -302,9 +302,9 @@ def test_a_source_that_comes_again_goes_on_with_its_numbers(publish, raw_subscri
 def test_a_source_may_be_removed_before_the_start():
     """It was never heard of, and its name is free."""
     publisher = Publisher([ANY_PORT])
-    publisher.remove_feed(publisher.feed("mic", make_stats))
-    assert publisher.feeds == ()
-    publisher.feed("mic", make_stats)
+    publisher.remove_source(publisher.add_source("mic", make_stats))
+    assert publisher.sources == ()
+    publisher.add_source("mic", make_stats)
 
 
 def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber, ipc_path):
@@ -315,7 +315,7 @@ def test_all_kinds_of_endpoints_carry_the_same_messages(publish, raw_subscriber,
     subs = [raw_subscriber(endpoint, "spec/mic/0/", "hb/") for endpoint in publisher.endpoints]
     while publisher.subscribers < 3:
         receive(subs[0])
-    publisher.feeds[0].submit(make_batch(2))
+    publisher.sources[0].submit(make_batch(2))
     seen = [
         [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in "ab"] for sub in subs
     ]
@@ -329,6 +329,6 @@ def test_rules_of_numbers_hold_with_gaps_and_drops(publish, raw_subscriber):
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "hb/")
     receive_until(sub, lambda m: isinstance(m, Heartbeat))
     batch = replace(make_batch(7, gap_samples=9), skipped_rows=5)
-    publisher.feeds[0].submit(batch)
+    publisher.sources[0].submit(batch)
     headers = [receive_until(sub, lambda m: isinstance(m, Frame)).header for _ in range(2)]
     assert [(h.seq, h.dropped, h.gap_samples) for h in headers] == [(10, 5, 9), (11, 5, 0)]

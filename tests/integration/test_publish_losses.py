@@ -43,7 +43,7 @@ class Reader:
 def test_the_fast_lose_nothing_and_the_slow_know_what_they_lost(publish, raw_subscriber, ipc_path):
     """Of each subscriber, what it got and the holes in seq make up all that was sent."""
     publisher = publish(f"ipc://{ipc_path}", high_water_mark=HIGH_WATER_MARK)
-    feed, endpoint = publisher.feeds[0], publisher.endpoints[0]
+    feed, endpoint = publisher.sources[0], publisher.endpoints[0]
     fast = [Reader(raw_subscriber(endpoint, TOPIC)) for _ in range(FAST)]
     slow = [Reader(raw_subscriber(endpoint, TOPIC, high_water_mark=1)) for _ in range(SLOW)]
     beats = raw_subscriber(endpoint, "hb/")
@@ -77,7 +77,7 @@ def test_subscribers_that_vanish_leave_nothing_behind(
 ):
     """Neither descriptors nor threads nor memory, however often one comes, and however it goes."""
     publisher = publish(f"ipc://{ipc_path}", replay_mb=0)
-    feed, endpoint = publisher.feeds[0], publisher.endpoints[0]
+    feed, endpoint = publisher.sources[0], publisher.endpoints[0]
     steady = Reader(raw_subscriber(endpoint, TOPIC))
     beats = raw_subscriber(endpoint, "hb/")
     while not publisher.subscribers:

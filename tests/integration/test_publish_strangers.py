@@ -9,8 +9,8 @@ import pytest
 import zmq
 from publishing import ANY_PORT, TIMEOUT_S, make_batch
 
-from spectrod.wire.demand import PREFIXES_MAX
 from spectrod.wire.schema import Frame, decode
+from spectrod.wire.subscriptions import PREFIXES_MAX
 
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL" + bytes(48)
 READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
@@ -101,7 +101,7 @@ def test_whatever_strangers_send_subscribers_get_their_frames(stage, fds, shaken
                     stranger.shutdown(socket.SHUT_WR)
                 while stranger.recv(65536):
                     pass  # until the publisher, too, has had enough
-        publisher.feeds[0].submit(make_batch())
+        publisher.sources[0].submit(make_batch())
         assert receive_frame(sub).header.seq == seq, what
     assert fds() <= before + 1
     assert publisher.failure is None
@@ -115,7 +115,7 @@ def test_connections_that_say_nothing_hold_up_nobody(stage, fds):
     strangers = [socket.create_connection(address) for _ in range(100)]
     for k, stranger in enumerate(strangers):
         stranger.sendall(GREETING[: k % 64])
-    publisher.feeds[0].submit(make_batch())
+    publisher.sources[0].submit(make_batch())
     assert receive_frame(sub).header.seq == 0
     for stranger in strangers:
         stranger.shutdown(socket.SHUT_WR)
@@ -148,11 +148,11 @@ def test_a_flood_of_subscriptions_stops_no_frame(stage, raw_subscriber, resident
     thread.start()
     assert flooding.wait(TIMEOUT_S)
     for seq in range(20):
-        publisher.feeds[0].submit(make_batch(first=seq))
+        publisher.sources[0].submit(make_batch(first=seq))
         assert receive_frame(sub).header.seq == seq
     thread.join()
     late = raw_subscriber(publisher.endpoints[0], "spec/mic/1/", "last/mic/1/")
-    publisher.feeds[0].submit(make_batch(first=20))
+    publisher.sources[0].submit(make_batch(first=20))
     assert decode(late.recv_multipart()).channel == "1"
     assert len(publisher._sender._book._arrivals) <= PREFIXES_MAX
     # libzmq's own tree of prefixes, while the peer is there, and what the allocator keeps of it.

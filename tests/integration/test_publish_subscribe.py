@@ -40,7 +40,7 @@ def receive(sub):
 def test_a_batch_arrives_as_one_message_a_frame_and_channel(connected):
     """Values, numbers, times and counts are those of the batch."""
     publisher, subscription = connected
-    publisher.feeds[0].submit(make_batch(2, gap_samples=77))
+    publisher.sources[0].submit(make_batch(2, gap_samples=77))
     frames = [next(subscription) for _ in range(4)]
     assert [(f.channel, f.header.seq) for f in frames] == [("0", 0), ("1", 0), ("0", 1), ("1", 1)]
     assert [f.values[0] for f in frames] == [0.0, 0.5, 1.0, 1.5]
@@ -59,9 +59,9 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
     sub = raw_subscriber(publisher.endpoints[0], "spec/mic/0/", "meta/mic/0/", "hb/")
     while not publisher.subscribers:
         receive(sub)
-    publisher.feeds[0].submit(make_batch())
+    publisher.sources[0].submit(make_batch())
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=128, scaling="dbfs")
-    publisher.feeds[0].submit(make_batch(first=1, spec=other))
+    publisher.sources[0].submit(make_batch(first=1, spec=other))
     messages = (receive(sub) for _ in range(20))
     seen = []
     while len(seen) < 4:
@@ -74,7 +74,7 @@ def test_a_description_comes_before_the_first_frame_and_when_it_changes(publish,
 def test_a_late_joiner_gets_description_and_heartbeat_at_once(publish, progress, raw_subscriber):
     """Each new subscription is answered, long after the first frame."""
     publisher = publish(progress=progress)
-    publisher.feeds[0].submit(make_batch())
+    publisher.sources[0].submit(make_batch())
     assert progress.wait(TIMEOUT_S)
     sub = raw_subscriber(publisher.endpoints[0], "meta/mic/1/", "hb/mic/")
     kinds = {}
@@ -107,7 +107,7 @@ def test_stop_sends_what_is_queued_and_says_goodbye(publish, wait_for_subscriber
     publisher = publish(stats=lambda: make_stats(states[-1]))
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.feeds[0].submit(make_batch(100))
+        publisher.sources[0].submit(make_batch(100))
         states.append(state)
         publisher.stop()
         frames = [next(subscription) for _ in range(200)]
@@ -122,11 +122,11 @@ def test_what_the_queue_drops_is_a_hole_of_the_same_length(publish, wait_for_sub
     publisher = publish(queue_frames=4)
     with subscribe(publisher.endpoints[0], "spec/mic/0/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.feeds[0].submit(make_batch())
+        publisher.sources[0].submit(make_batch())
         next(subscription)
-        publisher.feeds[0].submit(make_batch(10, first=1))
+        publisher.sources[0].submit(make_batch(10, first=1))
         frame = next(subscription)
-        assert (frame.missed, frame.header.dropped, publisher.feeds[0].dropped) == (6, 6, 6)
+        assert (frame.missed, frame.header.dropped, publisher.sources[0].dropped) == (6, 6, 6)
 
 
 def test_a_daemon_that_starts_anew_has_another_epoch(publish):
@@ -147,19 +147,19 @@ def test_a_change_is_told_at_once(publish, raw_subscriber):
     for name in ("waiting", "running"):
         state[0] = name
         begun_s = time.monotonic()
-        publisher.feeds[0].changed()
+        publisher.sources[0].changed()
         while (beat := receive(beats["mic"]).header).state != name:
             pass
         assert time.monotonic() - begun_s < 0.5
-    told = publisher.feeds[1].heartbeats
+    told = publisher.sources[1].heartbeats
     assert beat.seq >= first["mic"].seq + 2
-    assert publisher.feeds[0].heartbeats >= told + 2
+    assert publisher.sources[0].heartbeats >= told + 2
 
 
 def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers):
     """Numbers, drops, names and descriptions are each source's own; the epoch is the daemon's."""
     publisher = publish(names=("mic", "pond"), queue_frames=4)
-    mic, pond = publisher.feeds
+    mic, pond = publisher.sources
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
         pond.submit(make_batch())
@@ -181,7 +181,7 @@ def test_sources_share_the_socket_and_nothing_else(publish, wait_for_subscribers
 def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
     """However much one has to send, another's frame comes in its turn."""
     publisher = publish(names=("busy", "mic"), queue_frames=64)
-    busy, mic = publisher.feeds
+    busy, mic = publisher.sources
     with subscribe(publisher.endpoints[0], "spec/mic/", timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
         for k in range(20):
@@ -193,10 +193,10 @@ def test_a_busy_source_does_not_hold_another_up(publish, wait_for_subscribers):
 def test_the_first_message_is_told(publish, progress):
     """An owner that waits for the first message is woken by it."""
     publisher = publish(progress=progress)
-    assert publisher.feeds[0].messages == 0
-    publisher.feeds[0].submit(make_batch())
+    assert publisher.sources[0].messages == 0
+    publisher.sources[0].submit(make_batch())
     assert progress.wait(TIMEOUT_S)
-    assert publisher.feeds[0].messages == 2
+    assert publisher.sources[0].messages == 2
 
 
 def test_a_failure_in_the_thread_is_kept_and_told(progress):
@@ -206,7 +206,7 @@ def test_a_failure_in_the_thread_is_kept_and_told(progress):
         raise ArithmeticError("no count today")
 
     publisher = Publisher([ANY_PORT], progress=progress)
-    publisher.feed("mic", broken)
+    publisher.add_source("mic", broken)
     publisher.start()
     assert progress.wait(TIMEOUT_S)
     assert str(publisher.failure.__cause__) == "no count today"
@@ -238,7 +238,7 @@ def test_a_subscriber_that_never_reads_harms_nobody(
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher, 2)
         for k in range(2000):
-            publisher.feeds[0].submit(make_batch(first=k, spec=spec))
+            publisher.sources[0].submit(make_batch(first=k, spec=spec))
             assert next(subscription).header.seq == k
         assert subscription.missed == 0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 8 * 1024
@@ -256,7 +256,7 @@ def test_stop_does_not_wait_for_a_subscriber_that_never_reads(publish, raw_subsc
     sub = raw_subscriber(publisher.endpoints[0], "spec/", "hb/", high_water_mark=1)
     while not publisher.subscribers:
         receive(sub)
-    publisher.feeds[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
+    publisher.sources[0].submit(make_batch(5000, spec=SpectrumSpec(fs=48000.0, win_length=8192)))
     begin_s = time.monotonic()
     publisher.stop()
     assert time.monotonic() - begin_s < 2.0
@@ -270,7 +270,7 @@ def test_garbage_on_the_port_disturbs_nobody(connected):
     for garbage in (b"GET / HTTP/1.1\r\n\r\n", rng.bytes(5000), b"\xff\0\0\0\0\0\0\0\x01\x7f", b""):
         with socket.create_connection(address) as stranger:
             stranger.sendall(garbage)
-    publisher.feeds[0].submit(make_batch())
+    publisher.sources[0].submit(make_batch())
     assert next(subscription).header.seq == 0
 
 
@@ -316,7 +316,7 @@ def test_a_second_daemon_cannot_take_an_ipc_path(publish, ipc_path, wait_for_sub
         publish(f"ipc://{ipc_path}")
     with subscribe(first.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(first)
-        first.feeds[0].submit(make_batch())
+        first.sources[0].submit(make_batch())
         assert next(subscription).header.seq == 0
     first.stop()
     publish(f"ipc://{ipc_path}")
@@ -407,9 +407,9 @@ def test_settings_that_break_a_rule_are_refused_before_anything_is_opened():
 def test_sources_of_one_name_are_refused():
     """Their topics would be the same."""
     publisher = Publisher([ANY_PORT])
-    publisher.feed("mic", make_stats)
+    publisher.add_source("mic", make_stats)
     with pytest.raises(ConfigError, match="source name='mic': another source has it"):
-        publisher.feed("mic", make_stats)
+        publisher.add_source("mic", make_stats)
 
 
 def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_subscribers):
@@ -421,7 +421,7 @@ def test_several_endpoints_carry_the_same_frames(publish, ipc_path, wait_for_sub
         subscribe(publisher.endpoints[1], timeout_s=TIMEOUT_S) as other,
     ):
         wait_for_subscribers(publisher, 2)
-        publisher.feeds[0].submit(make_batch())
+        publisher.sources[0].submit(make_batch())
         assert next(one).header == next(other).header
 
 
@@ -435,7 +435,7 @@ def test_ipv6_loopback_works(publish, wait_for_subscribers):
     publisher = publish("tcp://[::1]:*")
     with subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S) as subscription:
         wait_for_subscribers(publisher)
-        publisher.feeds[0].submit(make_batch())
+        publisher.sources[0].submit(make_batch())
         assert next(subscription).header.seq == 0
 
 
@@ -449,7 +449,7 @@ def test_the_ten_line_example_reads_the_stream(publish, wait_for_subscribers):
             wait_for_subscribers(publisher)
             batch = make_batch()
             batch.values[0, 0, 10] = -20.0 + 40.0
-            publisher.feeds[0].submit(batch)
+            publisher.sources[0].submit(batch)
             assert example.stdout.readline() == "spec/mic/0/dbfs/ 1875.0 Hz 20.00 dBFS\n"
             assert example.stdout.readline() == "spec/mic/1/dbfs/ 0.0 Hz 0.50 dBFS\n"
         finally:

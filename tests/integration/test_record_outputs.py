@@ -250,7 +250,7 @@ def daemon(publish):
     spec = SpectrumSpec(float(FS), 2, win_length=512, hop=256, scaling="dbfs")
     source = SignalSource("sine,1000,-20", float(FS), 2, "realtime")
     pipeline = Pipeline(source, spec, NumpyEngine())
-    pipeline.attach(publisher.feeds[0])
+    pipeline.attach(publisher.sources[0])
     pipeline.start()
     yield publisher.endpoints[0]
     pipeline.stop()
@@ -277,7 +277,7 @@ def test_what_is_lost_of_a_daemon_is_a_gap(publish, wait_for_subscribers):
     publisher = publish()
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
     wait_for_subscribers(publisher)
-    feed = publisher.feeds[0]
+    feed = publisher.sources[0]
     for first in range(8):
         # A row of one channel alone, as where the other message is lost.
         spec = replace(SPEC, channels=1) if first == 4 else SPEC
@@ -409,7 +409,7 @@ def test_a_shorter_row_of_a_daemon_is_one_in_the_recording(publish, wait_for_sub
     cut = replace(make_batch(first=16, spec=spec), cut_frames=2)
     after = make_batch(first=24, spec=spec, gap_samples=768)
     for batch in (whole, cut, after):
-        publisher.feeds[0].submit(batch)
+        publisher.sources[0].submit(batch)
     reader = DaemonReader(subscription, "spec/")
     batches = list(itertools.islice(reader.batches(time.monotonic() + TIMEOUT_S), 3))
     found = [(b.sample_index.tolist(), b.cut_frames, b.gap_samples) for b in batches]
@@ -422,7 +422,7 @@ def test_several_products_must_be_named(publish, wait_for_subscribers):
     publisher = publish(names=("mic", "reef"))
     subscription = subscribe(publisher.endpoints[0], timeout_s=TIMEOUT_S)
     wait_for_subscribers(publisher)
-    for feed in publisher.feeds:
+    for feed in publisher.sources:
         feed.submit(make_batch())
     with pytest.raises(ConfigError, match=r"spec/: has mic/dbfs and reef/dbfs; name one with"):
         DaemonReader(subscription, "spec/")

@@ -19,7 +19,7 @@ from spectrod.types import Block, SpectrumSpec
 from spectrod.view.axes import frequency_axis
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import decode
-from spectrod.wire.stream import Stream
+from spectrod.wire.topic_encoder import Stream
 
 FS, CENTER_HZ = 2.048e6, 433.92e6
 SPEC = SpectrumSpec(FS, 2, win_length=256, nfft=256, iq=True, center_frequency_hz=CENTER_HZ)

@@ -7,8 +7,8 @@ import threading
 import pytest
 import zmq
 
-from spectrod.client import Control, aio, latest, newest
-from spectrod.client.calls import encode_call, messages_of
+from spectrod.client import Control, aio, conflate, latest
+from spectrod.client.rpc_codec import encode_call, messages_of
 from spectrod.errors import (
     BusyError,
     ConfigError,
@@ -269,7 +269,7 @@ def test_latest_of_a_daemon_that_never_replies_ends(server, timeout_s, is_async)
     text = rf"^{server.endpoint}: no reply to latest for 0\.1 s; is the daemon running there, and "
     control = Control(server.endpoint, timeout_s=0.02)
     waits = {"timeout_s": timeout_s, "wait_s": 0.0, "no_reply_s": 0.1}
-    with newest.Latest(control, TOPIC, **waits) as frames:
+    with conflate.Latest(control, TOPIC, **waits) as frames:
         for _ in range(2):
             with pytest.raises(UnavailableError, match=text):
                 asyncio.run(anext(frames)) if is_async else next(frames)
@@ -297,5 +297,5 @@ def test_a_daemon_that_replies_may_take_as_long_as_it_likes(replies, ends_at_s):
     """Each reply restarts the 10 s, also one without a frame."""
     control = Silent(replies)
     with pytest.raises(UnavailableError, match="no reply to latest for 10 s"):
-        newest.Latest(control, TOPIC, timeout_s=None, clock=lambda: control.now_s).receive()
+        conflate.Latest(control, TOPIC, timeout_s=None, clock=lambda: control.now_s).receive()
     assert control.now_s == ends_at_s

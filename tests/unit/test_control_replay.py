@@ -3,7 +3,7 @@ import pytest
 from spectrod.control.replay import latest
 from spectrod.errors import ConfigError, NotFoundError
 from spectrod.stats import Stats
-from spectrod.wire.answers import Answer, Later
+from spectrod.wire.dispatch import Answer, Later
 from spectrod.wire.history import History, Stored
 from spectrod.wire.requests import LatestParams
 

@@ -64,7 +64,7 @@ from spectrod.types import SpectrumBatch
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import decode
-from spectrod.wire.stream import Stream
+from spectrod.wire.topic_encoder import Stream
 
 file = Path(sys.argv[2], "c.toml")
 file.write_text('[analysis]\\ndetrend = "mean"\\n[products.slow]\\ndetrend = "linear"\\n')

@@ -46,7 +46,7 @@ def make_stats(state="running", waiting_for=""):
 
 def make_publisher(endpoint, name, stats=make_stats):
     publisher = Publisher([endpoint])
-    publisher.feed(name, stats)
+    publisher.add_source(name, stats)
     return publisher
 
 
@@ -129,7 +129,7 @@ def open_screen():
 def feed(publisher):
     """Submit one more frame at each call."""
     numbers = iter(range(10**9))
-    return lambda: publisher.feeds[0].submit(make_batch(next(numbers)))
+    return lambda: publisher.sources[0].submit(make_batch(next(numbers)))
 
 
 def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
@@ -223,7 +223,7 @@ def test_a_source_that_is_waited_for_is_told(open_screen):
     now = [make_stats("waiting", "no audio input")]
     publisher = make_publisher("tcp://127.0.0.1:*", "mic", lambda: now[0])
     publisher.start()
-    feed, numbers = publisher.feeds[0], iter(range(10**9))
+    feed, numbers = publisher.sources[0], iter(range(10**9))
     try:
         screen = open_screen(publisher.endpoints[0])
         screen.wait_for(b"the daemon is waiting: no audio input")
@@ -334,8 +334,8 @@ def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
     screen.key(b"2")
     screen.wait_for(b"mic/1", feed)
     # The values are levels; as mean squares they are below nothing.
-    screen.wait_for(b"peak silence", lambda: publisher.feeds[0].submit(make_batch(0, other)))
-    screen.wait_for(b"mic/1", lambda: publisher.feeds[0].submit(make_batch(0, other)))
+    screen.wait_for(b"peak silence", lambda: publisher.sources[0].submit(make_batch(0, other)))
+    screen.wait_for(b"mic/1", lambda: publisher.sources[0].submit(make_batch(0, other)))
     assert b"1-4 channel" not in screen.output
     screen.key(b"q")
     assert screen.end() == 0
@@ -350,9 +350,9 @@ def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_sc
     renamed = make_publisher(endpoint, "roof")
     renamed.start()
     numbers = iter(range(10**9))
-    screen.wait_for(b"roof/0", lambda: renamed.feeds[0].submit(make_batch(next(numbers))))
+    screen.wait_for(b"roof/0", lambda: renamed.sources[0].submit(make_batch(next(numbers))))
     screen.wait_for(
-        b"q quit  1-2 channel", lambda: renamed.feeds[0].submit(make_batch(next(numbers)))
+        b"q quit  1-2 channel", lambda: renamed.sources[0].submit(make_batch(next(numbers)))
     )
     renamed.stop()
     screen.key(b"q")
@@ -364,6 +364,6 @@ def test_a_change_of_length_is_followed(publisher, open_screen, feed):
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=512, hop=128, scaling="dbfs")
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"N 256", feed)
-    screen.wait_for(b"N 512", lambda: publisher.feeds[0].submit(make_batch(0, other)))
+    screen.wait_for(b"N 512", lambda: publisher.sources[0].submit(make_batch(0, other)))
     screen.key(b"q")
     assert screen.end() == 0

@@ -24,8 +24,8 @@ from spectrod.errors import (
     UnavailableError,
 )
 from spectrod.wire.access import Access, Peer
-from spectrod.wire.answers import Answer, Later
 from spectrod.wire.control import ControlServer
+from spectrod.wire.dispatch import Answer, Later
 from spectrod.wire.keys import make_keys
 from spectrod.wire.requests import REQUEST_MAX_BYTES, GetParams
 from spectrod.wire.unread import RESERVED_BYTES, RESERVED_PEERS, TOTAL_MAX_BYTES

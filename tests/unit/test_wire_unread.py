@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.answers import Answer
+from spectrod.wire.dispatch import Answer
 from spectrod.wire.requests import failed
 from spectrod.wire.unread import (
     A_PEER_MAX_BYTES,

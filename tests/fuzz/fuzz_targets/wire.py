@@ -9,7 +9,7 @@ import msgspec
 from fuzzing import Target, nested
 from mutation import havoc, mutate_json
 
-from spectrod.client.calls import decode_reply, messages_of
+from spectrod.client.rpc_codec import decode_reply, messages_of
 from spectrod.errors import SpectrodError, WireError
 from spectrod.wire.requests import METHODS, Reply, read_request
 from spectrod.wire.schema import Frame, Meta, decode, encode

@@ -9,7 +9,7 @@ _WORDS = (b"spec/", b"bands/")
 _TOPIC_MAX_BYTES = len("bands/") + 3 * 65
 
 
-class DemandBook:
+class SubscribedPrefixes:
     """Prefixes of topics with values that subscribers want, from an XPUB socket's messages.
 
     The socket must report each subscription, but only the last unsubscription of a prefix

@@ -6,8 +6,8 @@ import pytest
 from spectrod.errors import ConfigError
 from spectrod.stats import CaptureStats, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
-from spectrod.wire.feed import Feed, Outgoing
 from spectrod.wire.schema import BandFrame, Frame, Meta, decode
+from spectrod.wire.source_publisher import Outgoing, SourcePublisher
 
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=64, hop=32, scaling="dbfs")
 
@@ -24,7 +24,7 @@ def make_stats(state="running", *, overflows=0, **fields):
 
 
 def make_feed(stats=make_stats, *, wake=lambda: None, queue_frames=8, **settings):
-    return Feed("mic", stats, epoch=7, wake=wake, queue_frames=queue_frames, **settings)
+    return SourcePublisher("mic", stats, epoch=7, wake=wake, queue_frames=queue_frames, **settings)
 
 
 def messages(feed):
@@ -157,7 +157,7 @@ def test_the_first_spectrum_is_a_change():
 def test_names_that_topics_cannot_carry_are_refused(name, channel_names, message):
     """The value and the rule are told."""
     with pytest.raises(ConfigError, match=message):
-        Feed(
+        SourcePublisher(
             name,
             make_stats,
             epoch=1,

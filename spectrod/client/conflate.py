@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
-from spectrod.client.calls import messages_of
 from spectrod.client.connection import KeyFile, SyncContext
 from spectrod.client.control import Control
+from spectrod.client.rpc_codec import messages_of
 from spectrod.client.tracker import AnyFrame
 from spectrod.errors import UnavailableError, WireError
 from spectrod.wire.schema import decode

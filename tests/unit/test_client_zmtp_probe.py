@@ -9,7 +9,7 @@ import pytest
 import zmq
 
 from spectrod.client import Control, subscribe
-from spectrod.client.greeting import read_mechanism
+from spectrod.client.zmtp_probe import read_mechanism
 from spectrod.endpoint import parse_remote
 from spectrod.errors import DeniedError, UnavailableError
 from spectrod.wire.keys import make_keys

@@ -26,7 +26,7 @@ def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
     return topic(source_name, channel, spec.product, kind="bands" if spec.bands else "spec")
 
 
-class Stream:
+class TopicEncoder:
     """The topics and the headers of one analysis of one source.
 
     Parameters

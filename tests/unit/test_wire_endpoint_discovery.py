@@ -11,8 +11,8 @@ import pytest
 
 from spectrod.endpoint import parse_endpoint
 from spectrod.errors import DeniedError, StorageError, UnavailableError
-from spectrod.wire import rendezvous
-from spectrod.wire.rendezvous import SocketFolders
+from spectrod.wire import endpoint_discovery
+from spectrod.wire.endpoint_discovery import SocketFolders
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def listening(path):
 )
 def test_the_name_follows_from_where_a_daemon_publishes(published_at, name, folders):
     """Whoever knows one endpoint finds the other."""
-    found = rendezvous.own_endpoint(published_at, replace(folders, given="/r"))
+    found = endpoint_discovery.own_endpoint(published_at, replace(folders, given="/r"))
     assert found == f"ipc:///r/{name}"
 
 
@@ -67,7 +67,7 @@ def test_the_folder_is_the_services_the_roots_the_sessions_or_a_temporary_one(fo
     """In this order; systemd may name several, of which the first is meant."""
 
     def own(**changes):
-        return rendezvous.own_endpoint("tcp://127.0.0.1:1", replace(folders, **changes))
+        return endpoint_discovery.own_endpoint("tcp://127.0.0.1:1", replace(folders, **changes))
 
     temporary = f"ipc://{folders.temporary}/spectrod-{folders.uid}/control-1.ipc"
     assert own() == own(session="relative") == temporary
@@ -94,7 +94,7 @@ def test_a_temporary_folder_is_for_its_user_alone(umask, folders):
     before = os.umask(umask)
     try:
         for _ in range(2):
-            rendezvous.own_endpoint("tcp://127.0.0.1:1", folders)
+            endpoint_discovery.own_endpoint("tcp://127.0.0.1:1", folders)
     finally:
         os.umask(before)
     assert stat.S_IMODE(folders.private.stat().st_mode) == 0o700
@@ -105,7 +105,7 @@ def test_a_temporary_folder_that_others_made_or_may_enter_is_refused(folders):
 
     def refused(of=folders):
         with pytest.raises(StorageError, match="must be a folder of this user, with mode"):
-            rendezvous.own_endpoint("tcp://127.0.0.1:1", of)
+            endpoint_discovery.own_endpoint("tcp://127.0.0.1:1", of)
 
     folder = folders.private
     folder.mkdir(0o755)
@@ -125,7 +125,7 @@ def test_a_temporary_folder_that_cannot_be_made_is_told(folders):
     """With its path and the system's reason."""
     absent = replace(folders, temporary=folders.temporary / "absent")
     with pytest.raises(StorageError, match=r"absent/spectrod-\d+: No such file or directory"):
-        rendezvous.own_endpoint("tcp://127.0.0.1:1", absent)
+        endpoint_discovery.own_endpoint("tcp://127.0.0.1:1", absent)
 
 
 def test_only_sockets_that_somebody_listens_at_are_found(near, tmp_path):
@@ -138,20 +138,20 @@ def test_only_sockets_that_somebody_listens_at_are_found(near, tmp_path):
         with listening(tmp_path / "run" / "control-2.ipc"):
             pass
         (tmp_path / "run" / "control-3.ipc").write_text("")
-        found, denied = rendezvous.find_endpoints(near)
+        found, denied = endpoint_discovery.find_endpoints(near)
         assert found == ["ipc://run/control-1.ipc", "ipc://system/control-pub.ipc"]
         assert denied == []
-        assert rendezvous.beside(parse_endpoint("tcp://127.0.0.1:1"), near) == found[0]
-        assert rendezvous.beside(parse_endpoint("ipc:///x/pub.sock"), near) == found[1]
+        assert endpoint_discovery.beside(parse_endpoint("tcp://127.0.0.1:1"), near) == found[0]
+        assert endpoint_discovery.beside(parse_endpoint("ipc:///x/pub.sock"), near) == found[1]
         for other in ("tcp://127.0.0.1:2", "tcp://192.0.2.1:1"):
-            assert rendezvous.beside(parse_endpoint(other), near) is None
+            assert endpoint_discovery.beside(parse_endpoint(other), near) is None
 
 
 def test_the_daemon_of_an_endpoint_in_such_a_folder_is_in_that_folder(near, tmp_path):
     """One of the same name in another is another daemon, whichever of them may be reached."""
 
     def beside(endpoint):
-        return rendezvous.beside(parse_endpoint(endpoint), near)
+        return endpoint_discovery.beside(parse_endpoint(endpoint), near)
 
     with listening(tmp_path / "run" / "control-pub.ipc"):
         (tmp_path / "system").mkdir()
@@ -164,11 +164,11 @@ def test_the_daemon_of_an_endpoint_in_such_a_folder_is_in_that_folder(near, tmp_
 def test_a_socket_of_another_user_is_told_apart_from_none(folders, tmp_path, monkeypatch):
     """Whoever may not connect hears that, not that there is no daemon."""
     (tmp_path / "control-1.ipc").write_text("")
-    monkeypatch.setattr(rendezvous, "_probe", lambda _: rendezvous.errno.EACCES)
-    found = rendezvous.find_endpoints(replace(folders, given=str(tmp_path)))
+    monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
+    found = endpoint_discovery.find_endpoints(replace(folders, given=str(tmp_path)))
     assert found == ([], [f"ipc://{tmp_path}/control-1.ipc"])
     with pytest.raises(DeniedError, match="permission denied; for its user and group only"):
-        rendezvous.check_answers(parse_endpoint("ipc:///x"))
+        endpoint_discovery.check_answers(parse_endpoint("ipc:///x"))
 
 
 def test_a_folder_that_may_not_be_looked_into_is_told(folders, monkeypatch):
@@ -177,26 +177,29 @@ def test_a_folder_that_may_not_be_looked_into_is_told(folders, monkeypatch):
     def refuse(_):
         raise PermissionError
 
-    monkeypatch.setattr(rendezvous.os, "listdir", refuse)
-    assert rendezvous.find_endpoints(folders) == ([], [f"ipc://{folders.system}/control-*.ipc"])
+    monkeypatch.setattr(endpoint_discovery.os, "listdir", refuse)
+    assert endpoint_discovery.find_endpoints(folders) == (
+        [],
+        [f"ipc://{folders.system}/control-*.ipc"],
+    )
 
 
 def test_a_named_socket_that_nobody_listens_at_is_told_at_once():
     """With the system's reason; of TCP nobody knows before a reply."""
     with pytest.raises(UnavailableError, match="ipc:///nope: no daemon: No such file or directory"):
-        rendezvous.check_answers(parse_endpoint("ipc:///nope"))
-    rendezvous.check_answers(parse_endpoint("tcp://127.0.0.1:1"))
+        endpoint_discovery.check_answers(parse_endpoint("ipc:///nope"))
+    endpoint_discovery.check_answers(parse_endpoint("tcp://127.0.0.1:1"))
 
 
 def test_a_socket_that_is_closed_to_newcomers_is_told(near, tmp_path):
     """Whether it is named or looked for; not what a daemon that was killed has left."""
     text = "ipc://system/control-1.ipc: too many connections over IPC"
     with listening(tmp_path / "system" / "control-1.ipc.closed"):
-        assert rendezvous.find_endpoints(near) == ([], [])
+        assert endpoint_discovery.find_endpoints(near) == ([], [])
         with pytest.raises(UnavailableError, match=text):
-            rendezvous.check_none_closed(near)
+            endpoint_discovery.check_none_closed(near)
         with pytest.raises(UnavailableError, match=text):
-            rendezvous.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
-    rendezvous.check_none_closed(near)
+            endpoint_discovery.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
+    endpoint_discovery.check_none_closed(near)
     with pytest.raises(UnavailableError, match="no daemon: No such file or directory"):
-        rendezvous.check_answers(parse_endpoint("ipc://system/control-1.ipc"))
+        endpoint_discovery.check_answers(parse_endpoint("ipc://system/control-1.ipc"))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from spectrod.wire.demand import PREFIXES_MAX, DemandBook
+from spectrod.wire.subscriptions import PREFIXES_MAX, SubscribedPrefixes
 
 TOPICS = sorted([b"spec/mic/0/dbfs/", b"spec/mic/1/dbfs/", b"spec/mic/10/dbfs/"])
 
 
 def book_of(*requests):
-    book = DemandBook()
+    book = SubscribedPrefixes()
     for request in requests:
         book.note(request)
     return book
@@ -56,7 +56,7 @@ def test_a_prefix_that_has_gone_wants_nothing():
 
 def test_only_subscriptions_are_told():
     """What is returned is what may have to be answered."""
-    book = DemandBook()
+    book = SubscribedPrefixes()
     assert book.note(b"\x01hb/") == b"hb/"
     assert book.note(b"\x00hb/") is None
     for nonsense in (b"", b"\x07spec/", b"\x00spec/", b"\x02", b"spec/"):
@@ -66,7 +66,7 @@ def test_only_subscriptions_are_told():
 
 def test_changes_are_told_and_only_those():
     """A second subscription to a prefix is one more subscriber; an end of none is nothing."""
-    book = DemandBook()
+    book = SubscribedPrefixes()
     book.has_changed = False
     for request, has_changed in [
         (b"\x01meta/", False),

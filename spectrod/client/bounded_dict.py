@@ -6,7 +6,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Kept(OrderedDict[str, T]):
+class BoundedDict(OrderedDict[str, T]):
     """A dictionary that drops the least recently stored names.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spectrod.wire.limits import PeerLimits, TokenBucket
+from spectrod.wire.rate_limit import PeerLimits, TokenBucket
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(1.0, 1.0), (10.0, 3.0), (0.5, 7.0)])

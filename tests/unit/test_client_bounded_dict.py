@@ -1,12 +1,12 @@
 import pytest
 
-from spectrod.client.kept import Kept
+from spectrod.client.bounded_dict import BoundedDict
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
 def test_the_names_put_longest_ago_are_forgotten(most):
     """Whatever was put again counts as new."""
-    kept = Kept(most, 1000)
+    kept = BoundedDict(most, 1000)
     for k in range(20):
         kept.put(str(k), k, 1)
     assert list(kept.values()) == list(range(20 - most, 20))
@@ -17,7 +17,7 @@ def test_the_names_put_longest_ago_are_forgotten(most):
 
 def test_sizes_are_bounded_and_a_value_replaces_its_own():
     """The sum of what is there counts; one value larger than all is kept alone."""
-    kept = Kept(100, 10)
+    kept = BoundedDict(100, 10)
     for size in (4, 6, 10, 3):
         kept.put("a", size, size)
     kept.put("b", 7, 7)

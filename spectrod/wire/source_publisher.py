@@ -14,7 +14,7 @@ from spectrod.stats import State, Stats
 from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.wire.queue import FrameQueue, QueuedFrame
 from spectrod.wire.schema import Heartbeat, HeartbeatHeader, encode, heartbeat_topic
-from spectrod.wire.stream import Stream, topic_of
+from spectrod.wire.topic_encoder import TopicEncoder, topic_of
 
 _ENDED: tuple[State, ...] = ("finished", "failed")
 
@@ -49,8 +49,8 @@ class Outgoing:
     parts: tuple[bytes, bytes, bytes]
 
 
-class Feed:
-    """The outgoing messages of one source; made by ``Publisher.feed``.
+class SourcePublisher:
+    """The outgoing messages of one source; made by ``Publisher.add_source``.
 
     The analysis calls ``submit``; any thread may call ``changed`` and ``offer``; all other methods
     belong to the publisher's thread. The queue is bounded by queue_frames: it drops its oldest
@@ -114,7 +114,7 @@ class Feed:
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
         self._topics: frozenset[str] = frozenset()
-        self._streams: dict[str, Stream] = {}
+        self._encoders: dict[str, TopicEncoder] = {}
         self._has_offer = False
         self._reported: tuple[object, frozenset[str]] | None = None
         self._on_demand = on_demand
@@ -229,11 +229,11 @@ class Feed:
             frame = self._queue.take()
             if frame is None:
                 return
-            stream = self._streams.get(frame.batch.spec.product)
-            if stream is None or not stream.describes(frame.batch):
-                stream = self._begin(frame.batch)
-                yield from self._describe(stream)
-            yield from self._spectra(stream, frame)
+            encoder = self._encoders.get(frame.batch.spec.product)
+            if encoder is None or not encoder.describes(frame.batch):
+                encoder = self._begin(frame.batch)
+                yield from self._describe(encoder)
+            yield from self._spectra(encoder, frame)
         self._wake()
 
     def described(self, wanted: Container[bytes] | None = None) -> Iterator[Parts]:
@@ -244,13 +244,13 @@ class Feed:
         wanted : container of bytes or None
             Topics of descriptions, ``meta/...``; None: all.
         """
-        for stream in self._current():
-            yield from self._describe(stream, wanted)
+        for encoder in self._current():
+            yield from self._describe(encoder, wanted)
 
     def meta_topics(self) -> Iterator[bytes]:
         """Yield the topics of all current descriptions."""
-        for stream in self._current():
-            for name in stream.meta_topics:
+        for encoder in self._current():
+            for name in encoder.meta_topics:
                 yield name.encode()
 
     @property
@@ -283,31 +283,33 @@ class Feed:
         )
         return encode(Heartbeat(name, header))
 
-    def _begin(self, batch: SpectrumBatch) -> Stream:
-        if not self._streams:
+    def _begin(self, batch: SpectrumBatch) -> TopicEncoder:
+        if not self._encoders:
             self.changed()  # from "starting" to "running"
         offered = self._offered
         if offered is not None:
-            self._streams = {p: s for p, s in self._streams.items() if p in offered}
-        stream = Stream(self.name, self._channel_names, batch.spec, batch.engine)
-        self._streams[batch.spec.product] = stream
-        return stream
+            self._encoders = {p: s for p, s in self._encoders.items() if p in offered}
+        encoder = TopicEncoder(self.name, self._channel_names, batch.spec, batch.engine)
+        self._encoders[batch.spec.product] = encoder
+        return encoder
 
-    def _current(self) -> list[Stream]:
+    def _current(self) -> list[TopicEncoder]:
         offered = self._offered
-        streams = list(self._streams.items())
-        return [stream for product, stream in streams if offered is None or product in offered]
+        encoders = list(self._encoders.items())
+        return [encoder for product, encoder in encoders if offered is None or product in offered]
 
-    def _describe(self, stream: Stream, wanted: Container[bytes] | None = None) -> Iterator[Parts]:
+    def _describe(
+        self, encoder: TopicEncoder, wanted: Container[bytes] | None = None
+    ) -> Iterator[Parts]:
         device = self._stats().source
-        for name in stream.meta_topics:
+        for name in encoder.meta_topics:
             if wanted is None or name.encode() in wanted:
-                yield stream.description(name, self._next_seq(name), self._epoch, device)
+                yield encoder.description(name, self._next_seq(name), self._epoch, device)
 
-    def _spectra(self, stream: Stream, frame: QueuedFrame) -> Iterator[Outgoing]:
-        header = stream.header(frame, self._epoch)
+    def _spectra(self, encoder: TopicEncoder, frame: QueuedFrame) -> Iterator[Outgoing]:
+        header = encoder.header(frame, self._epoch)
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
-        for name, encoded, channel in zip(stream.topics, stream.encoded, values, strict=True):
+        for name, encoded, channel in zip(encoder.topics, encoder.encoded, values, strict=True):
             # A copy: a message in the history must not keep a whole batch alive.
             yield Outgoing(name, frame.seq, (encoded, header, channel.tobytes()))
             self.messages += 1
