@@ -1,4 +1,4 @@
-"""Picture files: what they hold is told by their content, what to write by the suffix."""
+"""Picture files: the content determines how to read, the suffix how to write."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,8 @@ from spectrod.image import png, pnm
 from spectrod.image.picture import Picture
 
 FILE_BYTES_MAX = 1 << 30
-"""Of a picture that is read; raw colours of 16 bits take 0.4 GB at most, plain ones some more."""
+"""Maximum size of a picture's file [bytes]; raw colours of 16 bits take up to 0.4 GB, plain ones
+more."""
 
 _PIECE_BYTES = 1 << 20
 
@@ -22,8 +23,8 @@ def read_picture(path: Path) -> Picture:
     Raises
     ------
     InputError
-        With the path: if there is no such file, or it is no picture of these kinds, or damaged, or
-        has more than ``FILE_BYTES_MAX`` bytes or ``PIXELS_MAX`` pixels.
+        With the path, if the file does not exist, has another format, is damaged, or has more than
+        ``FILE_BYTES_MAX`` bytes or ``PIXELS_MAX`` pixels.
     """
     if path.is_char_device():  # /dev/zero has no end
         raise InputError(f"{path}: is a device: must be a file or a pipe")
@@ -38,7 +39,7 @@ def read_picture(path: Path) -> Picture:
 
 
 def _read_bounded(path: Path) -> bytes:
-    """Read a file or a pipe; raises InputError as soon as it is known to be too long."""
+    """Read a file or a pipe; raises InputError as soon as it is too long."""
     with path.open("rb") as file:
         pieces: list[bytes] = []
         n_bytes = os.fstat(file.fileno()).st_size
@@ -52,20 +53,20 @@ def _read_bounded(path: Path) -> bytes:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse, with ConfigError, a name that does not say what to write."""
+    """Raise ConfigError for a name without a known suffix."""
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{path}: a picture's suffix must be one of {', '.join(SUFFIXES)}")
 
 
 def check_output(path: Path, picture: Picture) -> None:
-    """Find out whether a picture of this kind can be written there.
+    """Check that a picture can be written to a file.
 
     Raises
     ------
     ConfigError
         If the file's format cannot hold it.
     StorageError
-        If the file could not be made.
+        If the file cannot be created.
     """
     check_suffix(path)
     suffix = path.suffix.lower()
@@ -80,7 +81,7 @@ def check_output(path: Path, picture: Picture) -> None:
 
 
 def write_picture(path: Path, picture: Picture) -> None:
-    """Write a picture whole or not at all; what is of that name may be what it was read from.
+    """Write a picture completely or not at all; the target may be the file that it was read from.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Filters and pictures of spectra on a device: planes there, transformed, changed, and back."""
+"""Filters and pictures of spectra on a device: upload planes, transform, filter, download."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ class PlaneSpectra:
     shape : (int, int)
         Rows and columns of a plane, each >= 1.
     precision : {"single", "double"}
-        Of everything.
+        Precision of all arithmetic.
 
     Raises
     ------
     DeviceError
-        If the device has no memory for a plane and its spectrum, or not the precision.
+        If the device has no memory for a plane and its spectrum, or lacks the precision.
     KernelBuildError
         If a kernel does not compile.
     """
@@ -56,9 +56,9 @@ class PlaneSpectra:
         planes : (channels, rows, columns) real
             Any levels.
         radial : RadialFilter
-            What passes.
+            The filter.
         side : int
-            Length that the radii are cycles along [pixels].
+            Length to which the radii's cycles refer [pixels].
 
         Returns
         -------
@@ -139,9 +139,9 @@ def _plane_transform(
 
 
 def mirrored(planes: NDArray[Any]) -> NDArray[Any]:
-    """Planes of twice the rows and columns, continued by their mirror images.
+    """Return planes of twice the rows and columns, continued by their mirror images.
 
-    They are as periodic as a transform takes them for, so that no edge meets the opposite one.
+    These are periodic, as the transform assumes: no edge meets the opposite one.
     """
     rows, columns = planes.shape[1:]
     return np.pad(planes, ((0, 0), (0, rows), (0, columns)), "symmetric")

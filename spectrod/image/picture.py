@@ -1,4 +1,4 @@
-"""Pictures as integers in memory, and how filtered values become integers again."""
+"""Pictures as integers in memory, and conversion of filtered values to integers."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -15,7 +15,7 @@ Tone = Literal["keep", "centre", "stretch"]
 TONES: tuple[Tone, ...] = get_args(Tone)
 
 PIXELS_MAX = 1 << 26
-"""Of a picture that is read: 8192 x 8192, or what a camera of 67 megapixels makes."""
+"""Maximum number of pixels of a picture: 8192 x 8192, a camera of 67 megapixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Picture:
     maxval : int
         Value of full brightness, 1 to 65535; uint8 up to 255.
     alpha : (rows, columns) uint8, optional
-        Opacity, which nothing here changes.
+        Opacity, never changed here.
     """
 
     planes: Pixels
@@ -49,7 +49,7 @@ class Picture:
 
 
 def check_size(columns: int, rows: int) -> None:
-    """Refuse a picture, with InputError, that would take too much memory; before it is decoded."""
+    """Raise InputError for a picture that would take too much memory, before it is decoded."""
     if columns * rows > PIXELS_MAX:
         raise InputError(
             f"{columns} x {rows} = {columns * rows} pixels: must be at most {PIXELS_MAX}"
@@ -57,7 +57,7 @@ def check_size(columns: int, rows: int) -> None:
 
 
 def to_pixels(planes: Planes, maxval: int, tone: Tone) -> Pixels:
-    """Round values to pixels; what is out of range is clipped.
+    """Round values to pixels; clip values out of range.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def to_pixels(planes: Planes, maxval: int, tone: Tone) -> Pixels:
     Raises
     ------
     ConfigError
-        If the tone is not one of these.
+        If the tone is unknown.
     """
     if tone not in TONES:
         raise ConfigError(f"tone={tone!r}: must be one of {', '.join(TONES)}")
@@ -90,5 +90,5 @@ def to_pixels(planes: Planes, maxval: int, tone: Tone) -> Pixels:
 
 
 def narrowed(levels: NDArray[Any], maxval: int) -> Pixels:
-    """Levels from 0 to maxval in the smaller type that holds them."""
+    """Return levels from 0 to maxval in the smallest type that holds them."""
     return levels.astype(np.uint8) if maxval <= 255 else levels.astype(np.uint16)

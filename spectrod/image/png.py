@@ -13,18 +13,18 @@ from spectrod.image.picture import Picture, check_size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
-# Of the header chunk, which comes first.
+# Offsets in the header chunk, which comes first.
 _TYPE, _SIZE, _DEPTH, _COLOUR_TYPE = 12, 16, 24, 25
 _GREY = 0
 _CHANNELS = {_GREY: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-"""Of each colour type."""
+"""Number of channels of each colour type."""
 
 _DEFLATE_RATIO_MAX = 1032
-"""A code of two bits stands for 258 bytes at most."""
+"""Maximum compression: a code of two bits represents at most 258 bytes."""
 
 
 def decode(content: bytes) -> Picture:
-    """Read a file's content; palettes become colours.
+    """Decode a file's content; palettes become colours.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def decode(content: bytes) -> Picture:
     what = "not a PNG that can be read: "
     with reading(f"{what}its header is damaged", what):
         image = Image.open(io.BytesIO(content), formats=["PNG"])
-        if image.size != size:  # a second header chunk would count
+        if image.size != size:  # Pillow would use a second header chunk
             raise ValueError("has two headers")
         image.load()
     if image.mode.startswith("I") and "transparency" in image.info:
@@ -46,7 +46,7 @@ def decode(content: bytes) -> Picture:
 
 
 def _check_header(content: bytes) -> tuple[int, int]:
-    """Refuse, before it is decoded, what is not for here or larger than its bytes can hold.
+    """Check, before decoding, that a picture is supported and that its bytes can contain it.
 
     Returns the columns and rows.
     """
@@ -57,7 +57,7 @@ def _check_header(content: bytes) -> tuple[int, int]:
     if depth == 16 and colour_type != _GREY:
         raise InputError("16 bits a colour: only grey may have 16 in a PNG; use a PPM")
     check_size(columns, rows)
-    # Each row has a byte for its filter, and begins a byte of its own.
+    # Each row has a byte for its filter, and starts at a byte.
     n_bytes = rows * (1 + math.ceil(columns * depth * _CHANNELS.get(colour_type, 0) / 8))
     if n_bytes > _DEFLATE_RATIO_MAX * len(content):
         raise InputError(f"truncated: {columns} x {rows} pixels do not fit {len(content)} bytes")
@@ -65,9 +65,9 @@ def _check_header(content: bytes) -> tuple[int, int]:
 
 
 def encode(picture: Picture) -> bytes:
-    """Write with 8 bits, or 16 where a grey picture's maxval is above 255.
+    """Encode with 8 bits, or with 16 if a grey picture's maxval is above 255.
 
-    A maxval that is not the format's own is stretched to it.
+    Values are scaled if maxval is not the format's own.
     """
     top = 255 if picture.maxval <= 255 else 65535
     planes = picture.planes
@@ -93,7 +93,7 @@ def _picture(image: Image.Image) -> Picture:
 
 
 def _mode(image: Image.Image) -> str:
-    """Pillow's name for what the image has: L or RGB, and A for alpha."""
+    """Return Pillow's mode for an image: L or RGB, and A for alpha."""
     has_alpha = "A" in image.mode or "transparency" in image.info
     is_grey = image.mode in ("1", "L", "LA")
     return ("L" if is_grey else "RGB") + ("A" if has_alpha else "")

@@ -1,4 +1,4 @@
-"""PGM and PPM: the plain and the raw ones, of 8 and 16 bits.
+"""PGM and PPM, plain and raw, 8 and 16 bits.
 
 The format is that of the netpbm manual pages pgm(5) and ppm(5).
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectrod.errors import InputError
 from spectrod.image.picture import Picture, Pixels, check_size, narrowed
 
-# A comment may stand wherever a header has a space, the last one, which the raster follows, too.
+# A header may have a comment at every space, also at the last one before the raster.
 _SPACE = rb"(?:\s|#[^\n\r]*[\n\r])"
 _HEADER = re.compile(rb"P([2356])" + 3 * (_SPACE + rb"++(\d{1,9})") + _SPACE)
 _COMMENT = re.compile(rb"#[^\n\r]*")
@@ -23,17 +23,17 @@ _COLOUR = (3, 6)
 
 
 def is_pnm(content: bytes) -> bool:
-    """Whether a file's content begins as any PNM does."""
+    """Return whether a file's content starts like a PNM."""
     return re.match(rb"P\d\s", content) is not None
 
 
 def decode(content: bytes) -> Picture:
-    """Read the first picture of a file's content.
+    """Decode the first picture of a file's content.
 
     Raises
     ------
     InputError
-        Saying what is wrong with it.
+        With the reason.
     """
     header = _HEADER.match(content)
     if header is None:
@@ -54,7 +54,7 @@ def decode(content: bytes) -> Picture:
 
 
 def encode(picture: Picture) -> bytes:
-    """Write a grey picture as raw PGM, one of colour as raw PPM, with its own maxval."""
+    """Encode a grey picture as raw PGM, a colour picture as raw PPM, with its own maxval."""
     rows, columns = picture.shape
     header = f"P{6 if picture.is_colour else 5}\n{columns} {rows}\n{picture.maxval}\n"
     values = np.moveaxis(picture.planes, 0, 2)
@@ -73,7 +73,7 @@ def _raw_values(body: bytes, count: int, maxval: int) -> Pixels:
 
 
 def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int32]:  # noqa: ARG001
-    _require((len(body) + 1) // 2, count)  # each has a digit, and all but one a space
+    _require((len(body) + 1) // 2, count)  # each value has a digit, and all but one a space
     values = np.empty(count, np.int32)
     n_read = 0
     for piece in _pieces(_COMMENT.sub(b"", body)):
@@ -91,7 +91,7 @@ def _plain_values(body: bytes, count: int, maxval: int) -> NDArray[np.int32]:  #
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
-    """Cut a text between words; objects for all words at once would take 20 times its memory."""
+    """Split a text between words; objects for all words at once would take 20 times its memory."""
     begin = 0
     while begin < len(body):
         space = _ANY_SPACE.search(body, begin + _PIECE_BYTES)

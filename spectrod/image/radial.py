@@ -1,4 +1,4 @@
-"""Filters around frequency zero: what they pass, and the texts that say so."""
+"""Radial filters around frequency zero, and the texts that describe them."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,7 +10,7 @@ Unit = Literal["cyc", "nyq"]
 EdgeKind = Literal["ideal", "gauss", "butterworth", "cosine"]
 EDGE_KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)
 
-# Far beyond what any picture has; its square stays far from what float32 has.
+# Far beyond any picture; the squares stay within the range of float32.
 _RADIUS_MIN, _RADIUS_MAX = 1e-6, 1e9
 
 
@@ -43,7 +43,7 @@ class Radius:
 
     @classmethod
     def parse(cls, text: str) -> "Radius":
-        """Read ``32``, ``32cyc`` or ``0.25nyq``; ConfigError if it is none of these."""
+        """Parse ``32``, ``32cyc`` or ``0.25nyq``; ConfigError for other texts."""
         unit: Unit = "nyq" if text.endswith("nyq") else "cyc"
         try:
             value = float(text.removesuffix(unit))
@@ -55,22 +55,22 @@ class Radius:
         return cls(value, unit)
 
     def cycles(self, side: int) -> float:
-        """Cycles along a longer side of so many pixels."""
+        """Return the cycles along a longer side with a number of pixels."""
         return self.value if self.unit == "cyc" else self.value * side / 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """How a filter goes from passing to stopping; all but the ideal one pass half at the radius.
+    """Transition of a filter from pass to stop; all but the ideal one pass half at the radius.
 
     Attributes
     ----------
     kind : {"ideal", "gauss", "butterworth", "cosine"}
         A step; 2^-(f / radius)^2; 1 / (1 + (f / radius)^(2 order)); half a period of a cosine.
     order : float
-        Of Butterworth's, > 0.
+        Order of a Butterworth filter, > 0.
     width : Radius, optional
-        Of the cosine's: from all to nothing.
+        Width of a cosine edge, from pass to stop.
 
     Raises
     ------
@@ -94,12 +94,12 @@ class Edge:
 
     @classmethod
     def parse(cls, text: str) -> "Edge":
-        """Read ``ideal``, ``gauss``, ``butterworth,ORDER`` or ``cosine,WIDTH``.
+        """Parse ``ideal``, ``gauss``, ``butterworth,ORDER`` or ``cosine,WIDTH``.
 
         Raises
         ------
         ConfigError
-            If it is none of these, or a rule is broken.
+            If it is another text, or a rule is broken.
         """
         kind, comma, number = text.partition(",")
         if kind in ("ideal", "gauss") and not comma:
@@ -125,18 +125,17 @@ def _edge_error(text: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class RadialFilter:
-    """What passes: frequencies from ``inner`` to ``outer``.
+    """Filter that passes frequencies from ``inner`` to ``outer``.
 
-    A low-pass has no inner radius, a high-pass no outer one. With the same edges, the low-pass of a
-    radius and the high-pass of the same add up to the image; so do the three parts that two radii
-    make.
+    A low-pass has no inner radius, a high-pass no outer one. With the same edges, the low-pass and
+    the high-pass of one radius add up to the image; so do the three parts of two radii.
 
     Attributes
     ----------
     inner, outer : Radius, optional
         At least one.
     edge : Edge
-        Of both.
+        Edge at both radii.
 
     Raises
     ------
@@ -158,12 +157,12 @@ class RadialFilter:
         return self.inner is None
 
     def check(self, side: int) -> None:
-        """Refuse, as ``cycles`` and ``shape``, what does not go with an image's longer side."""
+        """Raise as ``cycles`` and ``shape`` if the filter does not fit an image's longer side."""
         self.cycles(side)
         self.shape(side)
 
     def cycles(self, side: int) -> tuple[float, float]:
-        """Inner and outer radius in cycles along the longer side of an image.
+        """Return inner and outer radius in cycles along the longer side of an image.
 
         Parameters
         ----------
@@ -173,7 +172,7 @@ class RadialFilter:
         Returns
         -------
         inner, outer : float
-            0 and infinity where there is none.
+            0 and infinity for missing radii.
 
         Raises
         ------
@@ -187,7 +186,7 @@ class RadialFilter:
         return inner, outer
 
     def shape(self, side: int) -> float:
-        """Edge's order, or its width in cycles along the longer side.
+        """Return the edge's order, or its width in cycles along the longer side.
 
         Raises
         ------

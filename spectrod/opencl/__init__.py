@@ -1,10 +1,10 @@
-"""OpenCL: devices, programs, one queue. The only package that imports pyopencl; it does so at once.
+"""OpenCL: devices, programs, one queue. The only package that imports pyopencl.
 
-Whoever must start without OpenCL imports it late: ``spectrod.analysis.engine`` is the example.
+Code that must start without OpenCL imports this package late, as ``spectrod.analysis.engine`` does.
 """
 
 import os
 
-# pyopencl looks up in a database what it makes anew in less time, and fails where that cannot be
-# written, on a full disk for one. Programs are kept by spectrod.opencl.cache.
+# pyopencl's own cache is a database that takes longer than the work it saves, and fails if it
+# cannot be written, for example on a full disk. spectrod.opencl.cache stores programs.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")

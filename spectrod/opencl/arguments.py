@@ -1,4 +1,4 @@
-"""A kernel's arguments, set only where they change: pyopencl takes 4 us to set one."""
+"""A kernel's arguments, set only if they change: pyopencl takes 4 us to set one."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Arguments:
-    """Arguments of a kernel object that nobody else sets; one thread at a time.
+    """Arguments of a kernel object that only this object sets; one thread at a time.
 
     Attributes
     ----------
@@ -22,8 +22,8 @@ class Arguments:
     def set(self, first: int, values: Iterable[Any]) -> None:
         """Set arguments from an index on.
 
-        NumPy's scalars and vectors are compared with what was set before. Buffers, which may be
-        new ones at an old address, are not: they are set, and not kept alive.
+        NumPy scalars and vectors are compared with their last values. Buffers are always set, since
+        a new one may have an old address; they are not kept alive.
         """
         for index, value in enumerate(values, first):
             if isinstance(value, (np.generic, np.ndarray)):

@@ -1,4 +1,4 @@
-"""pyopencl's arrays: what a transform has to know of them, without importing their module."""
+"""Properties of pyopencl's arrays for transforms, without importing their module."""
 
 import sys
 from typing import Any
@@ -10,26 +10,26 @@ from spectrod.errors import ConfigError
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether it is a ``pyopencl.array.Array``."""
-    # There is none before its module is imported, which takes a tenth of a second.
+    """Return whether a value is a ``pyopencl.array.Array``."""
+    # No array exists before its module is imported, which takes a tenth of a second.
     module = sys.modules.get("pyopencl.array")
     return module is not None and isinstance(value, module.Array)
 
 
 def queue_of(array: Any) -> Any:
-    """Queue that an array's commands go to; ConfigError if it has none."""
+    """Return the queue of an array; ConfigError if it has none."""
     if array.queue is None:
         raise ConfigError("a pyopencl array without a queue: give it one by with_queue")
     return array.queue
 
 
 def placement(array: Any) -> tuple[Any, int]:
-    """Buffer of an array, and the number of its first value there.
+    """Return the buffer of an array, and the index of its first value there.
 
     Raises
     ------
     ConfigError
-        If it is not C-contiguous, not in a buffer, or not at a whole value.
+        If it is not C-contiguous, not in a buffer, or not aligned to its values.
     """
     if not array.flags.c_contiguous:
         raise ConfigError(f"a pyopencl array with strides {array.strides}: must be C-contiguous")
@@ -45,7 +45,7 @@ def placement(array: Any) -> tuple[Any, int]:
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether two non-empty arrays have bytes in common; ConfigError as ``placement``."""
+    """Return whether two non-empty arrays share bytes; ConfigError as ``placement``."""
     (buffer_a, first_a), (buffer_b, first_b) = _first_byte(a), _first_byte(b)
     return bool(
         buffer_a.int_ptr == buffer_b.int_ptr
@@ -55,7 +55,7 @@ def overlap(a: Any, b: Any) -> bool:
 
 
 def _first_byte(array: Any) -> tuple[Any, int]:
-    """Buffer that is no part of another, and the number of the array's first byte there."""
+    """Return the outermost buffer, and the offset of the array's first byte there."""
     buffer, _ = placement(array)
     whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     if whole is None:
@@ -64,20 +64,20 @@ def _first_byte(array: Any) -> tuple[Any, int]:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Whether two non-empty arrays of one shape hold the same values at the same place."""
+    """Return whether two non-empty arrays of one shape are the same memory and dtype."""
     same_place = a.base_data.int_ptr == b.base_data.int_ptr and a.offset == b.offset
     return bool(same_place and a.dtype == b.dtype)
 
 
 def new_array(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Array on the same queue and from the same allocator, with anything in it."""
+    """Return an uninitialised array on the same queue and from the same allocator."""
     return type(like)(queue_of(like), shape, dtype, allocator=like.allocator)
 
 
 def view(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Array of another type in the same memory; rows of whole values of both types.
+    """Return an array of another dtype in the same memory; rows hold whole values of both dtypes.
 
-    pyopencl's own method divides another axis than the last where rows hold a single value.
+    pyopencl's own method divides an axis other than the last if rows hold a single value.
     """
     width = array.shape[-1] * array.dtype.itemsize // dtype.itemsize
     return type(array)(
@@ -92,6 +92,6 @@ def view(array: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def join(queue: Any, *arrays: Any) -> None:
-    """Let what is queued next wait for what others are still doing to the arrays."""
+    """Make the next queued commands wait for pending commands on the arrays."""
     if events := [event for array in arrays for event in array.events]:
         cl.enqueue_barrier(queue, wait_for=events)

@@ -1,8 +1,7 @@
-"""Compiled programs kept in a folder, for the next process to start with.
+"""Cache of compiled programs in a folder, for later processes.
 
-Any number of processes may share a folder: a file appears whole or not at all, holds a hash of its
-content, and is worth nothing but time; whatever is wrong with it or with the folder costs a
-compilation and is no error.
+Any number of processes may share a folder: a file appears whole or not at all, and contains a hash
+of its content. A damaged file or an unusable folder only costs a compilation and is no error.
 """
 
 import hashlib
@@ -21,29 +20,29 @@ _log = logging.getLogger(__name__)
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Folder of this user's compiled programs: ``$XDG_CACHE_HOME/spectrod/programs``."""
+    """Return the folder of this user's compiled programs: ``$XDG_CACHE_HOME/spectrod/programs``."""
     base = Path(environ.get("XDG_CACHE_HOME", ""))
-    # The specification of these variables: a relative path counts as none.
+    # By the XDG specification, a relative path is ignored.
     if not base.is_absolute():
         try:
             base = Path.home() / ".cache"
-        except RuntimeError:  # a user without a home; below a file nothing can be kept
+        except RuntimeError:  # a user without a home; nothing can be stored below a file
             base = Path(os.devnull)
     return base / "spectrod" / "programs"
 
 
 class BinaryCache:
-    """Binaries by key, the least recently used removed when there are too many.
+    """Binaries by key; the least recently used are removed when there are too many.
 
     Parameters
     ----------
     folder : Path, optional
-        Where they are; it is made when something is stored. By default ``default_folder()``.
+        Folder of the binaries, made at the first store. By default ``default_folder()``.
     max_bytes : int
-        Most that the files may hold together; more for a moment while a file is added. 0 for no
-        cache at all.
+        Maximum total size of the files, exceeded briefly while a file is added [bytes]. 0 for no
+        cache.
     store_s : float
-        Longest time that storing may hold up the end of a context or of the process [s].
+        Maximum time that storing may delay the end of a context or of the process [s].
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class BinaryCache:
         self.store_s = store_s
 
     def load(self, key: str) -> bytes | None:
-        """Binary of a key; None if there is none, or none that is whole."""
+        """Return the binary of a key; None if it is missing or damaged."""
         if self.max_bytes == 0:
             return None
         path = self._path(key)
@@ -62,8 +61,8 @@ class BinaryCache:
             content = path.read_bytes()
         except OSError:
             return None
-        with suppress(OSError):  # on a read-only disk nothing is removed either
-            os.utime(path)  # for the order of removal
+        with suppress(OSError):  # on a read-only disk nothing is removed anyway
+            os.utime(path)  # sets the order of removal
         digest, binary = content[:_HASH_BYTES], content[_HASH_BYTES:]
         if hashlib.sha256(binary).digest() != digest:
             _log.debug("%s is damaged", path)
@@ -71,12 +70,12 @@ class BinaryCache:
         return binary
 
     def store(self, key: str, binary: bytes) -> None:
-        """Keep a binary, if the folder can be written to."""
+        """Store a binary, if the folder is writable."""
         try:
             self._write(self._path(key), hashlib.sha256(binary).digest() + binary)
             self._shrink()
         except OSError as error:
-            _log.debug("compiled programs are not kept: %s", error)
+            _log.debug("compiled programs are not stored: %s", error)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.bin"
@@ -93,7 +92,7 @@ class BinaryCache:
             raise
 
     def _shrink(self) -> None:
-        """Remove the oldest files, also those that a process left half written when it died."""
+        """Remove the oldest files, including partial files of killed processes."""
         files = [(path, path.stat()) for path in self.folder.iterdir() if path.is_file()]
         surplus = sum(status.st_size for _, status in files) - self.max_bytes
         for path, status in sorted(files, key=lambda file: file[1].st_mtime):

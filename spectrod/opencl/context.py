@@ -20,47 +20,47 @@ from spectrod.opencl.workspace import Workspace
 Size = tuple[int, ...]
 
 REGION_ALIGN = 4096
-"""Bytes that parts of buffers start at multiples of: no device asks for more than a page."""
+"""Alignment of parts of buffers [bytes]: no device requires more than a page."""
 
 _PROFILING = cl.command_queue_properties.PROFILING_ENABLE
 _OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 class Context:
-    """A device made ready.
+    """An open device.
 
-    Commands run in the order in which they are given, whichever thread gives them. Threads may make
-    kernels and buffers at any time; a kernel's arguments and launches are one thread's at a time:
-    ``lock`` is for those who share a plan.
+    Commands run in the order of their submission by any thread. Threads may make kernels and
+    buffers at any time; only one thread at a time may set a kernel's arguments and launch it:
+    threads that share a plan use ``lock``.
 
     Parameters
     ----------
     device : DeviceInfo
         From ``spectrod.opencl.devices``.
     profiling : bool
-        Whether ``event_seconds`` can be asked; costs a little on every launch.
+        Whether ``event_seconds`` works; adds a small cost to every launch.
     cache : BinaryCache, optional
-        Of compiled programs; by default that of the user.
+        Cache of compiled programs; by default that of the user.
     queue : pyopencl.CommandQueue, optional
-        Somebody else's, of this device, to work in; see ``adopt``.
+        A caller's queue of this device to use; see ``adopt``.
 
     Attributes
     ----------
     device : DeviceInfo
         As given.
     queue : pyopencl.CommandQueue
-        Where the commands go.
+        Queue of the commands.
     lock : RLock
-        Held from a kernel's first argument to its launch by those who share kernels or scratch.
+        Hold it from a kernel's first argument to its launch when sharing kernels or scratch memory.
     workspace : Workspace
-        For the holder of the lock.
+        Shared buffers for the holder of the lock.
     table_bytes : int
-        Size of all tables ever made here [bytes].
+        Total size of all tables made so far [bytes].
 
     Raises
     ------
     DeviceError
-        If the device cannot be opened or compiles nothing.
+        If the device cannot be opened or cannot compile.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Context:
 
     @classmethod
     def adopt(cls, queue: Any) -> Self:
-        """Work in a queue of somebody else's, among their commands and in their memory.
+        """Use a caller's queue, among the caller's commands and in the caller's memory.
 
         Raises
         ------
         ConfigError
-            If it is none, or its commands may overtake each other.
+            If it is no queue, or is out of order.
         DeviceError
-            If its device compiles nothing.
+            If its device cannot compile.
         """
         if not isinstance(queue, cl.CommandQueue):
             raise ConfigError(f"queue={queue!r}: must be a pyopencl.CommandQueue")
@@ -102,11 +102,11 @@ class Context:
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a copy in another process; drivers' threads are not, and all hangs."""
+        """Whether this is a copy in a forked process, where drivers have no threads and hang."""
         return os.getpid() != self._pid
 
     def check_process(self) -> None:
-        """Raise DeviceError if this is a copy in another process."""
+        """Raise DeviceError in a forked process."""
         if self.is_forked:
             raise DeviceError(
                 f"{self.device.label} was opened before this process was forked, which its driver "
@@ -114,7 +114,7 @@ class Context:
             )
 
     def kernel(self, file: str, name: str, defines: Defines) -> Any:
-        """Kernel object of its own, from a program that is compiled once.
+        """Return a new kernel object of a program, which is compiled once.
 
         Raises
         ------
@@ -124,12 +124,12 @@ class Context:
         return cl.Kernel(self._programs.get(file, defines), name)
 
     def allocate(self, n_bytes: int) -> Any:
-        """Buffer of zeros on the device; it lives as long as it is referred to.
+        """Return a zeroed buffer on the device, which lives as long as it is referenced.
 
         Raises
         ------
         DeviceError
-            If the device has not got that much, saying how much was asked for.
+            If the device has not enough memory; the text names the requested size.
         """
         what = f"cannot hold a buffer of {n_bytes / 2**20:.1f} MiB"
         if n_bytes > self.device.max_alloc_bytes:
@@ -137,12 +137,12 @@ class Context:
             raise DeviceError(f"{self.device.label} {what}: its limit is {limit_mib:.1f} MiB")
         with self._translated(self.device, what):
             buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n_bytes)
-            # Drivers put allocation off until the first use; a lack must show here.
+            # Drivers defer allocation until the first use; a failure must occur here.
             cl.enqueue_fill_buffer(self.queue, buffer, np.zeros(1, np.uint8), 0, n_bytes).wait()
         return buffer
 
     def table(self, values: NDArray[Any]) -> Any:
-        """Buffer on the device with a copy of the values."""
+        """Return a buffer on the device with a copy of the values."""
         buffer = self.allocate(values.nbytes)
         self.table_bytes += values.nbytes
         with self._translated(self.device, "cannot take a table"):
@@ -150,25 +150,25 @@ class Context:
         return buffer
 
     def region(self, buffer: Any, first_byte: int, n_bytes: int) -> Any:
-        """Part of a buffer as one of its own; first_byte is a multiple of ``REGION_ALIGN``."""
+        """Return a sub-buffer; first_byte is a multiple of ``REGION_ALIGN``."""
         whole = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-        if whole is not None:  # a part has no parts
+        if whole is not None:  # a sub-buffer cannot have sub-buffers
             first_byte += buffer.get_info(cl.mem_info.OFFSET)
         with self._translated(self.device, "cannot split a buffer"):
             return (whole or buffer).get_sub_region(first_byte, n_bytes)
 
     def wrap(self, values: NDArray[Any], *, writable: bool) -> Any:
-        """Buffer that is a C-contiguous array's own memory, where ``shares_host_memory``.
+        """Return a buffer over a C-contiguous array's own memory, if ``shares_host_memory``.
 
-        The host leaves the array alone until the commands that use the buffer are done; what they
-        write to it is there after ``settle``.
+        The host must not use the array until the commands that use the buffer are done; their
+        results are visible after ``settle``.
         """
         access = cl.mem_flags.READ_WRITE if writable else cl.mem_flags.READ_ONLY
         with self._translated(self.device, "cannot use the host's memory"):
             return cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=values)
 
     def settle(self, buffer: Any) -> None:
-        """Wait for all that was queued; a wrapped array then holds what was written to it."""
+        """Wait for all queued commands; results in a wrapped array are then visible."""
         with self._translated(self.device, "failed"), self._programs.first_use():
             view, _ = cl.enqueue_map_buffer(
                 self.queue, buffer, cl.map_flags.READ, 0, buffer.size, np.dtype(np.uint8)
@@ -176,36 +176,36 @@ class Context:
             view.base.release(self.queue)
 
     def upload(self, buffer: Any, values: NDArray[Any]) -> None:
-        """Write a C-contiguous array to a buffer's start; done when this returns."""
+        """Write a C-contiguous array to a buffer's start; blocks until done."""
         with self._translated(self.device, "cannot be written to"):
             cl.enqueue_copy(self.queue, buffer, values)
 
     def launch(
         self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
     ) -> Any:
-        """Queue a kernel whose arguments are set; return its event, for ``event_seconds``."""
+        """Enqueue a kernel whose arguments are set; return its event, for ``event_seconds``."""
         what = f"cannot run {kernel.function_name}"
         with self._translated(self.device, what), self._programs.first_use(is_last=False):
             return cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size, offset)
 
     def download(self, out: NDArray[Any], buffer: Any) -> None:
-        """Fill a C-contiguous array from a buffer's start; all that was queued before is done."""
+        """Fill a C-contiguous array from a buffer's start, after all earlier commands."""
         with self._translated(self.device, "failed"), self._programs.first_use():
             cl.enqueue_copy(self.queue, out, buffer)
 
     def copy(self, destination: Any, source: Any) -> Any:
-        """Queue a copy of a whole buffer on the device; return its event."""
+        """Enqueue a copy of a whole buffer on the device; return its event."""
         with self._translated(self.device, "cannot copy"):
             return cl.enqueue_copy(self.queue, destination, source)
 
     def join(self, events: list[Any]) -> None:
-        """Let what is queued next wait for what other queues do."""
+        """Make the next queued commands wait for events of other queues."""
         with self._translated(self.device, "cannot wait"):
             cl.enqueue_barrier(self.queue, wait_for=events)
 
     def begin(self) -> None:
-        """Have the device begin with what was queued, while the host does something else."""
-        with self._translated(self.device, "cannot begin"):
+        """Start the queued commands without waiting for them."""
+        with self._translated(self.device, "cannot start"):
             self.queue.flush()
 
     def wait(self, event: Any) -> None:
@@ -214,22 +214,22 @@ class Context:
             event.wait()
 
     def finish(self) -> None:
-        """Wait until all that was queued is done."""
+        """Wait until all queued commands are done."""
         with self._translated(self.device, "failed"), self._programs.first_use():
             self.queue.finish()
 
     def keep_programs(self) -> None:
-        """Store what was compiled in the cache now; drivers may take seconds to hand it out."""
+        """Store compiled programs in the cache now; drivers may take seconds to return them."""
         self._programs.store()
 
     def close(self) -> None:
-        """Wait for the device and forget the programs; buffers go with the plans that hold them."""
+        """Wait for the device and drop the programs; plans release their own buffers."""
         self.finish()
         self._programs.clear()
         self.workspace.clear()
 
     def translated(self, what: str) -> AbstractContextManager[None]:
-        """Turn the driver's errors into a DeviceError that says what the device cannot do."""
+        """Turn the driver's errors into a DeviceError that names what failed."""
         return self._translated(self.device, what)
 
     @staticmethod
@@ -248,6 +248,6 @@ def _open_queue(context: Any, *, profiling: bool) -> Any:
 
 
 def event_seconds(event: Any) -> float:
-    """Time [s] that the device took for a launch or copy; waits for it. Needs profiling."""
+    """Return the device time of a launch or copy [s]; waits for it. Needs profiling."""
     event.wait()
     return float(event.profile.end - event.profile.start) * 1e-9

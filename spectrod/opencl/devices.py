@@ -1,4 +1,4 @@
-"""OpenCL devices: what is there, which fits a name, which is best."""
+"""OpenCL devices: list, match by name, choose the best."""
 
 import ctypes
 import os
@@ -24,11 +24,11 @@ class DeviceInfo:
     Attributes
     ----------
     platform, name : str
-        As the driver calls them.
+        Names given by the driver.
     index : tuple of int
-        Number of the platform and of the device in it.
+        Index of the platform and of the device in it.
     kind : {"gpu", "accelerator", "cpu", "other"}
-        What it is.
+        Type of the device.
     driver : str
         Version of the driver.
     compute_units, max_work_group_size : int
@@ -36,11 +36,11 @@ class DeviceInfo:
     local_mem_bytes, global_mem_bytes, max_alloc_bytes : int
         Memory: of a work-group, of the device, of the largest buffer [bytes].
     has_fp64 : bool
-        Whether it computes in double precision.
+        Whether it supports double precision.
     handle : pyopencl.Device
-        For ``spectrod.opencl`` alone.
+        Used only by ``spectrod.opencl``.
     shares_host_memory : bool
-        Whether its kernels work in the host's memory as fast as in buffers of its own.
+        Whether its kernels access the host's memory as fast as their own buffers.
     """
 
     platform: str
@@ -59,21 +59,21 @@ class DeviceInfo:
 
     @property
     def label(self) -> str:
-        """``PLATFORM/DEVICE``, the text that a device's name is matched with."""
+        """``PLATFORM/DEVICE``, the text that names are matched against."""
         return f"{self.platform}/{self.name}"
 
     @property
     def number(self) -> str:
-        """Index as it may be given for a name, for example ``"0:1"``."""
+        """Index in the form that is accepted as a name, for example ``"0:1"``."""
         return f"{self.index[0]}:{self.index[1]}"
 
 
 def load_drivers() -> None:
-    """Have the drivers loaded by a thread, while whoever calls it does something else.
+    """Load the drivers in another thread.
 
-    That takes tens of milliseconds, through pyopencl with the interpreter's lock. Who asks for
-    devices meanwhile waits for it, and is told what goes wrong. The process does not end before:
-    a driver would be torn down while it sets itself up.
+    Loading takes tens of milliseconds, and pyopencl would hold the GIL. A request for devices in
+    the meantime waits for it and raises its errors. The process does not end before: a driver must
+    not be unloaded while it initialises.
     """
     _loading_process()
     loader = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001 - the one that pyopencl was linked with
@@ -85,16 +85,16 @@ def load_drivers() -> None:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """Every device of every platform, best first.
+    """Return every device of every platform, best first.
 
-    GPUs come before accelerators and those before CPUs; within a kind the one with more compute
-    units comes first, then the one with the lower index. Empty where there is no platform. Drivers
-    do not survive a fork, and some wait for ever behind one.
+    GPUs come before accelerators and CPUs; within a kind, the device with more compute units comes
+    first, then the lower index. Empty without a platform. Drivers do not survive a fork, and some
+    hang after one.
 
     Raises
     ------
     DeviceError
-        If the OpenCL loader fails for another reason than having no platform, or behind a fork.
+        If the OpenCL loader fails for a reason other than a missing platform, or after a fork.
     """
     if os.getpid() != _loading_process():
         raise DeviceError(
@@ -106,12 +106,12 @@ def list_devices() -> list[DeviceInfo]:
 
 @cache
 def _loading_process() -> int:
-    """Process that asked for devices first, of this one and those that it was forked from."""
+    """Return the process that first listed devices: this one, or one that it was forked from."""
     return os.getpid()
 
 
 def matching(name: str, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
-    """Devices that a name means.
+    """Return the devices that match a name.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def matching(name: str, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
     Raises
     ------
     DeviceError
-        If none fits; the text lists what is there.
+        If none matches; the text lists all devices.
     """
     found = [device for device in devices if _fits(name, device)]
     if found:
@@ -141,17 +141,17 @@ def matching(name: str, devices: Sequence[DeviceInfo]) -> list[DeviceInfo]:
 
 
 def choose(name: str = "") -> DeviceInfo:
-    """Best device that the name means, see ``matching``; DeviceError if there is none."""
+    """Return the best device that matches a name, see ``matching``; DeviceError if none does."""
     return matching(name, list_devices())[0]
 
 
 def identify(handle: Any) -> DeviceInfo:
-    """Describe a device that somebody else opened.
+    """Describe a device that a caller has opened.
 
     Raises
     ------
     DeviceError
-        If it is a part of a device.
+        If it is a sub-device.
     """
     for device in _enumerate():
         if device.handle == handle:
@@ -182,7 +182,7 @@ def _platforms() -> list[Any]:
     try:
         return list(cl.get_platforms())
     except cl.Error as error:
-        # The loader calls it an error to have no platform.
+        # The loader reports a missing platform as an error.
         if error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR:
             return []
         raise DeviceError(f"the OpenCL loader cannot list its platforms: {error}") from error

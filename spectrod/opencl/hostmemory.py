@@ -1,4 +1,4 @@
-"""Arrays of the host as kernels see them: in place where memory is shared, copied elsewhere."""
+"""Host arrays as kernel buffers: in place if memory is shared, otherwise copied."""
 
 from typing import Any, Protocol
 
@@ -7,35 +7,35 @@ from numpy.typing import NDArray
 from spectrod.opencl.context import Context
 
 _ALIGN = 16
-"""Bytes of the largest value, a complex one in double precision."""
+"""Size of the largest value, complex in double precision [bytes]."""
 
 
 class HostMemory(Protocol):
-    """C-contiguous arrays as buffers; the holder of the context's lock uses it."""
+    """C-contiguous arrays as buffers, for the holder of the context's lock."""
 
     def source(self, values: NDArray[Any]) -> Any:
-        """Buffer that holds the values, to be read."""
+        """Return a buffer with the values, for reading."""
 
     def target(self, values: NDArray[Any]) -> Any:
-        """Buffer whose content ``collect`` puts into the array."""
+        """Return a buffer whose content ``collect`` copies into the array."""
 
     def both(self, values: NDArray[Any]) -> Any:
-        """Buffer that holds the values and whose content ``collect`` puts back."""
+        """Return a buffer with the values, whose content ``collect`` copies back."""
 
     def collect(self, values: NDArray[Any], buffer: Any) -> None:
-        """Wait for what was queued; the array then holds what was written."""
+        """Wait for the queued commands; the array then has the results."""
 
 
 def host_memory(context: Context) -> HostMemory:
-    """Choose the way that suits the device."""
+    """Choose the memory strategy for a device."""
     return SharedMemory(context) if context.device.shares_host_memory else CopiedMemory(context)
 
 
 class SharedMemory:
-    """Kernels work in the arrays themselves, or in copies of those that start at an odd place.
+    """Kernels use the arrays in place, or copies of misaligned arrays.
 
-    NumPy aligns a complex value as a real one. Kernels take it for a vector, which must lie at a
-    multiple of its size: PoCL's crash where it does not.
+    NumPy aligns a complex value like a real one. Kernels read it as a vector, which must be aligned
+    to its size: otherwise PoCL's kernels crash.
     """
 
     def __init__(self, context: Context) -> None:
@@ -43,7 +43,7 @@ class SharedMemory:
         self._copies = CopiedMemory(context)
 
     def source(self, values: NDArray[Any]) -> Any:
-        """Wrap an array that is only read, which it may be for the host as well."""
+        """Wrap an array that is only read; it may be read-only for the host."""
         if not _is_aligned(values):
             return self._copies.source(values)
         return self._context.wrap(values, writable=False)
@@ -73,7 +73,7 @@ def _is_aligned(values: NDArray[Any]) -> bool:
 
 
 class CopiedMemory:
-    """Arrays are copied to buffers of the device, and back."""
+    """Arrays are copied to buffers on the device, and back."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -85,11 +85,11 @@ class CopiedMemory:
         return buffer
 
     def target(self, values: NDArray[Any], name: str = "target") -> Any:
-        """Make room in the workspace."""
+        """Allocate a buffer in the workspace."""
         return self._context.workspace.get(name, values.nbytes)
 
     def both(self, values: NDArray[Any]) -> Any:
-        """Upload to where the result is going to be."""
+        """Upload to the buffer of the result."""
         buffer = self.target(values)
         self._context.upload(buffer, values)
         return buffer

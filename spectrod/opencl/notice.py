@@ -1,4 +1,4 @@
-"""Says that a driver compiles kernels, where that takes so long that somebody wonders."""
+"""Reports that a driver compiles kernels if this takes noticeably long."""
 
 import logging
 import math
@@ -17,17 +17,16 @@ _log = logging.getLogger(__name__)
 
 
 class CompileNotice:
-    """Tells once, as soon as all compiling together has taken a second.
+    """Reports once, as soon as all compilation together has taken a second.
 
     Thread-safe.
 
     Parameters
     ----------
     tell : callable
-        Called with the text; by default it is logged as a warning, which commands show on standard
-        error.
+        Called with the text; by default logs a warning, which commands show on standard error.
     after_s : float
-        From when on it is told [s]; infinity for never.
+        Compilation time after which it reports [s]; infinity for never.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class CompileNotice:
 
     @contextmanager
     def during(self) -> Iterator[None]:
-        """Count the time of what is done within as compiling."""
+        """Count the time inside this context as compilation."""
         if self._is_told or math.isinf(self.after_s):
             yield
             return
@@ -64,4 +63,4 @@ class CompileNotice:
 
 
 NOTICE: Final = CompileNotice()
-"""Of this process."""
+"""The notice of this process."""

@@ -1,4 +1,4 @@
-"""Compile OpenCL programs or take them from the cache, and say clearly why one does not compile."""
+"""Compiles OpenCL programs or loads them from the cache, with clear errors."""
 
 import ctypes
 import hashlib
@@ -20,40 +20,40 @@ from spectrod.opencl.devices import DeviceInfo
 from spectrod.opencl.notice import NOTICE
 from spectrod.opencl.source import Defines, program_source
 
-# No -cl-fast-relaxed-math and nothing like it: the figures must be those of the float32 arithmetic
-# that is written in the kernels.
+# No -cl-fast-relaxed-math or similar: results must be those of the float32 arithmetic in the
+# kernels.
 BUILD_OPTIONS = ("-cl-std=CL1.2",)
 
-# PoCL's compiler counts its warnings on standard error.
+# PoCL's compiler prints its number of warnings on standard error.
 _NO_WARNINGS = "-w"
 _NOTHING = nullcontext()
 
 _PROBE = "__kernel void probe(__global int *out) { out[get_global_id(0)] = 1; }"
 _PROGRAMS_MAX = 128
 
-# Functions of the loader that pyopencl was linked with, wherever that is; called without the lock.
+# Functions of the loader that pyopencl is linked with, called without the GIL.
 _DRIVERS = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001
 
 _log = logging.getLogger(__name__)
 
 
 class Programs:
-    """The programs of one context, compiled or taken from the cache; the last 128 are kept.
+    """The programs of one context, compiled or loaded from the cache; the last 128 are kept.
 
-    What had to be compiled goes to the cache when ``store`` is called, when this object goes, or
-    when the process ends: PoCL takes 0.2 to 0.5 s to say what a program's binary is, which nobody
-    who waits for a first result should pay.
+    Compiled programs are stored in the cache by ``store``, when this object is deleted, or at the
+    end of the process: PoCL takes 0.2 to 0.5 s to return a program's binary, which must not delay a
+    first result.
 
     Parameters
     ----------
     context : pyopencl.Context
-        Of the device.
+        Context of the device.
     device : DeviceInfo
-        The programs' only one.
+        The only device of the programs.
     cache : BinaryCache
-        Asked first; gets what had to be compiled.
+        Cache to load from and store to.
     programs_max : int
-        Programs that are kept.
+        Maximum number of programs in memory.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Programs:
         weakref.finalize(self, _store, cache, self._compiled, os.getpid())
 
     def get(self, file: str, defines: Defines) -> Any:
-        """Program of a kernel file.
+        """Return the program of a kernel file.
 
         Parameters
         ----------
         file : str
             Name in the kernel folder.
         defines : Defines
-            What shapes the code.
+            Defines of the program.
 
         Returns
         -------
@@ -102,15 +102,16 @@ class Programs:
         return program
 
     def check_compiler(self) -> None:
-        """Prove that the driver compiles at all, or did before, with a kernel of one line.
+        """Check that the driver compiles, or has compiled, a kernel of one line.
 
-        PoCL, for one, offers its device also on a processor that is younger than its compiler, and
-        then refuses every program (PoCL 3.0 with LLVM 14 on an AMD family 26 processor, 2026-11).
+        PoCL, for example, offers its device even on a processor that is newer than its compiler,
+        and then rejects every program (PoCL 3.0 with LLVM 14 on an AMD family 26 processor,
+        2026-11).
 
         Raises
         ------
         DeviceError
-            One line, with the first complaint in the compiler's log.
+            One line, with the first error in the compiler's log.
         """
         try:
             self._built(_PROBE)
@@ -121,12 +122,12 @@ class Programs:
             ) from error
 
     def first_use(self, *, is_last: bool = True) -> AbstractContextManager[None]:
-        """Wrap what waits for a device: the first time after a build, drivers go on compiling.
+        """Wrap a wait for the device: drivers may continue to compile at the first launch.
 
         Parameters
         ----------
         is_last : bool
-            Whether what was compiled has run when this is left.
+            Whether the compiled program has run at the end of the context.
         """
         if not self._is_fresh:
             return _NOTHING
@@ -134,11 +135,11 @@ class Programs:
         return NOTICE.during()
 
     def store(self) -> None:
-        """Hand what was compiled to the cache, the oldest first, however long that takes."""
+        """Store compiled programs in the cache, the oldest first, without a time limit."""
         _store(self._cache, self._compiled, os.getpid(), math.inf)
 
     def clear(self) -> None:
-        """Store, for ``cache.store_s`` at most, and forget."""
+        """Store for at most ``cache.store_s``, then drop all programs."""
         _store(self._cache, self._compiled, os.getpid())
         self._programs.clear()
 
@@ -175,7 +176,7 @@ class Programs:
 
 
 def cache_key(device: DeviceInfo, source: str) -> str:
-    """Name of a program in the cache: whatever the binary depends on, hashed."""
+    """Return a program's name in the cache: a hash of everything that the binary depends on."""
     parts = (device.platform, device.name, device.driver, cl.VERSION_TEXT, *BUILD_OPTIONS, source)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -183,7 +184,7 @@ def cache_key(device: DeviceInfo, source: str) -> str:
 def _store(
     cache: BinaryCache, compiled: dict[str, Any], pid: int, limit_s: float | None = None
 ) -> None:
-    """Store and forget; not in a fork, where drivers hang. What takes too long is dropped."""
+    """Store and drop programs until a time limit; not after a fork, where drivers hang."""
     end = time.monotonic() + (cache.store_s if limit_s is None else limit_s)
     if cache.max_bytes > 0 and os.getpid() == pid:
         for key, program in list(compiled.items()):
@@ -195,22 +196,22 @@ def _store(
 def _store_one(cache: BinaryCache, key: str, program: Any) -> None:
     try:
         binary = binary_of(program)
-    except DeviceError as error:  # it is compiled anew next time
-        _log.debug("not kept: %s", error)
+    except DeviceError as error:  # it is compiled again next time
+        _log.debug("not stored: %s", error)
     else:
         cache.store(key, binary)
 
 
 def binary_of(program: Any) -> bytes:
-    """Binary of a program of one device, as ``program.get_info(BINARIES)`` has it.
+    """Return the binary of a program of one device, as ``program.get_info(BINARIES)`` does.
 
-    That would keep the interpreter's lock, and every thread waiting, while PoCL compiles all that
-    the binary holds: for seconds, in a daemon that just takes on a change.
+    That method would hold the GIL, and block every thread, while PoCL compiles the whole binary:
+    for seconds, in a daemon that applies a change.
 
     Raises
     ------
     DeviceError
-        If the driver has none.
+        If the driver returns none.
     """
     size, handle = ctypes.c_size_t(), ctypes.c_void_p(program.int_ptr)
     _ask(handle, cl.program_info.BINARY_SIZES, size)
@@ -232,13 +233,13 @@ def _load(context: Any, device: DeviceInfo, binary: bytes) -> Any:
 
 
 def _build(context: Any, source: str) -> Any:
-    # pyopencl's own cache waits for locks that a killed process leaves behind.
+    # pyopencl's own cache waits for locks that killed processes leave behind.
     return _silently(cl.Program(context, source), cache_dir=False)
 
 
 def _silently(program: Any, **keywords: Any) -> Any:
     with warnings.catch_warnings():
-        # pyopencl warns of any compiler output, also of a blank line.
+        # pyopencl warns about any compiler output, even a blank line.
         warnings.simplefilter("ignore", cl.CompilerWarning)
         return program.build([*BUILD_OPTIONS, _NO_WARNINGS], **keywords)
 

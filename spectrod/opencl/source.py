@@ -1,4 +1,4 @@
-"""The text of an OpenCL program: defines, the shared header, one kernel file."""
+"""Source text of an OpenCL program: defines, the shared header, one kernel file."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ def kernel_dir(package: Path | None = None) -> Path:
     Parameters
     ----------
     package : Path, optional
-        Folder of the spectrod package; by default that of the one imported.
+        Folder of the spectrod package; by default of the imported one.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def kernel_dir(package: Path | None = None) -> Path:
     Raises
     ------
     InternalError
-        If neither is there: the installation is broken.
+        If neither exists: the installation is broken.
     """
     package = package or Path(spectrod.__file__).parent
     for folder in (package / "kernels", package.parent / "kernels"):
@@ -39,21 +39,21 @@ def kernel_dir(package: Path | None = None) -> Path:
 
 
 def program_source(file: str, defines: Defines) -> str:
-    """Put a program together.
+    """Assemble a program.
 
     Parameters
     ----------
     file : str
-        Name of a file in the kernel folder, for example ``"fft_simd.cl"``. A line
-        ``#include "NAME"`` in it stands for another file of the folder.
+        Name of a file in the kernel folder, for example ``"fft_simd.cl"``. A line ``#include
+        "NAME"`` inserts another file of the folder.
     defines : Defines
-        What shapes the code.
+        Defines of the program.
 
     Returns
     -------
     text : str
-        The defines, ``common.clh`` and the file, with markers that make a compiler's log name the
-        file and its own line. Equal text is an equal program.
+        The defines, ``common.clh`` and the file, with markers that give the file and line in
+        compiler logs. Equal texts are equal programs.
     """
     folder = kernel_dir()
     parts = [f"#define {name} {value}" for name, value in defines]
@@ -62,7 +62,7 @@ def program_source(file: str, defines: Defines) -> str:
 
 
 def _marked(folder: Path, name: str) -> str:
-    """Text of a file with its includes in place: drivers differ in where they look for them."""
+    """Return the text of a file with its includes inserted: drivers differ in where they search."""
     lines = [f'#line 1 "kernels/{name}"']
     for number, line in enumerate((folder / name).read_text(encoding="utf-8").splitlines(), 1):
         if include := _INCLUDE.fullmatch(line):

@@ -1,4 +1,4 @@
-"""Copies between the host and a device beside its kernels, in queues of their own."""
+"""Copies between the host and a device, concurrent with kernels, in separate queues."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ _PAGE_LOCKED = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
 
 
 class Transfers:
-    """Copies that overlap with kernels and with each other's direction; events give their order.
+    """Copies that overlap with kernels and with copies in the other direction, ordered by events.
 
-    One thread at a time. Whoever starts a copy keeps its event until it is done: pyopencl waits
-    for one that is dropped earlier.
+    One thread at a time. The caller keeps the event of a copy until it is done: pyopencl waits for
+    an event that is dropped earlier.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Transfers:
     Raises
     ------
     DeviceError
-        If the driver has no more queues.
+        If the driver cannot open more queues.
     """
 
     def __init__(self, context: Context) -> None:
@@ -34,9 +34,9 @@ class Transfers:
             self._up, self._down = (cl.CommandQueue(context.queue.context) for _ in range(2))
 
     def pinned(self, n_bytes: int) -> tuple[Any, NDArray[np.uint8]]:
-        """Memory of the host that the device copies from and to by itself, and its array.
+        """Return page-locked host memory for copies by the device, as a buffer and an array.
 
-        The array refers to all that it needs; it is for the host's use at any time.
+        The array keeps the buffer alive; the host may use it at any time.
         """
         with self._context.translated(f"has no {n_bytes / 2**20:.1f} MiB of the host's memory"):
             buffer = cl.Buffer(self._context.queue.context, _PAGE_LOCKED, n_bytes)
@@ -46,7 +46,7 @@ class Transfers:
         return buffer, memory
 
     def start_upload(self, buffer: Any, memory: NDArray[np.uint8], first: int, n: int) -> Any:
-        """Begin to copy so many bytes to the same place in a buffer; return the event."""
+        """Start to copy n bytes to the same offset of a buffer; return the event."""
         with self._context.translated("cannot be written to"):
             event = cl.enqueue_copy(
                 self._up, buffer, memory[first : first + n], dst_offset=first, is_blocking=False
@@ -57,7 +57,7 @@ class Transfers:
     def start_upload_columns(
         self, buffer: Any, memory: NDArray[np.uint8], row_bytes: int, first: int, n: int
     ) -> Any:
-        """Begin to copy so many bytes of each row to the same place; return the event."""
+        """Start to copy n bytes of each row to the same offset; return the event."""
         with self._context.translated("cannot be written to"):
             event = cl.enqueue_copy(  # type: ignore[call-overload]
                 self._up,
@@ -74,7 +74,7 @@ class Transfers:
         return event
 
     def start_download(self, out: NDArray[Any], buffer: Any, after: list[Any]) -> Any:
-        """Begin to fill a C-contiguous array from a buffer's start after others' events."""
+        """Start to fill a C-contiguous array from a buffer's start, after given events."""
         with self._context.translated("failed"):
             event = cl.enqueue_copy(self._down, out, buffer, wait_for=after, is_blocking=False)
             self._down.flush()

@@ -1,18 +1,18 @@
-"""Buffers for what plans need only while they run, shared by all plans of a device."""
+"""Temporary buffers of running plans, shared by all plans of a device."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 class Workspace:
-    """A few buffers that grow as needed; whoever holds the context's lock may use them.
+    """A few buffers that grow as needed, for the holder of the context's lock.
 
-    Commands run in order, so that the next holder may overwrite what is still being read.
+    Commands run in order, so the next holder may overwrite data that is still being read.
 
     Parameters
     ----------
     allocate : callable
-        Number of bytes to buffer, as ``Context.allocate``.
+        Makes a buffer of a number of bytes, as ``Context.allocate``.
     """
 
     def __init__(self, allocate: Callable[[int], Any]) -> None:
@@ -20,12 +20,12 @@ class Workspace:
         self._buffers: dict[str, Any] = {}
 
     def get(self, name: str, n_bytes: int) -> Any:
-        """Buffer of at least so many bytes, with anything in it; None for 0 bytes.
+        """Return an uninitialised buffer of at least n_bytes; None for 0 bytes.
 
         Raises
         ------
         DeviceError
-            If the device has not got that much.
+            If the device has not enough memory.
         """
         if n_bytes == 0:
             return None
@@ -36,5 +36,5 @@ class Workspace:
         return buffer
 
     def clear(self) -> None:
-        """Give the memory back."""
+        """Release the buffers."""
         self._buffers.clear()

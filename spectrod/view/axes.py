@@ -1,4 +1,4 @@
-"""Where frequencies and levels lie on a grid of characters."""
+"""Axes of frequency and level on a grid of characters."""
 
 import math
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from spectrod.units import Float64Array
 _LOWEST_HZ = 20.0
 _DECADES = range(-12, 11)  # of the 1-2-5 series, from below the bins of any spectrum to FS_MAX_HZ
 _TICKS_HZ = [k * 10.0**e for e in _DECADES for k in (1, 2, 5)]
-_TICK_COLUMNS = 8  # of a linear axis, for a label and the space beside it
+_TICK_COLUMNS = 8  # of a linear axis for a label and the space beside it
 
 
 Span = tuple[float, float]
-"""A part of an axis, from the first to the last of its columns at full width, 0 to 1."""
+"""Part of an axis, as fractions of its full width, 0 to 1."""
 ALL: Span = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRange:
-    """The decibels from the foot of the picture to its top."""
+    """Levels from the bottom of the picture to its top [dB]."""
 
     bottom_db: float
     top_db: float
 
     def fraction(self, level_db: Float64Array) -> Float64Array:
-        """Height in the picture, 0 to 1."""
+        """Return the height in the picture, 0 to 1."""
         height = (level_db - self.bottom_db) / (self.top_db - self.bottom_db)
         return np.clip(height, 0.0, 1.0)
 
 
 def level_range(unit: str) -> LevelRange:
-    """Choose what to show of levels in ``unit``."""
+    """Return the default range for levels in ``unit``."""
     return LevelRange(-160.0, -20.0) if unit.endswith("/Hz") else LevelRange(-120.0, 0.0)
 
 
@@ -48,15 +48,15 @@ class FrequencyAxis:
     bounds: NDArray[np.int64]
     """First and last-plus-one value of each column, flat, shape (2 * columns,)."""
     is_linear: bool = False
-    """Else logarithmic."""
+    """False for a logarithmic axis."""
 
     def reduce(self, levels: Float64Array) -> Float64Array:
-        """Take each column's highest bin, so that no tone hides; shape (columns,) [as levels]."""
-        padded = np.append(levels, -np.inf)  # reduceat wants a bin at the last bound, too
+        """Return each column's highest bin: no tone is hidden; shape (columns,) [as levels]."""
+        padded = np.append(levels, -np.inf)  # reduceat needs a bin at the last bound too
         return np.asarray(np.maximum.reduceat(padded, self.bounds)[::2])
 
     def column(self, frequency_hz: float) -> int:
-        """Column in which a frequency lies."""
+        """Return the column of a frequency."""
         position = int(self._fraction(frequency_hz) * self.columns)
         return min(self.columns - 1, max(0, position))
 
@@ -67,21 +67,21 @@ class FrequencyAxis:
         return math.log2(frequency_hz / self.lowest_hz) / octaves
 
     def ticks(self) -> list[tuple[int, str]]:
-        """Columns and labels of round frequencies in range."""
+        """Return columns and labels of round frequencies in range."""
         step_hz = self._step_hz() if self.is_linear else 0.0
         round_hz = self._multiples(step_hz) if self.is_linear else _TICKS_HZ
         inside = [f for f in round_hz if self.lowest_hz <= f <= self.highest_hz]
         return [(self.column(f), _short_hz(f, step_hz)) for f in inside]
 
     def _step_hz(self) -> float:
-        """Find the smallest 1-2-5 step that leaves labels their room."""
+        """Find the smallest 1-2-5 step that leaves room for labels."""
         span_hz, most = self.highest_hz - self.lowest_hz, max(2, self.columns // _TICK_COLUMNS)
         return next((s for s in _TICKS_HZ if span_hz <= s * most), math.inf)
 
     def _multiples(self, step_hz: float) -> list[float]:
-        """List the multiples of a step on the axis; 0 Hz where the step is too large."""
+        """List the multiples of a step on the axis; only 0 Hz if the step is too large."""
         first, last = math.ceil(self.lowest_hz / step_hz), math.floor(self.highest_hz / step_hz)
-        # No more than the step has room for, whatever a header claims.
+        # At most one per column, whatever a header claims.
         last = min(last, first + self.columns)
         return [k * step_hz for k in range(first, last + 1)] if math.isfinite(step_hz) else [0.0]
 
@@ -95,10 +95,10 @@ def frequency_axis(
     span: Span = ALL,
     center_hz: float = 0.0,
 ) -> FrequencyAxis:
-    """Lay an axis over a spectrum.
+    """Make an axis over a spectrum.
 
-    Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear over all of a
-    two-sided one.
+    Logarithmic from 20 Hz, or the first bin if that is higher, to Nyquist; linear for a two-sided
+    spectrum.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ def frequency_axis(
     columns : int
         Width in characters, >= 1.
     first_bin : int
-        Number of the first value's bin; negative where two-sided.
+        Index of the first value's bin; negative for a two-sided spectrum.
     span : tuple of float
         Part of the axis that is shown.
     center_hz : float
-        Frequency that 0 Hz of a two-sided spectrum stands for [Hz].
+        Frequency that 0 Hz of a two-sided spectrum represents [Hz].
     """
     delta_f = fs / nfft
     fractions = np.linspace(*span, columns + 1)
@@ -129,7 +129,7 @@ def frequency_axis(
     first, last = (
         np.ceil(edges_hz / delta_f).astype(np.int64)[s] - first_bin for s in (np.s_[:-1], np.s_[1:])
     )
-    # Where columns are narrower than bins, a column without a bin shows the nearest one.
+    # A column without a bin, narrower than the bins, shows the nearest one.
     nearest = np.rint(centres_hz / delta_f).astype(np.int64) - first_bin
     first = np.clip(np.where(first < last, first, nearest), 0, n_bins - 1)
     last = np.clip(last, first + 1, n_bins)
@@ -148,7 +148,7 @@ def _octave_edges(fs: float, delta_f: float, fractions: Float64Array) -> Float64
 
 
 def _short_hz(frequency_hz: float, step_hz: float = 0.0) -> str:
-    """Write a frequency with as many digits as tell multiples of a step apart, 6 at least."""
+    """Format a frequency with enough digits to distinguish multiples of a step, at least 6."""
     is_fine = frequency_hz and 0.0 < step_hz < abs(frequency_hz)
     n_digits = 1 + math.ceil(math.log10(abs(frequency_hz) / step_hz)) if is_fine else 0
     n_digits = min(15, max(6, n_digits))

@@ -1,4 +1,4 @@
-"""Colour scales as terminal escape sequences, as many colours as the terminal has."""
+"""Colour scales as terminal escape sequences, for the terminal's number of colours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ Depth = Literal["24-bit", "256", "none"]
 N_SHADES = 64
 RESET = "\x1b[0m"
 
-# Eight steps of the map "inferno" (CC0): even to the eye, also to colour-blind ones and in grey.
+# Eight steps of the map "inferno" (CC0): perceptually uniform, also for colour-blind people and in
+# grey.
 _ANCHORS = [
     (0, 0, 4),
     (40, 11, 84),
@@ -28,7 +29,7 @@ _CUBE_STEPS = np.array([0, 95, 135, 175, 215, 255])  # of the 216 colours in a 2
 
 @dataclass(frozen=True)
 class Style:
-    """How a terminal is painted."""
+    """Colours of a terminal."""
 
     depth: Depth = "none"
 
@@ -49,7 +50,7 @@ class Style:
 
 
 def style_for(environment: Mapping[str, str]) -> Style:
-    """Choose by what the terminal says of itself (https://no-color.org, COLORTERM, TERM)."""
+    """Choose the colours by the environment (https://no-color.org, COLORTERM, TERM)."""
     term = environment.get("TERM", "")
     if environment.get("NO_COLOR"):
         return Style("none")

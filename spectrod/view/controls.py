@@ -1,4 +1,4 @@
-"""What keys change of the picture: levels, frequencies, pause, help."""
+"""Keys that control the picture: levels, frequencies, pause, help."""
 
 import math
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ HELP: Final = (
     ("p", "next product"),
     ("up, down", "higher or lower levels"),
     ("[, ]", "fewer or more decibels"),
-    ("a", "levels that fit what is shown"),
+    ("a", "fit levels to the spectrum"),
     ("+, -", "zoom frequencies in or out"),
     ("left, right", "lower or higher frequencies"),
-    ("space", "pause, and go on"),
+    ("space", "pause or resume"),
     ("r", "reset levels and frequencies"),
-    ("?", "this help, and back"),
+    ("?", "show or hide this help"),
 )
-"""Keys and what they do."""
+"""Keys and their functions."""
 
 _LEVEL_STEP_DB = 10.0
 _SPAN_MIN_DB, _SPAN_MAX_DB = 20.0, 240.0
@@ -39,16 +39,16 @@ _PAN = 0.25
 
 @dataclass(slots=True)
 class Look:
-    """What is shown, and how.
+    """Settings of the picture.
 
     Attributes
     ----------
     levels : LevelRange or None
-        From the foot of the picture to its top; None: what suits the unit.
+        Levels from the bottom of the picture to its top; None for the unit's default.
     span : Span
-        Part of the frequencies.
+        Visible part of the frequencies.
     is_paused, is_helping : bool
-        Whether the picture stands still, and whether help is shown in its place.
+        Whether the picture is paused, and whether help is shown instead.
     """
 
     levels: LevelRange | None = None
@@ -57,21 +57,21 @@ class Look:
     is_helping: bool = False
 
     def press(self, key: str, unit: str, shown: Sequence[Float64Array]) -> bool:
-        """Do what a key stands for.
+        """Handle a key.
 
         Parameters
         ----------
         key : str
             A character, or ``up``, ``down``, ``left``, ``right``.
         unit : str
-            Of the levels, as of ``level_range``; empty while there are none.
+            Unit of the levels, as for ``level_range``; empty without levels.
         shown : sequence of (n_bins,) float64
-            Levels that are shown [dB].
+            Visible levels [dB].
 
         Returns
         -------
         is_known : bool
-            Whether it stands for anything here.
+            Whether the key has a function here.
         """
         if key in ("?", "h"):
             self.is_helping = not self.is_helping
@@ -88,7 +88,7 @@ class Look:
         return True
 
     def shown_levels(self, unit: str) -> LevelRange:
-        """Levels from the foot of the picture to its top."""
+        """Return the levels from the bottom of the picture to its top."""
         return self.levels or level_range(unit)
 
     def _change_levels(self, key: str, unit: str, shown: Sequence[Float64Array]) -> None:
@@ -107,7 +107,7 @@ class Look:
 
 
 def _moved(span: Span, key: str) -> Span:
-    """Zoom about the middle, or move by a quarter, within all there is."""
+    """Zoom about the middle, or move by a quarter, within the whole axis."""
     first, last = span
     width = last - first
     if key in ("left", "right"):
@@ -121,7 +121,7 @@ def _moved(span: Span, key: str) -> Span:
 
 
 def _fitting(shown: Sequence[Float64Array]) -> LevelRange | None:
-    """Choose tens of decibels that hold nearly all of what is shown; None if all is silent."""
+    """Choose tens of decibels that contain nearly all visible levels; None if all is silent."""
     if not shown:
         return None
     levels = np.concatenate(shown)

@@ -1,4 +1,4 @@
-"""Levels of a received spectrum in decibels, and the tone that stands highest in it."""
+"""Levels of a received spectrum in decibels, and its highest tone."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,13 +21,13 @@ class Peak:
     frequency_hz: float
     level_db: float
     is_interpolated: bool
-    """False where only the bin is known: at the spectrum's ends, or with an unknown window."""
+    """False if only the bin is known: at the spectrum's ends, or with an unknown window."""
 
 
 def levels_db(frame: Frame) -> Float64Array:
-    """Express a frame's values in decibels, shape (n_bins,) [``level_unit``].
+    """Return a frame's values in decibels, shape (n_bins,) [``level_unit``].
 
-    NaN becomes the floor, -200 dB, and so does silence.
+    NaN and silence become the floor, -200 dB.
     """
     values = frame.values.astype(np.float64)
     if not frame.header.unit.startswith("dB"):
@@ -36,7 +36,7 @@ def levels_db(frame: Frame) -> Float64Array:
 
 
 def level_unit(header: SpectrumHeader) -> str:
-    """Name the unit of ``levels_db``."""
+    """Return the unit of ``levels_db``."""
     return header.unit if header.unit.startswith("dB") else f"dB re {header.unit}"
 
 
@@ -48,7 +48,7 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
     levels : (n_bins,) float64
         Spectrum [dB].
     header : SpectrumHeader
-        Says window, lengths and sample rate.
+        Has window, lengths and sample rate.
 
     Returns
     -------
@@ -57,18 +57,18 @@ def find_peak(levels: Float64Array, header: SpectrumHeader) -> Peak | None:
 
     Notes
     -----
-    Where a lone tone lies between two bins follows from the difference of the two, because the
-    window's transform is known; exact for one steady tone, whatever the window and the padding,
-    but for what leaks in from the tone's mirror image at negative frequency. The level is
-    corrected by what the window loses there.
+    The difference between two bins gives the position of a single tone between them, because the
+    window's transform is known. The result is exact for one steady tone with any window and
+    padding, except for leakage from the tone's mirror image at negative frequency. The level is
+    corrected by the window's loss there.
     """
     k = int(np.argmax(levels))
     if levels[k] <= FLOOR_DBFS:
         return None
     delta_f = header.fs / header.nfft
     lobe = _lobe_or_none(header)
-    # A neighbour at DC or Nyquist is scaled otherwise, it is not doubled; a two-sided spectrum's
-    # ends lack one.
+    # A neighbour at DC or Nyquist is not doubled; the ends of a two-sided spectrum have only one
+    # neighbour.
     if lobe is None or not 2 <= k <= len(levels) - 3:
         bin_hz = header.center_frequency_hz + (header.first_bin + k) * delta_f
         return Peak(bin_hz, float(levels[k]), is_interpolated=False)
@@ -85,7 +85,7 @@ _Lobe = tuple[Float64Array, Float64Array, Float64Array]
 
 
 def _lobe_or_none(header: SpectrumHeader) -> _Lobe | None:
-    # A header may claim anything; only nfft is vouched for, by the size of the payload.
+    # A header may claim anything; only nfft is verified, by the size of the payload.
     if not 2 <= header.win_length <= header.nfft:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The picture as lines of text: a pure function of what has been received."""
+"""The picture as lines of text: a pure function of the scene."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,34 +30,34 @@ class HistoryRow:
     """One row of the waterfall."""
 
     t_s: float
-    """When it was received, on the clock of ``Scene.now_s``."""
+    """Time of its reception, by the clock of ``Scene.now_s`` [s]."""
     levels: Float64Array
-    """Highest level of each bin since the row before, shape (n_bins,) [dB]."""
+    """Highest level of each bin since the previous row, shape (n_bins,) [dB]."""
 
 
 @dataclass(slots=True)
 class Scene:
-    """All that the picture shows."""
+    """The content of the picture."""
 
     endpoint: str
     now_s: float = 0.0
     daemon_state: str | None = None
-    """From the last heartbeat of the source that is shown."""
+    """State from the last heartbeat of the visible source."""
     waiting_for: str = ""
-    """Why that source gives no samples."""
+    """Why that source delivers no samples."""
     silence_s: float = 0.0
     """Time since the last message [s]."""
     alive: bool = False
     frame: Frame | None = None
     levels: Float64Array | None = None
-    """Of ``frame``, shape (n_bins,) [dB]."""
+    """Levels of ``frame``, shape (n_bins,) [dB]."""
     history: Sequence[HistoryRow] = field(default_factory=list)
-    """The newest first."""
+    """Rows of the waterfall, the newest first."""
     channels: Sequence[str] = field(default_factory=list)
-    """All that can be chosen, each SOURCE/CHANNEL."""
+    """All channels to choose from, each SOURCE/CHANNEL."""
     missed: int = 0
     products: Sequence[str] = field(default_factory=list)
-    """Of the channel that is shown."""
+    """Products of the visible channel."""
     look: Look = field(default_factory=Look)
 
 
@@ -67,16 +67,16 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
     Parameters
     ----------
     scene : Scene
-        What has been received.
+        The content of the picture.
     width, height : int
-        Room [characters].
+        Size of the picture [characters].
     style : Style
         Colours.
 
     Returns
     -------
     lines : list of str
-        At most height lines, each at most width characters wide beside escape sequences.
+        At most height lines, each at most width characters wide without escape sequences.
     """
     frame, levels = scene.frame, scene.levels
     if scene.look.is_helping:
@@ -104,7 +104,7 @@ def render(scene: Scene, width: int, height: int, style: Style) -> list[str]:
 
 
 def _help(width: int, height: int) -> list[str]:
-    """List the keys; in as many columns as there is room for, as far as there is room."""
+    """List the keys in one or two columns, as far as there is room."""
     lines = [f"{keys:>11}  {what}" for keys, what in HELP]
     n_rows = max(1, height)
     if len(lines) > n_rows and width >= 2 * _HELP_WIDTH:
@@ -115,14 +115,14 @@ def _help(width: int, height: int) -> list[str]:
 
 
 def _too_small(scene: Scene, peak: Peak | None, frame: Frame, width: int) -> list[str]:
-    """Say what is missing, and the peak or why there is none, in lines that are not cut."""
+    """Return the peak or the problem, and the size that is needed, in wrapped lines."""
     room = f"too small for a picture: needs {_MIN_WIDTH + 1} x {_MIN_HEIGHT} characters"
     texts = (_alarm(scene) or peak_text(peak, frame.header), room, "q quit")
     return [line for text in texts for line in wrap(text, max(1, width))]
 
 
 def waiting_text(scene: Scene) -> str:
-    """Say why the daemon's source gives no samples."""
+    """Return why the daemon's source delivers no samples."""
     return f"the daemon is waiting: {plain(scene.waiting_for)}"
 
 
@@ -156,11 +156,11 @@ def _foot(scene: Scene, width: int, style: Style) -> str:
 
 
 def _alarm(scene: Scene) -> str:
-    """Why nothing moves; empty where all is well."""
+    """Return why the picture does not move; empty if it does."""
     if scene.alive:
         if scene.waiting_for:
             return waiting_text(scene)
-        return "paused; space goes on" if scene.look.is_paused else ""
+        return "paused; space resumes" if scene.look.is_paused else ""
     text = f"no signal since {scene.silence_s:.1f} s"
     if scene.daemon_state in ("finished", "failed", "stopped"):
         text += f": the daemon has {scene.daemon_state}"
@@ -180,7 +180,7 @@ def _spectrum(columns: Float64Array, shown: LevelRange, rows: int, style: Style)
 
 
 def _level_labels(shown: LevelRange, rows: int) -> dict[int, str]:
-    """Round levels by the row whose upper edge is nearest to them, not too dense."""
+    """Return round levels by the row whose upper edge is nearest to them, not too dense."""
     span = shown.top_db - shown.bottom_db
     step = next((s for s in _LABEL_STEPS_DB if s * rows >= 2 * span), _LABEL_STEPS_DB[-1])
     first = np.floor(shown.top_db / step) * step
@@ -219,7 +219,7 @@ def _waterfall(
 
 
 def _cells(shades: Sequence[NDArray[np.int64]], style: Style) -> str:
-    """One line of the waterfall, from one row of shades, or from two in colour."""
+    """Return one line of the waterfall, from one row of shades, or from two in colour."""
     if style.depth == "none":
         steps = shades[0] * len(_SHADE_CHARACTERS) // N_SHADES
         return "".join(_SHADE_CHARACTERS[steps])

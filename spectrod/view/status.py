@@ -1,4 +1,4 @@
-"""One line that says how things are, for where there is no terminal, and for a picture's head."""
+"""One-line status, for output without a terminal and for the head of a picture."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from spectrod.wire.schema import Frame, SpectrumHeader
 
 
 def plain(text: str) -> str:
-    """Make text from a peer ``printable``, and ASCII: one column of the terminal a character."""
+    """Make a peer's text ``printable`` and ASCII: one terminal column per character."""
     return printable(text).encode("ascii", "replace").decode()
 
 
@@ -27,7 +27,7 @@ def peak_text(peak: Peak | None, header: SpectrumHeader) -> str:
 
 
 def losses_text(header: SpectrumHeader, missed: int) -> str:
-    """Say what has been lost, and where."""
+    """Return the losses, by place."""
     suspected = f"  suspected {header.suspected}" if header.suspected else ""
     return (
         f"missed {missed}  dropped {header.dropped}  overflows {header.overflows}{suspected}"
@@ -36,7 +36,7 @@ def losses_text(header: SpectrumHeader, missed: int) -> str:
 
 
 def status_line(frame: Frame, missed: int = 0) -> str:
-    """Say in one line what a frame shows; missed is the subscription's count of lost messages."""
+    """Return one line about a frame; missed is the subscription's count of lost messages."""
     peak = find_peak(levels_db(frame), frame.header)
     return (
         f"{frame.source}/{frame.channel}  peak {peak_text(peak, frame.header)}"
@@ -45,25 +45,25 @@ def status_line(frame: Frame, missed: int = 0) -> str:
 
 
 def write_line(text: str, out: TextIO) -> None:
-    """Write a line; leave it out where it would have to wait for a reader that has stopped reading.
+    """Write a line; skip it if the reader has stopped reading.
 
     Raises
     ------
     BrokenPipeError
         If the reader has gone: a pipe's other end, or the terminal.
     StorageError
-        If what ``out`` is redirected to cannot be written, a full disk for example.
+        If the target of ``out`` cannot be written, for example on a full disk.
     """
     fd = out.fileno()
     if not select.select([], [fd], [], 0.0)[1]:
         return
     try:
-        # Not through out's buffer: what cannot be written would fail again at the program's end.
+        # Not through out's buffer, which would fail again at the program's end.
         os.write(fd, f"{text}\n".encode(out.encoding, "replace"))
     except BrokenPipeError:
         raise
     except OSError as error:
-        # A terminal that has gone says EIO, and isatty() no longer knows it.
+        # A terminal that has gone returns EIO, and isatty() is false for it.
         if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(fd).st_mode):
             raise BrokenPipeError(error.errno, error.strerror) from error
         raise StorageError(f"{out.name}: {error.strerror}") from error

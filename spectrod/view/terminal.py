@@ -38,12 +38,12 @@ _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # alternate screen, no cursor, clear
 _LEAVE = f"{RESET}\x1b[?25h\x1b[?1049l"
 _LEAVE_LIMIT_S = 0.5
 _ARROWS = {f"{kind}{end}": name for kind in "[O" for end, name in zip("ABCD", ARROWS, strict=True)}
-"""What terminals send for arrows, behind an escape."""
+"""Sequences that terminals send for arrows, after an escape."""
 _ESCAPE = re.compile(r"\[[0-?]*[ -/]*[@-~]|O.|[^\[O]")
 _ESCAPE_MAX = 32
 
 
-def view(  # noqa: PLR0913 - each named, and none needed
+def view(  # noqa: PLR0913 - all keywords, all optional
     endpoint: str,
     *,
     prefix: str = "spec/",
@@ -53,37 +53,37 @@ def view(  # noqa: PLR0913 - each named, and none needed
     keys: TextIO | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Show a daemon's spectra until q is pressed or stop says so.
+    """Show a daemon's spectra until q is pressed or ``stop`` returns True.
 
-    On a terminal: a picture, 20 a second at most, in the alternate screen; the terminal is
-    restored however this ends, by SIGTERM, SIGHUP or an exception too. Elsewhere: a line a second.
+    On a terminal: at most 20 pictures a second in the alternate screen; the terminal is restored at
+    every end, also by SIGTERM, SIGHUP or an exception. Otherwise: one line a second.
 
     Parameters
     ----------
     endpoint : str
-        Where the daemon publishes; it may start later.
+        Endpoint where the daemon publishes; the daemon may start later.
     prefix : str
-        Beginning of the topics wanted.
+        Prefix of the topics.
     server_key, key_file : str or None
-        For an endpoint with keys, as ``spectrod.client.subscribe`` takes them.
+        For an endpoint with keys, as for ``spectrod.client.subscribe``.
     out, keys : text file or None
-        Where to draw and where keys come from, each with a descriptor; None is standard output
-        and input.
+        Output for pictures and input for keys, each with a descriptor; None for standard output and
+        input.
     stop : callable
-        Asked before every picture.
+        Called before every picture.
 
     Raises
     ------
     ConfigError
-        If the endpoint is not one that can be connected to, or a key cannot be read.
+        If the endpoint is invalid, or a key cannot be read.
     DeniedError
-        If the daemon does not let us in.
+        If the daemon refuses the connection.
     WireError
         If a message does not follow the protocol.
     StorageError, BrokenPipeError
         If a line cannot be written, or its reader has gone.
     KeyboardInterrupt
-        At Ctrl-C, the terminal restored.
+        At Ctrl-C, after the terminal was restored.
     """
     out = sys.stdout if out is None else out
     keys = sys.stdin if keys is None else keys
@@ -102,10 +102,10 @@ def view(  # noqa: PLR0913 - each named, and none needed
 
 
 class Terminal:
-    """A terminal that is ours while inside the ``with`` statement, and as it was afterwards.
+    """A terminal in the alternate screen inside a ``with`` statement, restored afterwards.
 
-    Nothing here waits for a terminal that takes no more output, because nobody reads at its other
-    end, for example: pictures are left out then, and keys are still read.
+    Nothing here waits for a terminal that accepts no output, for example because its other end is
+    not read: pictures are then skipped, and keys are still read.
     """
 
     def __init__(self, out: TextIO, keys: TextIO) -> None:
@@ -130,7 +130,7 @@ class Terminal:
         self._restore()
 
     def size(self) -> tuple[int, int]:
-        """Columns and lines now."""
+        """Return the current columns and lines."""
         try:
             columns, lines = os.get_terminal_size(self._fd)
         except OSError:
@@ -138,13 +138,13 @@ class Terminal:
         return columns, lines
 
     def draw(self, lines: list[str]) -> None:
-        """Replace the picture; left out if the one before has not yet been taken."""
+        """Replace the picture; skip it if the previous one is not written yet."""
         if not self._unsent:
             self._queue("\x1b[H" + "\x1b[K\r\n".join(lines) + "\x1b[K\x1b[J")
         self._send()
 
     def key(self, timeout_s: float) -> str:
-        """Wait for a key; an empty text if there was none in time, "q" if the terminal is gone."""
+        """Wait for a key; return an empty text after the timeout, "q" if the terminal has gone."""
         if self._has_gone:
             return "q"
         fds = [] if self._keys_fd is None else [self._keys_fd]
@@ -159,7 +159,7 @@ class Terminal:
 
     @staticmethod
     def _arrow(fd: int) -> str:
-        """Read what follows an escape at once; the name of an arrow, or an empty text."""
+        """Read the rest of an escape sequence; return the name of an arrow, or an empty text."""
         text = ""
         while len(text) < _ESCAPE_MAX and select.select([fd], [], [], 0.0)[0]:
             text += os.read(fd, 1).decode("ascii", "replace")
@@ -171,7 +171,7 @@ class Terminal:
         self._unsent += text.encode(self._out.encoding or "ascii", "replace")
 
     def _send(self) -> None:
-        """Write as much of what is queued as the terminal takes now."""
+        """Write as much queued text as the terminal accepts now."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self._fd, self._unsent) :]
@@ -184,7 +184,7 @@ class Terminal:
         if self._keys_fd is not None:
             tty.setcbreak(self._keys_fd)
             mode = termios.tcgetattr(self._keys_fd)
-            mode[0] &= ~termios.IXON  # after Ctrl-S whatever is written would wait for Ctrl-Q
+            mode[0] &= ~termios.IXON  # after Ctrl-S every write would wait for Ctrl-Q
             mode[6][termios.VSUSP] = b"\0"  # Ctrl-Z would leave the shell in the alternate screen
             termios.tcsetattr(self._keys_fd, termios.TCSANOW, mode)
         self._queue(_ENTER)
@@ -205,16 +205,16 @@ class Terminal:
             select.select([], [self._fd], [], left_s)
             self._send()
         if self._unsent:
-            # Nobody reads: without room, whatever the program writes afterwards would wait.
+            # The terminal is not read: later output of the program would block on a full buffer.
             with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCOFLUSH)
             self._send()
 
 
 def _open_without_waiting(out: TextIO) -> int:
-    """Return a descriptor of out's terminal whose writes do not wait.
+    """Return a non-blocking descriptor of out's terminal.
 
-    An open file of its own, because that mode belongs to the open file, which the shell shares.
+    It is a separate open file, because the mode belongs to the open file, which the shell shares.
     """
     try:
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -236,7 +236,7 @@ class _Player:
         self.scene = Scene(endpoint)
 
     def update(self, wait_s: float) -> None:
-        """Take in what has arrived; wait that long for something."""
+        """Process received frames; wait up to wait_s for one."""
         first = self._subscription.receive(wait_s)
         if first is not None:
             arrived = [first, *self._subscription.drain()]
@@ -253,13 +253,13 @@ class _Player:
         scene.history = list(self._history)
 
     def _heartbeat(self) -> HeartbeatHeader | None:
-        """Of the source that is shown, or the last of any while there is none."""
+        """Return the heartbeat of the visible source, or the last of any source."""
         subscription = self._subscription
         source = self._chosen.split("/")[0] if self._chosen else ""
         return subscription.heartbeats.get(source, subscription.heartbeat)
 
     def choose(self, key: str) -> None:
-        """Do what a key stands for; a digit switches to a channel, p to the next product."""
+        """Handle a key; a digit selects a channel, p the next product."""
         scene = self.scene
         if key.isdecimal() and 1 <= int(key) <= len(scene.channels):
             self._chosen = scene.channels[int(key) - 1]
@@ -272,7 +272,7 @@ class _Player:
             scene.look.press(key, unit, self._visible())
 
     def _visible(self) -> list[Float64Array]:
-        """Levels of the frequencies that are shown, of the whole waterfall [dB]."""
+        """Return the levels of the visible frequencies in the whole waterfall [dB]."""
         if self.scene.frame is None:
             return []
         h = self.scene.frame.header
@@ -290,7 +290,7 @@ class _Player:
         newest = mine[-1]
         levels = [levels_db(frame) for frame in mine if _is_like(frame, newest)]
         if self.scene.frame is not None and not _is_like(self.scene.frame, newest):
-            self._history.clear()  # the daemon computes something else now
+            self._history.clear()  # the analysis has changed
             if self.scene.frame.header.unit != newest.header.unit:
                 self.scene.look.levels = None
         self._history.appendleft(HistoryRow(time.monotonic(), np.max(levels, axis=0)))
@@ -300,7 +300,7 @@ class _Player:
         for frame in frames:
             self._n_frames += 1
             self._heard[_channel(frame)] = self._n_frames
-        # Absent while the others came round so often: of a daemon that runs under another name.
+        # A channel without frames for many rounds of the others: the daemon has renamed its source.
         oldest = self._n_frames - _ABSENT_ROUNDS * len(self._heard)
         self._heard = {name: n for name, n in self._heard.items() if n >= oldest}
         self.scene.channels = sorted(self._heard, key=_natural_order)
@@ -309,7 +309,7 @@ class _Player:
 
 
 class _Products:
-    """Which product of a channel is shown: the first, until it stays away or another is chosen."""
+    """The visible product of a channel: the first, until it disappears or another is chosen."""
 
     def __init__(self) -> None:
         self._heard_s: dict[str, float] = {}
@@ -319,18 +319,18 @@ class _Products:
 
     @property
     def known(self) -> list[str]:
-        """Those that came within the last minute, by name."""
+        """Products received within the last minute, by name."""
         return sorted(self._heard_s)
 
     def next(self) -> None:
-        """Go on to the next one."""
+        """Select the next product."""
         known = self.known
         if known:
             place = known.index(self._shown) + 1 if self._shown in known else 0
             self._shown, self._is_chosen = known[place % len(known)], True
 
     def hear(self, products: Sequence[str]) -> str:
-        """Note of which products frames came; return which is shown."""
+        """Record the products of received frames; return the visible product."""
         now_s = time.monotonic()
         self._heard_s |= dict.fromkeys(products, now_s)
         oldest_s = now_s - _PRODUCT_KEPT_S
@@ -347,12 +347,12 @@ class _Products:
 
 
 def _channel(frame: Frame) -> str:
-    """Source and channel: who follows a channel goes on to when its product changes."""
+    """Return source and channel, which stay the same when the product changes."""
     return f"{frame.source}/{frame.channel}"
 
 
 def _is_like(a: Frame, b: Frame) -> bool:
-    """Whether the values of two frames can be drawn on the same axes."""
+    """Return whether the values of two frames can be drawn on the same axes."""
     one, other = a.header, b.header
     axes = [(h.fs, h.nfft, h.first_bin, h.center_frequency_hz, h.unit) for h in (one, other)]
     return axes[0] == axes[1]
@@ -363,7 +363,8 @@ def _play(player: _Player, terminal: Terminal, style: Style, is_over: Callable[[
         next_s = time.monotonic() + FRAME_PERIOD_S
         player.update(FRAME_PERIOD_S)
         columns, rows = terminal.size()
-        # One column stays free: after a full line, clearing to its end would eat the last one.
+        # One column stays free: after a full line, clearing to its end would delete the last
+        # character.
         terminal.draw(render(player.scene, columns - 1, rows, style))
         key = terminal.key(max(0.0, next_s - time.monotonic()))
         if key == "q":
@@ -397,10 +398,10 @@ def _natural_order(name: str) -> tuple[str, int, str]:
 
 @contextmanager
 def _ended_by_signal() -> Iterator[threading.Event]:
-    """Turn SIGTERM and SIGHUP into an event, so that the terminal is restored before they act.
+    """Turn SIGTERM and SIGHUP into an event, to restore the terminal before they act.
 
-    Only where they would otherwise kill the process at once: a program that handles them itself,
-    or runs the view beside its main thread, goes on to do so.
+    Only if they would otherwise kill the process at once: a program that handles them itself, or
+    runs the view outside its main thread, continues to do so.
     """
     ended = threading.Event()
     caught: list[int] = []

@@ -130,7 +130,7 @@ def test_what_is_pressed_is_shown():
     assert (labels[0], labels[-1]) == ("200", "2k")
     assert text[-1].startswith("q quit  p product (dbfs)  ? help")
     scene.look.press(" ", "dBFS", [])
-    assert render(scene, 100, 30, Style())[-1] == "paused; space goes on"
+    assert render(scene, 100, 30, Style())[-1] == "paused; space resumes"
     scene.look.press(" ", "dBFS", [])
     assert render(scene, 100, 30, Style())[-1].startswith("q quit")
 

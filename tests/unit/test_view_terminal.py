@@ -169,7 +169,7 @@ def test_keys_change_the_picture(publisher, open_screen, feed):
     screen.key(b"+")
     screen.wait_for(middle_frequencies(), feed)
     screen.key(b" ")
-    screen.wait_for(b"paused; space goes on", feed)
+    screen.wait_for(b"paused; space resumes", feed)
     screen.key(b"\x1b[99;99;99~")  # of another key: ignored as a whole
     screen.key(b" ")
     screen.wait_for(b"? help", feed)
