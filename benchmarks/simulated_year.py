@@ -22,7 +22,7 @@ from spectrod.events import EventLog
 from spectrod.formats.pyramid import PyramidReader
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.recording.clock import Clock
-from spectrod.recording.configured import Recorded, Recording
+from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.settings import RecordingConfig
 from spectrod.types import SpectrumBatch, SpectrumSpec
 
@@ -86,7 +86,7 @@ class Year:
         config.check()
         self.clock, self.events = FastClock(), EventLog()
         about = Recorded("site", ("0",), float(FS), "simulated", dict)
-        self.recording = Recording(config, about, folder, self.events, self.clock)
+        self.recording = ConfiguredRecording(config, about, folder, self.events, self.clock)
         self.minute = self.given = 0
         self._missing = 0
         self.recording.start()

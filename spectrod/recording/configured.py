@@ -102,7 +102,7 @@ def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
     )
 
 
-class Recording:
+class ConfiguredRecording:
     """Spectra and samples of a source into the files that a configuration wants.
 
     Nothing that a disk does raises. One thread, except ``trigger`` and ``facts``.

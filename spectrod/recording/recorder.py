@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from spectrod.backoff import Backoff
 from spectrod.recording.chunk_queue import ChunkQueue
-from spectrod.recording.configured import Recording
+from spectrod.recording.configured import ConfiguredRecording
 from spectrod.recording.triggers import LevelTrigger
 from spectrod.types import Block, SpectrumBatch
 from spectrod.worker import Worker
@@ -43,7 +43,9 @@ class Recorder:
         What is odd about the samples, for triggers.
     """
 
-    def __init__(self, make: Callable[[], Recording], fs: float, checked: Checked) -> None:
+    def __init__(
+        self, make: Callable[[], ConfiguredRecording], fs: float, checked: Checked
+    ) -> None:
         self._make, self._recording, self._checked = make, make(), checked
         config = self._recording.config
         self._rows = ChunkQueue[SpectrumBatch](QUEUE_MAX_BYTES)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from spectrod.errors import NotFoundError, SpectrodError, UnavailableError
 from spectrod.events import EventLog
 from spectrod.pipeline import Pipeline
-from spectrod.recording.configured import Described, Recording, recorded_of
+from spectrod.recording.configured import ConfiguredRecording, Described, recorded_of
 from spectrod.recording.recorder import Recorder
 from spectrod.settings import RecordingConfig, check_folder_names
 from spectrod.types import SpectrumSpec
@@ -127,7 +127,7 @@ class Recorders:
         # The configuration has checked all names but that of a single source without one.
         check_folder_names("sources", [runner.name])
         folder = base / config.name / runner.name
-        make = partial(Recording, config, recorded, folder, self._events, base=base)
+        make = partial(ConfiguredRecording, config, recorded, folder, self._events, base=base)
         recorder = Recorder(make, spec.fs, runner.checked)
         running = _Running(config, wanted.pipeline, spec.product, recorder)
         running.attach(_tell_failure(config.name, runner.name))

@@ -30,7 +30,7 @@ from spectrod.formats.sound.wav_header import HEADER_BYTES
 from spectrod.image import files as image_files
 from spectrod.image.files import read_picture
 from spectrod.image.png import SIGNATURE
-from spectrod.recording.configured import Recorded, Recording
+from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.settings import RecordingConfig
 from spectrod.source import open_source
 from spectrod.source.recorded_at import recorded_at
@@ -985,7 +985,7 @@ def test_a_plain_picture_takes_memory_by_its_pixels(tmp_path):
 def recording_in(folder, events):
     config = RecordingConfig("night", min_free_mb=0.0, rotate_s=0, samples="wav")
     about = Recorded("pond", ("0",), float(FS), "spectrod test", dict)
-    return Recording(config, about, folder, events)
+    return ConfiguredRecording(config, about, folder, events)
 
 
 def test_no_part_keeps_a_recording_from_starting(tmp_path):

@@ -15,7 +15,7 @@ from spectrod.formats.segment import writer as segment_writer
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.recording import recording_folder
 from spectrod.recording.clock import Clock
-from spectrod.recording.configured import Recorded, Recording
+from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.settings import RecordingConfig
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
@@ -52,7 +52,9 @@ class Machine:
 
     def begin(self):
         recorded = Recorded("pond", ("0",), FS, "spectrod test", lambda: {"hop": 100})
-        self.recording = Recording(self.config, recorded, self.folder, self.events, self.clock)
+        self.recording = ConfiguredRecording(
+            self.config, recorded, self.folder, self.events, self.clock
+        )
         self.recording.start()
 
     def play(self, seconds, rows_a_batch=5):

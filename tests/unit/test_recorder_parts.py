@@ -18,7 +18,7 @@ from spectrod.errors import ConfigError, NotFoundError
 from spectrod.events import EventLog
 from spectrod.formats.segment.reader import SegmentReader
 from spectrod.recording.chunk_queue import ChunkQueue
-from spectrod.recording.configured import Recorded, Recording
+from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.preroll_buffer import PrerollBuffer
 from spectrod.recording.recorder import Recorder
 from spectrod.recording.recorders import Recorders
@@ -186,7 +186,7 @@ def begin(tmp_path):
         wanted = RecordingConfig("night", **({"min_free_mb": 0.0} | settings))
         about = Recorded("pond", ("0",), FS, "spectrod test", dict)
         events = EventLog()
-        make = partial(Recording, wanted, about, tmp_path / "night", events)
+        make = partial(ConfiguredRecording, wanted, about, tmp_path / "night", events)
         recorder = Recorder(make, FS, checked)
         recorder.events = events
         recorder.start()
@@ -224,7 +224,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
         answer.wait(30.0)
 
     with monkeypatch.context() as patched:
-        patched.setattr("spectrod.recording.configured.Recording.take_batch", hang)
+        patched.setattr("spectrod.recording.configured.ConfiguredRecording.take_batch", hang)
         recorder = begin()
         recorder.submit(batch(0))
         assert is_asked.wait(30.0)
@@ -249,12 +249,12 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
     def fail(_self, _piece):
         raise ZeroDivisionError("x")
 
-    def break_off(self, why, original=Recording.break_off):
+    def break_off(self, why, original=ConfiguredRecording.break_off):
         original(self, why)
         is_told.set()
 
-    monkeypatch.setattr(Recording, "take_batch", fail)
-    monkeypatch.setattr(Recording, "break_off", break_off)
+    monkeypatch.setattr(ConfiguredRecording, "take_batch", fail)
+    monkeypatch.setattr(ConfiguredRecording, "break_off", break_off)
     recorder = begin()
     recorder.submit(batch(0))
     assert is_told.wait(30.0)
@@ -275,7 +275,7 @@ def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_pa
     monkeypatch.setattr("spectrod.recording.recorder._AGAIN_FIRST_S", 0.01)
     calls, all_taken = iter(range(4)), threading.Event()
 
-    def take(self, piece, original=Recording.take_batch):
+    def take(self, piece, original=ConfiguredRecording.take_batch):
         call = next(calls)
         if call == 1:
             raise ZeroDivisionError("x")
@@ -283,7 +283,7 @@ def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_pa
         if call == 3:
             all_taken.set()
 
-    monkeypatch.setattr(Recording, "take_batch", take)
+    monkeypatch.setattr(ConfiguredRecording, "take_batch", take)
     recorder = begin()
     for k in range(4):
         recorder.submit(batch(k))
@@ -302,7 +302,7 @@ def test_a_fault_at_the_end_promises_nothing(begin, monkeypatch):
         raise ZeroDivisionError("x")
 
     recorder = begin()
-    monkeypatch.setattr(Recording, "finish", fail)
+    monkeypatch.setattr(ConfiguredRecording, "finish", fail)
     recorder.end()
     recorder.join(10.0)
     (event,) = [e for e in recorder.events.since() if e.kind == "record.failed"]
