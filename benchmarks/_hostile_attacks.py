@@ -190,7 +190,7 @@ def _throw(address: Address, rng: random.Random) -> str:
         with socket.create_connection(address, timeout=0.05) as peer:
             peer.sendall(garbage)
     except TimeoutError:
-        return "closed to newcomers"
+        return "closed to new connections"
     except OSError:
         return "cut off"
     return "garbage"

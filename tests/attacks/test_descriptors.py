@@ -172,7 +172,7 @@ def test_silent_connections_end_nothing(start, with_keys):
     daemon = start(with_keys=with_keys)
     listener = Listener(daemon)
     with silent_peers(daemon.endpoint):
-        daemon.wait_for("tcp: closed to newcomers")
+        daemon.wait_for("tcp: closed to new connections")
         before = daemon.call("status")
         assert before["daemon"]["connections"]["tcp"]["closings"] >= 1
         listener.wait(300)
@@ -203,7 +203,7 @@ def test_silent_connections_over_ipc_end_nothing(start):
     listener = Listener(daemon)
     path = Path(daemon.control.removeprefix("ipc://"))
     with silent_peers(daemon.control):
-        daemon.wait_for("ipc: closed to newcomers")
+        daemon.wait_for("ipc: closed to new connections")
         listener.wait(300)
         assert lost(listener.headers) == 0
         assert daemon.descriptors() < DESCRIPTORS

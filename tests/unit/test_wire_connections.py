@@ -1,4 +1,4 @@
-"""Counting connections, and closing endpoints to newcomers at the bound."""
+"""Counting connections, and closing endpoints to new connections at the bound."""
 
 import math
 
