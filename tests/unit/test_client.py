@@ -50,7 +50,7 @@ def heartbeat(state="running", *, source="mic", seq=0, waiting_for=""):
 
 
 class Daemon:
-    """A socket that sends what a test wants, once the subscriber is known to be there."""
+    """A socket that sends a test's messages after the subscriber has connected."""
 
     def __init__(self, context):
         self._socket = context.socket(zmq.XPUB)
@@ -106,7 +106,7 @@ def test_frames_come_in_order_and_complete(daemon, subscription):
     np.testing.assert_array_equal(received[2].values, np.full(33, 2, np.float32))
 
 
-def test_a_hole_is_told_by_the_frame_after_it(daemon, subscription):
+def test_the_frame_after_a_hole_reports_it(daemon, subscription):
     """Missed counts the lost messages of that topic; the subscription adds them up."""
     daemon.send(frame(5), frame(5, channel=1), frame(9), frame(7, channel=1), frame(10))
     received = [next(subscription) for _ in range(5)]
@@ -137,8 +137,8 @@ def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
     assert asked_s == [0.01, 0.02, 0.03, 0.01]
 
 
-def test_a_restarted_daemon_is_told_by_its_epoch(daemon, subscription):
-    """Numbers that begin anew with a new epoch are no loss."""
+def test_a_new_epoch_means_a_restarted_daemon(daemon, subscription):
+    """Numbers that restart with a new epoch are no loss."""
     daemon.send(frame(8), frame(0, epoch=2), frame(1, epoch=2))
     received = [next(subscription) for _ in range(3)]
     assert [f.restarted for f in received] == [False, True, False]
@@ -153,7 +153,7 @@ def test_a_number_that_goes_back_is_an_error(daemon, subscription):
         next(subscription)
 
 
-def test_a_malformed_message_is_told_and_the_next_one_read(daemon, subscription):
+def test_a_malformed_message_is_reported_and_the_next_one_read(daemon, subscription):
     """Iterating raises, and then goes on."""
     daemon.send(frame(0), [b"spec/mic/0/dbfs/", b"{"], frame(1))
     next(subscription)
@@ -170,7 +170,7 @@ def test_topics_of_a_later_version_are_ignored(daemon):
 
 
 def test_a_subscription_narrows_its_descriptions_too(daemon):
-    """Of a daemon's topics only the wanted ones are asked for, and their source's heartbeats."""
+    """A client subscribes only to the wanted topics and their source's heartbeats."""
     for prefix, narrower, source in [
         ("spec/mic/1/", "mic/1/", "mic/"),
         ("spec/mi", "mi", "mi"),
@@ -193,7 +193,7 @@ def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
 
 
 def test_latest_skips_to_the_newest_of_each_topic(daemon, subscription):
-    """A display sees the last frame of each channel, and what was lost before it."""
+    """A display gets the last frame of each channel, with the losses before it."""
     daemon.send(frame(0), frame(0, channel=1), frame(3), frame(1, channel=1), heartbeat())
     seen = {}
     while subscription.heartbeat is None:
@@ -242,7 +242,7 @@ def test_goodbye_is_death_at_once(daemon, subscription):
 
 
 def test_one_source_of_several_that_ends_is_not_the_end(daemon, subscription):
-    """The daemon is gone only when every source has said goodbye."""
+    """The daemon counts as gone only when every source has ended."""
     daemon.send(heartbeat("failed"), heartbeat(source="pond"), frame(0))
     next(subscription)
     assert subscription.alive
@@ -253,7 +253,7 @@ def test_one_source_of_several_that_ends_is_not_the_end(daemon, subscription):
     assert not subscription.alive
 
 
-def test_nobody_there_is_told_after_the_time_given(daemon):
+def test_a_missing_daemon_is_reported_after_the_timeout(daemon):
     """The error names the endpoint and the time."""
     with (
         subscribe("tcp://127.0.0.1:1", timeout_s=0.05) as subscription,
@@ -262,7 +262,7 @@ def test_nobody_there_is_told_after_the_time_given(daemon):
         next(subscription)
 
 
-def test_a_silent_source_is_told_apart_from_a_dead_daemon(daemon):
+def test_a_silent_source_differs_from_a_dead_daemon(daemon):
     """Where heartbeats come and spectra do not, the error says so."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("starting"))
@@ -272,8 +272,8 @@ def test_a_silent_source_is_told_apart_from_a_dead_daemon(daemon):
             next(subscription)
 
 
-def test_why_nothing_comes_is_told(daemon):
-    """A source that is waited for says what for."""
+def test_the_reason_for_silence_is_reported(daemon):
+    """A waiting source reports the reason."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("waiting", waiting_for="no audio input"))
         assert subscription._connection.socket.poll(TIMEOUT_S * 1e3)
@@ -334,7 +334,7 @@ def test_a_context_can_be_shared(daemon):
 
 
 def test_an_endpoint_that_cannot_be_connected_to_is_refused():
-    """The value and the rule are told before anything is opened."""
+    """The error has the value and the rule, before anything is opened."""
     with pytest.raises(ConfigError, match=r"endpoint='tcp://\*:5556': to connect, name a host"):
         subscribe("tcp://*:5556")
 

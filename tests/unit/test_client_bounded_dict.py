@@ -16,7 +16,7 @@ def test_the_names_put_longest_ago_are_forgotten(most):
 
 
 def test_sizes_are_bounded_and_a_value_replaces_its_own():
-    """The sum of what is there counts; one value larger than all is kept alone."""
+    """The sum of all values counts; a value above the bound is kept alone."""
     kept = BoundedDict(100, 10)
     for size in (4, 6, 10, 3):
         kept.put("a", size, size)

@@ -1,4 +1,4 @@
-"""Requests over a real socket to a server that answers what a test wants."""
+"""Requests over a real socket to a server with a test's answers."""
 
 import asyncio
 import json
@@ -131,7 +131,7 @@ def test_errors_are_raised_by_their_code(server, control, code, kind):
     assert control.call("status") == 1
 
 
-def test_no_reply_is_told_and_the_request_is_withdrawn(server, control):
+def test_a_missing_reply_is_reported_and_the_request_withdrawn(server, control):
     """A reply that comes late is not taken for the next call's."""
     server.answer = lambda _: []
     control.timeout_s = 0.05
@@ -178,7 +178,7 @@ def test_waiting_in_the_daemon_does_not_count(server, control):
         ([b"[" * 100000], "reply="),
     ],
 )
-def test_what_is_no_reply_is_told(server, control, reply, message):
+def test_an_invalid_reply_is_reported(server, control, reply, message):
     """Whatever answers there."""
     server.answer = lambda _: [reply]
     with pytest.raises(WireError, match=message):
@@ -231,7 +231,7 @@ def beside(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_latest_takes_the_endpoint_that_subscribe_takes(beside, is_async):
-    """Of a daemon of this machine: its control socket is found by the port."""
+    """For a daemon of this machine, the port leads to its control socket."""
 
     async def receive():
         async with aio.latest("tcp://127.0.0.1:5556", TOPIC) as frames:

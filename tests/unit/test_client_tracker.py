@@ -1,4 +1,4 @@
-"""What a subscriber knows from messages alone: holes, restarts, and how holes are filled."""
+"""State of a subscriber from its messages: holes, restarts, and filled holes."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def message(seq, *, epoch=1, topic=TOPIC):
 
 
 def taken(tracker, *messages):
-    """Feed messages; return what came of each."""
+    """Feed messages; return the results of each."""
     steps = []
     for parts in messages:
         tracker.feed(parts)
@@ -65,7 +65,7 @@ def tracker():
 
 
 def test_without_replay_nothing_is_asked_for():
-    """A hole is told by the frame after it."""
+    """The frame after a hole reports it."""
     tracker = Tracker("tcp://x:1")
     assert told(taken(tracker, message(4), message(9))) == [(4, 0, False), (9, 4, False)]
     assert tracker.missed == 4
@@ -101,8 +101,8 @@ def test_what_was_missed_comes_in_its_place(tracker):
         ([3, 5, 5], [(5, 0, True), (9, 3, False)]),
     ],
 )
-def test_what_the_daemon_has_not_any_more_is_told_as_missed(tracker, there, expected):
-    """Before the frame that follows it; what does not belong into the hole is left out."""
+def test_messages_that_the_daemon_has_dropped_count_as_missed(tracker, there, expected):
+    """Before the frame that follows it; frames outside the hole are ignored."""
     taken(tracker, message(4), message(9))
     tracker.answer([message(k) for k in there], more=False)
     frames = []
@@ -127,14 +127,14 @@ def test_long_holes_are_asked_for_in_parts(tracker):
 
 
 def test_an_answer_that_leads_no_further_is_the_last(tracker):
-    """A daemon that says that there is more, and gives nothing new, is not asked for ever."""
+    """A daemon that announces more but sends nothing new gets no endless requests."""
     taken(tracker, message(4), message(9))
     tracker.answer([message(4)], more=True)
     assert told([tracker.step()]) == [(9, 4, False)]
     assert tracker.step() is None
 
 
-def test_a_malformed_answer_is_told_and_the_stream_goes_on(tracker):
+def test_a_malformed_answer_is_reported_and_the_stream_continues(tracker):
     """The frame that waited comes all the same."""
     taken(tracker, message(4), message(9))
     with pytest.raises(WireError, match="message of 1 parts"):
@@ -149,7 +149,7 @@ def test_messages_of_another_epoch_fill_nothing(tracker):
     assert told([tracker.step()]) == [(9, 4, False)]
 
 
-def test_a_restart_tells_how_long_nothing_came():
+def test_a_restart_has_the_duration_of_the_silence():
     """From the last frame before it to the first after it; lost are those of the new start."""
     tracker = Tracker("tcp://x:1")
     _, after, then = taken(tracker, message(4), message(9, epoch=2), message(10, epoch=2))
@@ -157,7 +157,7 @@ def test_a_restart_tells_how_long_nothing_came():
     assert (then.restarted, then.missed, then.away_s) == (False, 0, 0.0)
 
 
-def test_a_restart_is_told_by_the_first_frame_of_the_new_start_that_is_there(tracker):
+def test_the_first_frame_after_a_restart_reports_it(tracker):
     """With replay that is one that was sent before we were back."""
     *_, ask = taken(tracker, message(4), message(9, epoch=2))
     assert ask == Ask(TOPIC, 0, 2, 9)
@@ -207,7 +207,7 @@ def test_bands_have_their_own_frames_and_descriptions(tracker):
     np.testing.assert_array_equal(tracker.meta[step.topic].f, np.arange(5.0))
 
 
-def test_events_wait_for_whoever_takes_them(tracker):
+def test_events_wait_until_they_are_removed(tracker):
     """In order, at most 1000."""
     for seq in range(1003):
         header = EventHeader(seq=seq, epoch=1, t_utc_ns=0, number=seq, kind="x.y", text="z")
@@ -218,7 +218,7 @@ def test_events_wait_for_whoever_takes_them(tracker):
 
 @pytest.mark.slow
 def test_topics_and_sources_without_end_are_forgotten(tracker):
-    """A daemon that invents names makes a subscriber remember no more than so many."""
+    """A subscriber keeps a bounded number of names that a daemon invents."""
     for k in range(SOURCES_MAX + 100):
         header = HeartbeatHeader(seq=0, epoch=1, t_utc_ns=0, t_mono_ns=0, state="running", frames=0)
         tracker.feed(encode(Heartbeat(f"hb/s{k}/", header)))

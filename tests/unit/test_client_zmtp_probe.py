@@ -52,7 +52,7 @@ class Listener:
 
 
 def breaking_off(mechanism):
-    """Serve as libzmq does where it is quicker: it reads all, and ends before it has told all."""
+    """Serve like a faster libzmq: read all, and close before the whole greeting was sent."""
 
     def serve(connection):
         received = connection.recv(64)
@@ -110,7 +110,7 @@ def test_who_hangs_up_without_a_word_is_not_said_to_ask_for_keys():
 
 
 def test_a_slow_answer_is_waited_for_in_silence():
-    """Who is let in asks for nothing beside: to the daemon that would be a broken handshake."""
+    """An accepted client sends no probe: to the daemon that would be a broken handshake."""
     ends = 0
     with zmq.Context() as context, context.socket(zmq.ROUTER) as server:
         port = server.bind_to_random_port("tcp://127.0.0.1")
@@ -129,7 +129,7 @@ def test_a_slow_answer_is_waited_for_in_silence():
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
 @pytest.mark.parametrize("mechanism", ["NULL", "CURVE"])
 def test_the_mechanism_of_a_real_endpoint(transport, mechanism, tmp_path, monkeypatch):
-    """Of libzmq's, with and without keys."""
+    """The mechanism of libzmq's endpoints, with and without keys."""
     monkeypatch.chdir(tmp_path)
     with zmq.Context() as context, context.socket(zmq.XPUB) as server:
         if mechanism == "CURVE":
@@ -144,7 +144,7 @@ def test_the_mechanism_of_a_real_endpoint(transport, mechanism, tmp_path, monkey
     "told",
     [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"x" * 64, SIGNATURE + b"\x03\x01CURVE", b"\xff"],
 )
-def test_what_is_no_greeting_names_no_mechanism(told):
+def test_an_invalid_greeting_has_no_mechanism(told):
     """Whatever it is, and however long."""
     with Listener(lambda connection: connection.sendall(told)) as listener:
         assert read_mechanism(parse_remote(listener.endpoint), TIMEOUT_S) is None
@@ -158,7 +158,7 @@ def test_nobody_names_no_mechanism(tmp_path):
     assert read_mechanism(parse_remote(f"ipc://{tmp_path}/none"), TIMEOUT_S) is None
 
 
-def test_who_says_nothing_is_not_waited_for_longer_than_told():
+def test_a_silent_endpoint_times_out():
     """A listener whose queue takes the connection, and that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = parse_remote(f"tcp://127.0.0.1:{listening.getsockname()[1]}")

@@ -1,4 +1,4 @@
-"""Keys in files: what is written, what is refused, and that no secret is ever open to others."""
+"""Keys in files: writing, refused files, and secrets that others can never read."""
 
 import os
 import stat
@@ -79,7 +79,7 @@ def test_keys_are_never_overwritten(tmp_path, existing):
 
 
 def test_a_link_is_not_followed(tmp_path):
-    """Whoever may write to the folder cannot have a secret written elsewhere."""
+    """A user who may write to the folder cannot redirect a secret elsewhere."""
     (tmp_path / "alice.key").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match=r"alice\.key: exists already"):
         make_keys(tmp_path, "alice", "read")
@@ -117,7 +117,7 @@ def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
 
 
 def test_a_secret_shows_in_no_text(pair):
-    """What gets into logs and tracebacks has not the secret half."""
+    """Logs and tracebacks do not contain the secret key."""
     secret = read_secret(pair[1])
     assert secret.secret.decode() not in repr(secret)
 
@@ -181,7 +181,7 @@ def test_a_folder_of_keys(tmp_path):
 
 
 def test_a_folder_may_have_a_key_once_only(tmp_path):
-    """Of two files of one name or one key nobody could say which right counts."""
+    """Two files with one name or one key would make the right ambiguous."""
     public, _ = make_keys(tmp_path, "alice", "read")
     copy = tmp_path / "copy.pub"
     copy.write_text(public.read_text())
@@ -207,7 +207,7 @@ def test_a_public_key_by_file_or_by_text(pair):
 @pytest.mark.parametrize("what", ["folder", "file"])
 @pytest.mark.parametrize("open_to", [0o777, 0o775, 0o757])
 def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
-    """Whoever writes a public key or its folder would give itself the right ``control``."""
+    """A user who can write a public key or its folder could grant itself the right ``control``."""
     folder = tmp_path / "clients"
     public, _ = make_keys(folder, "alice", "read")
     path = folder if what == "folder" else public
@@ -235,7 +235,7 @@ def test_what_belongs_to_another_user_gives_no_right(tmp_path, monkeypatch, what
 
 
 @pytest.mark.parametrize(("kind", "rule"), [("fifo", "must be a regular"), ("folder", "Is a dir")])
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path, kind, rule):
+def test_only_a_regular_file_is_accepted(tmp_path, kind, rule):
     """Opening a FIFO would wait for a writer; a folder of that name is a mistake."""
     for name in ("x.pub", "x.key"):
         path = tmp_path / name
@@ -269,7 +269,7 @@ def test_the_command_line(tmp_path, capsys):
 
 
 def test_a_comment_is_text_and_shows_as_one_line(tmp_path, capsys):
-    """Whoever made a key wrote it: it may neither pose as another line nor move the cursor."""
+    """A comment may neither look like another line nor move the cursor."""
     folder = str(tmp_path / "keys")
     assert main(["keys", "new", folder, "--name", "a", "--comment", "\udcff"]) == 2
     assert "comment='\\udcff': must be valid UTF-8" in capsys.readouterr().err
@@ -280,7 +280,7 @@ def test_a_comment_is_text_and_shows_as_one_line(tmp_path, capsys):
 
 
 def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
-    """Without --name the machine's counts, with what cannot stand in a name replaced."""
+    """Without --name it is the machine's name, with invalid characters replaced."""
     monkeypatch.setattr("platform.node", lambda: "räck 7.local")
     assert main(["keys", "new", str(tmp_path)]) == 0
     capsys.readouterr()

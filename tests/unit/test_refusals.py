@@ -1,4 +1,4 @@
-"""Refused connections: each is counted, and few are told of."""
+"""Refused connections: each is counted, and few are reported."""
 
 import logging
 
@@ -27,7 +27,7 @@ def texts(events):
     return [(event.kind, event.text) for event in events.since()]
 
 
-def test_the_first_is_told_at_once_with_who_it_was(refusals, events, caplog):
+def test_the_first_is_reported_at_once_with_its_peer(refusals, events, caplog):
     """In the log, as a warning, and among the events."""
     with caplog.at_level(logging.WARNING):
         refusals.add("unknown_key", "abc from 10.0.0.7")
@@ -37,7 +37,7 @@ def test_the_first_is_told_at_once_with_who_it_was(refusals, events, caplog):
     assert [record.getMessage() for record in caplog.records] == [events.since()[0].text]
 
 
-def test_a_flood_is_told_of_once_a_minute(refusals, clock, events):
+def test_a_flood_is_reported_once_a_minute(refusals, clock, events):
     """A thousand in a minute make two lines, and all are counted."""
     for _ in range(1000):
         refusals.add("no_key")
@@ -53,7 +53,7 @@ def test_a_flood_is_told_of_once_a_minute(refusals, clock, events):
     assert refusals.counts["no_key"] == 1000
 
 
-def test_kinds_are_told_apart(refusals, events):
+def test_kinds_are_reported_separately(refusals, events):
     """Each has its own count and its own minute."""
     for kind in ("no_key", "wrong_server_key", "unknown_key", "revoked_key", "flood", "other"):
         refusals.add(kind)
@@ -71,8 +71,8 @@ def test_nothing_more_after_a_minute_of_peace(refusals, clock, events):
     assert texts(events)[1][1].endswith(": y")
 
 
-def test_one_that_comes_when_the_rest_is_due_is_told_with_it(refusals, clock, events):
-    """None is forgotten where nobody has called ``tell`` in between."""
+def test_one_that_comes_when_the_rest_is_due_is_reported_with_it(refusals, clock, events):
+    """None is lost if ``report`` was not called in between."""
     refusals.add("other")
     refusals.add("other")
     clock[0] += PERIOD_S

@@ -1,4 +1,4 @@
-"""What listening at an endpoint refuses, and what it leaves as it is."""
+"""Listening at an endpoint: refused addresses, and files that stay untouched."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ def cleanup():
 
 
 def test_localhost_that_is_another_address_is_refused(cleanup, monkeypatch):
-    """A line of /etc/hosts must not open to the network what is meant for this machine alone."""
+    """A line of /etc/hosts must not expose a local endpoint to the network."""
     monkeypatch.setattr(
         socket,
         "getaddrinfo",
@@ -43,7 +43,7 @@ def test_localhost_that_is_another_address_is_refused(cleanup, monkeypatch):
     ],
 )
 def test_where_a_host_listens(cleanup, host, address):
-    """Names and interfaces are resolved; nothing blocks who accepts."""
+    """Names and interfaces are resolved; the sockets do not block."""
     listening = listen(parse_endpoint(f"tcp://{host}:0"), cleanup)
     assert listening._sock.getsockname()[0] == address
     with pytest.raises(BlockingIOError):
@@ -97,7 +97,7 @@ def publish(cleanup):
 
 
 def connect(text):
-    """Connect, and return what the peer says first; raises OSError."""
+    """Connect, and return the peer's first bytes; raises OSError."""
     family = socket.AF_UNIX if text.startswith("ipc") else socket.AF_INET
     with socket.socket(family) as newcomer:
         newcomer.settimeout(0.2)
@@ -141,7 +141,7 @@ def test_a_closed_ipc_socket_is_for_nobody_under_its_other_name(cleanup, tmp_pat
 
 
 def test_opening_an_ipc_socket_replaces_nothing(cleanup, tmp_path):
-    """What somebody has put in its place stays, and is told of."""
+    """Another file in its place stays, and is reported."""
     listening = listen(parse_endpoint(f"ipc://{tmp_path}/s.ipc"), cleanup)
     listening.close_to_newcomers()
     (tmp_path / "s.ipc").write_text("mine")

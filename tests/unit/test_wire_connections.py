@@ -12,7 +12,7 @@ TCP, IPC = "tcp://127.0.0.1:5556", "ipc:///run/c.ipc"
 
 
 class Door:
-    """An endpoint that notes what is done to it, and may fail."""
+    """An endpoint that records the calls, and may fail."""
 
     def __init__(self):
         self.is_open, self.error = True, None
@@ -109,7 +109,7 @@ def test_at_the_bound_a_transport_is_closed_until_an_eighth_has_gone(stage):
 
 
 def test_ipc_has_a_bound_of_its_own(stage):
-    """Whoever fills one transport keeps nobody out of the other."""
+    """A full transport does not close the other."""
     stage.accept(*range(10, 35), endpoint=IPC)
     assert not stage.after(0.0).is_open("ipc")
     assert stage.is_open("tcp")
@@ -137,7 +137,7 @@ def test_too_many_new_ones_a_second_close_as_well(stage):
 
 
 def test_descriptors_that_run_short_close_everything(stage):
-    """A high number tells that all below are in use, whoever uses them."""
+    """A high descriptor means that all lower ones are in use."""
     stage.accept(8749)
     assert stage.after(0.0).is_open()
     stage.accept(8750)
@@ -154,7 +154,7 @@ def test_descriptors_that_run_short_close_everything(stage):
 
 
 def test_a_descriptor_counts_once(stage):
-    """One that comes again was closed; its end may be told late, by another socket's monitor."""
+    """A reused descriptor was closed; another socket's monitor may report its end late."""
     stage.accept(10, monitor="a")
     stage.accept(10, monitor="b")
     stage.end(10, monitor="a")
@@ -177,7 +177,7 @@ def test_what_an_unbound_endpoint_had_is_forgotten(stage):
 
 
 def test_an_attack_is_two_events_however_often_it_closes(stage):
-    """When it begins, and when the endpoints have been open for 10 s."""
+    """At the start, and when the endpoints have been open for 10 s."""
     for _ in range(20):
         stage.accept(*range(10, 110))
         stage.after(0.2)
@@ -196,7 +196,7 @@ def test_an_attack_is_two_events_however_often_it_closes(stage):
     ]
 
 
-def test_what_cannot_be_closed_is_tried_again_and_told_once(stage):
+def test_a_failed_closing_is_retried_and_reported_once(stage):
     """The system may not do it: nothing ends for that."""
     for door in stage.doors["tcp"]:
         door.error = PermissionError(1, "Operation not permitted")

@@ -36,7 +36,7 @@ STATUS = b'{"v":1,"id":1,"method":"status"}'
 
 
 class Part:
-    """A handler that gives what a test tells it to, and notes what it was asked."""
+    """A handler that returns what a test sets, and records the requests."""
 
     def __init__(self, answer=None):
         self.asked, self._answer = [], answer or (lambda *_: Answer("done"))
@@ -90,7 +90,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_request_reaches_the_handler_with_its_parameters(folder):
-    """Method, typed parameters and who asks; the result comes back under the request's id."""
+    """Method, typed parameters and peer; the result has the request's id."""
     handler = Part(lambda _, params: Answer({"key": params.key}))
     with served(handler, folder) as server, dealer(server) as socket:
         request = b'{"v":1,"id":"a","method":"get","params":{"key":"log"}}'
@@ -129,7 +129,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_is_no_request_gets_a_reply_that_says_so(what, folder):
+def test_an_invalid_request_gets_an_error(what, folder):
     """The socket lives on, and the next request is answered."""
     with served(Part(), folder) as server, dealer(server) as socket:
         reply = reply_to(socket, BAD[what])
@@ -161,8 +161,8 @@ def test_a_request_of_several_parts_is_refused(n_parts, folder):
         (b'{"id":7,"method":"status","v":3}', "bad_request", "request: Invalid enum value 3"),
     ],
 )
-def test_a_refusal_bears_the_id_of_its_request(request_, code, text, folder):
-    """Whoever asks for several things at once knows which one it was."""
+def test_a_refusal_has_the_id_of_its_request(request_, code, text, folder):
+    """The id of each refused request comes back."""
     with served(Part(), folder) as server, dealer(server) as socket:
         reply = reply_to(socket, request_)
         assert (reply["id"], reply["error"]["code"]) == (7, code)
@@ -207,7 +207,7 @@ def test_each_error_of_the_handler_has_its_code(error, code, method, folder):
 
 
 @pytest.mark.parametrize("method", ["status", "reload"])
-def test_a_bug_in_a_method_is_told_and_ends_nothing(method, folder, caplog):
+def test_a_bug_in_a_method_is_reported_and_ends_nothing(method, folder, caplog):
     """The traceback is in the log, the peer sees a line."""
     handler = Part(lambda *_: 1 // 0)
     with served(handler, folder) as server, dealer(server) as socket:
@@ -239,7 +239,7 @@ def test_names_that_are_not_utf8_are_sent_with_their_bytes_escaped(folder):
     ],
 )
 def test_a_right_allows_its_methods_and_no_others(right, method, allowed, folder, monkeypatch):
-    """Who may only read changes nothing, and a key that was revoked does not even read."""
+    """The right to read allows no change, and a revoked key may not even read."""
     monkeypatch.setattr(Access, "user", lambda *_: Peer("ann", right))
     handler = Part()
     with served(handler, folder) as server, dealer(server) as socket:
@@ -263,7 +263,7 @@ def test_strangers_cannot_control(host):
 # ---- how much, how often
 
 
-def test_who_asks_too_often_is_told_so_and_others_are_not(folder):
+def test_a_peer_above_its_rate_gets_an_error_and_others_do_not(folder):
     """Each peer has a second's worth of requests at once, whatever another has used up."""
     with (
         served(Part(), folder, requests_per_s=5) as server,
@@ -278,7 +278,7 @@ def test_who_asks_too_often_is_told_so_and_others_are_not(folder):
 
 
 def test_all_peers_together_are_read_no_faster_than_the_bound(folder):
-    """What is above it waits, and is answered in its turn: none is lost."""
+    """Requests above the limit wait, and are answered in turn: none is lost."""
     with served(Part(), folder, requests_per_s=20) as server, dealer(server) as socket:
         n = 230  # of which 200 may come at once, and 200 a second after that
         for _ in range(n):
@@ -335,7 +335,7 @@ def read_until(peer, wanted):
 
 @pytest.mark.parametrize("routing_id", [b"\0", b"\0abcde", b"a" * 256])
 def test_a_routing_id_that_no_peer_may_choose_is_refused(routing_id, folder):
-    """Those that begin with zero are ZeroMQ's own, and a longer one is none of its protocol."""
+    """Ids that start with zero are ZeroMQ's own, and longer ones break its protocol."""
     with served(Part(), folder) as server, socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(TIMEOUT_MS / 1e3)
         peer.connect(server.endpoints[0].removeprefix("ipc://"))
@@ -360,7 +360,7 @@ def test_nobody_can_work_out_the_routing_ids_of_others(folder):
 
 
 def test_a_routing_id_stays_with_the_connection_that_has_it(folder):
-    """Whoever claims it neither ends that connection nor gets its replies, nor any."""
+    """A peer that claims it neither ends that connection nor receives any reply."""
     release = threading.Event()
     handler = Part(lambda *_: Answer(release.wait(TIMEOUT_MS / 1e3) and "secret"))
     with served(handler, folder) as server, dealer(server, IDENTITY=b"alice") as alice:
@@ -389,7 +389,7 @@ def outcome(parts):
 
 @pytest.mark.slow
 def test_large_replies_wait_for_a_peer_two_at_a_time(folder):
-    """Those who read get as many as they like; who does not is told why there are no more."""
+    """Peers that read get any number; a peer that does not gets the reason for the refusal."""
     whole = [len(part) for part in LARGE]
     unread = "status: too many large replies are unread; read them first"
     crowd = "status: more than may wait at once, 8 a peer"
@@ -431,7 +431,7 @@ def test_who_reads_late_gets_its_large_replies_too(folder):
 
 
 def test_the_32nd_change_waits_and_the_next_is_refused(folder):
-    """A change that takes long keeps no one else's status from being told."""
+    """A long change does not delay the status for other peers."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(method, _params):
@@ -500,7 +500,7 @@ def test_an_answer_that_comes_later_is_waited_for_by_nobody_else(folder):
 
 
 def test_an_answer_that_never_comes_is_given_up_in_time(folder):
-    """What is said then is what the handler has prepared for it."""
+    """The reply is the one that the handler has prepared."""
     slow = Slow()
     with served(Part(lambda *_: slow.later(0.05)), folder) as server, dealer(server) as socket:
         assert reply_to(socket, LATEST)["result"] == "too late"
@@ -508,7 +508,7 @@ def test_an_answer_that_never_comes_is_given_up_in_time(folder):
 
 
 def test_one_that_was_there_before_the_watch_is_not_missed(folder):
-    """What came between the question and the watch is found by a look."""
+    """An answer that came between the request and the watch is found."""
     slow = Slow()
     slow.is_there = True
     with served(Part(lambda *_: slow.later(60)), folder) as server, dealer(server) as socket:
@@ -547,7 +547,7 @@ def test_a_peer_may_wait_for_eight_answers_at_once(folder):
 # ---- start and stop
 
 
-def test_a_stop_answers_all_who_wait(folder):
+def test_a_stop_answers_all_pending_requests(folder):
     """Nobody is left without a reply when the daemon ends."""
     slow = Slow()
     with served(Part(lambda *_: slow.later(60)), folder) as server, dealer(server) as socket:
@@ -562,7 +562,7 @@ def test_a_stop_answers_all_who_wait(folder):
 
 @pytest.mark.slow
 def test_a_stop_answers_whose_change_takes_too_long_for_it(folder):
-    """It is not known what becomes of it, and nobody waits for a reply that cannot come."""
+    """Its outcome is unknown, and its peer gets an error instead of waiting."""
     begun, end = threading.Event(), threading.Event()
 
     def change(*_):
@@ -605,7 +605,7 @@ def test_its_files_are_for_user_and_group_alone_and_gone_after_it(folder, tmp_pa
 
 
 def test_two_clients_at_once_get_their_own_answers(folder):
-    """Of requests that are in flight at the same time, nobody sees another's."""
+    """Concurrent requests never get each other's replies."""
     handler = Part(lambda _, params: Answer(params.key))
     failures = []
     with served(handler, folder, requests_per_s=10_000) as server:
@@ -627,7 +627,7 @@ def test_two_clients_at_once_get_their_own_answers(folder):
 
 @pytest.fixture
 def keys(tmp_path):
-    """Keys of a daemon and of two who may connect."""
+    """Keys of a daemon and of two clients."""
     make_keys(tmp_path, "server", "control")
     for name, right in (("ann", "read"), ("bob", "control")):
         make_keys(tmp_path / "clients", name, right)
@@ -680,7 +680,7 @@ def test_bytes_of_the_oldest_protocol_are_no_way_around_keys(keys):
         assert server.counts["requests"] == 0
 
 
-def test_a_key_says_who_asks_and_what_it_may(keys):
+def test_a_key_gives_name_and_right(keys):
     """Names and rights are those of the public keys' files."""
     handler = Part()
     with (

@@ -58,7 +58,7 @@ def listening(path):
     ],
 )
 def test_the_name_follows_from_where_a_daemon_publishes(published_at, name, folders):
-    """Whoever knows one endpoint finds the other."""
+    """The publish endpoint leads to the control endpoint."""
     found = endpoint_discovery.own_endpoint(published_at, replace(folders, given="/r"))
     assert found == f"ipc:///r/{name}"
 
@@ -121,7 +121,7 @@ def test_a_temporary_folder_that_others_made_or_may_enter_is_refused(folders):
     refused()
 
 
-def test_a_temporary_folder_that_cannot_be_made_is_told(folders):
+def test_a_temporary_folder_that_cannot_be_made_is_reported(folders):
     """With its path and the system's reason."""
     absent = replace(folders, temporary=folders.temporary / "absent")
     with pytest.raises(StorageError, match=r"absent/spectrod-\d+: No such file or directory"):
@@ -161,8 +161,8 @@ def test_the_daemon_of_an_endpoint_in_such_a_folder_is_in_that_folder(near, tmp_
         assert beside("ipc://run/pub.ipc") == "ipc://run/control-pub.ipc"
 
 
-def test_a_socket_of_another_user_is_told_apart_from_none(folders, tmp_path, monkeypatch):
-    """Whoever may not connect hears that, not that there is no daemon."""
+def test_a_socket_of_another_user_differs_from_none(folders, tmp_path, monkeypatch):
+    """A user without permission gets that error, not that there is no daemon."""
     (tmp_path / "control-1.ipc").write_text("")
     monkeypatch.setattr(endpoint_discovery, "_probe", lambda _: endpoint_discovery.errno.EACCES)
     found = endpoint_discovery.find_endpoints(replace(folders, given=str(tmp_path)))
@@ -171,7 +171,7 @@ def test_a_socket_of_another_user_is_told_apart_from_none(folders, tmp_path, mon
         endpoint_discovery.check_answers(parse_endpoint("ipc:///x"))
 
 
-def test_a_folder_that_may_not_be_looked_into_is_told(folders, monkeypatch):
+def test_a_folder_without_permission_is_reported(folders, monkeypatch):
     """As systemd's of a dynamic user, which is root's alone to enter."""
 
     def refuse(_):
@@ -184,15 +184,15 @@ def test_a_folder_that_may_not_be_looked_into_is_told(folders, monkeypatch):
     )
 
 
-def test_a_named_socket_that_nobody_listens_at_is_told_at_once():
+def test_a_named_socket_without_a_listener_is_reported_at_once():
     """With the system's reason; of TCP nobody knows before a reply."""
     with pytest.raises(UnavailableError, match="ipc:///nope: no daemon: No such file or directory"):
         endpoint_discovery.check_answers(parse_endpoint("ipc:///nope"))
     endpoint_discovery.check_answers(parse_endpoint("tcp://127.0.0.1:1"))
 
 
-def test_a_socket_that_is_closed_to_newcomers_is_told(near, tmp_path):
-    """Whether it is named or looked for; not what a daemon that was killed has left."""
+def test_a_socket_closed_to_new_connections_is_reported(near, tmp_path):
+    """Both when it is named and when it is searched for; not the file of a killed daemon."""
     text = "ipc://system/control-1.ipc: too many connections over IPC"
     with listening(tmp_path / "system" / "control-1.ipc.closed"):
         assert endpoint_discovery.find_endpoints(near) == ([], [])

@@ -1,4 +1,4 @@
-"""Who is cut off by what it has sent."""
+"""Connections that are cut because of the bytes that they have sent."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ def links(n):
 
 
 def looks(inbound, traffic_at, n_looks):
-    """Look so many times; return who was cut off at which look."""
+    """Sample a number of times; return the connections cut at each sample."""
     cut = {}
     for k in range(n_looks):
         found = {link: one for link, one in traffic_at(k).items() if link not in cut}
@@ -62,7 +62,7 @@ def test_subscribers_that_connect_and_beat_are_left_alone():
 
 
 def test_one_that_sends_on_and_on_is_cut_off():
-    """After what it may send at once, however slowly it goes on; the others are not."""
+    """After its burst, however slowly it continues; the others are not cut."""
     inbound, (flood, drip, quiet) = Inbound(0.0), links(3)
 
     def traffic_at(k):
@@ -75,7 +75,7 @@ def test_one_that_sends_on_and_on_is_cut_off():
 
 
 def test_many_that_send_a_little_each_are_cut_off_together():
-    """A hundred connections, none of which is above what one may send."""
+    """A hundred connections, each below the bound of one."""
     every, inbound = links(101), Inbound(0.0)
 
     def traffic_at(k):
@@ -89,7 +89,7 @@ def test_many_that_send_a_little_each_are_cut_off_together():
 
 
 def test_over_ipc_one_that_sends_on_and_on_is_cut_off():
-    """How much has come is not known there; what waits and does not change is only not read yet."""
+    """Received bytes are unknown there; unchanged waiting bytes are only unread."""
     inbound, (full, flowing, slow, burst) = Inbound(0.0), links(4)
 
     def traffic_at(k):
@@ -104,7 +104,7 @@ def test_over_ipc_one_that_sends_on_and_on_is_cut_off():
 
 
 class Requests:
-    """Connections that send requests: what has come of each, and how many were complete."""
+    """Connections that send requests: bytes and complete messages of each."""
 
     def __init__(self, n):
         self.links = links(n)
@@ -130,7 +130,7 @@ def test_a_request_without_end_is_cut_off():
 
 
 def test_many_requests_without_end_are_cut_off_from_the_longest_on():
-    """Each is below what one may send; handshakes of thousands do not count."""
+    """Each is below the bound of one; handshakes of thousands do not count."""
     n_idle = 2 * UNFINISHED_TOTAL_BYTES // HANDSHAKE_BYTES
     requests = Requests(n_idle + 6)
     sent = [tcp(HANDSHAKE_BYTES)] * n_idle
@@ -163,7 +163,7 @@ def test_over_ipc_requests_without_end_are_cut_off_by_how_long_data_flows():
     ],
 )
 def test_while_the_publisher_is_held_up_more_are_cut_off(stall_s, cut):
-    """Whoever may be why; over IPC, in the end, everybody. Silent TCP connections never."""
+    """Possible causes are cut; over IPC finally all connections. Silent TCP connections never."""
     inbound = Inbound(0.0)
     traffic = {
         "tcp busy": tcp(BUSY_BYTES),

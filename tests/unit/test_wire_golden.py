@@ -45,7 +45,7 @@ def test_messages_of_the_first_daemons_are_still_read(golden):
 
 
 def test_fields_that_came_later_have_defaults():
-    """Of a daemon that does not know them, nothing was suspected and all spectra are one-sided."""
+    """An older daemon has no suspected losses, and only one-sided spectra."""
     spectrum, meta, heartbeat = (decode(parts_of(golden)).header for golden in FIRST)
     for header in (spectrum, meta):
         assert (header.weighting, header.averaging, header.averaging_frames) == ("Z", "none", 1)
@@ -79,7 +79,7 @@ def test_the_golden_meta_is_read_as_its_axis(messages):
 
 
 def test_the_golden_heartbeat_is_read(messages):
-    """A heartbeat tells a source's state and counts."""
+    """A heartbeat has a source's state and counts."""
     beat = messages["heartbeat"]
     assert isinstance(beat, Heartbeat)
     assert (beat.header.state, beat.header.frames) == ("running", 8)
@@ -103,7 +103,7 @@ def test_the_golden_bands_are_read_as_the_same_sine(messages):
 
 
 def test_the_golden_events_are_read(messages):
-    """Of a source and of the daemon itself, with characters beyond ASCII."""
+    """Events of a source and of the daemon itself, with characters beyond ASCII."""
     one, own = messages["event"], messages["event_daemon"]
     assert isinstance(one, EventMessage)
     assert (one.header.number, one.header.kind) == (5, "source.waiting")

@@ -1,4 +1,4 @@
-"""What is kept of the messages that were sent."""
+"""The history of sent messages."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_a_forgotten_topic_is_gone_and_its_room_is_free():
 
 
 def test_who_watches_a_topic_hears_of_each_message_until_the_watch_ends():
-    """Of that topic only; the callback may ask and watch itself."""
+    """Only for that topic; the callback may read and watch the history itself."""
     history = history_of(0)
     heard = []
     end = history.watch(ONE, lambda message: heard.append((message.seq, history.newest(ONE).seq)))

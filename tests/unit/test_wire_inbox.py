@@ -39,7 +39,7 @@ def test_a_peer_has_room_for_so_many_requests_and_bytes(n_bytes, most):
 
 
 def test_of_all_peers_the_one_with_most_is_named():
-    """However many there are, what waits of all of them is bounded."""
+    """The total of all peers is bounded, whatever their number."""
     inbox, named = Inbox(), []
     for k in range(2000):
         for _ in range(2 if k == 7 else 1):

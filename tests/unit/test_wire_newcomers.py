@@ -1,4 +1,4 @@
-"""What is sent again for new subscribers, to whom it concerns and not too often."""
+"""Messages that are resent for new subscribers, at a limited rate."""
 
 import math
 from itertools import pairwise
@@ -72,7 +72,7 @@ def test_it_is_woken_when_an_answer_is_due():
 
 
 def test_topics_that_are_no_more_are_forgotten():
-    """Of those that wait, too."""
+    """Also of topics that wait."""
     newcomers = Newcomers()
     newcomers.note_sent(b"meta/gone/0/x/", 100.0)
     newcomers.note(b"meta/")

@@ -30,7 +30,7 @@ def test_frames_leave_in_order_and_numbered():
 
 
 def test_a_full_queue_drops_its_oldest_and_counts():
-    """What is left is the newest, and the hole in the numbers is as long as the count."""
+    """The newest frames remain, and the hole in the numbers is as long as the count."""
     queue = FrameQueue(3)
     queue.put_batch(make_batch(7))
     frames = take_all(queue)
@@ -77,8 +77,8 @@ def test_rows_that_nobody_wanted_have_numbers():
     assert queue.frames == 4
 
 
-def test_gaps_and_drops_are_told_of_the_product_they_befell():
-    """What was dropped of one explains no hole in another."""
+def test_gaps_and_drops_are_reported_for_their_product():
+    """Drops of one product explain no hole in another."""
     queue = FrameQueue(2)
     levels = replace(SPEC, product="levels")
     queue.put_batch(make_batch(1, gap_samples=100))

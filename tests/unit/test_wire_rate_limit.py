@@ -1,4 +1,4 @@
-"""Token buckets, and the bounded memory of who has how many."""
+"""Token buckets, and the bounded table of buckets by peer."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_a_bucket_gives_its_burst_at_once_and_its_rate_after_that(rate, burst):
 
 
 def test_a_bucket_overflows():
-    """Who was silent for a year has no more than the burst."""
+    """A peer that was silent for a year has no more than the burst."""
     bucket = TokenBucket(10.0, 2.0, 0.0)
     assert [bucket.take(3e7) for _ in range(3)] == [True, True, False]
     assert bucket.wait_s(4e7) == 0.0
@@ -31,7 +31,7 @@ def test_each_peer_has_a_bucket_of_its_own():
 
 
 def test_the_peer_that_was_silent_longest_is_forgotten_first():
-    """Memory is bounded, and whoever keeps asking is not forgotten for others' sake."""
+    """Memory is bounded, and an active peer is not dropped for others."""
     limits = PeerLimits(1.0, peers_max=3)
     assert limits.take(b"busy", 0.0)
     for k in range(100):
@@ -42,7 +42,7 @@ def test_the_peer_that_was_silent_longest_is_forgotten_first():
 
 
 def test_what_cannot_be_refused_is_owed_for_a_second_at_most():
-    """More than the rate is made up for by waiting, but not for ever."""
+    """Waiting makes up for an excess, up to a bound."""
     bucket = TokenBucket(10.0, 2.0, 0.0)
     for _ in range(5):
         bucket.spend(0.0)

@@ -75,7 +75,7 @@ def test_values_are_read_only_even_from_a_writable_buffer():
 
 
 def test_frequencies_are_bin_number_times_bin_width():
-    """The axis begins at 0 Hz and ends at Nyquist for an even length."""
+    """The axis starts at 0 Hz and ends at Nyquist for an even length."""
     f = make_frame().f
     assert f[0] == 0.0
     assert f[-1] == 24000.0
@@ -176,7 +176,7 @@ def test_malformed_messages_are_refused(parts, rule):
 
 
 def test_a_missing_payload_is_refused():
-    """A spectrum of two parts is told as such."""
+    """The error names a spectrum of two parts."""
     with pytest.raises(WireError, match="the payload is missing"):
         decode(encode(make_frame())[:2])
 
@@ -190,7 +190,7 @@ def test_topics_end_with_a_slash():
 
 @pytest.mark.parametrize("name", ["", "a/b", "mic 1", "mikrofon-ü", "a" * 65, "a\n"])
 def test_source_names_that_would_break_a_topic_are_refused(name):
-    """The name and the rule are told, of channels too."""
+    """The error has the name and the rule, for channels too."""
     with pytest.raises(ConfigError, match=r"channel name=.*: must be 1 to 64 of A-Z a-z 0-9"):
         topic("mic", name, "dbfs")
     with pytest.raises(ConfigError, match=r"source name=.*: must be 1 to 64 of A-Z a-z 0-9"):

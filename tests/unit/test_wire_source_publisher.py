@@ -74,7 +74,7 @@ def test_a_signal_of_i_and_q_is_one_channel_with_both_sides(nfft):
     np.testing.assert_allclose(frame.f, spec.frequencies, rtol=1e-15)
 
 
-def test_a_heartbeat_tells_how_samples_arrive():
+def test_a_heartbeat_has_the_state_of_the_capture():
     """Reason, counts, rate and checks are those of the counters."""
     capture = CaptureStats(
         waiting_for="no audio input",
@@ -102,8 +102,8 @@ def test_a_heartbeat_tells_how_samples_arrive():
         ("failed", "failed"),
     ],
 )
-def test_the_last_heartbeat_tells_how_it_ended(state, last):
-    """What was still going on has been stopped; what had ended stays as it was."""
+def test_the_last_heartbeat_has_the_final_state(state, last):
+    """A running source becomes stopped; an ended one keeps its state."""
     feed = make_feed(lambda: make_stats(state))
     beats = [decode(feed.heartbeat()).header, decode(feed.heartbeat(is_last=True)).header]
     assert [(beat.state, beat.seq) for beat in beats] == [(state, 0), (last, 1)]
@@ -125,7 +125,7 @@ def test_a_turn_sends_no_more_than_a_queue_holds():
     assert len([m for m in messages(feed) if isinstance(m, Frame)]) == 4
 
 
-def test_changes_are_told_once():
+def test_changes_are_reported_once():
     """Several changes before a heartbeat are answered by it."""
     feed = make_feed()
     assert not feed.take_change()
@@ -155,7 +155,7 @@ def test_the_first_spectrum_is_a_change():
     ],
 )
 def test_names_that_topics_cannot_carry_are_refused(name, channel_names, message):
-    """The value and the rule are told."""
+    """The error has the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         SourcePublisher(
             name,
@@ -185,7 +185,7 @@ def covering(*wanted):
     return lambda topics: any(topic in wanted for topic in topics)
 
 
-def test_who_computes_is_told_what_is_wanted_and_when_it_changes():
+def test_on_demand_gets_the_wanted_products_and_their_changes():
     """Once after each offer, even of nothing wanted, and then when it becomes another set."""
     told = []
     feed = make_feed(on_demand=told.append)
@@ -240,7 +240,7 @@ def test_bands_have_topics_and_a_description_of_their_own():
     np.testing.assert_array_equal(meta.edges, [table.lower, table.upper])
 
 
-def test_an_exponential_average_tells_its_time_constant():
+def test_an_exponential_average_has_its_time_constant():
     """Others have none."""
     spec = SpectrumSpec(fs=48000.0, win_length=64, hop=32, averaging="exponential")
     feed = make_feed()

@@ -1,4 +1,4 @@
-"""Which topics are wanted, from what subscribers send."""
+"""The wanted topics, from the messages of subscribers."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_prefix_wants_the_topics_that_begin_with_it(prefix, is_covered):
 
 
 def test_bands_are_wanted_by_their_own_word():
-    """Spectra and bands are told apart, and the empty prefix wants both."""
+    """Spectra and bands are distinct, and the empty prefix matches both."""
     bands = [b"bands/mic/0/thirds/"]
     assert book_of(b"\x01bands/mic/").covers(bands)
     assert not book_of(b"\x01spec/mic/").covers(bands)
@@ -45,7 +45,7 @@ def test_bands_are_wanted_by_their_own_word():
 
 
 def test_a_prefix_that_has_gone_wants_nothing():
-    """Of those that came twice, libzmq tells the last one's end only, which ends both."""
+    """Of two unsubscriptions libzmq reports only the last, which ends both."""
     book = book_of(b"\x01spec/", b"\x01spec/mic/", b"\x01spec/")
     assert book.subscribers == 3
     book.note(b"\x00spec/")
@@ -54,8 +54,8 @@ def test_a_prefix_that_has_gone_wants_nothing():
     assert (book.subscribers, book.covers(TOPICS)) == (0, False)
 
 
-def test_only_subscriptions_are_told():
-    """What is returned is what may have to be answered."""
+def test_only_subscriptions_are_returned():
+    """The returned prefixes are those that may need an answer."""
     book = SubscribedPrefixes()
     assert book.note(b"\x01hb/") == b"hb/"
     assert book.note(b"\x00hb/") is None
@@ -64,7 +64,7 @@ def test_only_subscriptions_are_told():
     assert (book.subscribers, book.covers(TOPICS)) == (0, False)
 
 
-def test_changes_are_told_and_only_those():
+def test_only_changes_are_reported():
     """A second subscription to a prefix is one more subscriber; an end of none is nothing."""
     book = SubscribedPrefixes()
     book.has_changed = False
@@ -98,7 +98,7 @@ def test_prefixes_that_no_topic_has_are_not_kept():
 
 
 def test_what_was_wanted_when_connections_were_cut_counts_until_it_is_released():
-    """Whoever goes meanwhile, and whoever comes; then only who is there."""
+    """Subscribers that leave or come in between count; afterwards only current ones."""
     book = book_of(b"\x01spec/mic/0/")
     book.hold()
     book.note(b"\x00spec/mic/0/")

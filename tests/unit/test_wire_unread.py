@@ -17,7 +17,7 @@ BIG = 4 << 20
 
 
 def fill(unread, peer, n_bytes, most=1000):
-    """Send replies of a size to a peer until there is no room; return what ZeroMQ would hold."""
+    """Send replies of a size to a peer until there is no room; return the held views."""
     held = []
     while unread.has_room(peer, n_bytes) and len(held) < most:
         held.append(unread.hold(peer, b"x", n_bytes))
@@ -63,7 +63,7 @@ def test_a_reply_is_held_by_the_last_view_of_it():
 
 @pytest.mark.parametrize("n_bytes", [10_000, BIG])
 def test_all_peers_together_are_bounded(n_bytes):
-    """However many connections leave replies unread, with what is reserved for some of them."""
+    """For any number of connections with unread replies, including reserved bytes."""
     unread = UnreadReplies()
     held = []
     for k in range(2000):
@@ -76,7 +76,7 @@ def test_all_peers_together_are_bounded(n_bytes):
 
 
 def test_a_peer_that_reads_has_room_though_others_do_not_read():
-    """Those who fill the total take nothing of what is reserved."""
+    """Peers that fill the total take no reserved bytes."""
     unread = UnreadReplies()
     held = [view for k in range(20) for view in fill(unread, b"deaf %d" % k, BIG)]
     assert not unread.has_room(b"reader", BIG)
@@ -86,7 +86,7 @@ def test_a_peer_that_reads_has_room_though_others_do_not_read():
     assert unread.has_room(b"reader", BIG)
 
 
-def test_who_waits_is_told_when_one_has_gone():
+def test_a_watcher_is_called_when_a_reply_is_released():
     """And looks again: the answer is made then, not kept."""
     unread = UnreadReplies()
     held = fill(unread, b"a", BIG)

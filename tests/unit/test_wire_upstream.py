@@ -1,4 +1,4 @@
-"""What a publisher's socket takes from its peers, over real connections."""
+"""Messages that a publisher's socket accepts from its peers, over real connections."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ READY = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB"
 
 
 class Stage:
-    """A bound socket, what it takes, and who was cut off."""
+    """A bound socket, its accepted messages, and the cut connections."""
 
     def __init__(self, access, endpoint):
         self.access = access
@@ -81,7 +81,7 @@ def is_hung_up(peer):
 
 
 @pytest.mark.parametrize("sent", [b"x", b"", b"\x02", b"\x01" + b"s" * (PREFIX_MAX_BYTES + 1)])
-def test_whoever_sends_no_subscription_is_cut_off_alone(stage, sent):
+def test_only_the_sender_of_an_invalid_request_is_cut(stage, sent):
     """At its first message; others keep their subscriptions."""
     with stage.connect() as other, stage.connect() as peer:
         other.sendall(frame(b"\x01spec/"))
@@ -134,7 +134,7 @@ def test_a_newcomer_is_not_cut_for_what_its_descriptors_last_connection_sent(sta
 
 
 def test_of_all_connections_the_one_with_most_is_cut_off(stage, monkeypatch):
-    """A prefix that several have counts once; whoever has little keeps it."""
+    """A prefix of several connections counts once; connections with few subscriptions remain."""
     monkeypatch.setattr(upstream_module, "PREFIXES_MAX_BYTES", 1000)
     with contextlib.ExitStack() as peers:
         small = [peers.enter_context(stage.connect()) for _ in range(5)]
@@ -165,7 +165,7 @@ def test_connections_that_have_gone_are_forgotten(stage):
 
 
 def test_links_are_those_to_the_endpoint_and_tell_their_traffic(stage):
-    """Not the other ends, which are here as well, nor what only listens."""
+    """Not the other ends in this process, nor listening sockets."""
     links = Links([stage.endpoint])
     is_tcp = stage.endpoint.startswith("tcp")
     assert links.find() == {}
