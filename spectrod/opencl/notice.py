@@ -23,28 +23,28 @@ class CompileNotice:
 
     Parameters
     ----------
-    tell : callable
+    report : callable
         Called with the text; by default logs a warning, which commands show on standard error.
     after_s : float
         Compilation time after which it reports [s]; infinity for never.
     """
 
     def __init__(
-        self, tell: Callable[[str], None] = _log.warning, after_s: float = _AFTER_S
+        self, report: Callable[[str], None] = _log.warning, after_s: float = _AFTER_S
     ) -> None:
         self.after_s = after_s
-        self._tell = tell
+        self._report = report
         self._spent_s = 0.0
-        self._is_told = False
+        self._is_reported = False
         self._lock = threading.Lock()
 
     @contextmanager
     def during(self) -> Iterator[None]:
         """Count the time inside this context as compilation."""
-        if self._is_told or math.isinf(self.after_s):
+        if self._is_reported or math.isinf(self.after_s):
             yield
             return
-        timer = threading.Timer(max(0.0, self.after_s - self._spent_s), self._tell_once)
+        timer = threading.Timer(max(0.0, self.after_s - self._spent_s), self._report_once)
         timer.daemon = True
         began_s = time.monotonic()
         timer.start()
@@ -55,11 +55,11 @@ class CompileNotice:
             with self._lock:
                 self._spent_s += time.monotonic() - began_s
 
-    def _tell_once(self) -> None:
+    def _report_once(self) -> None:
         with self._lock:
-            is_first, self._is_told = not self._is_told, True
+            is_first, self._is_reported = not self._is_reported, True
         if is_first:
-            self._tell(TEXT)
+            self._report(TEXT)
 
 
 NOTICE: Final = CompileNotice()
