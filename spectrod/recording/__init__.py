@@ -1,1 +1,1 @@
-"""What is written to files, and when: rotation, retention, schedules, events, faults."""
+"""Recording to files: rotation, retention, schedules, triggers and error handling."""

@@ -1,4 +1,4 @@
-"""The queue from the analysis to a recorder's thread, which becomes a gap where it overflows."""
+"""Queue from the analysis to a recorder's thread; an overflow becomes a gap."""
 
 from typing import TypeVar
 
@@ -9,15 +9,15 @@ T = TypeVar("T", bound=Chunk)
 
 
 class ChunkQueue(DropOldestQueue[T]):
-    """Blocks or batches, bounded in bytes.
+    """Queue of blocks or batches, bounded in bytes.
 
-    The chunk after those that were dropped says how many samples are missing, as of any gap.
-    ``dropped`` counts rows, or samples a channel.
+    The first chunk after dropped ones reports the number of missing samples, as after any gap.
+    ``dropped`` counts rows, or samples per channel.
 
     Parameters
     ----------
     limit_bytes : int
-        That may wait.
+        Largest size of all waiting chunks together.
     """
 
     def __init__(self, limit_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""The recorder's clocks, which a simulation may run faster."""
+"""Clocks of the recorder, which a simulation may run faster."""
 
 import time
 from typing import Final
@@ -6,16 +6,17 @@ from typing import Final
 from spectrod.units import NS_PER_S
 
 SET_BACK_NS: Final = NS_PER_S
-"""A clock that goes back by more was set; by less, times of blocks are only not exact."""
+"""A larger backward step means that the clock was set back; a smaller one is jitter of the
+times of blocks."""
 
 
 class Clock:
-    """The system's."""
+    """The system's clocks."""
 
     def utc_ns(self) -> int:
         """UTC [ns since 1970]."""
         return time.time_ns()
 
     def monotonic_s(self) -> float:
-        """Time that nobody sets [s]."""
+        """Monotonic time, which nobody sets [s]."""
         return time.monotonic()

@@ -1,4 +1,4 @@
-"""One recording of one source, without a thread: what becomes of its spectra and samples."""
+"""One recording of one source, without a thread: writes its spectra and samples."""
 
 import logging
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from spectrod.units import NS_PER_S
 _log = logging.getLogger(__name__)
 
 HELD_MAX_BYTES: Final = 64 << 20
-"""That a pre-roll may take, of spectra and of samples each."""
+"""Largest size of a pre-roll, for spectra and for samples each."""
 
 _TIDY_S = 10.0
 _LOOK_S = 1.0
@@ -42,20 +42,20 @@ _DAY_S = 86400
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is recorded.
+    """The recorded source.
 
     Attributes
     ----------
     source : str
-        Its name.
+        Name of the source.
     signals : tuple of str
         Name of each signal.
     fs : float
         Sample rate [Hz].
     software : str
-        Name and version of what computes and records.
+        Name and version of the program that computes and records.
     settings : callable
-        Tells those of the source and its analyses as they are, in built-in types alone.
+        Returns the present settings of the source and its analyses, as built-in types.
     """
 
     source: str
@@ -67,7 +67,7 @@ class Recorded:
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
     ) -> Description:
-        """Describe rows of a spec, in a configured recording of this name."""
+        """Describe rows of this spec for the configured recording of this name."""
         return Description(
             spec,
             self.source,
@@ -80,11 +80,11 @@ class Recorded:
 
 
 class Described(Protocol):
-    """A source as it is configured now."""
+    """A source with its present configuration."""
 
     @property
     def name(self) -> str:
-        """What topics call it."""
+        """Name of the source in topics."""
 
     @property
     def table(self) -> SourceTable:
@@ -92,7 +92,7 @@ class Described(Protocol):
 
 
 def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
-    """Say what is recorded of a source, with the rate and channels of a spec."""
+    """Return the description of a source, with the sample rate and channels of a spec."""
     return Recorded(
         runner.name,
         name_channels(runner.table.channel_names, spec.n_signals),
@@ -103,29 +103,29 @@ def recorded_of(runner: Described, spec: SpectrumSpec) -> Recorded:
 
 
 class ConfiguredRecording:
-    """Spectra and samples of a source into the files that a configuration wants.
+    """Writes spectra and samples of a source to the files that a configuration asks for.
 
-    Nothing that a disk does raises. One thread, except ``trigger`` and ``facts``.
+    Disk errors never raise. One thread, except ``trigger`` and ``facts``.
 
     Parameters
     ----------
     config : RecordingConfig
-        What is wanted.
+        The recording's configuration.
     recorded : Recorded
-        What it is of.
+        The recorded source.
     folder : Path
-        Where the files go; this recording's of this source alone.
+        Folder of the files, used only by this recording of this source.
     events : EventLog
-        Is told what happens.
+        Receives the recording's events.
     clock : Clock, optional
-        The system's, or a simulation's.
+        The system clock by default, or a simulated one.
     base : Path, optional
-        The operator's folder that ``folder`` is in, see ``RecordingFolder``.
+        The operator's folder, which contains ``folder``; see ``RecordingFolder``.
 
     Attributes
     ----------
     triggers : Triggers
-        The events around which is recorded, where the configuration wants that.
+        The events to record around, if the configuration has triggers.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class ConfiguredRecording:
         return self._recorded.describe(batch.spec, self.config.attributes, self.config.name)
 
     def _pyramid_writer(self) -> RetryingWriter[SpectrumBatch]:
-        """Make the writer of the pyramid, which is one for all time and all events."""
+        """Make the pyramid's writer: one pyramid covers all times and all events."""
         config = msgspec.structs.replace(self.config, rotate_s=0, rotate_mb=0.0)
         outputs = PyramidOutputs(self._describe, config.fsync_s)
         self._pyramids = outputs
@@ -188,7 +188,7 @@ class ConfiguredRecording:
         return writer
 
     def start(self) -> None:
-        """Make whole what an earlier daemon has left, and delete what is not to be kept."""
+        """Recover files that an earlier daemon left unfinished, and delete expired ones."""
         self._recover_all()
         self.tick()
         self._reporter.tell("record.begun", f"into {self._folder.path}")
@@ -196,7 +196,7 @@ class ConfiguredRecording:
     def _recover_all(self) -> None:
         try:
             self._folder.claim()
-        except SpectrodError:  # told by what cannot be written
+        except SpectrodError:  # reported by the write that fails next
             self._has_failed = True
             return
         writing = {f"{writer.path}{PART_SUFFIX}" for writer in self._writers}
@@ -212,7 +212,7 @@ class ConfiguredRecording:
         self._report_others([name for name in others if name not in names])
 
     def _report_others(self, names: list[str]) -> None:
-        """Report once what looks unfinished, and was not written by this recording."""
+        """Report files once that look unfinished but were not written by this recording."""
         new = [name for name in names if name not in self._others]
         self._others = set(names)
         if new:
@@ -225,7 +225,7 @@ class ConfiguredRecording:
         except SpectrodError as error:
             self._reporter.warn("record.unrecovered", f"{part.name}: is left as it is: {error}")
         except Exception as error:  # noqa: BLE001
-            # The last line of defence: whatever a file holds, recording must start.
+            # Last line of defence: recording must start, whatever a file contains.
             _log.exception("recording %s: cannot recover %s", self.config.name, part)
             text = f"is left as it is: {error!r}; please report this"
             self._reporter.warn("record.unrecovered", f"{part.name}: {text}")
@@ -233,23 +233,26 @@ class ConfiguredRecording:
             self._reporter.warn("record.recovered", f"{part.name}: was not finished; {text}")
 
     def take_batch(self, batch: SpectrumBatch) -> None:
-        """Take spectra."""
+        """Write spectra."""
         for writer in (self._rows, self._pyramid):
             if writer and batch.n_frames:
                 writer.take(batch)
 
     def take_block(self, block: Block) -> None:
-        """Take samples."""
+        """Write samples."""
         if self._samples:
             self._samples.take(block)
 
     def trigger(self, first_ns: int, last_ns: int, why: str) -> None:
-        """Record around an event [ns since 1970]; any thread, before what was then is taken."""
+        """Record around an event [ns since 1970].
+
+        Any thread may call it, before samples of that time arrive.
+        """
         if self.triggers.add(first_ns, last_ns):
             self._reporter.tell("record.trigger", why)
 
     def tick(self) -> None:
-        """Do what is due; to be called once a second or so, with or without spectra."""
+        """Do the periodic work; call it about once a second, with or without data."""
         self._look_at_folder()
         self._look_for_room()
         for writer in self._writers:
@@ -265,7 +268,7 @@ class ConfiguredRecording:
             self._tidy()
 
     def _look_at_folder(self) -> None:
-        """Finish the files in a folder that was moved away, and continue in the one at its path."""
+        """If the folder was moved away, finish its files and continue at its path."""
         now_s = self._clock.monotonic_s()
         if 0 <= now_s - self._looked_s < _LOOK_S:
             return
@@ -288,7 +291,7 @@ class ConfiguredRecording:
         self._reporter.tell("record.ended", self._summary())
 
     def break_off(self, why: str) -> None:
-        """Tell that nothing more comes of it; its files are recovered by the next one's start."""
+        """Report a failure and abort all files; the next start recovers them."""
         self._reporter.warn("record.failed", why)
         for writer in self._writers:
             writer.abort()
@@ -356,7 +359,7 @@ class ConfiguredRecording:
             self._reporter.tell("record.deleted", f"{which}: not kept any longer")
 
     def _report_foreign(self) -> None:
-        """Report once that a rule to delete does not hold for some files."""
+        """Report once that retention rules do not apply to some files."""
         config, folder = self.config, self._folder
         deletes = config.keep_days or config.keep_mb or config.when_full == "delete"
         if self._has_told_foreign or not (deletes and folder.foreign) or folder.n_untried:
@@ -365,10 +368,10 @@ class ConfiguredRecording:
         rule = "neither counted nor deleted: this recording did not write it"
         self._reporter.warn("record.foreign", f"{_first_of(folder.foreign)}: {rule}")
 
-    # ---- how it fares
+    # ---- status
 
     def facts(self) -> dict[str, Any]:
-        """Say in built-in types what there is to say; any thread."""
+        """Return the status in built-in types; any thread."""
         rows, samples = self._rows, self._samples
         errors = [writer.error for writer in self._writers if writer.error]
         if self._tidy_error:
@@ -407,12 +410,12 @@ class ConfiguredRecording:
 
 
 def _first_of(names: list[str]) -> str:
-    """Name the first of several, and say how many more there are."""
+    """Return the first of several names, and how many more there are."""
     return min(names) if len(names) == 1 else f"{min(names)} and {len(names) - 1} more"
 
 
 def _recover(part: Path, folder: Directory | None) -> str:
-    """Make an unfinished file whole; say what of it there is."""
+    """Recover an unfinished file; return a text on what was kept and cut."""
     if part.name.endswith(".spd.part"):
         of_rows = recover_segment(part, folder)
         damaged = f", {of_rows.damaged_bytes} damaged" if of_rows.damaged_bytes else ""

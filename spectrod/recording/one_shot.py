@@ -1,4 +1,4 @@
-"""One file that somebody asked for: a thread opens it, writes it and ends it."""
+"""One file on request: a thread opens it, writes it and finishes it."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from spectrod.worker import Worker
 T = TypeVar("T", bound=Chunk)
 
 QUEUE_MAX_BYTES: Final = 32 << 20
-"""That may wait for the disk."""
+"""Largest size of the chunks that wait for the disk."""
 
 _TICK_S = 0.5
 _GRACE_S = 2.0
@@ -37,28 +37,28 @@ State = Literal["starting", "recording", "finished", "failed"]
 
 
 class Attachable(Protocol):
-    """A pipeline to which a one-shot recording attaches itself."""
+    """A pipeline that a one-shot recording attaches itself to."""
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will come of it."""
+        """True when the pipeline gives no more data."""
 
     def attach(self, sink: Any, product: str, on_failure: Callable[[SpectrodError], None]) -> None:
         """Give a sink all batches of a product from now on."""
 
     def detach(self, sink: Any) -> None:
-        """Give it none any more."""
+        """Stop giving batches to a sink."""
 
     def tap(self, tap: Any, on_failure: Callable[[SpectrodError], None]) -> None:
         """Give a tap all samples from now on."""
 
     def untap(self, tap: Any) -> None:
-        """Give it none any more."""
+        """Stop giving samples to a tap."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneShotConfig:
-    """What is to be recorded, once.
+    """Configuration of a one-shot recording.
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class OneShotConfig:
     source : str
         Name of the source.
     product : str
-        Of the source; for samples the one that names them in the status.
+        Product of the source; for samples, the product that names them in the status.
     is_of_samples : bool
-        Whether samples are recorded, and not the product's rows.
+        Whether to record samples instead of the product's rows.
     duration_s : float or None
-        From the first row or sample on [s]; None until it is stopped.
+        Duration from the first row or sample on [s]; None to record until stopped.
     """
 
     path: Path
@@ -82,16 +82,16 @@ class OneShotConfig:
 
 
 class _OneFile(RotatingWriter[T]):
-    """Writes one span of time to a file that is open already.
+    """Writes one span of time to a file that is already open.
 
     Attributes
     ----------
     is_full : bool
-        Whether it takes nothing more: the span is over, or there was a fault.
+        Whether the file takes no more data: the span is over, or a fault occurred.
     error : SpectrodError or None
-        The fault, or that the analysis has changed, which ends the file as well.
+        The fault. A change of the analysis also ends the file and counts as one.
     n_bytes : int
-        Length of the file at its end.
+        Length of the file at its end [bytes].
     """
 
     def __init__(self, output: Output[T], duration_ns: int | None) -> None:
@@ -103,7 +103,7 @@ class _OneFile(RotatingWriter[T]):
         self.n_bytes = 0
 
     def finish(self) -> None:
-        """Finish the file; what is wrong is in ``error`` then."""
+        """Finish the file; ``error`` holds the fault, if there is one."""
         self.is_full = True
         if not self._has_started:
             self.abort()
@@ -136,7 +136,7 @@ class _OneFile(RotatingWriter[T]):
         self.n_bytes = self.open_bytes
 
     def _note_finished(self, output: Output[T]) -> None:
-        with contextlib.suppress(OSError):  # somebody was quick to move it: what it was before
+        with contextlib.suppress(OSError):  # somebody has moved the file: keep the earlier size
             self.n_bytes = output.path.stat().st_size
 
     def _fail(self, error: SpectrodError) -> None:
@@ -147,30 +147,30 @@ class _OneFile(RotatingWriter[T]):
 
 
 class OneShot(Generic[T]):
-    """A recording of one file. Only its thread waits for the disk; other methods return at once.
+    """A recording to one file. Only its thread waits for the disk; other methods return at once.
 
-    At most 32 MB wait for the disk. Where it is slower, the oldest are dropped, counted, and a gap
-    in the file. The file ends after its duration, when somebody stops it, when the source has ended
-    or its analysis has changed, and where it cannot be written.
+    At most 32 MB wait for the disk. If the disk is slower, the oldest chunks are dropped and
+    counted, and become a gap in the file. The file ends after its duration, on ``stop``, at the end
+    of the source, when the analysis changes, and after a write error.
 
     Parameters
     ----------
     config : OneShotConfig
-        What is to be recorded.
+        What to record.
     pipeline : Attachable
-        Of the source.
+        The source's pipeline.
     who : str
-        Who asked for it.
+        Name of the client that asked for the recording.
     open_output : callable
-        Makes the file; called by the thread.
+        Makes the file; the thread calls it.
     on_end : callable
-        Called by the thread when all is over, also if the file could not be opened.
+        The thread calls it at its end, also if the file could not be opened.
 
     Attributes
     ----------
     state : {"starting", "recording", "finished", "failed"}
     has_ended : threading.Event
-        Set when the thread is done.
+        Set when the thread has ended.
     """
 
     def __init__(
@@ -197,16 +197,16 @@ class OneShot(Generic[T]):
     # ---- any thread
 
     def start(self, timeout_s: float) -> None:
-        """Start the thread, and wait until the file is open and data come.
+        """Start the thread, and wait until the file is open and data arrive.
 
         Raises
         ------
         BusyError
-            If the disk has not answered in time; what it makes later is removed.
+            If the disk does not answer in time; a file that it makes later is removed.
         UnavailableError
-            If the system has no thread to give.
+            If the system cannot start a thread.
         SpectrodError
-            What keeps the file from being made.
+            If the file cannot be made.
         """
         try:
             Worker(f"recording {self.path.name}", self._run, self._end).start()
@@ -220,17 +220,17 @@ class OneShot(Generic[T]):
                     f"{self.path.name}: the disk has not answered for {timeout_s:g} s: "
                     "nothing is recorded"
                 )
-            self._is_open.wait()  # for the pipeline, no more for the disk
+            self._is_open.wait()  # for the pipeline; the disk has answered
         if self._file is None and self.error is not None:
             raise self.error
 
     def stop(self) -> None:
-        """Have the file ended; ``has_ended`` is set when it is."""
+        """Make the thread finish the file; it sets ``has_ended`` afterwards."""
         self._ending_s = min(self._ending_s, time.monotonic())
         self._news.set()
 
     def submit(self, chunk: T) -> None:
-        """Take a batch or a block; the analysis thread's."""
+        """Queue a batch or a block; called by the analysis thread."""
         if self._ending_s == float("inf"):
             self._queue.put(chunk)
             self._news.set()
@@ -239,12 +239,12 @@ class OneShot(Generic[T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether the file is, or was, open: before that nothing is recorded."""
+        """Whether the file is or was open; nothing is recorded before."""
         return self._file is not None
 
     @property
     def frames(self) -> int:
-        """Rows, or samples a channel, in the file."""
+        """Rows, or samples per channel, in the file."""
         return self._file.written if self._file else 0
 
     @property
@@ -254,11 +254,11 @@ class OneShot(Generic[T]):
 
     @property
     def path(self) -> Path:
-        """The file; where its name was taken, under the one that it got at the end."""
+        """Path of the file; at the end it may get a numbered name if its own is taken."""
         return self._file.output.path if self._file else self.config.path
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the status in built-in types: what a configured recording says, and more."""
+        """Return the status in built-in types: the fields of a configured recording, and more."""
         file, path = self._file, self.path
         n, dropped = self.frames, self._queue.dropped
         is_running = self.state == "recording"
@@ -293,12 +293,12 @@ class OneShot(Generic[T]):
             return
         try:
             self._record(file)
-        except BaseException:  # a defect: what was written can be recovered
+        except BaseException:  # a defect: the data written so far can be recovered
             file.abort()
             raise
 
     def _opened(self) -> _OneFile[T] | None:
-        """Open the file, and have data come; None if nobody waits for it any more."""
+        """Open the file and attach to the pipeline; return None if ``start`` has timed out."""
         duration_s = self.config.duration_s
         duration_ns = None if duration_s is None else round(duration_s * NS_PER_S)
         file = _OneFile(self._open_output(), duration_ns)
@@ -326,7 +326,7 @@ class OneShot(Generic[T]):
             self._pipeline.attach(self, self.config.product, self._give_up)
 
     def _give_up(self, error: SpectrodError) -> None:
-        """End with an error of the analysis thread, which gives nothing any more."""
+        """Stop after an error of the analysis thread, which gives no more data."""
         self.error = error
         self.stop()
 

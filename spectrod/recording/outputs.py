@@ -1,4 +1,4 @@
-"""What makes the files of a configured recording: segments, files of sound, pyramids."""
+"""Factories of a configured recording's files: segments, sound files, pyramids."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,16 +36,16 @@ class _Writer(Protocol):
 
 
 class WriterOutput(Generic[T]):
-    """A writer as an ``Output``; a file without content is not kept.
+    """A writer as an ``Output``; a file without content is removed.
 
     Parameters
     ----------
     writer : SegmentWriter, SoundWriter or PyramidWriter
-        New.
+        A new writer.
     write : callable
-        Its method that takes a chunk.
+        The writer's method that takes a chunk.
     fits : callable
-        Returns whether a chunk belongs into its file.
+        Returns whether a chunk belongs to its file.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class WriterOutput(Generic[T]):
 
 
 class _PyramidOutput(WriterOutput[SpectrumBatch]):
-    """A pyramid as an ``Output``: its size is no file's, and counts for no limit."""
+    """A pyramid as an ``Output``: its size does not count towards any limit."""
 
     @property
     def size_bytes(self) -> int:
@@ -89,7 +89,7 @@ class _PyramidOutput(WriterOutput[SpectrumBatch]):
 
 
 def segment_output(writer: SegmentWriter) -> WriterOutput[SpectrumBatch]:
-    """Return a segment as an ``Output``: it holds one analysis."""
+    """Return a segment as an ``Output``; a segment holds rows of one analysis."""
     spec = writer.description.spec
     return WriterOutput(writer, writer.submit, lambda batch: batch.spec == spec)
 
@@ -100,7 +100,7 @@ def sound_output(writer: SoundWriter) -> WriterOutput[Block]:
 
 
 class SegmentOutputs:
-    """Makes segments of one recording, each of which follows on the one before.
+    """Makes the segments of one recording; each continues the one before.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ class SegmentOutputs:
     def open(
         self, folder: RecordingFolder, stem: str, piece: SpectrumBatch
     ) -> Output[SpectrumBatch]:
-        """Begin a file whose first piece this is."""
+        """Start a file with this first chunk."""
         last, description = self._last, self._describe(piece)
-        # Another analysis is another recording: its rows are not counted on.
+        # Another analysis is another recording: its numbering of rows starts again.
         is_next = last is not None and last.description.spec == piece.spec
         place = last.next_place if last is not None and is_next else None
         part = folder.new_file(stem, ".spd")
@@ -139,7 +139,7 @@ class SoundOutputs:
     suffix : str
         ``.wav`` or ``.flac``.
     options : SoundOptions
-        See there.
+        Options of ``SoundWriter``.
     """
 
     unit = Block.unit
@@ -148,16 +148,16 @@ class SoundOutputs:
         self._fs, self._suffix, self._options = fs, suffix, options
 
     def open(self, folder: RecordingFolder, stem: str, piece: Block) -> Output[Block]:
-        """Begin a file whose first piece this is."""
+        """Start a file with this first chunk."""
         part = folder.new_file(stem, self._suffix)
         writer = SoundWriter(part, self._fs, piece.samples.shape[0], options=self._options)
         return sound_output(writer)
 
 
 class PyramidOutputs:
-    """Makes the pyramid of a recording, which goes on from start to start.
+    """Makes the pyramid of a recording, which continues after a restart.
 
-    Rows of another analysis have a pyramid of their own beside it.
+    Rows of another analysis go to a pyramid of their own beside it.
 
     Parameters
     ----------
@@ -176,14 +176,14 @@ class PyramidOutputs:
     def open(
         self, folder: RecordingFolder, _stem: str, piece: SpectrumBatch
     ) -> Output[SpectrumBatch]:
-        """Begin, or go on with, what this piece belongs to."""
+        """Start the pyramid of this chunk, or continue it."""
         description, directory = self._describe(piece), folder.made()
         for k in range(1, _PYRAMIDS_MAX + 1):
             place = _made(directory, "pyramid" if k == 1 else f"pyramid-{k}")
             try:
                 self._writer = PyramidWriter(place, description, self._options)
                 break
-            except ConfigError:  # of other rows, or of another recording
+            except ConfigError:  # holds other rows, or belongs to another recording
                 if k == _PYRAMIDS_MAX:
                     raise
         assert self._writer is not None
@@ -191,7 +191,7 @@ class PyramidOutputs:
         return _PyramidOutput(self._writer, self._writer.submit, lambda batch: batch.spec == spec)
 
     def expire(self, before_utc_ns: int) -> None:
-        """Delete cells below a minute that end before a time; coarser ones stay for good."""
+        """Delete cells shorter than a minute that end before a time; keep coarser ones."""
         if self._writer is None:
             return
         for level, cell_ns in enumerate(self._writer.about.cells_ns):

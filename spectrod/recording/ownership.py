@@ -1,4 +1,4 @@
-"""Which files a recording has written itself: only those are ever deleted or made whole."""
+"""Ownership of files: a recording deletes and recovers only files that it wrote itself."""
 
 import contextlib
 import errno
@@ -11,48 +11,49 @@ from spectrod.formats.directory import Directory
 from spectrod.formats.origin import Origin, read_origin
 from spectrod.formats.part import PART_SUFFIX
 
-# A finished file whose name was taken has got a number.
+# A finished file gets a number if its name is taken.
 _NUMBER = r"(_[0-9]{1,4})?"
 _SHORT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class Owner:
-    """A recording of a source, by what it writes into its files.
+    """Identifies the files that one recording of one source has written.
 
-    A file is the recording's if it says so itself: each holds the names of the recording and of the
-    source, and the name that the file was started with, which it must still have, but for a
-    number. So a copy under another name, or what another program has made, is not the recording's.
-    Nor is an unfinished file with a second hard link: to finish it would change what the other name
-    holds.
+    Each file holds the names of the recording and of the source, and the name that it was started
+    with. A file belongs to the recording if these match, and if its present name is that first one,
+    apart from a number. So a copy under another name or a file of another program does not belong
+    to it. An unfinished file with a second hard link does not either: finishing it would change
+    the content of the other name.
 
-    Files of versions that wrote no recording's name are the recording's if they are of the source,
-    belong to this user, and have the name that the recording gives to a file of their begin.
+    Older versions wrote no recording's name. Their files belong to the recording if they are of the
+    source, are owned by this user, and have the name that the recording gives to a file that begins
+    at their time.
 
     Parameters
     ----------
     recording, source : str
-        Their names.
+        Names of the recording and the source.
     stem_at : callable
-        Names a file that begins at a UTC [ns since 1970], without suffix.
+        Returns the name, without suffix, of a file that begins at a UTC [ns since 1970].
     """
 
     def __init__(self, recording: str, source: str, stem_at: Callable[[int], str]) -> None:
         self._recording, self._source, self._stem_at = recording, source, stem_at
 
     def wrote(self, directory: Directory, name: str) -> bool | None:
-        """Whether the recording wrote a file; None if it cannot be read.
+        """Return whether the recording wrote a file; None if the file cannot be read.
 
         Parameters
         ----------
         directory : Directory
-            Of the file.
+            Directory of the file.
         name : str
-            Its name, that of a finished file or of an unfinished one.
+            Name of the file, finished or unfinished.
 
         Raises
         ------
         OSError
-            If this process has too many files open to say.
+            If this process has too many open files to check.
         """
         try:
             descriptor = directory.open_file(name)
@@ -82,7 +83,7 @@ class Owner:
     def _is_named_by_begin(self, name: str, suffix: str, origin: Origin) -> bool:
         if origin.begin_utc_ns is None:
             return False
-        with contextlib.suppress(ValueError, OverflowError, OSError):  # of no time that there is
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # the time is out of range
             return _is_name_of(name, self._stem_at(origin.begin_utc_ns) + suffix)
         return False
 

@@ -1,4 +1,4 @@
-"""Pictures of what a running daemon computes, of whatever product can be drawn."""
+"""Pictures of any drawable product of a running daemon."""
 
 from pathlib import Path
 
@@ -13,36 +13,36 @@ from spectrod.types import SpectrumBatch, SpectrumSpec
 from spectrod.units import Float32Array
 
 MEMORY_MAX_BYTES = 512 << 20
-"""Of all pictures at once: as much is drawn in the 2 s that a stop has for it."""
+"""Limit for all pictures together: a stop has 2 s, enough to draw this much."""
 
 _WIDTH_PX = 1000
-_COLUMN_BYTES = 2 * _WIDTH_PX * 8  # of a bin: two columns a pixel, sums in float64
+_COLUMN_BYTES = 2 * _WIDTH_PX * 8  # per bin: two columns per pixel, sums in float64
 
 
 class PictureOutput:
-    """A picture of a product as an ``Output``, drawn at its end.
+    """A picture of a product as an ``Output``, drawn by ``finish``.
 
     Parameters
     ----------
     path : Path
-        Where it should go; ``finish`` takes the next free name if this one was taken meanwhile.
+        Path of the picture; ``finish`` takes the next free name if this one is taken by then.
     directory : Directory
-        Where the last part of the path is looked up; duplicated.
+        Directory of the path's last part; duplicated.
     spec : SpectrumSpec
-        Of the product.
+        Spec of the product.
     title : str
-        Above the picture.
+        Title above the picture.
 
     Raises
     ------
     ConfigError
-        If no picture can show the product.
+        If a picture cannot show the product.
     StorageError
         If no file can be made there.
     """
 
     size_bytes, is_gone = 0, False
-    """No file is there before it is whole."""
+    """The file appears only when it is complete."""
 
     def __init__(self, path: Path, directory: Directory, spec: SpectrumSpec, title: str) -> None:
         self.path, self._spec = path, spec
@@ -62,17 +62,17 @@ class PictureOutput:
         self._picture.submit(batch)
 
     def flush(self) -> None:
-        """Do nothing: it is all in memory."""
+        """Do nothing: all data are in memory."""
 
     def finish(self) -> None:
-        """Draw the picture; raises as ``PictureSink.finish``."""
+        """Draw and write the picture; raises the errors of ``PictureSink.finish``."""
         try:
             self._picture.finish()
         finally:
             self._directory.close()
 
     def abort(self) -> None:
-        """Make no picture. Idempotent."""
+        """Discard the picture. Idempotent."""
         self._picture.abort()
         self._directory.close()
 
@@ -84,12 +84,12 @@ class PictureOutput:
 
 
 def picture_bytes(spec: SpectrumSpec) -> int:
-    """Say how much memory a picture of a product takes [bytes].
+    """Return the memory that a picture of a product needs [bytes].
 
     Raises
     ------
     ConfigError
-        If no picture can show it, or it would take too much.
+        If a picture cannot show the product, or would need too much memory.
     """
     if spec.iq or spec.bands or spec.output != "power":
         what = "bands" if spec.bands else "two-sided or complex spectra"
@@ -104,5 +104,5 @@ def picture_bytes(spec: SpectrumSpec) -> int:
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:
-    """Turn a matrix without the engine, which is the analysis thread's."""
+    """Transpose a matrix without the engine, which belongs to the analysis thread."""
     return np.ascontiguousarray(matrix.T)

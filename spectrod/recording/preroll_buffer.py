@@ -1,4 +1,4 @@
-"""Lets through what is around events, from a time before each on that memory holds back."""
+"""Pre-roll: holds data in memory and passes on those around events."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ T = TypeVar("T", bound=Chunk)
 
 
 class PrerollBuffer(Generic[T]):
-    """Holds pieces back until it is known whether they are around an event.
+    """Holds chunks until it is known whether they are around an event.
 
-    What is older than ``Triggers.held_ns``, and around none, is given up. Bounded in bytes: where
-    the pre-roll does not fit, it is shorter, and ``short_by`` counts what it was short of. One
-    thread.
+    Chunks older than ``Triggers.held_ns`` that are around no event are given up. The buffer is
+    bounded in bytes: a pre-roll that does not fit is shortened, and ``short_by`` counts the missing
+    part. One thread.
 
     Parameters
     ----------
     triggers : Triggers
-        The events, noted before what was recorded at their time comes here.
+        The events. Each must be added before the data of its time arrive here.
     limit_bytes : int
-        That may be held back.
+        Largest size of all held chunks together.
     """
 
     def __init__(self, triggers: Triggers, limit_bytes: int) -> None:
@@ -32,12 +32,12 @@ class PrerollBuffer(Generic[T]):
         self._held: deque[T] = deque()
         self._n_bytes = 0
         self.short_by = 0
-        """Rows or samples of pre-rolls that memory had no room for."""
+        """Rows or samples of pre-rolls that did not fit into memory."""
 
     def take(self, piece: T) -> Iterator[tuple[T, bool]]:
-        """Take the next piece; yield what has been decided, each with whether it is wanted."""
+        """Take the next chunk; yield the decided ones, each with whether it is wanted."""
         if self._is_set_back(piece):
-            # What is held would not grow old before the clock is there again.
+            # Held chunks would stay until the clock reaches their time again.
             yield from self.drain()
         self._push(piece, at_end=True)
         oldest_ns = piece.last_utc_ns - self._triggers.held_ns
@@ -51,21 +51,21 @@ class PrerollBuffer(Generic[T]):
             yield from self._release(until_ns, is_wanted=is_wanted)
 
     def drain(self) -> Iterator[tuple[T, bool]]:
-        """Yield all that is left: what is around an event, and what is not."""
+        """Yield all held chunks, each with whether it is around an event."""
         while self._held:
             t_ns = self._held[0].begin_utc_ns
             is_wanted, until_ns = self._triggers.at(t_ns)
             yield from self._release(until_ns, is_wanted=is_wanted)
 
     def _is_set_back(self, piece: T) -> bool:
-        """Whether the clock has been set back since the last piece."""
+        """Return whether the clock was set back since the last chunk."""
         if not self._held:
             return False
         last_ns = self._held[-1].last_utc_ns
         return piece.begin_utc_ns < last_ns - SET_BACK_NS
 
     def _give_up_before(self, t_ns: int, oldest_ns: int) -> int:
-        """Say up to which time nothing can become wanted, or has room, from ``t_ns`` on."""
+        """Return the time before which unwanted chunks from ``t_ns`` on are given up."""
         if self._n_bytes <= self._limit_bytes or len(self._held) == 1:
             return oldest_ns
         first = self._held[0]
@@ -74,7 +74,7 @@ class PrerollBuffer(Generic[T]):
         return max(oldest_ns, first.last_utc_ns + 1, t_ns + 1)
 
     def _release(self, until_ns: int, *, is_wanted: bool) -> Iterator[tuple[T, bool]]:
-        """Yield what the first piece has before a time; it has something."""
+        """Yield the part of the first chunk before a time; it must not be empty."""
         piece = self._held.popleft()
         self._n_bytes -= piece.n_bytes
         head, tail = piece.split_at(until_ns)

@@ -1,4 +1,4 @@
-"""A recording with a thread of its own: the analysis hands on and never waits for a disk."""
+"""A recording with its own thread, so that the analysis never waits for a disk."""
 
 import logging
 import threading
@@ -16,31 +16,31 @@ from spectrod.worker import Worker
 _log = logging.getLogger(__name__)
 
 QUEUE_MAX_BYTES: Final = 32 << 20
-"""That may wait for the disk, of spectra and of samples each."""
+"""Largest size of the chunks that wait for the disk, for spectra and for samples each."""
 
 _TICK_S = 0.5
 _AGAIN_FIRST_S, _AGAIN_LAST_S = 30.0, 3600.0
 
 Checked = Callable[[], tuple[tuple[str, ...], int]]
-"""Tells what is odd about the samples now, and how many were clipped so far."""
+"""Returns the present faults of the samples, and the number of clipped samples so far."""
 
 
 class Recorder:
-    """Takes batches and blocks from the analysis thread, and records them in its own.
+    """Takes batches and blocks from the analysis thread, and records them in its own thread.
 
-    At most 32 MB of spectra and 32 MB of samples wait for the disk. Where it is slower than that,
-    the oldest are dropped and counted, and are a gap in the file; the analysis never waits. What
-    goes wrong by a fault of ours is begun anew, after half a minute first, an hour in the end, and
-    after half a minute again once it has gone well for an hour.
+    At most 32 MB of spectra and 32 MB of samples wait for the disk. If the disk is slower, the
+    oldest are dropped and counted, and become a gap in the file; the analysis never waits. After an
+    unexpected exception the recording restarts: the first time after 30 s, later after up to an
+    hour. After an hour without a failure the wait is 30 s again.
 
     Parameters
     ----------
     make : callable
-        Makes what records, not started.
+        Makes a recording, not started yet.
     fs : float
         Sample rate [Hz].
     checked : callable
-        What is odd about the samples, for triggers.
+        Returns the present faults of the samples, for triggers.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Recorder:
 
     @property
     def needs_samples(self) -> bool:
-        """Whether it wants blocks: to record them, or to find events in them."""
+        """Whether the recorder needs blocks: to record them, or to find events in them."""
         return self._wants_samples or bool(self._kinds - {"control"})
 
     @property
     def needs_rows(self) -> bool:
-        """Whether it wants batches."""
+        """Whether the recorder needs batches."""
         config = self._recording.config
         return config.spectra or config.pyramid
 
@@ -76,12 +76,12 @@ class Recorder:
         self._worker.start()
 
     def end(self) -> None:
-        """Have what waits written and all files ended; once nothing more comes in."""
+        """Write all queued data and finish all files; call it when no more data arrive."""
         self._stopping.set()
         self._news.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for that, so long at most; a disk that does not answer is told, and left alone."""
+        """Wait for the end, at most this long; a disk that does not answer is logged and left."""
         if not self._worker.wait(timeout_s):
             _log.error(
                 "recording %s: the disk does not answer: not waited for; what is not finished is "
@@ -90,12 +90,12 @@ class Recorder:
             )
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch; the analysis thread's."""
+        """Queue a batch; called by the analysis thread."""
         self._rows.put(batch)
         self._news.set()
 
     def take(self, block: Block) -> None:
-        """Take a block; the analysis thread's."""
+        """Queue a block; called by the analysis thread."""
         if "level" in self._kinds:
             self._level.look(block)
         if self._kinds:
@@ -109,7 +109,7 @@ class Recorder:
         self._recording.trigger(t_utc_ns, t_utc_ns, why)
 
     def facts(self) -> dict[str, Any]:
-        """Say in built-in types what there is to say; any thread."""
+        """Return the status in built-in types; any thread."""
         facts = self._recording.facts()
         facts["lost_rows"] += self._rows.dropped
         facts["lost_samples"] += self._samples.dropped
@@ -152,11 +152,11 @@ class Recorder:
             self._recording, self._failure = self._make(), ""
 
     def _ends_as_told(self) -> bool:
-        """Record until told to stop, or until a fault of ours; say which it was."""
+        """Record until stopped; return False if an unexpected exception ended it."""
         try:
             self._record()
         except Exception as error:  # noqa: BLE001
-            # The top of a thread: whatever it is must be seen, and the stream goes on.
+            # Top of a thread: log every exception, and let the stream continue.
             _log.exception("recording %s failed", self._recording.config.name)
             self._failure = f"{error!r}; please report this"
         return not self._failure
@@ -172,7 +172,7 @@ class Recorder:
         self._recording.finish()
 
     def _take_all(self) -> None:
-        """Take what waits; what comes meanwhile is the next round's, or ``tick`` would be late."""
+        """Write the queued data; data that arrive meanwhile wait, so that ``tick`` is not late."""
         for _ in range(len(self._samples)):
             block = self._samples.take()
             if block is not None:

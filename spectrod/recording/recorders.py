@@ -1,4 +1,4 @@
-"""All recordings of a daemon: which run, on which source, and what is asked of them."""
+"""All recordings of a daemon: runs them on their sources and passes on requests."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ from spectrod.types import SpectrumSpec
 _log = logging.getLogger(__name__)
 
 STOP_S: Final = 1.0
-"""How long a stop waits for the disk, of all recordings together."""
+"""Longest time that a stop waits for the disk, for all recordings together."""
 
 _CHANGE_S = 2.0
 
@@ -32,10 +32,10 @@ class Recordable(Described, Protocol):
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """None while it was never there."""
+        """The source's pipeline; None until the source was opened first."""
 
     def checked(self) -> tuple[tuple[str, ...], int]:
-        """Tell what is odd about its samples now, and how many were clipped so far."""
+        """Return the present faults of the samples, and the number of clipped samples so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +69,36 @@ class _Running:
 
 
 class Recorders:
-    """The recordings that a configuration wants, each on each of its sources that is there.
+    """Runs the configured recordings, each on each of its sources that is present.
 
-    ``update`` is called whenever configuration or sources have changed: what is the same as before
-    goes on without a break, what has changed ends and begins anew, in files of their own.
+    Call ``update`` whenever the configuration or the sources have changed: unchanged recordings
+    continue without a break, changed ones end and restart in new files.
 
     Parameters
     ----------
     folder : Path
-        Where recordings go that name no folder, each in NAME/SOURCE of it.
+        Folder of recordings that name none; each goes to NAME/SOURCE in it.
     events : EventLog
-        The daemon's.
+        The daemon's events.
     """
 
     def __init__(self, folder: Path, events: EventLog) -> None:
         self._folder, self._events = folder, events
-        # Replaced, not changed, so that whoever asks need not wait for a change.
+        # Replaced, never changed, so that readers need not wait for an update.
         self._running: dict[_Key, _Running] = {}
         self._waiting: list[dict[str, Any]] = []
         self._changing = threading.Lock()
         self._is_closed = False
 
     def update(self, runners: Iterable[Recordable], configs: Sequence[RecordingConfig]) -> None:
-        """Have what is wanted run, and nothing else; any thread.
+        """Run the wanted recordings and end all others; any thread.
 
         Parameters
         ----------
         runners : iterable of Recordable
             The sources.
         configs : sequence of RecordingConfig
-            What is wanted.
+            The configured recordings.
         """
         with self._changing:
             if self._is_closed:
@@ -106,7 +106,7 @@ class Recorders:
             wanted, self._waiting = _sort(configs, tuple(runners))
             kept = {k: one for k, one in self._running.items() if _goes_on(one, wanted.get(k))}
             gone = [one for key, one in self._running.items() if key not in kept]
-            # NB: what ends, ends before what begins, which may have its folder.
+            # NB: end old recordings before new ones start, which may use the same folder.
             self._end(gone, _CHANGE_S)
             self._running = kept
             for key, one in wanted.items():
@@ -116,7 +116,7 @@ class Recorders:
     def _begin(self, key: _Key, wanted: _Wanted) -> None:
         try:
             self._running = self._running | {key: self._make(wanted)}
-        except SpectrodError as error:  # of an analysis that has changed again meanwhile
+        except SpectrodError as error:  # the analysis has changed again meanwhile
             facts = _waiting(wanted.config, wanted.runner.name, str(error))
             self._waiting = [*self._waiting, facts]
 
@@ -124,7 +124,7 @@ class Recorders:
         config, runner, spec = wanted.config, wanted.runner, wanted.spec
         recorded = recorded_of(runner, spec)
         base = Path(config.folder) if config.folder else self._folder
-        # The configuration has checked all names but that of a single source without one.
+        # The configuration has checked all names except that of a single unnamed source.
         check_folder_names("sources", [runner.name])
         folder = base / config.name / runner.name
         make = partial(ConfiguredRecording, config, recorded, folder, self._events, base=base)
@@ -144,19 +144,19 @@ class Recorders:
             one.recorder.join(max(0.0, deadline_s - time.monotonic()))
 
     def trigger(self, name: str, source: str) -> list[str]:
-        """Record around now; return RECORDING/SOURCE of each that does.
+        """Record around the present time; return RECORDING/SOURCE of each recording that does.
 
         Parameters
         ----------
         name : str
-            Of a recording that has triggers; empty means all of them.
+            Name of a recording with triggers; empty for all of them.
         source : str
-            Of a source; empty means all.
+            Name of a source; empty for all.
 
         Raises
         ------
         NotFoundError
-            If there is none.
+            If no such recording has triggers.
         """
         now_ns = time.time_ns()
         can = {key: one for key, one in self._running.items() if one.config.triggers}
@@ -174,11 +174,11 @@ class Recorders:
         return [f"{key[0]}/{key[1]}" for key in found]
 
     def facts(self) -> list[dict[str, Any]]:
-        """Say in built-in types what there is to say of each."""
+        """Return the status of each recording in built-in types."""
         return [*(one.recorder.facts() for one in self._running.values()), *self._waiting]
 
     def close(self) -> None:
-        """End all files; to be called while the pipelines are still there. Idempotent."""
+        """Finish all files; call it while the pipelines still exist. Idempotent."""
         with self._changing:
             self._is_closed = True
             running, self._running = list(self._running.values()), {}
@@ -188,7 +188,7 @@ class Recorders:
 def _sort(
     configs: Sequence[RecordingConfig], runners: Sequence[Recordable]
 ) -> tuple[dict[_Key, _Wanted], list[dict[str, Any]]]:
-    """Part the recordings into those that can run, and facts of those that cannot."""
+    """Split the recordings into those that can run and the status of those that cannot."""
     wanted, waiting = {}, []
     for config in configs:
         for runner in runners:
@@ -202,7 +202,7 @@ def _sort(
 
 
 def _find(config: RecordingConfig, runner: Recordable) -> _Wanted:
-    """Find what is to be recorded; raises UnavailableError of why there is nothing yet."""
+    """Find what to record; raises UnavailableError if there is nothing yet."""
     pipeline = runner.pipeline
     if pipeline is None:
         raise UnavailableError("the source is waited for")

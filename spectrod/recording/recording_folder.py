@@ -1,4 +1,4 @@
-"""The folder of a recording: names of new files, what is kept, room on the disk."""
+"""Folder of a recording: names of new files, retention, free space on the disk."""
 
 import heapq
 import os
@@ -20,15 +20,15 @@ from spectrod.units import NS_PER_S
 SUFFIXES: Final = (".spd", ".wav", ".flac")
 
 CHECKED_AT_ONCE: Final = 200
-"""Files of which one ``tidy`` reads the origin, so that the recorder's thread is not kept long."""
+"""Number of files whose origin one ``tidy`` reads, which bounds its time."""
 
 _FOLDER_MODE = 0o750
 _MB = 1_000_000
 _DAY_NS = 86400 * NS_PER_S
 _BATCH = 1000
 _RETURN = 1.1
-"""Space must come back by so much more than it was short of, or a recording would begin and end
-with each file that another program makes and deletes."""
+"""Factor by which free space must exceed the limit again. Without it a recording would stop and
+restart with each file that another program makes and deletes."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -42,37 +42,36 @@ class _File:
 
 
 class RecordingFolder:
-    """Files of one recording of one source, in a folder that it claims for itself.
+    """Files of one recording of one source, in a folder that it locks.
 
     The folders between the base folder and this one are opened without following links, and all
-    that is done in the folder is done by its descriptor, so that links and renames lead nothing
-    elsewhere. Only files that the recording has written are counted and deleted, see ``Owner``.
-    One thread.
+    operations in the folder use its descriptor, so that links and renames cannot redirect them.
+    Only files that the recording has written are counted and deleted, see ``Owner``. One thread.
 
     Parameters
     ----------
     folder : Path
-        Made when the first file is.
+        Path of the folder, which is made with the first file.
     config : RecordingConfig
-        Its rules.
+        The recording's configuration.
     owner : Owner
-        Knows the recording's files.
+        Identifies the recording's files.
     clock : Clock
-        Whose time files have.
+        Clock of the files' times.
     base : Path, optional
-        The operator's folder, which ``folder`` is in: it may be a link, or lie behind one. By
-        default the parent.
+        The operator's folder, which contains ``folder``; its path may contain links. The parent of
+        ``folder`` by default.
 
     Attributes
     ----------
     n_files, n_bytes : int
-        Finished files of the recording at the last ``tidy``, and their length [bytes].
+        Number and total length [bytes] of the recording's finished files at the last ``tidy``.
     claimed : Directory or None
-        The folder, while this recording has it.
+        The folder, while this recording has locked it.
     foreign : list of str
-        Names of finished files of such suffixes that the recording did not write.
+        Names of finished files with these suffixes that the recording did not write.
     n_untried : int
-        Finished files that were not read yet; one that cannot be read was tried.
+        Number of finished files that ``tidy`` has not tried to read yet.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class RecordingFolder:
         self._names = folder.relative_to(self._base).parts
         self._config, self._owner, self._clock = config, owner, clock
         self.claimed: Directory | None = None
-        # What was found of each file that is there: a changed one is looked at again.
+        # The last result for each file; a changed file is checked again.
         self._known: dict[str, tuple[_File, bool]] = {}
         self._failed_reads = Counter[str]()
         self.n_files = self.n_bytes = 0
@@ -98,12 +97,12 @@ class RecordingFolder:
     # ---- the folder
 
     def new_file(self, stem: str, suffix: str) -> PartFile:
-        """Name a file that is to be written, and make the folder if it is missing.
+        """Choose the name of a new file, and make the folder if it is missing.
 
         Raises
         ------
         BusyError, StorageError
-            If the folder cannot be made or claimed.
+            If the folder cannot be made or locked.
         """
         directory = self.made()
         try:
@@ -113,7 +112,7 @@ class RecordingFolder:
         return PartFile(self.path / name, directory)
 
     def made(self) -> Directory:
-        """Return the folder, claimed, and made if it is missing; raises as ``new_file``."""
+        """Return the locked folder; make it if it is missing. Raises the errors of ``new_file``."""
         try:
             self._base.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
             found = self._open(make=True)
@@ -122,14 +121,14 @@ class RecordingFolder:
         return self._take(found)
 
     def claim(self) -> None:
-        """Take the folder, if it is there, for this recording alone until ``release``.
+        """Lock the folder, if it exists, for this recording until ``release``.
 
         Raises
         ------
         BusyError
-            If another program records into it: each would take the other's files for left over.
+            If another program records into it: each would recover the other's unfinished files.
         StorageError
-            If it cannot be opened, or is behind a link.
+            If it cannot be opened, or a folder of its path is a link.
         """
         try:
             found = self._open()
@@ -140,7 +139,7 @@ class RecordingFolder:
         self._take(found)
 
     def release(self) -> None:
-        """Let others take the folder. Idempotent."""
+        """Unlock the folder. Idempotent."""
         if self.claimed is not None:
             self.claimed.close()
             self.claimed = None
@@ -148,7 +147,7 @@ class RecordingFolder:
             self._failed_reads.clear()
 
     def is_in_place(self) -> bool:
-        """Whether the path still leads to the folder that was claimed; True if none was."""
+        """Return whether the path still leads to the locked folder; True if none is locked."""
         if self.claimed is None:
             return True
         try:
@@ -156,11 +155,11 @@ class RecordingFolder:
                 return _is_same(found, self.claimed)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except OSError:  # nobody can say: what is written next will
+        except OSError:  # unknown: the next write will show it
             return True
 
     def _open(self, *, make: bool = False) -> Directory:
-        """Open the folder by way of all folders below the base, none of which may be a link."""
+        """Open the folder through all folders below the base, none of which may be a link."""
         directory = Directory.open(self._base)
         for name in self._names:
             try:
@@ -190,7 +189,7 @@ class RecordingFolder:
         return StorageError(f"{self.path}: {self._link() or error.strerror or error}")
 
     def _link(self) -> str:
-        """Say that a folder on the way is a link, if one is."""
+        """Return a text if a folder of the path is a link, else an empty one."""
         path = self._base
         for name in self._names:
             path /= name
@@ -204,7 +203,7 @@ class RecordingFolder:
     # ---- files
 
     def stamp(self, name: str) -> int:
-        """Give a finished file the time of the recorder's clock, by which it is kept.
+        """Set the time of a finished file from the recorder's clock, for retention.
 
         Returns its length [bytes].
         """
@@ -221,14 +220,14 @@ class RecordingFolder:
         return file.n_bytes
 
     def unfinished(self) -> tuple[list[Path], list[str]]:
-        """Find the files that were being written when a daemon ended, in a claimed folder.
+        """Find files that a daemon left unfinished, in the locked folder.
 
         Returns
         -------
         own : list of Path
-            Those that this recording was writing.
+            Files that this recording was writing.
         others : list of str
-            Names of those that it was not.
+            Names of files of other writers.
 
         Raises
         ------
@@ -253,7 +252,7 @@ class RecordingFolder:
     # ---- room on the disk
 
     def free_bytes(self) -> int | None:
-        """Say how much is free on the disk; None if nobody can tell, as of a folder to be made."""
+        """Return the free space of the disk [bytes]; None if it cannot be determined."""
         if self.claimed is not None:
             try:
                 return _free_bytes(self.claimed.statvfs())
@@ -269,20 +268,20 @@ class RecordingFolder:
         return None
 
     def has_room(self, *, had_room: bool) -> bool:
-        """Whether enough is free; where there was not, it must be a tenth more."""
+        """Return whether enough space is free; after a full disk, a tenth more is required."""
         free_bytes = self.free_bytes()
         wanted = self._config.min_free_mb * _MB * (1.0 if had_room else _RETURN)
         return free_bytes is None or free_bytes >= wanted
 
-    # ---- what is kept
+    # ---- retention
 
     def tidy(self, open_bytes: int) -> list[str]:
-        """Delete what is not to be kept, of a folder that was claimed; return the names.
+        """Delete expired files in the locked folder; return their names.
 
         Parameters
         ----------
         open_bytes : int
-            Length of the files that are being written, which count as well.
+            Length of the files that are being written, which count too.
 
         Raises
         ------
@@ -307,7 +306,7 @@ class RecordingFolder:
                 return deleted
 
     def _survey(self, directory: Directory) -> list[_File]:
-        """Count the recording's finished files; return the oldest of them, in their order."""
+        """Count the recording's finished files; return the oldest of them in order."""
         try:
             found = {file.name: file for file in self._scan(SUFFIXES)}
             self._known = {
@@ -330,22 +329,22 @@ class RecordingFolder:
         return heapq.nsmallest(_BATCH, own)
 
     def _turn(self, file: _File) -> tuple[int, _File]:
-        """Say when a file is read: the oldest first, since it may be deleted next.
+        """Return the sort key for reading: the oldest file first, since it may be deleted next.
 
-        A file that cannot be read waits until all others were tried as often, or a number of such
-        files that are old would keep the recording from ever knowing its own.
+        An unreadable file waits until all others were tried as often. Otherwise many old unreadable
+        files would prevent the recording from ever finding its own.
         """
         return self._failed_reads[file.name], file
 
     def _scan(self, endings: tuple[str, ...]) -> Iterator[_File]:
-        """Yield the regular files of such names: links lead elsewhere, and pipes never answer."""
+        """Yield the regular files with these endings, no links or pipes."""
         assert self.claimed is not None
         with self.claimed.scan() as entries:
             for entry in entries:
                 if entry.name.endswith(endings) and entry.is_file(follow_symlinks=False):
                     try:
                         found = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:  # somebody else has deleted it
+                    except FileNotFoundError:  # deleted meanwhile
                         continue
                     yield _file(entry.name, found)
 
@@ -360,7 +359,7 @@ class RecordingFolder:
     def _delete(self, directory: Directory, file: _File) -> None:
         try:
             found = directory.find(file.name)
-            # Not what somebody has put in its place since it was looked at.
+            # A file that has replaced it since the survey stays.
             if found is not None and _file(file.name, found) == file:
                 directory.remove(file.name)
         except OSError as error:
@@ -368,7 +367,7 @@ class RecordingFolder:
 
 
 def _file(name: str, found: os.stat_result) -> _File:
-    # The inode alone may be that of a later file: file systems use numbers again.
+    # The inode alone is not enough: file systems reuse the numbers.
     return _File(found.st_mtime_ns, name, found.st_size, found.st_ino)
 
 

@@ -1,4 +1,4 @@
-"""What a recorder says of itself: events and log lines, so many a minute."""
+"""Rate-limited events and log lines of a recorder."""
 
 import logging
 import threading
@@ -14,26 +14,26 @@ _PERIOD_S = 10.0
 
 @dataclass(slots=True)
 class _Reported:
-    """What of one kind was told last."""
+    """The last report of one kind."""
 
     due_s: float
     untold: int = 0
 
 
 class Reporter:
-    """Notes what happens to a recording: an event and a line in the log for each.
+    """Reports what happens to a recording: an event and a log line each.
 
-    Of each kind one in 10 s, the rest counted and told with the next; trouble is always told, and
-    those who tell of it wait between two. Any thread.
+    ``tell`` reports each kind at most once in 10 s; it counts the others and adds their number to
+    the next report. ``warn`` always reports; its callers limit the rate themselves. Any thread.
 
     Parameters
     ----------
     recording, source : str
-        Their names.
+        Names of the recording and the source.
     events : EventLog
-        The daemon's.
+        The daemon's events.
     clock : Clock
-        For the 10 s.
+        Clock of the 10 s.
     """
 
     def __init__(self, recording: str, source: str, events: EventLog, clock: Clock) -> None:
@@ -43,7 +43,7 @@ class Reporter:
         self._lock = threading.Lock()
 
     def tell(self, kind: str, text: str) -> None:
-        """Note what is as it should be."""
+        """Report a normal event, rate-limited."""
         now_s = self._clock.monotonic_s()
         with self._lock:
             told = self._told.setdefault(kind, _Reported(now_s))
@@ -56,7 +56,7 @@ class Reporter:
         self._note(kind, text, logging.INFO)
 
     def warn(self, kind: str, text: str) -> None:
-        """Note trouble."""
+        """Report a fault."""
         self._note(kind, text, logging.WARNING)
 
     def _note(self, kind: str, text: str, level: int) -> None:

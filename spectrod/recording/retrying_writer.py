@@ -1,4 +1,4 @@
-"""One kind of data of a configured recording, spectra or samples: its files, and their faults."""
+"""Files of one kind of data (spectra or samples) of a configured recording, with retries."""
 
 from collections.abc import Iterator
 from typing import Protocol, TypeVar
@@ -35,7 +35,7 @@ class Outputs(Protocol[T_contra]):
 
     @property
     def unit(self) -> str:
-        """What the writer counts: rows or samples."""
+        """Unit that the writer counts: rows or samples."""
 
     def open(self, folder: RecordingFolder, stem: str, chunk: T_contra) -> Output[T_contra]:
         """Start a file; raises a SpectrodError.
@@ -43,46 +43,46 @@ class Outputs(Protocol[T_contra]):
         Parameters
         ----------
         folder : RecordingFolder
-            The folder.
+            The folder of the file.
         stem : str
-            The name that the file should have, without a suffix.
+            Desired name of the file, without suffix.
         chunk : T
-            The first.
+            The first chunk of the file.
         """
 
 
 class RetryingWriter(RotatingWriter[T]):
-    """The files of a ``[recordings.NAME]`` table.
+    """Writes the files of a ``[recordings.NAME]`` table.
 
-    A file ends at whole ``rotate_s`` of UTC, at ``rotate_mb``, where a schedule or an event ends,
-    and where the analysis changes.
+    A file ends at whole multiples of ``rotate_s`` of UTC, at ``rotate_mb``, where a schedule or an
+    event ends, and where the analysis changes.
 
-    A fault is reported once. The writer tries again, after longer and longer times up to half a
-    minute, until it can write.
+    A fault is reported once. The writer retries at growing intervals, up to half a minute, until it
+    can write.
 
     Parameters
     ----------
     config : RecordingConfig
-        Its rules.
+        The recording's configuration.
     outputs : Outputs
         Makes the files.
     folder : RecordingFolder
-        Where they go.
+        Folder of the files.
     reporter : Reporter
         Reports what happens.
     clock : Clock
-        For times between attempts.
+        Clock of the times between attempts.
 
     Attributes
     ----------
     preroll : PrerollBuffer or None
-        Lets only through what is around events.
+        Passes on only data around events.
     n_bytes : int
-        Length of all files that have ended.
+        Total length of all finished files.
     has_room : bool
         False while the disk is too full to start a file.
     error : str
-        The fault, while there is one.
+        The present fault; empty if there is none.
     """
 
     preroll: PrerollBuffer[T] | None = None
@@ -108,14 +108,14 @@ class RetryingWriter(RotatingWriter[T]):
         self.has_room = True
 
     def take(self, chunk: T) -> None:
-        """Write the next chunk; raises nothing that a disk can cause."""
+        """Write the next chunk; disk errors never raise."""
         if self.preroll is None:
             super().take(chunk)
         else:
             self._take_decided(self.preroll.take(chunk))
 
     def tick(self) -> None:
-        """Do what is due without chunks: end a file whose time is over, synchronise, look at it."""
+        """Do the periodic work: end an overdue file, synchronise it, check that it exists."""
         if self._output is None:
             return
         if self._is_overdue():
@@ -130,7 +130,7 @@ class RetryingWriter(RotatingWriter[T]):
             self._fail(error)
 
     def finish(self) -> None:
-        """Write what is held back and end the file."""
+        """Write held chunks and finish the file."""
         if self.preroll is not None:
             self._take_decided(self.preroll.drain())
         self.close()
@@ -144,7 +144,7 @@ class RetryingWriter(RotatingWriter[T]):
                 self._skip(chunk)
 
     def _is_overdue(self) -> bool:
-        """Return whether the file's time is over, counted from the last chunk, and none is late."""
+        """Return whether the span of the file is over, with a margin for late chunks."""
         since_s = self._clock.monotonic_s() - self._taken_s
         now_ns = self._last_ns + round((since_s - self._late_max_s) * NS_PER_S)
         return now_ns > self._span.until_ns
@@ -186,7 +186,7 @@ class RetryingWriter(RotatingWriter[T]):
     # ---- faults
 
     def _fail(self, error: SpectrodError) -> None:
-        """Close the file as far as possible, and wait before the next; report the first fault."""
+        """Close the file if possible, and wait before the next; report the first fault."""
         now_s, missed_before = self._clock.monotonic_s(), self.missed
         n_bytes, output = self.open_bytes, self._take_output()
         if output is not None:

@@ -1,4 +1,4 @@
-"""Chunks in order into files: one for each span of time, for each analysis, for each size."""
+"""Writes consecutive chunks to files, which rotate by time, analysis and size."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,46 +15,46 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Output(Protocol[T_contra]):
-    """A file that is being written. Errors are SpectrodErrors."""
+    """A file that is being written. Its methods raise only SpectrodErrors."""
 
     @property
     def path(self) -> Path:
-        """Its final name, which ``finish`` may change if it is taken."""
+        """Final path of the file; ``finish`` may change its name if that is taken."""
 
     @property
     def size_bytes(self) -> int:
-        """Its length by now; 0 where that counts for no limit."""
+        """Present length of the file; 0 if it does not count towards a limit."""
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed it while it is being written."""
+        """Whether the file was removed while it is being written."""
 
     def fits(self, chunk: T_contra) -> bool:
-        """Whether a chunk belongs into this file, not into a new one."""
+        """Return whether a chunk belongs to this file, and not to a new one."""
 
     def write(self, chunk: T_contra) -> None:
         """Append a chunk."""
 
     def flush(self) -> None:
-        """Make what was written survive a power failure."""
+        """Synchronise written data to the disk, so that they survive a power failure."""
 
     def finish(self) -> None:
-        """Complete it and give it its name."""
+        """Complete the file and give it its final name."""
 
     def abort(self) -> None:
-        """Close it as it is. Does nothing after ``finish``."""
+        """Close the file unfinished. Does nothing after ``finish``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span of time in which everything goes into one file, or nothing is recorded.
+    """A span of time that goes into one file, or in which nothing is recorded.
 
     Attributes
     ----------
     begin_ns, until_ns : int
-        Its UTC [ns since 1970], the end not included.
+        UTC of begin and end [ns since 1970]; the end is not included.
     is_on : bool
-        Whether anything is recorded.
+        Whether to record in this span.
     """
 
     begin_ns: int
@@ -66,11 +66,11 @@ ALWAYS = Span(-NEVER_NS, NEVER_NS)
 
 
 class RotatingWriter(ABC, Generic[T]):
-    """Writes chunks of one kind to files, and has a new file where a span of time or a rule ends.
+    """Writes chunks of one kind to files; starts a new file where a span of time or a rule ends.
 
-    A chunk is split where a span ends: the next file begins with the item after the last one. A
-    subclass names the spans, opens files and decides what follows from a fault. What is not written
-    is missing before the next chunk that is, which says so. One thread.
+    A chunk is split where a span ends: the next file begins with the next item. A subclass defines
+    the spans, opens files and handles faults. Data that are not written are a gap before the next
+    chunk that is. One thread.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class RotatingWriter(ABC, Generic[T]):
     Attributes
     ----------
     written, missed : int
-        Rows, or samples a channel, in files; and those that faults have cost.
+        Rows, or samples per channel: in files, and lost by faults.
     open_bytes : int
         Length of the file that is being written.
     """
@@ -95,7 +95,7 @@ class RotatingWriter(ABC, Generic[T]):
 
     @property
     def path(self) -> Path | None:
-        """The file that is being written, by its final name; any thread may read it."""
+        """Final path of the file that is being written; any thread may read it."""
         output = self._output
         return output.path if output else None
 
@@ -104,7 +104,7 @@ class RotatingWriter(ABC, Generic[T]):
         rest: T | None = chunk if chunk.length else None
         while rest is not None:
             t_ns = rest.begin_utc_ns
-            # A clock that was set back starts a new file, or a file might last for a year.
+            # Start a new file after the clock was set back, or this one might last for a year.
             if not self._span.begin_ns - SET_BACK_NS <= t_ns < self._span.until_ns:
                 self.close()
                 self._span = self._span_at(t_ns)
@@ -115,7 +115,7 @@ class RotatingWriter(ABC, Generic[T]):
                 self._skip(part)
 
     def submit(self, chunk: T) -> None:
-        """See ``take``: the name that a ``spectrod.pipeline.Sink`` has for it."""
+        """Call ``take``: the name of this method in ``spectrod.pipeline.Sink``."""
         self.take(chunk)
 
     def close(self) -> None:
@@ -132,34 +132,34 @@ class RotatingWriter(ABC, Generic[T]):
         self.close()
 
     def abort(self) -> None:
-        """Close the file as it is, without its name."""
+        """Close the file unfinished, without its final name."""
         output, self._output = self._output, None
         if output is not None:
             output.abort()
 
-    # ---- what a subclass decides
+    # ---- for subclasses
 
     @abstractmethod
     def _span_at(self, t_utc_ns: int) -> Span:
-        """Return the span that a time lies in; it is the first there is, or the last has ended."""
+        """Return the span of a time; called for the first time and after a span has ended."""
 
     @abstractmethod
     def _open(self, chunk: T) -> Output[T]:
-        """Make the file that a chunk is the first of; raises a SpectrodError."""
+        """Make the file that starts with a chunk; raises a SpectrodError."""
 
     @abstractmethod
     def _fail(self, error: SpectrodError) -> None:
-        """Handle a fault, and give up the file if ``_take_output`` still has one."""
+        """Handle a fault, and close the file if ``_take_output`` still returns one."""
 
     def _may_write(self) -> bool:
-        """Return whether writing is to be tried; if not, a fault has cost what comes."""
+        """Return whether to try writing; if not, chunks count as lost by a fault."""
         return True
 
     def _note_written(self, chunk: T) -> None:
-        """Note what is in the file now."""
+        """Handle a chunk that was written."""
 
     def _note_finished(self, output: Output[T]) -> None:
-        """Note that a file has its name; raises a SpectrodError if it cannot stay."""
+        """Handle a finished file; raises a SpectrodError if it cannot stay."""
 
     # ---- files
 
@@ -196,7 +196,7 @@ class RotatingWriter(ABC, Generic[T]):
 
     def _end_file(self) -> None:
         assert self._output is not None
-        require_there(self._output)  # or its rows would count as written
+        require_there(self._output)  # rows of a removed file must not count as written
         output = self._take_output()
         assert output is not None
         try:
@@ -207,7 +207,7 @@ class RotatingWriter(ABC, Generic[T]):
             raise
 
     def _take_output(self) -> Output[T] | None:
-        """Return the file, which is not written any more."""
+        """Return the open file, if any; this writer no longer writes to it."""
         output, self._output, self.open_bytes = self._output, None, 0
         return output
 
@@ -219,7 +219,7 @@ def require_there(output: Output[T]) -> None:
 
 
 def finish_or_abort(output: Output[T]) -> None:
-    """Finish a file that has failed if that is possible; else it is left to be recovered."""
+    """Finish a file after a fault if possible; otherwise leave it for recovery."""
     try:
         output.finish()
     except SpectrodError:

@@ -1,11 +1,11 @@
-"""Where recordings go."""
+"""Default folder of recordings."""
 
 import os
 from pathlib import Path
 
 
 def state_folder(wanted: str) -> Path:
-    """Say where a daemon keeps what lasts: as configured, systemd's state folder, or the user's."""
+    """Return the configured folder, systemd's state folder, or that of the user."""
     if wanted:
         return Path(wanted)
     given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]

@@ -1,4 +1,4 @@
-"""Events around which something is recorded: when they were, and what is one."""
+"""Triggers of recordings: times of events, and detection of a high level."""
 
 import threading
 from collections import deque
@@ -17,35 +17,35 @@ _WINDOW_S: Final = 0.125
 
 
 class Triggers:
-    """When there were events, each with the time before and after it that is recorded.
+    """Times of events, each with the time before and after it that is recorded.
 
-    Those whose times meet are one. Any thread; bounded: the last 64 that do not meet are kept,
-    which is more than a recorder lags behind.
+    Events whose times meet are merged. Any thread may use it. At most the last 64 unmerged events
+    are kept, which covers more time than a recorder lags behind.
 
     Parameters
     ----------
     pre_roll_s, post_roll_s : float
-        Before an event and after it [s].
+        Recorded time before and after an event [s].
     """
 
     def __init__(self, pre_roll_s: float, post_roll_s: float) -> None:
         self._pre_roll_ns = round(pre_roll_s * NS_PER_S)
-        # A level is known at the end of its 125 ms, and the pre-roll is counted from their begin.
+        # A level is known at the end of its 125 ms; the pre-roll counts from their beginning.
         self.held_ns = self._pre_roll_ns + round(_WINDOW_S * NS_PER_S)
-        """How long it may become known that something is around an event."""
+        """Time after which data that are not around an event cannot become so any more."""
         self._post_roll_ns = round(post_roll_s * NS_PER_S)
         self._spans: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
         self.count = 0
-        """Those that did not meet the one before."""
+        """Number of events that were not merged with the one before."""
 
     def add(self, first_ns: int, last_ns: int) -> bool:
-        """Note an event from a time to another; say whether it does not meet the one before.
+        """Add an event; return whether it was not merged with the one before.
 
         Parameters
         ----------
         first_ns, last_ns : int
-            Both part of it [ns since 1970].
+            First and last time of the event [ns since 1970].
         """
         begin_ns, end_ns = first_ns - self._pre_roll_ns, last_ns + self._post_roll_ns + 1
         with self._lock:
@@ -58,9 +58,9 @@ class Triggers:
             return True
 
     def at(self, t_utc_ns: int) -> tuple[bool, int]:
-        """Say whether a time is within an event's, and until when that is known to hold.
+        """Return whether a time is within an event, and until when that is known to hold.
 
-        ``NEVER_NS`` where only an event that is still to come can change it.
+        The second value is ``NEVER_NS`` if only a future event can change the first.
         """
         until_ns = NEVER_NS
         with self._lock:
@@ -73,19 +73,19 @@ class Triggers:
 
 
 class LevelTrigger:
-    """Tells of each 125 ms of which a channel's level, over all frequencies, reaches a threshold.
+    """Detects intervals of 125 ms in which a channel's level reaches a threshold.
 
-    The level is that of the root mean square, as of a sine: 0 dBFS is a full-scale sine. A gap
-    begins the 125 ms anew. One thread.
+    The level is the root mean square over all frequencies, relative to a full-scale sine (0 dBFS).
+    A gap restarts the 125 ms. One thread.
 
     Parameters
     ----------
     threshold_dbfs : float
-        That triggers.
+        Threshold level [dBFS].
     fs : float
         Sample rate [Hz].
     on_level : callable
-        Called with the times of the first and the last sample of those 125 ms [ns since 1970].
+        Receives the times of the first and last sample of such an interval [ns since 1970].
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LevelTrigger:
         self._n = 0
 
     def look(self, block: Block) -> None:
-        """Take the next samples."""
+        """Examine the next samples."""
         if block.discontinuity:
             self._sum, self._n = 0.0, 0
         done = 0
