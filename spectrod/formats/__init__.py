@@ -1,1 +1,1 @@
-"""File formats of recordings: pictures, segments, exports, sound; what they have in common."""
+"""File formats of recordings: pictures, segments, exports, sound, and their common parts."""

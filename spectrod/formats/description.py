@@ -1,4 +1,4 @@
-"""What a recording is: rows of spectra with their description; who writes and who reads them."""
+"""Description of a recording, and the protocols of its writers and readers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,36 +13,36 @@ from spectrod.types import SPEC_DEFAULTS, SPEC_FIELDS, Block, SpectrumBatch, Spe
 from spectrod.windows import CUSTOM, unknown_window
 
 TIME_REFERENCE = "time_reference"
-"""Name of the attribute that says what times count from, where that is not UTC."""
+"""Name of the attribute that states the origin of times, if it is not UTC."""
 ELAPSED = "elapsed: the date is unknown, times count from the beginning of the recording"
-"""Value of that attribute; ``t_utc_ns`` is 0 at the beginning then."""
+"""Value of that attribute; ``t_utc_ns`` is 0 at the beginning of the recording then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What holds for a whole recording, beside what each batch says of itself.
+    """Metadata of a whole recording; each batch has its own beside these.
 
     Attributes
     ----------
     spec : SpectrumSpec
-        Of all rows.
+        Spec of all rows.
     source : str
-        Name of the source, as topics have it.
+        Name of the source in topics.
     signals : tuple of str
-        Name of each signal (channel, or pair of channels where I/Q), ``spec.n_signals`` of them.
+        Name of each signal (a channel, or a pair of channels for I/Q), ``spec.n_signals`` of them.
     software : str
-        Name and version of what computed the rows.
+        Name and version of the program that computed the rows.
     cal_id : str
-        Identifies the calibration that the values hold; empty where they are of full scale.
+        Identifies the calibration of the values; empty if they are relative to full scale.
     settings : dict
-        What else the rows were made with, as the configuration has it; built-in types alone, no
+        Other settings that the rows were made with, as configured; built-in types only, no
         secrets.
     attributes : dict of str
-        What the operator says of the recording: title, creator_name, platform, license, ...; named
-        as the Attribute Convention for Data Discovery (ACDD 1.3) does.
+        The operator's attributes of the recording: title, creator_name, platform, license, ...;
+        names follow the Attribute Convention for Data Discovery (ACDD 1.3).
     recording : str
-        Name of the daemon's recording that writes the rows, ``[recordings.NAME]``; empty for all
-        other writers, and where rows are read.
+        Name of the daemon's recording that writes the rows, ``[recordings.NAME]``; empty for other
+        writers and for rows that are read.
     """
 
     spec: SpectrumSpec
@@ -56,13 +56,13 @@ class Description:
 
     @property
     def has_utc(self) -> bool:
-        """Whether ``t_utc_ns`` is UTC; if not, it counts from the recording's first sample."""
+        """Whether ``t_utc_ns`` is UTC; otherwise it counts from the recording's first sample."""
         return self.attributes.get(TIME_REFERENCE) != ELAPSED
 
 
 _HINTS = get_type_hints(SpectrumSpec)
 _NENBW = "nenbw_bins"
-"""Noise bandwidth of a window that has no name: its samples are not stored."""
+"""Noise bandwidth of an unnamed window, whose samples are not stored."""
 
 _SpecFields = msgspec.defstruct(
     "_SpecFields",
@@ -75,24 +75,24 @@ _SpecFields = msgspec.defstruct(
     ],
     forbid_unknown_fields=True,
 )
-"""The fields of an analysis with the types that they have in a file."""
+"""The fields of an analysis with their types in a file."""
 
 
 def spec_fields(spec: SpectrumSpec) -> dict[str, Any]:
-    """Return the fields of an analysis for a file; ``stored_spec`` reads them."""
+    """Return the fields of an analysis for a file; ``stored_spec`` reads them back."""
     stored = {name: getattr(spec, name) for name in SPEC_FIELDS}
     return stored | ({_NENBW: spec.taper.nenbw_bins} if spec.window == CUSTOM else {})
 
 
 def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
-    """Make the analysis that a file describes.
+    """Make an analysis from the fields in a file.
 
-    Of a custom window only the noise bandwidth is known, so such an analysis cannot be computed.
+    Only the noise bandwidth of a custom window is stored, so such an analysis cannot be computed.
 
     Raises
     ------
     StorageError
-        If a field is missing, unknown or of another type, or breaks a rule.
+        If a field is missing, unknown, of another type, or invalid.
     """
     try:
         read = msgspec.structs.asdict(msgspec.convert(stored, _SpecFields))
@@ -105,10 +105,10 @@ def stored_spec(stored: Mapping[str, Any]) -> SpectrumSpec:
 
 
 class RowWriter(Protocol):
-    """What makes a file of spectra: a ``spectrod.pipeline.Sink`` that has an end.
+    """A writer of spectra: a ``spectrod.pipeline.Sink`` with an end.
 
-    Made with all that can be known to be wrong checked; nothing is left under the final name unless
-    it is whole, but for formats that are whole at every moment.
+    The constructor checks everything that can be known to be wrong. A file has its final name only
+    when it is complete, except in formats that are complete at every moment.
     """
 
     @property
@@ -116,13 +116,13 @@ class RowWriter(Protocol):
         """Rows taken so far."""
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch of the description's spec; raises the SpectrodError of what is wrong."""
+        """Write a batch of the description's spec; raises a SpectrodError."""
 
     def finish(self) -> None:
-        """Write what is left; the file is whole then."""
+        """Write the remaining data and complete the file."""
 
     def abort(self) -> None:
-        """Give up: nothing is left that looks whole. Idempotent; nothing after ``finish``."""
+        """Give up and leave no file that looks complete. Idempotent; no effect after ``finish``."""
 
 
 @runtime_checkable
@@ -131,51 +131,51 @@ class _SaysLeftOut(Protocol):
 
 
 def note_left_out(writer: RowWriter, n_samples: int | None) -> None:
-    """Tell a file how many samples are in no row, see ``FrameStream``, if its format has a place.
+    """Set the number of samples that are in no row, see ``FrameStream``, if the format has it.
 
     Parameters
     ----------
     writer : RowWriter
-        Before its ``finish``.
+        A writer before its ``finish``.
     n_samples : int or None
-        None if nobody knows.
+        None if unknown.
     """
     if n_samples is not None and isinstance(writer, _SaysLeftOut):
         writer.left_out_samples = n_samples
 
 
 class SampleWriter(Protocol):
-    """What makes a file of samples."""
+    """A writer of samples."""
 
     @property
     def n_samples(self) -> int:
-        """Samples a channel taken so far, missing ones counted."""
+        """Samples per channel so far, including missing ones."""
 
     def take(self, block: Block) -> None:
-        """Take a block; raises the SpectrodError of what is wrong."""
+        """Write a block; raises a SpectrodError."""
 
     def finish(self) -> None:
-        """Write what is left; the file is whole then."""
+        """Write the remaining data and complete the file."""
 
     def abort(self) -> None:
-        """Give up: nothing is left that looks whole. Idempotent; nothing after ``finish``."""
+        """Give up and leave no file that looks complete. Idempotent; no effect after ``finish``."""
 
 
 class RowReader(Protocol):
-    """A recording that is read back."""
+    """A reader of recorded spectra."""
 
     @property
     def description(self) -> Description:
-        """What holds for all of it."""
+        """Metadata of the whole recording."""
 
     def batches(self) -> Iterator[SpectrumBatch]:
-        """Yield all rows in order; gaps are in their batches' ``gap_samples``."""
+        """Yield all rows in order; ``gap_samples`` of a batch gives the gap before it."""
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
 
 
 def concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Put arrays one after the other; None if there are none."""
+    """Concatenate arrays; return None if there are none."""
     found = [part for part in parts if part is not None]
     return np.concatenate(found) if found else None

@@ -1,4 +1,4 @@
-"""A directory that is held open, so that files in it are found by descriptor and not by path."""
+"""An open directory, whose files are found by descriptor instead of path."""
 
 import contextlib
 import ctypes
@@ -17,27 +17,27 @@ _log = logging.getLogger(__name__)
 
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _RENAME_NOREPLACE: Final = 1
-# NFS and older file systems have no flags of renameat2 (EINVAL), older kernels and sandboxes do not
-# have the call (ENOSYS, EPERM).
+# NFS and older file systems support no flags of renameat2 (EINVAL); older kernels and sandboxes
+# lack the call (ENOSYS, EPERM).
 _NO_RENAMEAT2: Final = (errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
-# FAT, exFAT and some network file systems know no hard links.
+# FAT, exFAT and some network file systems have no hard links.
 _NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EMLINK)
 _NUMBERS_MAX: Final = 10_000
-"""Of names that are tried where one is taken."""
+"""Number of names to try if the first is taken."""
 
 
 class Directory:
     """An open directory.
 
-    Names are looked up in this very directory, wherever its path leads by now. Symbolic links in
-    place of files and directories below are not followed. All errors are OSErrors.
+    Names are looked up in this very directory, even after it was moved. Symbolic links in place of
+    files and directories in it are not followed. All errors are OSErrors.
 
     Parameters
     ----------
     descriptor : int
-        Of the directory; closed by ``close``.
+        Descriptor of the directory; ``close`` closes it.
     path : Path
-        By which it was opened, for messages.
+        Path by which it was opened, for messages.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -46,7 +46,7 @@ class Directory:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Open a directory by its path, whose links are followed."""
+        """Open a directory by its path; links in the path are followed."""
         return cls(os.open(path, _FLAGS), Path(path))
 
     def child(self, name: str) -> "Directory":
@@ -61,7 +61,7 @@ class Directory:
         return self.child(name)
 
     def duplicate(self) -> "Directory":
-        """Open the same directory once more; locks by ``flock`` are shared."""
+        """Open the same directory again; ``flock`` locks are shared."""
         return Directory(os.dup(self._descriptor), self.path)
 
     def fileno(self) -> int:
@@ -69,7 +69,7 @@ class Directory:
         return self._descriptor
 
     def close(self) -> None:
-        """Close it. Idempotent."""
+        """Close the directory. Idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -85,10 +85,10 @@ class Directory:
     ) -> None:
         self.close()
 
-    # ---- what it holds
+    # ---- content
 
     def find(self, name: str) -> os.stat_result | None:
-        """Return what is known of a name, of a link itself; None if the name is free."""
+        """Return the status of a name, without following links; None if the name is free."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class Directory:
             yield entries
 
     def statvfs(self) -> os.statvfs_result:
-        """Return what is known of the file system."""
+        """Return the status of the file system."""
         return os.statvfs(self._descriptor)
 
     # ---- files
@@ -113,7 +113,7 @@ class Directory:
 
     def open_file(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Open a regular file, and return its descriptor; OSError if the name is anything else."""
-        # A FIFO would not be opened before somebody opens its other end.
+        # Without O_NONBLOCK, opening a FIFO waits for a process at its other end.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -131,15 +131,16 @@ class Directory:
         os.unlink(name, dir_fd=self._descriptor)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file, and replace one of the new name."""
+        """Rename a file; replace an existing file of the new name."""
         os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def rename_noreplace(self, old: str, new: str) -> None:
-        """Rename a file; FileExistsError if anything has the new name.
+        """Rename a file; FileExistsError if the new name exists.
 
-        By ``renameat2``; where the file system or the kernel has no such call, by a hard link, of
-        which the old name is removed. Both are atomic. Where there are no hard links either, the
-        name is looked up before ``rename``: a file that is made in between would be replaced.
+        Uses ``renameat2``; where the file system or the kernel does not support it, makes a hard
+        link
+        and removes the old name. Both are atomic. Without hard links, it looks the name up before
+        ``rename``: a file that is made in between would be replaced.
         """
         try:
             _renameat2_noreplace(self._descriptor, old, new)
@@ -163,12 +164,12 @@ class Directory:
         self.rename(old, new)
 
     def publish(self, part: str, name: str) -> str:
-        """Give a finished file its name, or the next free one if it is taken, and log that.
+        """Give a finished file its final name; use and log the next free one if that is taken.
 
         Returns
         -------
         name : str
-            That it has now, which survives a power failure.
+            The name of the file, which survives a power failure.
         """
         for number in range(_NUMBERS_MAX):
             free = numbered(name, number)
@@ -184,7 +185,7 @@ class Directory:
         raise FileExistsError(errno.EEXIST, f"{_NUMBERS_MAX} files of this name exist")
 
     def free_name(self, name: str, *suffixes: str) -> str:
-        """Find a name that is free, also with each suffix behind it: the first of its numbers."""
+        """Return the first numbered name that is free, also with each suffix appended."""
         for number in range(_NUMBERS_MAX):
             free = numbered(name, number)
             if not any(self.find(free + suffix) for suffix in ("", *suffixes)):
@@ -192,11 +193,11 @@ class Directory:
         raise FileExistsError(errno.EEXIST, f"{_NUMBERS_MAX} files of this name exist")
 
     def synchronise(self) -> None:
-        """Make new names survive a power failure."""
+        """Synchronise the directory, so that new names survive a power failure."""
         os.fsync(self._descriptor)
 
     def write_new(self, name: str, content: bytes) -> str:
-        """Write a file that appears when it is whole, and replaces none; return its name."""
+        """Write a file that appears complete and replaces none; return its name."""
         part = f".spectrod-{os.urandom(6).hex()}.part"
         descriptor = self.create(part)
         try:
@@ -212,7 +213,7 @@ class Directory:
 
 
 def numbered(name: str, number: int) -> str:
-    """Put a number behind a name, before its suffix: it sorts behind the name without one."""
+    """Append a number to a name, before its suffix, so that it sorts after the plain name."""
     stem, dot, suffix = name.rpartition(".")
     if not number:
         return name
@@ -220,7 +221,7 @@ def numbered(name: str, number: int) -> str:
 
 
 def _renameat2_noreplace(descriptor: int, old: str, new: str) -> None:
-    call = getattr(_libc, "renameat2", None)  # musl has it from 1.2.6 on
+    call = getattr(_libc, "renameat2", None)  # in musl since 1.2.6
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     names = os.fsencode(old), os.fsencode(new)

@@ -1,6 +1,6 @@
-"""Recordings in the formats that other programs read.
+"""Recordings in the formats of other programs.
 
-A format's module, and what it needs, is imported when a file of it is written or read.
+The module of a format and its dependencies are imported when a file is written or read.
 """
 
 from importlib import import_module
@@ -26,18 +26,18 @@ _READERS = {
     ".csv": ("csv", "open_csv"),
 }
 EXPORT_SUFFIXES = tuple(_WRITERS)
-"""Of files that are written."""
+"""Suffixes of files that can be written."""
 READABLE_SUFFIXES = tuple(_READERS)
-"""Of files that are read back."""
+"""Suffixes of files that can be read."""
 
 
 def make_export(path: Path, description: Description, options: ExportOptions) -> RowWriter:
-    """Begin a file in the format that its suffix names.
+    """Start a file in the format of its suffix.
 
     Raises
     ------
     ConfigError
-        If the suffix is none of ``EXPORT_SUFFIXES``, or a rule of the format's is broken.
+        If the suffix is not in ``EXPORT_SUFFIXES``, or a rule of the format is broken.
     StorageError
         If no file can be made at this path.
     UnavailableError
@@ -54,14 +54,14 @@ def make_export(path: Path, description: Description, options: ExportOptions) ->
 
 
 def open_export(path: Path) -> RowReader:
-    """Open a file that ``make_export`` made, with all its rows, to read it back.
+    """Open a file that ``make_export`` made, to read all its rows.
 
     Raises
     ------
     ConfigError
-        If the suffix is none of ``READABLE_SUFFIXES``.
+        If the suffix is not in ``READABLE_SUFFIXES``.
     StorageError
-        If it cannot be read, or is not one of spectrod's.
+        If it cannot be read, or was not made by spectrod.
     UnavailableError
         If the format needs a package that is not installed.
     """

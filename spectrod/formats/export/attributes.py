@@ -1,4 +1,4 @@
-"""What an exported file says of itself, as ACDD 1.3 names it, and how all of it is read back."""
+"""Global attributes of exported files, named as in ACDD 1.3."""
 
 import json
 import time
@@ -19,15 +19,16 @@ DESCRIPTION = "spectrod_description"
 
 
 def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
-    """Say what holds for the whole file and is known from the start.
+    """Return the attributes of the whole file that are known from the start.
 
     Parameters
     ----------
     description : Description
-        Of the recording.
+        Description of the recording.
     asked : dict of str
-        The operator's attributes, which go before the description's, and those before ours but for
-        what the analysis was. Where a name fits no format, it stands in the description alone.
+        The operator's attributes. They replace those of the description, and both replace the
+        defaults, but not those of the analysis. An attribute whose name is not valid in all formats
+        is only in the description.
     """
     spec = description.spec
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -55,7 +56,7 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
 
 
 class Coverage:
-    """The time that a file covers, from its first row to the end of its last one.
+    """The time covered by a file, from its first row to the end of its last row.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class Coverage:
         self.begin_utc_ns = self.end_utc_ns = -1
 
     def add(self, rows: Rows) -> None:
-        """Go on to these rows, at least one."""
+        """Extend the covered time by these rows, at least one."""
         t_utc_ns = rows.columns["t_utc_ns"]
         if self.begin_utc_ns < 0:
             self.begin_utc_ns = int(t_utc_ns[0])
@@ -76,7 +77,7 @@ class Coverage:
         self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * NS_PER_S)
 
     def attributes(self) -> dict[str, str]:
-        """Say it as ACDD does."""
+        """Return the covered time as ACDD attributes."""
         found = coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
         if not self._has_utc:
             del found["time_coverage_start"], found["time_coverage_end"]
@@ -84,7 +85,7 @@ class Coverage:
 
 
 def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str, str]:
-    """Say what time a file covers, as ACDD has it."""
+    """Return a covered time as ACDD attributes."""
     return {
         "time_coverage_start": iso_time(begin_utc_ns),
         "time_coverage_end": iso_time(end_utc_ns),
@@ -94,24 +95,24 @@ def coverage(begin_utc_ns: int, end_utc_ns: int, spec: SpectrumSpec) -> dict[str
 
 
 def elapsed_time(t_ns: int) -> str:
-    """Write a time since the beginning of a recording in seconds, to the nanosecond."""
+    """Format a time since the beginning of a recording in seconds, with nanoseconds."""
     sign = "-" if t_ns < 0 else ""
     return f"{sign}{abs(t_ns) // NS_PER_S}.{abs(t_ns) % NS_PER_S:09d}"
 
 
 def iso_time(utc_ns: int) -> str:
-    """Write a time as ISO 8601, to the nanosecond."""
+    """Format a UTC as ISO 8601, with nanoseconds."""
     return f"{np.datetime64(utc_ns, 'ns')}Z"
 
 
 def decode_engines(text: str) -> list[str]:
-    """Read the names of the engines, see ``encode_engines``; raises ValueError."""
+    """Decode the engines' names, see ``encode_engines``; raises ValueError."""
     engines = json.loads(text)
     return [str(name) for name in engines]
 
 
 def encode_engines(engines: list[str]) -> str:
-    """Write the names of the engines, by index."""
+    """Encode the engines' names, in order of their indices."""
     return json.dumps(engines)
 
 

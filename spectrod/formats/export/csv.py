@@ -1,4 +1,4 @@
-"""CSV files: a row a line, after lines that begin with # and say what it is."""
+"""CSV files: a header of lines that begin with #, then one line per row."""
 
 import json
 import re
@@ -52,8 +52,8 @@ _DESCRIPTION = f"# {DESCRIPTION}: "
 class CsvWriter(ExportWriter):
     """Writes a recording to a CSV file; see ``ExportWriter`` for parameters and errors.
 
-    Values have the digits that tell them from their neighbours in float32. A line ``# engine``
-    stands before the rows that it computed, and ``# end`` is the last.
+    Values have as many digits as float32 needs to be read back exactly. A line ``# engine`` stands
+    before the rows of that engine; the last line is ``# end``.
     """
 
     def _open(self, part: Path) -> None:
@@ -111,12 +111,12 @@ class CsvReader:
     Parameters
     ----------
     path : Path
-        A file that ``CsvWriter`` made, unchanged.
+        An unchanged file of ``CsvWriter``.
 
     Raises
     ------
     StorageError
-        If it cannot be opened, or is not one.
+        If it cannot be opened, or is not such a file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -137,7 +137,7 @@ class CsvReader:
 
     @property
     def description(self) -> Description:
-        """What holds for all of it."""
+        """Metadata of the whole recording."""
         return self._description
 
     def batches(self) -> Iterator[SpectrumBatch]:
@@ -146,7 +146,7 @@ class CsvReader:
         Raises
         ------
         StorageError
-            If a line is not a row's, or the file ends early.
+            If a line is not a row, or the file ends early.
         """
         at_once = chunk_rows(self._description)
         self._file.seek(self._body)
@@ -167,11 +167,11 @@ class CsvReader:
         raise StorageError(f"{self.path}: ends early, after {n_rows + len(lines)} rows")
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         self._file.close()
 
     def _header(self) -> str:
-        """Go past the lines before the rows; the description among them."""
+        """Skip the lines before the rows; return the description in them."""
         description = ""
         while (line := self._file.readline()).startswith("#"):
             if line.startswith(_DESCRIPTION):
@@ -220,17 +220,17 @@ class CsvReader:
 
 
 def _check_lengths(texts: Iterable[str]) -> None:
-    """Refuse long numbers: NumPy would make every text of a column as long as the longest."""
+    """Reject long numbers: NumPy makes all strings of a column as long as the longest."""
     longest = max(map(len, texts))
     if longest > _NUMBER_MAX:
         raise ValueError(f"a number of {longest} characters: must have at most {_NUMBER_MAX}")
 
 
 def value_names(description: Description) -> list[str]:
-    """Name the columns of values: channel and frequency, and real or imaginary part.
+    """Return the names of the value columns: channel, frequency, and real or imaginary part.
 
-    Frequencies are the names of fractional octaves, and numbers [Hz] of other bands and bins. The
-    broadband value of a channel comes after its bands.
+    Fractional-octave bands have their names as frequencies, other bands and bins numbers [Hz]. The
+    broadband value of a channel follows its bands.
     """
     spec = description.spec
     parts = (":re", ":im") if spec.output == "complex" else ("",)
@@ -252,21 +252,21 @@ def open_csv(path: Path) -> CsvReader:
 
 
 def _utc_ns(text: str) -> int:
-    """Read what ``iso_time`` writes; raises ValueError of anything else."""
+    """Parse a time in the format of ``iso_time``; raises ValueError."""
     if not _TIME.fullmatch(text):
         raise ValueError(f"time {text!r}: must be as 2026-11-20T21:47:03.123456789Z")
     return int(np.datetime64(text[:-1], "ns").astype(np.int64))
 
 
 def _elapsed_ns(text: str) -> int:
-    """Read what ``elapsed_time`` writes; raises ValueError of anything else."""
+    """Parse a time in the format of ``elapsed_time``; raises ValueError."""
     if not _ELAPSED.fullmatch(text):
         raise ValueError(f"time {text!r}: must be as 12.500000000")
     return int(text.replace(".", ""))
 
 
 def _quoted(text: str) -> str:
-    """Text as a CSV field (RFC 4180), in one line."""
+    """Return text as a CSV field (RFC 4180), in one line."""
     text = " ".join(plain(text).splitlines())
     if any(character in text for character in ',"'):
         return '"' + text.replace('"', '""') + '"'

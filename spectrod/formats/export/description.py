@@ -1,4 +1,4 @@
-"""A recording's description as JSON, which every export holds to be read back whole."""
+"""A recording's description as JSON, which every export contains."""
 
 import dataclasses
 import json
@@ -13,13 +13,13 @@ VERSION = 1
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """What descriptions of all versions have."""
+    """The field that descriptions of all versions have."""
 
     v: int
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """What of a description is read back."""
+    """The fields of a description that are read back."""
 
     spec: dict[str, Any]
     source: str
@@ -31,12 +31,12 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 def encode_description(description: Description) -> str:
-    """Write a description as one line of JSON, in ASCII.
+    """Encode a description as one line of ASCII JSON.
 
     Raises
     ------
     ConfigError
-        If the settings hold what JSON has no form for.
+        If the settings contain a value that JSON cannot represent.
     """
     held = {one.name: getattr(description, one.name) for one in dataclasses.fields(description)}
     document = {"v": VERSION, **held, "spec": spec_fields(description.spec)}
@@ -54,10 +54,10 @@ def decode_description(text: str) -> Description:
     Raises
     ------
     StorageError
-        If it is of a later version, or not what ``encode_description`` makes.
+        If it is of another version, or is not valid.
     """
     try:
-        # Python's own decoder: names may hold lone surrogates, for bytes that are not UTF-8.
+        # Python's decoder accepts lone surrogates, which stand for non-UTF-8 bytes in names.
         document = json.loads(text)
         version = msgspec.convert(document, _Versioned).v
         if version != VERSION:

@@ -1,4 +1,4 @@
-"""A file that takes everything, and says at the end that it could not."""
+"""A file that accepts all writes and reports failures at the end."""
 
 import contextlib
 import errno
@@ -9,17 +9,18 @@ from pathlib import Path
 
 
 class Disk(io.RawIOBase):
-    """A new file for HDF5 to write to, which crashes the process where the system's refuse.
+    """A new file for HDF5, which crashes the process if a write fails on close.
 
-    HDF5 keeps parts of a file in memory and writes them when it closes it. If the disk is full
-    then, it cannot close, and tries again, with memory that it has freed, when the process ends.
-    So its writes must succeed. The first failure is kept for ``checked``; what is written after it
-    is lost, and the file worth nothing.
+    HDF5 keeps parts of a file in memory and writes them when it closes the file. If the disk is
+    full
+    then, the close fails, and HDF5 tries again with freed memory when the process ends. So its
+    writes must succeed. ``checked`` raises the first failure; data written after it are lost, and
+    the file is unusable.
 
     Parameters
     ----------
     path : Path
-        Must not be there yet.
+        Path of the file; must not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,9 +30,9 @@ class Disk(io.RawIOBase):
 
     @contextlib.contextmanager
     def checked(self) -> Iterator[None]:
-        """Raise the first failure to write at the end of the block, if there was any.
+        """Raise the first failed write at the end of the block, if there was one.
 
-        Whatever else is raised after one is HDF5's surprise at not finding what it has written.
+        After a failed write HDF5 may raise other errors, because it does not find its data.
         """
         try:
             yield
@@ -43,19 +44,19 @@ class Disk(io.RawIOBase):
             raise self._failure
 
     def readable(self) -> bool:
-        """Tell that reads work."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """Tell that writes do."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it is a file."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Read to this buffer; zeros where nothing is because a write failed."""
+        """Read into a buffer; after a failed write, fill with zeros what the file does not hold."""
         n = 0 if self._file.closed else self._file.readinto(buffer) or 0
         if self._failure is not None and n < len(buffer):
             buffer[n:] = bytes(len(buffer) - n)
@@ -63,7 +64,7 @@ class Disk(io.RawIOBase):
         return n
 
     def write(self, data: bytes | memoryview) -> int:  # type: ignore[override]
-        """Write all, or keep the failure."""
+        """Write all data, or store the failure."""
         view = memoryview(data).cast("B")
         n = len(view)
         try:
@@ -74,15 +75,15 @@ class Disk(io.RawIOBase):
         return n
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a place."""
+        """Set the position."""
         return offset if self._file.closed else self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Tell the place."""
+        """Return the position."""
         return 0 if self._file.closed else self._file.tell()
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, or keep the failure."""
+        """Set the size, or store the failure."""
         size = self.tell() if size is None else size
         try:
             if self._failure is None:
@@ -92,6 +93,6 @@ class Disk(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        """Close the file; what HDF5 still writes is lost, and no error. Idempotent."""
+        """Close the file; later writes of HDF5 are dropped without an error. Idempotent."""
         self._failure = self._failure or OSError(errno.EBADF, os.strerror(errno.EBADF))
         self._file.close()

@@ -33,40 +33,40 @@ from spectrod.types import SpectrumBatch
 
 _CHUNK_NUMBERS = 4096
 PIECE_BYTES_MAX = 80_000_000
-"""Of a row or a chunk that is read: a file of 1 MB unpacks to a thousand times as much."""
+"""Limit of a row or a chunk that is read: a file of 1 MB may unpack to a thousand times that."""
 
 _DAMAGE = (LookupError, OSError, OverflowError, RuntimeError, TypeError, ValueError)
-"""What libraries raise when a file is not what it should be."""
+"""Exceptions that libraries raise for damaged files."""
 
 
 class Store(Protocol):
     """A file of arrays that is being written."""
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
-        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        """Add an array: complete, or empty with this shape of rows; stored in chunks."""
 
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
-        """Add rows to the arrays that grow, to all of them."""
+        """Append rows to all growing arrays."""
 
     def annotate(self, attributes: dict[str, Any]) -> None:
         """Set attributes of the file, text or numbers."""
 
     def close(self) -> None:
-        """Write what is left. Raises OSError if anything was not written."""
+        """Write the remaining data. Raises OSError if a write failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a file says of an array before any of it is read.
+    """Shape and type of a stored array, known before its data are read.
 
     Attributes
     ----------
     shape : tuple of int
-        Rows first.
+        Shape, rows first.
     dtype : dtype
-        Of the elements.
+        Type of the elements.
     piece_bytes : int
-        What is unpacked at once: a row, or a chunk.
+        Size of the unit that is unpacked at once: a row, or a chunk.
     """
 
     shape: tuple[int, ...]
@@ -77,21 +77,21 @@ class Form:
 class Shelf(Protocol):
     """A file of arrays that is being read.
 
-    Of damage it raises LookupError, OSError, OverflowError, RuntimeError, TypeError or ValueError.
+    Damage raises LookupError, OSError, OverflowError, RuntimeError, TypeError or ValueError.
     """
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Of the file."""
+        """Attributes of the file."""
 
     def form(self, name: str) -> Form:
-        """Say what an array is, without its rows; see ``GridReader`` for errors."""
+        """Return shape and type of an array without its data; see ``GridReader`` for errors."""
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Give some rows of an array, fewer where it ends; see ``GridReader`` for errors."""
+        """Return some rows of an array, fewer at its end; see ``GridReader`` for errors."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class GridWriter(ExportWriter):
@@ -106,7 +106,7 @@ class GridWriter(ExportWriter):
 
     @abstractmethod
     def _open_store(self, part: Path) -> Store:
-        """Make the store; what an error shall close goes to ``self._stack``."""
+        """Make the store; push cleanup for errors on ``self._stack``."""
 
     def _write(self, rows: Rows) -> None:
         self._store.append(columns(rows, self.description.spec))
@@ -118,7 +118,7 @@ class GridWriter(ExportWriter):
         self._store.close()
 
     def _chunk_and_row(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shapes: of a chunk, rows together as they are read, by time; and of a row."""
+        """Return the shapes of a chunk (rows that are read together) and of a row."""
         if variable.data is not None:
             return variable.data.shape, variable.data.shape[1:]
         row: tuple[int, ...]
@@ -130,7 +130,7 @@ class GridWriter(ExportWriter):
             row = (2,) if len(variable.dims) == 2 else ()
             return (_CHUNK_NUMBERS, *row), row
         row = (spec.n_signals, spec.n_values)
-        # Of a row that is larger than a chunk, as many signals as fit: a chunk may be a file.
+        # A chunk of a large row holds as many signals as fit: a chunk may be a file of its own.
         n_signals = min(spec.n_signals, max(1, CHUNK_BYTES // (4 * spec.n_values)))
         return (self._chunk_rows, n_signals, spec.n_values), row
 
@@ -141,14 +141,14 @@ class GridReader:
     Parameters
     ----------
     path : Path
-        What was opened, for errors.
+        Path of the file, for errors.
     open_shelf : callable
-        Opens it.
+        Opens the shelf.
 
     Raises
     ------
     StorageError
-        If it cannot be opened, or is no recording of ours.
+        If it cannot be opened, or is not a recording of spectrod.
     """
 
     def __init__(self, path: Path, open_shelf: Callable[[Path], Shelf]) -> None:
@@ -170,7 +170,7 @@ class GridReader:
 
     @property
     def description(self) -> Description:
-        """What holds for all of it."""
+        """Metadata of the whole recording."""
         return self._description
 
     def batches(self) -> Iterator[SpectrumBatch]:
@@ -179,7 +179,7 @@ class GridReader:
         Raises
         ------
         StorageError
-            If the file cannot be read to its end, or its arrays do not fit each other.
+            If the file cannot be read to its end, or its arrays do not match.
         """
         n = chunk_rows(self._description)
         first, engine = 0, 0
@@ -192,11 +192,11 @@ class GridReader:
             first += len(rows)
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         self._shelf.close()
 
     def _check_forms(self) -> None:
-        """Raise StorageError if arrays are not those described, or too large to be unpacked."""
+        """Raise StorageError if arrays do not match the description, or are too large to unpack."""
         spec = self._description.spec
         name = values_name(spec)
         values = self._shelf.form(name)
@@ -239,12 +239,12 @@ class GridReader:
 
 
 def _text(attributes: dict[str, Any], name: str) -> str:
-    if name not in attributes:  # daily files have no engines, others' files nothing of ours
+    if name not in attributes:  # daily files have no engines; other programs' files have neither
         raise ValueError(f"has no attribute {name}")
     return str(attributes[name])
 
 
 def _reason(error: Exception) -> str:
-    """Give an error's text in one line."""
+    """Return an error's text in one line."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(reason.split())

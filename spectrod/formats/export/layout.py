@@ -1,4 +1,4 @@
-"""The variables of a recording's file and what they mean, as CF 1.11 names it.
+"""The variables of an exported file and their meaning, named as in CF 1.11.
 
 NetCDF, Zarr, HDF5 and NPZ files hold the same variables under the same names.
 """
@@ -15,13 +15,13 @@ from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import NS_PER_S, REFERENCES, Float64Array
 
 BROADBAND = "broadband"
-"""Name of the variable that holds the power of all bins beside bands."""
+"""Name of the variable with the power of all bins, stored beside bands."""
 
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
 
 _KINDS = {
-    # (output, scaling): name, long name, and unit for UDUNITS, to which a full scale is a number.
+    # (output, scaling): name, long name, and UDUNITS unit; full scale counts as dimensionless.
     ("power", "density"): ("psd", "power spectral density", "Hz-1"),
     ("power", "spectrum"): ("power", "mean square", "1"),
     ("power", "dbfs"): ("level", "level", "0.1 lg(re 0.5)"),
@@ -32,7 +32,7 @@ _KINDS = {
 _AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
 _ELAPSED_TIME = {
-    # CF has no standard name for a time that counts from nothing that is known.
+    # CF has no standard name for a time with an unknown origin.
     "long_name": "time of a row's first sample since the beginning of the recording",
     "units": "s",
     "axis": "T",
@@ -50,15 +50,15 @@ class Variable:
     Attributes
     ----------
     name : str
-        In the file.
+        Name in the file.
     dims : tuple of str
-        Of its axes; the first may grow.
+        Names of the axes; the first may grow.
     dtype : str
-        As NumPy has it; "str" for text.
+        NumPy dtype; "str" for text.
     attributes : dict
-        Of text and numbers.
+        Attributes: text and numbers.
     data : ndarray or None
-        All of it; None if it grows.
+        The complete data; None if the array grows.
     """
 
     name: str
@@ -69,17 +69,17 @@ class Variable:
 
     @property
     def grows(self) -> bool:
-        """Whether rows are added to it."""
+        """Whether rows are appended to it."""
         return self.data is None
 
 
 def values_name(spec: SpectrumSpec) -> str:
-    """Name the variable that holds the values."""
+    """Return the name of the variable that holds the values."""
     return _KINDS[spec.output, spec.scaling][0]
 
 
 def variables(description: Description) -> list[Variable]:
-    """List the variables of a recording; those that do not grow hold their data."""
+    """Return the variables of a recording; those that do not grow contain their data."""
     has_utc = description.has_utc
     grow = [_time(has_utc=has_utc), *_times(has_utc=has_utc), *_row_numbers(), *_gaps()]
     levels = [_broadband(description)] if description.spec.broadband else []
@@ -87,7 +87,7 @@ def variables(description: Description) -> list[Variable]:
 
 
 def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
-    """Give every growing variable's part for these rows, by name."""
+    """Return the part of every growing variable for these rows, by name."""
     levels = {} if rows.broadband is None else {BROADBAND: rows.broadband}
     t = rows.columns["t_utc_ns"] / NS_PER_S
     frames = frames_of(rows, spec)
@@ -106,21 +106,21 @@ def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
 
 
 def frames_of(rows: Rows, spec: SpectrumSpec) -> Int64Array:
-    """Count the frames of each row: fewer than asked for where an average was cut off."""
+    """Return the number of frames of each row: fewer than configured if an average was cut off."""
     cut = rows.columns["cut_frames"]
     return np.where(cut > 0, cut, spec.averaging_frames)
 
 
 def row_span_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
-    """Time from the first sample of rows of so many frames to after their last [s]."""
+    """Time from the first sample of rows with this many frames to after their last [s]."""
     span: Float64Array = ((frames - 1) * spec.hop + spec.win_length) / spec.fs
     return span
 
 
 def row_effort_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
-    """Time of the samples that rows of so many frames are made of [s].
+    """Duration of the samples in rows with this many frames [s].
 
-    It is less than their span where frames leave some out.
+    It is less than the span of the rows if frames skip samples.
     """
     if spec.hop <= spec.win_length:
         return row_span_s(spec, frames)
@@ -129,9 +129,9 @@ def row_effort_s(spec: SpectrumSpec, frames: Int64Array) -> Float64Array:
 
 
 def frequency_edges(spec: SpectrumSpec) -> Float64Array:
-    """Edges of what each value stands for, shape (n_values, 2) [Hz].
+    """Lower and upper frequency of each value, shape (n_values, 2) [Hz].
 
-    Of bins half a bin width to both sides, as far as it is from 0 Hz to fs / 2 where one-sided.
+    A bin extends half a bin width to both sides, limited to 0 Hz ... fs / 2 if one-sided.
     """
     bands = spec.band_table
     if bands is not None:
@@ -141,15 +141,15 @@ def frequency_edges(spec: SpectrumSpec) -> Float64Array:
 
 
 def plain(text: str) -> str:
-    """Replace characters that not every format can hold.
+    """Replace characters that not every format can store.
 
-    They are NUL, and the lone surrogates that stand for bytes of a file's name that is not UTF-8.
+    These are NUL, and lone surrogates, which stand for non-UTF-8 bytes of file names.
     """
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def long_name(spec: SpectrumSpec) -> str:
-    """Say what the values are."""
+    """Return the long name of the values."""
     return _KINDS[spec.output, spec.scaling][1]
 
 
@@ -176,7 +176,7 @@ def _axes(description: Description) -> list[Variable]:
 
 
 def names_of_bands(spec: SpectrumSpec) -> tuple[str, ...]:
-    """Name each band of fractional octaves; empty for other bands and bins."""
+    """Return the name of each fractional-octave band; empty for other bands and bins."""
     bands = spec.band_table
     return bands.names if bands else ()
 
@@ -247,7 +247,7 @@ def _values(description: Description) -> Variable:
     if spec.scaling == "dbfs" and spec.iq:
         units = "0.1 lg(re 1)"
     about: dict[str, Any] = {
-        # What plots write at an axis, where few know UDUNITS' spelling.
+        # Plots use the long name as axis label, and few readers know the spelling of UDUNITS.
         "long_name": f"{kind} in {spec.unit}",
         "units": units,
         "spectrod_unit": spec.unit,
@@ -272,7 +272,7 @@ def _broadband(description: Description) -> Variable:
         "spectrod_unit": spec.broadband_unit,
         "reference_level": reference,
         "calibration": description.cal_id or "none",
-        "cell_methods": f"time: {_time_method(spec)}",  # it has no frequency any more
+        "cell_methods": f"time: {_time_method(spec)}",  # no frequency: it is summed over
         "comment": "sum of the power of all bins from 0 Hz to half the sample rate, both included",
         "coordinates": "channel_name",
         "coverage_content_type": "physicalMeasurement",
