@@ -1,4 +1,4 @@
-"""Where samples come from: one function opens them all."""
+"""Sources of samples: one function opens them all."""
 
 from spectrod.config import Pace, SourceConfig, SourceTable
 from spectrod.errors import ConfigError
@@ -12,25 +12,25 @@ __all__ = ["Pace", "Source", "check_uri", "open_source", "specs_of"]
 
 
 def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
-    """Make the source that a URI names; it delivers after its ``start``.
+    """Create the source that a URI names; it delivers samples after ``start``.
 
     Parameters
     ----------
     settings : SourceConfig
         ``default.toml`` describes the forms of its ``uri``.
     pace : {"realtime", "full"}, optional
-        In place of ``settings.pace``; for files and test signals, since sound cards and pipes have
-        their own.
+        Overrides ``settings.pace``. Used by files and test signals only: sound cards and pipes have
+        a pace of their own.
 
     Returns
     -------
     source : Source
-        With sample rate known, and channels: those that are selected.
+        Its sample rate is known; its channels are the selected ones.
 
     Raises
     ------
     ConfigError, InputError, UnavailableError
-        If the URI is malformed, the file unusable, the device not there.
+        If the URI is malformed, the file is unusable or the device is missing.
     """
     kind, argument = find_kind(settings.uri)
     source = kind.open(settings, argument, pace or settings.pace)
@@ -49,19 +49,19 @@ def open_source(settings: SourceConfig, pace: Pace | None = None) -> Source:
 
 
 def check_uri(settings: SourceConfig) -> None:
-    """Check what a URI says by itself, without opening a file or a device.
+    """Check the syntax of a URI without opening a file or a device.
 
     Raises
     ------
     ConfigError
-        If it is malformed.
+        If the URI is malformed.
     """
     kind, argument = find_kind(settings.uri)
     kind.check(settings, argument)
 
 
 def specs_of(table: SourceTable, source: Source) -> tuple[SpectrumSpec, ...]:
-    """Return the specs of all analyses of an open source; raises as ``SourceTable.specs``."""
+    """Return the specs of all analyses of an open source; raises like ``SourceTable.specs``."""
     return table.specs(
         source.fs,
         source.channels,

@@ -1,4 +1,4 @@
-"""What Linux shows of ALSA's sound cards: stable names in sysfs, streams in use in procfs."""
+"""ALSA's sound cards as Linux shows them: stable names in sysfs, open streams in procfs."""
 
 import re
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card can be found by when its number has changed; "" is unknown.
+    """Properties that identify a card after its number has changed; "" if unknown.
 
     Attributes
     ----------
     id : str
-        ALSA's own, such as ``PCH``: kept over restarts while the set of cards is the same.
+        ALSA's identifier, such as ``PCH``; stable over restarts while the set of cards is the same.
     usb_path : str
-        The port that it is plugged into, such as ``1-1.2``.
+        Port that the card is plugged into, such as ``1-1.2``.
     serial : str
-        What a USB device says its serial number is.
+        Serial number that a USB device reports.
     """
 
     id: str = ""
@@ -31,22 +31,22 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class OpenCapture:
-    """A capture device that some program has open.
+    """A capture device that a program has open.
 
     Attributes
     ----------
     card, device : int
         As in ``hw:CARD,DEVICE``.
     name : str
-        As PortAudio would call it.
+        PortAudio's name of the device.
     channels : int
-        0 if it is open but not set up; so for the others.
+        0 if the device is open but not set up; the same holds for the fields below.
     samplerate : int
         [Hz].
     format : str
         ALSA's name, such as ``S16_LE``.
     pid : int
-        Of the program.
+        Process id of the program.
     """
 
     card: int
@@ -59,7 +59,7 @@ class OpenCapture:
 
 
 def read_card(number: int, sys_root: Path = SYS) -> Card:
-    """Read what there is about a card; the same of a card that does not exist.
+    """Read the identity of a card; all fields are empty if the card does not exist.
 
     ``/sys/class/sound/cardN/id`` and the USB device that ``cardN/device``, its interface, is of
     (Linux, Documentation/ABI/stable/sysfs-bus-usb and ABI/testing/sysfs-class-sound).
@@ -69,12 +69,12 @@ def read_card(number: int, sys_root: Path = SYS) -> Card:
     if usb is None:
         return Card(printable(_text(folder / "id")))
     serial = printable(_text(usb / "serial"))
-    # Some makers give all their devices the same; of zeros it is seen at once.
+    # Some vendors give every device the same serial; an all-zero one is such a case.
     return Card(printable(_text(folder / "id")), usb.name, serial if serial.strip("0") else "")
 
 
 def open_captures(proc_root: Path = PROC) -> list[OpenCapture]:
-    """List the capture devices that are open, by any program.
+    """List the capture devices that any program has open.
 
     ``/proc/asound/cardN/pcmMc/subS/{status,hw_params}`` (Linux, Documentation/sound/designs/
     procfs.rst); the first open substream of each device counts.
@@ -103,7 +103,7 @@ def open_captures(proc_root: Path = PROC) -> list[OpenCapture]:
 
 
 def _usb_device(folder: Path) -> Path | None:
-    """Find the USB device that a card's interface belongs to, or is."""
+    """Find the USB device that is, or contains, the card's interface."""
     return next((path for path in (folder, folder.parent) if (path / "idVendor").exists()), None)
 
 
@@ -120,13 +120,13 @@ def _fields(path: Path) -> dict[str, str]:
 
 
 def _number(text: str) -> int:
-    """Read the whole number that a text begins with: ``48000 (48000/1)``; 0 if there is none."""
+    """Parse the leading whole number of a text such as ``48000 (48000/1)``; 0 if there is none."""
     digits = re.match(r"\d+", text)
     return int(digits[0]) if digits else 0
 
 
 def _text(path: Path) -> str:
-    """Read a file of one of the kernel's trees; "" where it is not there, or not ours to read."""
+    """Read a sysfs or procfs file; "" if it is missing or not readable."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip("\n")
     except OSError:

@@ -1,4 +1,4 @@
-"""What every source is, and the thread that pulls samples out of those that can wait."""
+"""The source interface, and the thread that pulls samples from sources that can wait."""
 
 import threading
 import time
@@ -23,65 +23,65 @@ from spectrod.worker import Worker
 
 YEAR_S = 365.25 * 86400.0
 SPAN_MAX_S = 60 * YEAR_S
-"""Of a file or a folder: times [ns] from 2199 on, the last that is read, must fit 64 bits."""
+"""Longest file or folder [s]: times from 2199, the latest accepted year, must fit 64 bits [ns]."""
 
 _BLOCK_SECONDS = 0.01
 _FULL_SPEED_BLOCK = 1 << 15
 
 
 class Source(Protocol):
-    """Where samples come from: knows its format once made, delivers once started."""
+    """A source of samples: its format is known once created, it delivers once started."""
 
     name: str
-    """For topics: letters, digits, ``. _ -``."""
+    """Name used in topics: letters, digits and ``. _ -``."""
     description: str
-    """For a person."""
+    """Human-readable description."""
     fs: float
     """Sample rate [Hz]."""
     channels: int
     is_iq: bool
-    """True if each two channels are the I and the Q of one signal."""
+    """True if each pair of channels is the I and the Q of one signal."""
     center_frequency_hz: float
-    """Frequency that 0 Hz of I/Q samples stands for; 0 if not known [Hz]."""
+    """Frequency that 0 Hz of the I/Q samples represents [Hz]; 0 if unknown."""
     n_samples: int | None
-    """Samples a channel until it ends; None if it does not, or not foreseeably."""
+    """Total samples per channel; None if the source does not end or the end is unknown."""
     is_live: bool
-    """True if it cannot wait: a ring that is full is overwritten."""
+    """True if the source cannot wait: a full ring is overwritten."""
     is_stored: bool
-    """True if its samples can be had again: from files, or because they are computed."""
+    """True if the samples can be read again: they come from files or are computed."""
     start_utc_ns: int | None
-    """UTC of sample 0 [ns], where something other than the clock at the start says it."""
+    """UTC of sample 0 [ns]; None if only the clock at the start gives it."""
     failure: SpectrodError | None
-    """Why it ended early."""
+    """Error that ended the source early."""
     left_out: LeftOut
-    """Files that are left out or read in part."""
+    """Files that are skipped or only partly read."""
 
     @property
     def layout(self) -> SampleLayout:
-        """Of the samples that it writes to a ring."""
+        """Layout of the samples written to the ring."""
 
     def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
-        """Start to fill the ring, which is closed when the source ends.
+        """Start to fill the ring; the source closes it when it ends.
 
         Parameters
         ----------
         ring : SampleRing
-            Of the source's rate and layout.
+            A ring of the source's rate and layout.
         on_change : callable
-            Called by a thread of the source when ``capture`` has changed; must not block.
+            Called by a thread of the source when ``capture`` changes; must not block.
         """
 
     def stop(self) -> None:
-        """End; returns when nothing writes to the ring any more. May be called twice."""
+        """Stop; returns once nothing writes to the ring any more. May be called twice."""
 
     def capture(self) -> CaptureStats:
-        """Take a snapshot of how samples arrive; any thread may call it."""
+        """Return a snapshot of the capture statistics; any thread may call it."""
 
 
 class Feed(Protocol):
-    """Samples for who takes them: the consumer's side of a ``SampleRing``, without a producer.
+    """Pull-style reader: the consumer's side of a ``SampleRing``, without a producer.
 
-    Counts are in samples a channel, as the ring's; nothing is ever lost.
+    Counts are in samples per channel, as in the ring; nothing is ever lost.
     """
 
     layout: SampleLayout
@@ -101,48 +101,48 @@ class Feed(Protocol):
     def exhausted(self) -> bool: ...  # noqa: D102 - above
 
     def skip(self, n: int) -> None:
-        """Leave out the next n samples, or what is left if that is less."""
+        """Skip the next n samples, or all that are left if fewer."""
 
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
-        """Take the next samples, up to max_samples, into an array if that suits; None at the end.
+        """Read up to max_samples, into the given array if it fits; None at the end.
 
-        An array that suits has room for (channels, n) samples, of which there are n at most then.
+        An array fits if its shape is (channels, n); at most n samples are read then.
         """
 
     def close(self) -> None:
-        """Let what was read so far be all there is; any thread."""
+        """End the feed after the samples read so far; any thread may call it."""
 
     def release(self) -> None:
-        """Give back what is open."""
+        """Release open resources."""
 
 
 @runtime_checkable
 class Feeding(Protocol):
-    """A source that the analysis can read by itself, without a thread and a ring between them."""
+    """A source that the analysis can read directly, without a thread and a ring in between."""
 
     def feed(self) -> Feed:
-        """Make what is read, from sample 0; in place of ``Source.start``."""
+        """Create the reader, from sample 0; used in place of ``Source.start``."""
 
 
 class Seam(NamedTuple):
-    """Says of the block that comes next how it follows on the one before."""
+    """Discontinuity between the preceding block and the next one."""
 
     lost_samples: int = 0
-    """Samples a channel that are missing between the two."""
+    """Samples per channel that are missing between the two blocks."""
     t_mono_ns: int | None = None
-    """Monotonic clock at its first sample [ns], from where times are reckoned anew; None: they
-    follow from the sample index as before."""
+    """Monotonic clock at the next block's first sample [ns], the new time reference; None: times
+    keep following from the sample index."""
 
 
 class PulledSource(ABC):
-    """A source that hands out samples when asked: a thread asks, paces and fills the ring.
+    """A source read by a thread, which requests samples, paces them and fills the ring.
 
     A subclass sets the attributes of ``Source`` and implements ``blocks``. The thread waits for
-    room in the ring, so nothing is lost; at ``realtime`` pace a block is written when its last
-    sample is due. Samples that are missing are not waited for.
+    room in the ring, so no sample is lost; at ``realtime`` pace it writes a block when the last
+    sample of the block is due. It does not wait for missing samples.
 
-    Times: sample 0 is at ``start_utc_ns`` or, where that is not set, at the moment of the start;
-    the rest follow by index / fs, missing samples included.
+    Times: sample 0 is at ``start_utc_ns`` or, if that is not set, at the moment of the start;
+    all others follow by index / fs, missing samples included.
     """
 
     name: str
@@ -168,16 +168,16 @@ class PulledSource(ABC):
 
     @property
     def layout(self) -> SampleLayout:
-        """Of the samples that it writes to a ring."""
+        """Layout of the samples written to the ring."""
         return SampleLayout(channels=self.channels)
 
     @abstractmethod
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
         """Yield (channels, n) float32 arrays, 1 <= n <= n_max, until the end [FS].
 
-        Of all channels, whatever was selected, from sample ``_begin`` on, which a subclass that
-        can seek sets in ``begin_at``. The arrays are copied at once, so the same memory
-        may be yielded again. A ``Seam`` stands before a block that does not simply follow.
+        Blocks hold all channels, whatever the selection, from sample ``_begin`` on; a subclass that
+        supports random access sets it in ``begin_at``. The arrays are copied at once, so the same
+        memory may be yielded again. A ``Seam`` precedes a block that does not follow seamlessly.
         """
 
     def select(self, numbers: Sequence[int]) -> None:
@@ -186,15 +186,15 @@ class PulledSource(ABC):
             self._selected = list(numbers)
             self.channels = len(numbers)
 
-    def begin_at(self, sample_index: int) -> None:  # noqa: B027 - most sources cannot seek
-        """Leave out the samples before one, without reading them where that can be.
+    def begin_at(self, sample_index: int) -> None:  # noqa: B027 - most sources have no random access
+        """Skip the samples before an index, without reading them if possible.
 
-        Before the start. Indices and times stay as they are: the first block delivered may be
-        that of any sample up to this one. A source that cannot seek delivers all.
+        Call before ``start``. Indices and times do not change: the first block delivered may start
+        at any sample up to this one. A source without random access delivers all samples.
         """
 
     def interrupt(self) -> None:  # noqa: B027 - most sources never wait for samples
-        """Make a ``blocks`` that waits for samples return soon; called by ``stop``."""
+        """Make a ``blocks`` that waits for samples return soon; ``stop`` calls it."""
 
     def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring; see ``Source``."""
@@ -208,14 +208,14 @@ class PulledSource(ABC):
         self._worker.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
+        """Stop the thread and wait for it."""
         self._stopping.set()
         self.interrupt()
         if self._worker is not None:
             self._worker.wait()
 
     def capture(self) -> CaptureStats:
-        """Count the files that cannot be used; nothing else is ever lost here."""
+        """Count the unusable files; a pulled source loses nothing else."""
         return CaptureStats(left_out_files=self.left_out.n_files)
 
     def _fill(self, ring: SampleRing) -> None:
@@ -240,7 +240,7 @@ class PulledSource(ABC):
         return min(_FULL_SPEED_BLOCK, ring.capacity // 4)
 
     def _wait_for_room(self, ring: SampleRing, index_end: int) -> bool:
-        # NB: missing samples take up room too; with as many as it holds, the ring must be empty.
+        # NB: missing samples occupy room too; a gap as long as the ring needs the ring to be empty.
         n = min(index_end - ring.written, ring.capacity)
         while not ring.wait_for_room(n, timeout_s=0.1):
             if self._stopping.is_set():
@@ -249,14 +249,14 @@ class PulledSource(ABC):
 
 
 class _Times:
-    """When samples were taken: a straight line through one sample's times."""
+    """Times of samples: a straight line through the times of one sample."""
 
     def __init__(self, fs: float, start_utc_ns: int | None) -> None:
         self._fs, self._start_utc_ns = fs, start_utc_ns
         self._set(0, time.monotonic_ns())
 
     def follow(self, index: int, t_mono_ns: int | None) -> None:
-        """Let the line go through this sample from now on, if a time is given."""
+        """Move the line through this sample, if a time is given."""
         if t_mono_ns is not None:
             self._set(index, t_mono_ns)
 
@@ -264,17 +264,17 @@ class _Times:
         self._index, self._t_mono_ns = index, t_mono_ns
         if self._start_utc_ns is None:
             self._t_utc_ns = t_mono_ns + time.time_ns() - time.monotonic_ns()
-        else:  # what says when it began needs no clock of ours
+        else:  # a known start time needs no wall clock
             self._t_utc_ns = self._start_utc_ns + duration_ns(index, self._fs)
 
     def at(self, index: int) -> tuple[int, int]:
-        """Monotonic clock and UTC of a sample [ns]."""
+        """Return the monotonic time and the UTC of a sample [ns]."""
         since_ns = duration_ns(index - self._index, self._fs)
         return self._t_mono_ns + since_ns, self._t_utc_ns + since_ns
 
 
 class _Pacer:
-    """Waits until samples are due, at real-time pace; counts what was delivered, not indices."""
+    """Waits until samples are due at real-time pace; counts delivered samples, not indices."""
 
     def __init__(self, fs: float, pace: Pace, stopping: threading.Event) -> None:
         self._fs, self._pace, self._stopping = fs, pace, stopping
@@ -282,7 +282,7 @@ class _Pacer:
         self._delivered = 0
 
     def wait_until_due(self, n: int) -> bool:
-        """Wait until n more samples have had their time; False if stopped meanwhile."""
+        """Wait until n more samples are due; False if stopped meanwhile."""
         self._delivered += n
         if self._pace == "full":
             return not self._stopping.is_set()

@@ -1,4 +1,4 @@
-"""Raw blocks of a capture process into the sample ring: with index and time."""
+"""Writes raw blocks of a capture process into the sample ring, with index and time."""
 
 import logging
 from collections.abc import Sequence
@@ -21,25 +21,25 @@ _LOOK_NS = 1_000_000_000
 
 
 class BlockWriter:
-    """Writes the blocks of one stream after the other where the clock says that they belong.
+    """Writes the blocks of successive streams at the indices that the clock gives.
 
-    Three kinds of loss show as gaps in the ring, are counted and logged:
+    Three kinds of loss appear as gaps in the ring; each is counted and logged:
 
-    - *overflow*, flagged by the sound system, counted by the ring. Its size is not said: it is a
-      discontinuity at once, and the samples that the clock misses within 5 s are its gap;
-    - *suspected*: samples that the clock misses without a flag;
-    - *overrun*: blocks overwritten before they were fetched, because this process was held up.
+    - *overflow*: flagged by the sound system, which does not give its size. The ring records a
+      discontinuity at once; samples that the clock finds missing within 5 s become its gap;
+    - *suspected*: samples that the clock finds missing without a flag;
+    - *overrun*: blocks overwritten before this process fetched them, because it was delayed.
 
     Parameters
     ----------
     ring : SampleRing
-        To write to.
+        The ring to write to.
     settings : StreamSettings
-        Of all the streams.
+        Settings of all the streams.
     selected : sequence of int
         Channels to write, in this order.
     name : str
-        What the log calls the source.
+        Name of the source in log lines.
     """
 
     def __init__(
@@ -55,35 +55,35 @@ class BlockWriter:
         self._next_look_ns = 0
         self._flagged_until_ns = self._overrun_said_until_ns = 0
         self._is_rate_off = False
-        # Of the stream: index of its frame 0, and the frame that comes next.
+        # Current stream: ring index of its frame 0, and the next expected frame.
         self._offset = self._next_frame = 0
 
     @property
     def suspected(self) -> int:
-        """Losses that nothing flagged, which the clock has shown."""
+        """Losses that the clock has revealed and no flag reported."""
         return self._ring.suspected
 
     @property
     def delivered_s(self) -> float:
-        """How much the newest stream has brought [s]."""
+        """Duration that the newest stream has delivered [s]."""
         return self._next_frame / self._settings.samplerate
 
     def begin(self, blocks: Sequence[RawBlock]) -> int:
-        """Place a stream that begins with these blocks, which are still to be written.
+        """Place a stream that starts with these blocks, which are still to be written.
 
         Returns
         -------
         lost : int
-            Samples a channel missing before it.
+            Samples per channel that are missing before the stream.
         """
         arrivals = [(block.frame + block.n_frames, block.t_mono_ns) for block in blocks]
-        # NB: what was written stays; a clock that is a sample behind must not end the capture.
+        # NB: written samples stay; a clock that is one sample behind must not end the capture.
         self._offset = max(self.clock.place(arrivals), self._ring.written)
         self._next_frame = 0
         return self._offset - self._ring.written
 
     def write(self, block: RawBlock) -> None:
-        """Write a block."""
+        """Write a block, after counting the losses before it."""
         if block.frame != self._next_frame:
             self._count_overrun(block.frame - self._next_frame, block.t_mono_ns)
         self._next_frame = block.frame + block.n_frames
@@ -107,7 +107,7 @@ class BlockWriter:
 
     def _count_overrun(self, n_frames: int, t_mono_ns: int) -> None:
         self.overruns += 1
-        if t_mono_ns < self._overrun_said_until_ns:  # one may follow on the other
+        if t_mono_ns < self._overrun_said_until_ns:  # overruns may come in quick succession
             return
         self._overrun_said_until_ns = t_mono_ns + _AFTERMATH_NS
         _log.warning(
@@ -137,14 +137,14 @@ class BlockWriter:
         )
 
     def _look_at_clocks(self) -> None:
-        """Follow the wall clock, and see whether the sample rate is off."""
+        """Follow the wall clock, and check the sample rate."""
         step_s = self._wall.look()
         if step_s is not None:
             _log.warning("%s: the wall clock was set by %+.3f s; UTC follows", self._name, step_s)
         self._look_at_rate()
 
     def _look_at_rate(self) -> None:
-        """Say once when the rate is certainly off, and once when it certainly is no longer."""
+        """Log once when the rate is certainly off, and once when it is certainly right again."""
         error_ppm, uncertainty_ppm = self.clock.rate_error_ppm, self.clock.rate_uncertainty_ppm
         if error_ppm is None or uncertainty_ppm is None:
             return

@@ -1,4 +1,4 @@
-"""The daemon's side of the capture process: starts it, asks it, reads its blocks, ends it."""
+"""The daemon's side of the capture process: starts it, queries it, reads its blocks, kills it."""
 
 import contextlib
 import dataclasses
@@ -27,25 +27,25 @@ _REQUESTS_A_CHILD = 40
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What a stream is asked for.
+    """Requested parameters of a stream.
 
     Attributes
     ----------
     device : int
-        Index in the list that ``scan`` returned last.
+        Index in the list that the last ``scan`` returned.
     host_api : str
-        Its host API's name.
+        Name of the device's host API.
     samplerate : float
         [Hz].
     channels : int
     format : str
         A key of ``NATIVE_FORMATS``.
     block_frames : int
-        Samples a channel in each block.
+        Samples per channel in each block.
     latency_s : float
-        0 for the least that PortAudio calls safe [s].
+        Latency [s]; 0 selects the lowest that PortAudio considers safe.
     exclusive : bool
-        Keep others from the device, by the host API's own means.
+        Deny other programs the device, by means of the host API.
     """
 
     device: int
@@ -59,13 +59,13 @@ class StreamSettings:
 
     @property
     def layout(self) -> Layout:
-        """Of the shared ring."""
+        """Layout of the shared ring."""
         frame_bytes = BYTES_PER_SAMPLE[self.format] * self.channels
         return Layout.of_stream(self.samplerate, self.block_frames, frame_bytes)
 
 
 class _RefusedError(UnavailableError):
-    """PortAudio said no; ``kind`` as ``spectrod.capture.child`` sorts it."""
+    """PortAudio refused a request; ``spectrod.capture.child`` defines ``kind``."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -83,12 +83,13 @@ _REFUSALS = {
 
 
 class CaptureProcess:
-    """PortAudio in a process of its own, made when it is needed and made anew when it fails.
+    """PortAudio in a separate process, started on demand and restarted when it fails.
 
-    A process serves many requests and one stream. It is killed when it does not answer within 5 s;
-    a scan makes another where there is none, where its stream has begun, and after 40 requests.
-    Used by one thread, which must outlive it: the system ends the process with the thread that
-    started it.
+    A process serves many requests and one stream. It is killed when it does not answer within 5 s.
+    ``scan`` starts a new process if there is none, if the old one has had a stream, and after 40
+    requests.
+    Used by one thread, which must outlive it: the system kills the process when the thread that
+    started it ends.
     """
 
     def __init__(self) -> None:
@@ -110,16 +111,16 @@ class CaptureProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if there is one."""
+        """Process id; None if there is no process."""
         return self._child.pid if self._child else None
 
     def scan(self, stop: Wakeup | None = None) -> list[dict[str, Any]]:
-        """List the audio inputs that there are now.
+        """List the audio inputs that are present.
 
         Parameters
         ----------
         stop : Wakeup, optional
-            Ends the wait when it is set, with an UnavailableError; so in all these methods.
+            Setting it ends the wait with an UnavailableError; the same holds for all these methods.
 
         Returns
         -------
@@ -129,18 +130,18 @@ class CaptureProcess:
         Raises
         ------
         UnavailableError
-            If PortAudio's library is missing, or there is no answer within 5 s.
+            If PortAudio's library is missing, or the process does not answer within 5 s.
         """
         if self._is_streaming or self._requests >= _REQUESTS_A_CHILD:
             self.close()
         try:
             return list(self._ask("scan", stop))
-        except _RefusedError:  # PortAudio did not start, and does not once it has failed to
+        except _RefusedError:  # a PortAudio that failed to start stays failed
             self.close()
             raise
 
     def probe(self, device: int, stop: Wakeup | None = None) -> dict[str, Any]:
-        """Ask what a device of the newest scan takes.
+        """Query the capabilities of a device of the newest scan.
 
         Returns
         -------
@@ -151,28 +152,28 @@ class CaptureProcess:
         Raises
         ------
         UnavailableError
-            If there is no answer within 5 s.
+            If the process does not answer within 5 s.
         """
         answer = self._ask("probe", stop, device=device)
         formats = [name for name, dtype in NATIVE_FORMATS.items() if dtype in answer["formats"]]
         return {**answer, "formats": formats}
 
     def check(self, settings: StreamSettings, stop: Wakeup | None = None) -> None:
-        """Ask whether a device takes settings; raises UnavailableError, which names the value."""
+        """Check that a device accepts settings; the UnavailableError names the rejected value."""
         self._ask_of("check", settings, stop)
 
     def open(self, settings: StreamSettings, stop: Wakeup | None = None) -> float:
-        """Begin a stream, whose blocks ``wait`` returns.
+        """Open a stream; ``wait`` returns its blocks.
 
         Returns
         -------
         latency : float
-            As PortAudio reckons it [s].
+            Latency as PortAudio reports it [s].
 
         Raises
         ------
         UnavailableError
-            If PortAudio says no: absent, busy, or which value it refuses.
+            If PortAudio refuses: the device is absent or busy, or it rejects a value.
         """
         assert self._ring is not None, "a device's index is of a scan"
         assert not self._is_streaming, "a process has one stream"
@@ -192,12 +193,12 @@ class CaptureProcess:
     def wait(self, timeout_s: float, stop: Wakeup | None = None) -> list[RawBlock]:
         """Wait for blocks of the stream.
 
-        Blocks that were not fetched in time are overwritten: the next one's ``frame`` tells.
+        Blocks not fetched in time are overwritten; the ``frame`` of the next block reveals it.
 
         Returns
         -------
         blocks : list of RawBlock
-            The oldest, a quarter of the ring at most; empty after the time, or if stopped.
+            The oldest blocks, at most a quarter of the ring; empty on timeout or if stopped.
 
         Raises
         ------
@@ -227,12 +228,12 @@ class CaptureProcess:
         raise UnavailableError(_STREAM_ENDED)
 
     def callback_cost_us(self, quantile: float) -> float | None:
-        """Say how long the stream's callbacks take, see ``spectrod.capture.layout`` [us]."""
-        ring = self._ring  # its own thread may close it meanwhile
+        """Return a quantile of the callbacks' duration [us]; see ``spectrod.capture.layout``."""
+        ring = self._ring  # the owning thread may close the ring meanwhile
         return ring.callback_cost_us(quantile) if ring else None
 
     def close(self) -> None:
-        """Kill the process; never blocks for long. A scan makes another."""
+        """Kill the process without blocking for long. The next scan starts another."""
         if self._child:
             self._child.kill()
         if self._ring:
@@ -243,7 +244,7 @@ class CaptureProcess:
     def _ask_of(
         self, operation: str, settings: StreamSettings, stop: Wakeup | None, **more: Any
     ) -> Any:
-        """Ask about a device; PortAudio's refusal becomes one line that names what it is about."""
+        """Send a request about a device; a refusal becomes one line naming the rejected value."""
         try:
             return self._ask(operation, stop, **_as_parameters(settings), **more)
         except _RefusedError as error:
@@ -258,7 +259,7 @@ class CaptureProcess:
         except UnavailableError:
             self.close()
             raise
-        if "event" in reply:  # a stream may end before it was said to be open
+        if "event" in reply:  # a stream may end before "open" is answered
             self.close()
             raise UnavailableError(_STREAM_ENDED)
         if "error" not in reply:
@@ -272,8 +273,8 @@ class CaptureProcess:
         raise _RefusedError(kind, text)
 
     def _make(self) -> ChildProcess:
-        # NB: a ring for each process, so that one that was stopped and wakes up writes into
-        # nobody's memory.
+        # NB: each process gets a ring of its own: a stopped one that resumes writes into memory
+        # that nobody reads.
         self._requests = 1
         try:
             self._ring = ring = _SharedRing()
@@ -282,14 +283,14 @@ class CaptureProcess:
         fds = (ring.memory, ring.bell_rope)
         arguments = map(str, (os.getpid(), *fds))
         command = [sys.executable, "-P", "-m", "spectrod.capture", *arguments]
-        # A JACK server is not a thing to be started by who listens.
+        # Do not let PortAudio start a JACK server.
         env = os.environ | {"JACK_NO_START_SERVER": "1"}
         self._child = ChildProcess(command, _NAME, env, fds)
         return self._child
 
 
 class _SharedRing:
-    """Memory and bell of a ring; descriptors that a child process inherits."""
+    """Memory and wake-up descriptors of a ring, which a child process inherits."""
 
     def __init__(self) -> None:
         self.memory = _anonymous_memory()
@@ -301,7 +302,7 @@ class _SharedRing:
         self._map: mmap.mmap | None = None
 
     def divide(self, layout: Layout) -> None:
-        """Give the memory the size of a ring, and map it."""
+        """Resize the memory to fit a ring, and map it."""
         self._unmap()
         try:
             os.ftruncate(self.memory, layout.size)
@@ -309,7 +310,7 @@ class _SharedRing:
         except OSError as error:
             size = f"{layout.size / 2**20:.0f} MiB"
             raise UnavailableError(f"no memory for a ring of {size}: {error.strerror}") from error
-        with contextlib.suppress(BlockingIOError):  # of a stream that broke off when it was opened
+        with contextlib.suppress(BlockingIOError):  # drain wake-ups of a stream that failed to open
             os.read(self.bell, WAKE_READ_BYTES)
         self.reader = RingReader(layout, self._map, self.bell)
 
@@ -317,7 +318,7 @@ class _SharedRing:
         """See ``spectrod.capture.layout``."""
         try:
             return callback_cost_us(self._map, quantile) if self._map else None
-        except ValueError:  # unmapped meanwhile, by the thread that it belongs to
+        except ValueError:  # the owning thread unmapped it meanwhile
             return None
 
     def _unmap(self) -> None:
@@ -325,14 +326,14 @@ class _SharedRing:
             self._map.close()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Unmap the memory and close all descriptors."""
         self._unmap()
         for fd in {self.memory, self.bell, self.bell_rope}:
             os.close(fd)
 
 
 def _bell() -> tuple[int, int]:
-    """Make a bell; returns the descriptors to hear it and to ring it by."""
+    """Create a wake-up channel; returns its read and its write descriptor."""
     if hasattr(os, "eventfd"):
         bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         return bell, bell
@@ -350,7 +351,7 @@ def _anonymous_memory() -> int:
 
 
 def _as_parameters(settings: StreamSettings) -> dict[str, Any]:
-    """Write settings as sounddevice's parameters, with what else the child needs to know."""
+    """Convert settings to sounddevice's parameters, plus the other values that the child needs."""
     return {
         "device": settings.device,
         "host_api": settings.host_api,

@@ -1,28 +1,28 @@
-"""Which of a source's channels are analysed."""
+"""Selection of a source's channels."""
 
 from spectrod.config import SourceConfig
 from spectrod.errors import ConfigError
 
 
 def select_channels(settings: SourceConfig, available: int) -> tuple[int, ...]:
-    """Return the channels that ``settings.select`` asks for, in its order.
+    """Return the channels that ``settings.select`` lists, in its order.
 
     Parameters
     ----------
     settings : SourceConfig
-        An empty ``select`` takes all channels.
+        An empty ``select`` means all channels.
     available : int
-        Channels of the source; they are numbered from 0.
+        Number of channels of the source, numbered from 0.
 
     Returns
     -------
     numbers : tuple of int
-        At least one, none twice.
+        At least one channel, without duplicates.
 
     Raises
     ------
     ConfigError
-        If a number is not one of the source's, or comes twice.
+        If a number is out of range or occurs twice.
     """
     selected = settings.select or tuple(range(available))
     seen: set[int] = set()

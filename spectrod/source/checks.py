@@ -1,4 +1,4 @@
-"""What is odd about samples: silence, a stuck value, clipping, an offset. Only reports."""
+"""Checks for silence, stuck values, clipping and offset; reports only."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from spectrod.units import (
 )
 
 FULL_SCALE = 1.0 - 2.0**-15
-"""At full scale is what reaches the largest value of 16-bit samples."""
+"""Lowest level that counts as full scale: the largest value of 16-bit samples."""
 
 _HOLD_S = 1.0
 _CLIP_RUN = 3
@@ -25,33 +25,32 @@ _DC_ON_DBFS = -40.0
 _DC_OFF_DBFS = -43.0
 _DC_PARTS = 10
 _DC_SPREADS = 8.0
-"""How far from zero the mean of an offset is, in standard deviations of the means of its parts.
-
-Of 1/f noise it is 0.2 to 5 of them at 192 to 8 kHz."""
+"""Least mean of an offset, in standard deviations of the means of its parts. For 1/f noise it is
+0.2 to 5 of them at 192 to 8 kHz."""
 
 BoolArray = NDArray[np.bool_]
 
 
 class ContentChecks:
-    """Looks at all samples of a live source, block by block, and says what is odd.
+    """Checks all samples of a live source, block by block, and reports anomalies.
 
-    Of each channel: *silent* (exact zeros), *missing* (silent while another channel is not),
-    *stuck* (the same value other than zero), each for more than 1 s and until it was not for 1 s;
-    *dc* (a steady mean of over -40 dBFS for 10 s, until below -43 dBFS); *clipping* (three or more
-    samples in a row at full scale, until a minute without). Stretches are counted in whole blocks,
-    so a block should be well below a second. One thread.
+    Conditions per channel: *silent* (exact zeros), *missing* (silent while another channel is not)
+    and *stuck* (one constant value other than zero) start after more than 1 s and end after 1 s
+    without; *dc* (a steady mean of over -40 dBFS for 10 s) ends below -43 dBFS; *clipping* (three
+    or more consecutive samples at full scale) ends after a minute without. Durations are counted in
+    whole blocks, so a block should be well below a second. Used by one thread.
 
     Parameters
     ----------
     channels : int
-        Channels of every block.
+        Number of channels of every block.
     fs : float
         Sample rate [Hz].
     """
 
     def __init__(self, channels: int, fs: float) -> None:
         self.active: tuple[str, ...] = ()
-        """What is odd now, such as ``silent: 0``, ``stuck: 1``, ``dc: 0 (-23.1 dBFS)``."""
+        """Active conditions, such as ``silent: 0``, ``stuck: 1``, ``dc: 0 (-23.1 dBFS)``."""
         self._silent = _Held(channels, fs)
         self._stuck = _Held(channels, fs)
         self._offset = _Offset(channels, fs)
@@ -64,7 +63,7 @@ class ContentChecks:
         return self._clipping.total
 
     def look(self, samples: Float32Array) -> list[str]:
-        """Take the next samples.
+        """Check the next samples.
 
         Parameters
         ----------
@@ -74,11 +73,12 @@ class ContentChecks:
         Returns
         -------
         lines : list of str
-            For a log: what began, what ended, and once a minute how much was clipped.
+            Log lines: started and ended conditions, and once a minute the number of clipped
+            samples.
         """
         n = samples.shape[1]
         low, high = samples.min(axis=1), samples.max(axis=1)
-        with np.errstate(invalid="ignore"):  # what is not finite is others' business
+        with np.errstate(invalid="ignore"):  # non-finite samples are reported elsewhere
             same = (low == high) & ((low == self._value) | np.isnan(self._value))
             self._value = samples[:, -1].copy()
             zero = (low == 0.0) & (high == 0.0)
@@ -98,7 +98,7 @@ class ContentChecks:
         return began + [
             _ENDED[kind].format(channel)
             for kind, channel in sorted(then - now)
-            if not (kind in _QUIET and channel in quiet)  # it only has another name
+            if not (kind in _QUIET and channel in quiet)  # the condition only changes its name
         ]
 
     def _active(self) -> tuple[str, ...]:
@@ -133,13 +133,13 @@ _ENDED = {
 
 
 def _what(text: str) -> tuple[str, int]:
-    """Kind and channel of an active text, which may go on to say how much."""
+    """Parse kind and channel of an active text; ignore a value after them."""
     kind, _, rest = text.partition(": ")
     return kind, int(rest.split()[0])
 
 
 class _Held:
-    """A condition of each channel that counts once it has held for a second, on or off."""
+    """A condition per channel that switches on or off once it has held for a second."""
 
     def __init__(self, channels: int, fs: float) -> None:
         self.on = np.zeros(channels, bool)
@@ -148,7 +148,7 @@ class _Held:
         self._settled = True
 
     def update(self, now: BoolArray, n: int) -> bool:
-        """Take the condition of the next n samples; True if ``on`` changed."""
+        """Apply the condition of the next n samples; True if ``on`` changed."""
         differs = now != self.on
         if self._settled and not differs.any():
             return False
@@ -161,10 +161,10 @@ class _Held:
 
 
 class _Offset:
-    """Mean of each channel over successive 10 s; its level as of a sine of that mean square.
+    """Mean of each channel over successive 10 s; its level is that of a sine of equal mean square.
 
-    Noise that is stronger at low frequencies, such as pink noise or wind, has a mean over any time.
-    It shows in the means of single seconds, too: they differ by about as much as they are off zero.
+    Noise that is stronger at low frequencies, such as pink noise or wind, has a nonzero mean over
+    any duration. The means of its single seconds differ by about as much as they are off zero.
     Those of an offset do not, so a mean counts only where it is a multiple of their spread.
     """
 
@@ -177,11 +177,11 @@ class _Offset:
         self._means: list[Float64Array] = []
 
     def update(self, samples: Float32Array, allowed: BoolArray) -> bool:
-        """Take samples; True if ``on`` or the level of what is on changed."""
+        """Add samples; True if ``on`` changed, or the level of a channel that is on."""
         changed, first, n = False, 0, samples.shape[1]
         while first < n:
             stop = min(n, first + self._left)
-            # float32's range is not enough
+            # float32 has too little range
             self._sum += samples[:, first:stop].sum(axis=1, dtype=np.float64)
             self._left -= stop - first
             first = stop
@@ -208,14 +208,14 @@ class _Offset:
 
 @dataclass(slots=True)
 class _Run:
-    """The last two samples of a channel: at full scale or not, and already counted or not."""
+    """The last two samples of a channel: whether at full scale, and whether already counted."""
 
     full: BoolArray
     counted: bool
 
 
 class _Clipping:
-    """Samples in runs of three or more at full scale, told at once and then once a minute."""
+    """Samples in runs of three or more at full scale, reported at once and then once a minute."""
 
     def __init__(self, channels: int, fs: float) -> None:
         self.on = np.zeros(channels, bool)
@@ -227,7 +227,7 @@ class _Clipping:
         self._since_report = math.inf
 
     def update(self, samples: Float32Array, suspects: BoolArray) -> list[str] | None:
-        """Take samples, of which only suspect channels reach full scale; None if all is as was."""
+        """Add samples, of which only suspect channels reach full scale; None if nothing changed."""
         self._since_report += samples.shape[1]
         looked_at = suspects | self._open
         if looked_at.any():
@@ -247,7 +247,7 @@ class _Clipping:
         self.total += n
 
     def _report(self) -> list[str] | None:
-        """Say what was clipped since the last report, if anything was or had been."""
+        """List the samples clipped since the last report; None if neither report has any."""
         clipped = self._counts > 0
         if not (clipped.any() or self.on.any()):
             return None
@@ -258,6 +258,6 @@ class _Clipping:
             for channel in np.flatnonzero(clipped)
         ]
         self._counts[:] = 0
-        # What ended may begin again, and is then told at once.
+        # Clipping that ended and starts again is reported at once.
         self._since_report = 0.0 if lines else math.inf
         return lines

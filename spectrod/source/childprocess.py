@@ -1,4 +1,4 @@
-"""A child process that answers in lines of JSON, is listened to, and is killed when it hangs."""
+"""A child process that answers in lines of JSON and is killed when it hangs."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ _unreaped: list[subprocess.Popen[bytes]] = []
 
 
 def count_unreaped() -> int:
-    """Reap what was killed and has ended since; return how many the system has not let end."""
+    """Reap killed processes that have ended; return the number of those that have not."""
     _unreaped[:] = [process for process in _unreaped if process.poll() is None]
     return len(_unreaped)
 
@@ -30,24 +30,24 @@ def count_unreaped() -> int:
 class ChildProcess:
     """A process with pipes to its three standard streams.
 
-    What it prints to standard error is logged at debug level, 50 lines at most. It never waits for
-    that: what does not fit into the pipe while nobody listens is lost, and not counted.
+    The last lines that it prints to standard error, 50 at most, are logged at debug level. The pipe
+    never blocks the process: output that does not fit is lost and not counted.
 
     Parameters
     ----------
     command : sequence of str
         Program and arguments.
     name : str
-        What errors call it.
+        Name of the process in errors.
     env : mapping of str to str
-        Its environment.
+        Environment of the process.
     pass_fds : collection of int
-        Descriptors that it inherits.
+        Descriptors that the process inherits.
 
     Raises
     ------
     UnavailableError
-        If the system cannot start it.
+        If the system cannot start the process.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id."""
         return self._process.pid
 
     def ask(self, request: dict[str, Any], timeout_s: float, stop: Wakeup | None) -> dict[str, Any]:
-        """Send a request and return the next line that it says.
+        """Send a request and return the next line of the answers.
 
         Raises
         ------
         UnavailableError
-            If it does not answer in time, has ended, or ``stop`` was set.
+            If the process does not answer in time, has ended, or ``stop`` was set.
         """
         try:
             self._requests.write(json.dumps(request).encode() + b"\n")
@@ -89,12 +89,12 @@ class ChildProcess:
         return line
 
     def take_line(self, deadline_s: float, stop: Wakeup | None) -> dict[str, Any] | None:
-        """Return the next line that it says, None if there is none until a time.
+        """Return the next line of the answers; None if there is none before the deadline.
 
         Raises
         ------
         UnavailableError
-            If it has ended, or ``stop`` was set.
+            If the process has ended, or ``stop`` was set.
         """
         while b"\n" not in self._lines:
             ready = self.poll(deadline_s, *([stop.fileno()] if stop else []))
@@ -114,12 +114,12 @@ class ChildProcess:
         self._lines += data
 
     def poll(self, deadline_s: float, *others: int) -> set[int]:
-        """Wait until it says something or one of other descriptors is readable.
+        """Wait until an answer or one of the other descriptors is readable.
 
         Returns
         -------
         ready : set of int
-            Descriptors that are readable, that of its answers included; empty after the time.
+            Readable descriptors, that of the answers included; empty on timeout.
         """
         poll = select.poll()
         for fd in (self._replies.fileno(), *others):
@@ -127,7 +127,7 @@ class ChildProcess:
         chatter = self._chatter.fd
         if chatter is not None:
             poll.register(chatter, select.POLLIN)
-        # A line that came with the one before it is in no pipe any more.
+        # A line that arrived with the one before it is no longer in the pipe.
         has_line = b"\n" in self._lines
         while True:
             left_ms = 0.0 if has_line else max(0.0, 1e3 * (deadline_s - time.monotonic()))
@@ -153,7 +153,7 @@ class ChildProcess:
         return UnavailableError(f"{self._name}: ended ({how}){said}")
 
     def kill(self) -> None:
-        """End it at once; one that the system does not let end is reaped later."""
+        """Kill the process; one that does not end soon is reaped later."""
         self._process.kill()
         self._requests.close()
         self._replies.close()
@@ -168,7 +168,7 @@ class ChildProcess:
 def _start(
     command: Sequence[str], env: Mapping[str, str], pass_fds: Collection[int]
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a process; returns it and where to read what it prints to standard error."""
+    """Start a process; returns it and the descriptor to read its standard error from."""
     chatter, chatter_end = os.pipe()
     try:
         os.set_blocking(chatter, False)
@@ -181,7 +181,7 @@ def _start(
             stderr=chatter_end,
             env=env,
             pass_fds=pass_fds,
-            process_group=0,  # Ctrl-C at a terminal is not meant for it
+            process_group=0,  # Ctrl-C at a terminal must not reach it
         )
     except OSError:
         os.close(chatter)
@@ -192,18 +192,18 @@ def _start(
 
 
 class _Chatter:
-    """What a process prints to standard error."""
+    """Standard error of a process."""
 
     def __init__(self, name: str, fd: int) -> None:
         self.fd: int | None = fd
         self.last = ""
-        """The last whole line."""
+        """The last complete line."""
         self._name = name
         self._lines_left = _CHATTER_LINES
         self._rest = b""
 
     def read(self) -> bool:
-        """Take what there is; False if no more can come."""
+        """Read the available output; False at its end."""
         try:
             data = os.read(self.fd, _PIPE_BYTES) if self.fd is not None else b""
         except BlockingIOError:
@@ -224,7 +224,7 @@ class _Chatter:
             _log.debug("%s: %s", self._name, line)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the pipe."""
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None

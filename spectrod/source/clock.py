@@ -1,4 +1,4 @@
-"""When samples were taken: a clock fitted to their arrivals, and UTC beside it."""
+"""Times of samples: a clock fitted to the arrivals of callbacks, and UTC from it."""
 
 import itertools
 import statistics
@@ -11,20 +11,20 @@ from spectrod.source.clock_steps import BUCKET_NS, Bucket, StepFinder
 from spectrod.source.clock_times import Line, Timeline
 
 RATE_OFF_PPM = 200.0
-"""Beyond this, a sample rate is off: crystals are within 100."""
+"""Limit of the rate error [1e-6]; crystals are within 100."""
 
 _DELAYS = 256
 
 
 class SampleClock:
-    """Absolute sample index to monotonic time, rate error, and losses that no flag told of.
+    """Maps sample indices to monotonic time; measures the rate error and finds unflagged losses.
 
-    A callback arrives when its last sample is there or later, hardly ever earlier:
-    t = T(index) + delay, delay >= 0. So the *soonest* arrivals draw T, up to a constant latency
-    that cannot be seen from here. Of each 0.25 s the soonest is kept; ``RateFit`` draws the line
-    through them, ``StepFinder`` finds where they step up for good (samples were lost: those that
-    come later seem late for their index) or down (the latency fell: times follow, none is lost),
-    and ``Timeline`` keeps times continuous whatever happens.
+    A callback arrives when its last sample is captured or later, hardly ever earlier: t = T(index)
+    + delay, delay >= 0. The *soonest* arrivals therefore trace T, up to a constant latency that
+    arrivals cannot reveal. The clock keeps the soonest arrival of each 0.25 s; ``RateFit`` fits the
+    line through them, ``StepFinder`` finds lasting steps: up (samples were lost, so all later ones
+    seem late for their index) or down (the latency fell: times follow, nothing is lost).
+    ``Timeline`` keeps times continuous in every case.
 
     One thread calls ``place``, ``add``, ``mono_ns`` and ``index_at``; the figures may be read by
     any. Memory is constant.
@@ -34,7 +34,7 @@ class SampleClock:
     fs : float
         Nominal sample rate [Hz].
     block_samples : int
-        Samples of a callback, the largest usual one.
+        Samples of a callback: the largest usual number.
 
     Notes
     -----
@@ -45,17 +45,17 @@ class SampleClock:
     second (30 days) of simulated arrivals of eight laws, ``benchmarks/clock_accuracy.py --buckets
     1300000``; so at most one in ten days, with a confidence of 95 % (the rule of three).
 
-    Not found: losses up to 1.5 blocks or 5 ms, those in the first 2 s of a stream or of the next
-    one, and those so frequent that a second is never free of them: they show as a rate that is off.
+    Not found: losses of up to 1.5 blocks or 5 ms, losses in the first 2 s of a stream or of the
+    next one, and losses so frequent that no second is free of them: they appear as a rate error.
     """
 
     def __init__(self, fs: float, block_samples: int) -> None:
         self.rate_error_ppm: float | None = None
-        """Measured over nominal rate, less one [1e-6]; None until known, after 8 s."""
+        """Measured over nominal rate, minus one [1e-6]; None during the first 8 s."""
         self.rate_uncertainty_ppm: float | None = None
         """Half width of its 95 % interval [1e-6]."""
         self.jitter_s: float | None = None
-        """How far callbacks lie behind the soonest ones, at the median of the last 256 [s]."""
+        """Median delay of the last 256 callbacks behind the soonest ones [s]."""
         self._block_ns = block_samples * 1e9 / fs
         self._bucket_ns = max(BUCKET_NS, round(2 * self._block_ns))
         self._steps = StepFinder(self._block_ns)
@@ -71,29 +71,29 @@ class SampleClock:
 
     @property
     def is_rate_off(self) -> bool:
-        """True if the rate is over 200 ppm from the nominal one, beyond its uncertainty."""
+        """True if the rate differs from nominal by over 200 ppm plus its uncertainty."""
         error, uncertainty = self.rate_error_ppm, self.rate_uncertainty_ppm
         if error is None or uncertainty is None:
             return False
         return abs(error) - uncertainty > RATE_OFF_PPM
 
     def place(self, arrivals: Sequence[tuple[int, int]]) -> int:
-        """Find the index of the first sample of a stream that has just begun, or begun again.
+        """Find the index of the first sample of a stream that has just started or restarted.
 
-        To be called before the first ``add`` of each stream.
+        Call it before the first ``add`` of each stream.
 
         Parameters
         ----------
         arrivals : sequence of (int, int)
-            Of its first callbacks, one at least: samples delivered with it and before it since the
-            stream began, monotonic time [ns]. The soonest counts, so the more the better; they may
-            be handed to ``add`` as well.
+            The stream's first callbacks, at least one: samples delivered up to and including it
+            since the stream started, and monotonic time [ns]. The soonest counts, so more are
+            better; they may be passed to ``add`` as well.
 
         Returns
         -------
         index : int
-            0 for the very first stream; else what the time that passed says, not below the index
-            after the last sample of the stream before.
+            0 for the first stream; otherwise the index by elapsed time, at least the index after
+            the last sample of the previous stream.
         """
         period_ns = self._line.period_ns
         start = min(t_ns - round(delivered * period_ns) for delivered, t_ns in arrivals)
@@ -108,21 +108,20 @@ class SampleClock:
         return self._index
 
     def add(self, index_end: int, t_mono_ns: int) -> int:
-        """Take the arrival of a callback.
+        """Add the arrival of a callback.
 
         Parameters
         ----------
         index_end : int
-            Absolute index after its last sample.
+            Absolute index after the callback's last sample.
         t_mono_ns : int
             Monotonic time of its arrival [ns].
 
         Returns
         -------
         lost : int
-            Samples that must have been lost without a flag since a second or two ago, nearly always
-            0: the indices of this callback's samples, and of all that follow, are higher by so many
-            than was thought.
+            Samples lost without a flag within the last second or two, nearly always 0. The indices
+            of this callback's samples, and of all that follow, increase by this number.
         """
         line = self._line
         delay = (t_mono_ns - line.t_ns) - (index_end - line.sample) * line.period_ns
@@ -141,9 +140,9 @@ class SampleClock:
         return 0
 
     def mono_ns(self, sample_index: int) -> int:
-        """Monotonic time of a sample [ns]: rises with the index, whatever came between two calls.
+        """Monotonic time of a sample [ns]; increases with the index over all calls.
 
-        Of indices not yet added it is a forecast, and may change. Includes the constant latency
+        For indices not yet added it is a forecast and may change. It includes the constant latency
         from the microphone to the soonest callback.
         """
         return self._placed().mono_ns(sample_index)
@@ -162,7 +161,7 @@ class SampleClock:
 
     def _turn(self, soonest: tuple[int, int], index: int, t_ns: int, pause: int) -> int:
         """Close a bucket and open the next with this callback."""
-        # The pause that ended now counts already: it may hide a level that is still there.
+        # Count the pause that just ended: it may hide a level that still holds.
         end = t_ns - pause
         bucket = Bucket(*soonest, self._bucket_start, end, self._pause)
         step_ns = self._steps.add(bucket, self._line.period_ns)
@@ -192,11 +191,11 @@ class SampleClock:
             self.rate_uncertainty_ppm = self._fit.rate.uncertainty_ppm
 
     def _unseen_ns(self) -> float:
-        """How far the soonest arrivals may all lie behind the soonest possible ones.
+        """Largest delay that all soonest arrivals may share behind the soonest possible ones [ns].
 
-        Blocks that come whenever they are ready have delays of any phase within a block; where a
-        timer fetches them, all have the same, which drifts unseen. So it is the widest range of
-        phases that does not occur.
+        Blocks delivered as soon as they are ready have delays of any phase within a block. Where a
+        timer fetches them, all have the same delay, which drifts unseen. The result is therefore
+        the widest range of phases that does not occur.
         """
         phases = sorted(delay % self._block_ns for delay in self._delays)
         phases.append(phases[0] + self._block_ns)
@@ -206,9 +205,9 @@ class SampleClock:
 class WallClock:
     """UTC as monotonic time plus an offset, which only ``look`` changes.
 
-    Both clocks are slewed alike by the system (``clock_gettime(2)``), so their difference changes
-    only when the wall clock is stepped, or the machine slept: the monotonic clock does not count
-    that. Neither touches a sample index or a monotonic time.
+    The system slews both clocks alike (``clock_gettime(2)``), so their difference changes only when
+    the wall clock is stepped or the machine sleeps, which the monotonic clock does not count.
+    Neither affects a sample index or a monotonic time.
 
     Parameters
     ----------
@@ -217,9 +216,9 @@ class WallClock:
     """
 
     STEP_NS = 1_000_000
-    """Smallest change that is called a step [ns]."""
+    """Smallest change that counts as a step [ns]."""
     SLEW_PPM = 500.0
-    """By which the two clocks may part without a step where a system slews but one of them."""
+    """Largest drift between the clocks without a step, on systems that slew only one [1e-6]."""
 
     _READS = 5
 
@@ -233,17 +232,17 @@ class WallClock:
         self._offset_ns, _ = self._read()
 
     def utc_ns(self, mono_ns: int) -> int:
-        """UTC of a monotonic time [ns]."""
+        """Convert a monotonic time to UTC [ns]."""
         return mono_ns + self._offset_ns
 
     def look(self) -> float | None:
-        """Read the clocks and follow the wall clock; call it every second or so.
+        """Read the clocks and follow the wall clock; call it about every second.
 
         Returns
         -------
         step_s : float or None
-            By how much it was stepped since the last look [s], if by more than 1 ms and what
-            slewing explains; forward is positive.
+            Size of a step since the last call [s], forward is positive; None below 1 ms plus what
+            slewing and the uncertainty of the reads explain.
         """
         offset_ns, error_ns = self._read()
         now = self._monotonic_ns()
@@ -253,10 +252,10 @@ class WallClock:
         return change * 1e-9 if abs(change) > allowed else None
 
     def _read(self) -> tuple[int, int]:
-        """Offset, and how far it may be wrong, of the quickest of some reads of both clocks [ns].
+        """Offset and its largest error, from the quickest of several reads of both clocks [ns].
 
-        The wall clock is read between two reads of the other, so that a thread that is put off
-        between them shows, and that read is not taken.
+        The wall clock is read between two reads of the other one; a thread preempted between them
+        takes longer, so that read is not used.
         """
         offset_ns, least = 0, -1
         for _ in range(self._READS):

@@ -30,13 +30,13 @@ class Rate:
 
     period_ns: float
     error_ppm: float
-    """Over the nominal rate, less one [1e-6]."""
+    """Measured over nominal rate, minus one [1e-6]."""
     uncertainty_ppm: float
     """Half width of its 95 % interval [1e-6]."""
 
 
 class _Point(NamedTuple):
-    """A soonest arrival, and what came before it: breaks, and shifts and breaks."""
+    """A soonest arrival, with the number of breaks, and of shifts and breaks, before it."""
 
     sample: int
     t_ns: int
@@ -47,21 +47,21 @@ class _Point(NamedTuple):
 class RateFit:
     """A line through the soonest arrivals of each half window, in constant memory.
 
-    Points: at first one a half window (0.5 s); when there are 256, each two become the sooner one
-    of them, up to 4 s a point; then the oldest go, so that the fit spans 9 to 17 minutes.
+    Points: at first one per half window (0.5 s). At 256 points, merge pairs, keeping the sooner
+    arrival, up to 4 s per point; after that drop the oldest, so the fit spans 9 to 17 minutes.
 
     Slope: least squares with Huber's weights (c = 1.345 times the scaled median absolute residual,
     reweighted 6 times; Huber & Ronchetti, Robust Statistics, 2nd ed. 2009, section 7.8). Points of
-    one run share an intercept; each break, step or loss begins another run, so that its size does
-    not bend the rate. So does a shift, in a second fit. Where shifts are part of a slow saw tooth,
-    as when a timer fetches samples, the second is wrong, and off from the first by more than
-    twice what chance explains; else it is the better one, and what is taken.
+    one run share an intercept; each break, step or loss starts another run, so its size does not
+    bend the rate. A second fit treats each shift the same way. Where shifts are part of a slow saw
+    tooth, as when a timer fetches samples, the second fit is wrong and differs from the first by
+    more than twice the random error; otherwise it is better, and it is used.
 
-    Uncertainty, by chance: Huber's covariance estimate (same, section 7.6, with its correction),
+    Random uncertainty: Huber's covariance estimate (same, section 7.6, with its correction),
     times (1 + r) / (1 - r) for the residuals' correlation r from one point to the next (the
     variance of a mean of an AR(1) process), times Student's 97.5 % quantile by its expansion
-    z + (z^3 + z) / 4 dof (Abramowitz & Stegun 26.7.5). By the unseen: where deliveries are fetched
-    by a timer, their delay can drift by as much as ``unseen_ns`` while all look punctual; over the
+    z + (z^3 + z) / 4 dof (Abramowitz & Stegun 26.7.5). Unseen uncertainty: where a timer fetches
+    deliveries, their delay can drift by as much as ``unseen_ns`` while all look punctual; over the
     span of the fit that is a slope. The two are added in quadrature.
     """
 
@@ -77,9 +77,9 @@ class RateFit:
         self._unfitted = 0
 
     def add(self, index: int, t_ns: int, unseen_ns: float) -> Line:
-        """Take the soonest arrival of a half window; returns the line as it is now.
+        """Add the soonest arrival of a half window; returns the updated line.
 
-        The soonest possible arrival may lie ``unseen_ns`` below it, for all that is known.
+        The soonest possible arrival may lie up to ``unseen_ns`` before it.
         """
         self._level.append((index, t_ns))
         self._merging.append((index, t_ns))
@@ -96,12 +96,12 @@ class RateFit:
         return self._line(index, t_ns)
 
     def break_run(self) -> None:
-        """Begin another run: what comes lies on a line of the same slope, at another level."""
+        """Start another run: later points lie on a line of the same slope, at another level."""
         self._run += 1
         self.shift()
 
     def shift(self) -> None:
-        """Say that the level has shifted, by less than a loss would."""
+        """Record a shift of the level, smaller than a loss causes."""
         self._shift += 1
         self._merging.clear()
         self._level.clear()
@@ -120,7 +120,7 @@ class RateFit:
         self._merged *= 2
 
     def _line(self, index: int, t_ns: int) -> Line:
-        """Through the median of the latest points, so as to follow a rate that wanders."""
+        """Return the line through the median of the latest points, to follow rate drift."""
         here = Line(index, t_ns, self.period_ns)
         delays = sorted(here.delay_ns(*point) for point in self._level)
         return Line(index, t_ns + round(delays[len(delays) // 2]), self.period_ns)
@@ -133,7 +133,7 @@ class RateFit:
         y = (points[:, 1] - points[-1, 1]) * 1e-9 - x
         plain = _robust_slope(x, y, points[:, _RUN], unseen_ns * 1e-9)
         if plain is None:
-            return  # so many breaks that the old rate is the better one
+            return  # after this many breaks the old rate is better
         shifting: _Slope | None = plain
         if np.ptp(points[:, _SHIFT]) > np.ptp(points[:, _RUN]):
             shifting = _robust_slope(x, y, points[:, _SHIFT], unseen_ns * 1e-9)
@@ -144,7 +144,7 @@ class RateFit:
 
 
 class _Slope(NamedTuple):
-    """A slope, and half widths of its 95 % interval."""
+    """A slope, and the half widths of its 95 % interval."""
 
     value: float
     by_chance: float
@@ -156,7 +156,7 @@ class _Slope(NamedTuple):
 
 
 def _better(plain: _Slope, shifting: _Slope | None) -> tuple[float, float]:
-    """Take the fit without shifts if the one that ignores them allows it."""
+    """Use the fit with an intercept per shift, if it agrees with the plain one."""
     if shifting is None or abs(shifting.value - plain.value) > 2 * plain.by_chance:
         return plain.value, plain.half_width
     reach = plain.half_width + abs(shifting.value - plain.value)

@@ -1,4 +1,4 @@
-"""Steps in the soonest arrivals: what distinguishes lost samples from late ones."""
+"""Steps in the soonest arrivals: tells lost samples from late ones."""
 
 import math
 import statistics
@@ -18,45 +18,45 @@ _MAD_TO_SIGMA = 1.4826
 
 
 class Bucket(NamedTuple):
-    """The callback of a short time that came soonest for its index."""
+    """The callback of a short interval that arrived soonest for its index."""
 
     sample: int
-    """Index after its last sample."""
+    """Index after the callback's last sample."""
     t_ns: int
     start_ns: int
-    """First arrival of the bucket."""
+    """First arrival of the bucket [ns]."""
     end_ns: int
-    """Last arrival of the bucket."""
+    """Last arrival of the bucket [ns]."""
     pause_ns: int
-    """Longest time between two arrivals."""
+    """Longest time between two arrivals [ns]."""
 
 
 class StepFinder:
-    """Finds when the soonest arrivals step to another level and stay there.
+    """Finds the points where the soonest arrivals step to another level and stay there.
 
     The buckets' delays are reduced to *levels*, the minima of half windows. A window has at least
-    four buckets, so 1 s, and spans the longest recent pause between callbacks and 0.25 s more.
-    There is a step where the last two levels agree, two earlier ones agree, and their means differ
-    by more than the limit: 1.5 blocks, 5 ms, 10 sigma of one level to the next, whichever is
-    largest. Two levels agree if they differ by less than a quarter of the limit.
+    four buckets, so 1 s, and spans the longest recent pause between callbacks plus 0.25 s.
+    A step is found where the last two levels agree, two earlier ones agree, and their means differ
+    by more than the limit: 1.5 blocks, 5 ms or 10 sigma of the level-to-level difference, whichever
+    is largest. Two levels agree if they differ by less than a quarter of the limit.
 
-    No false alarm as long as one callback in each window comes within 1.2 blocks of the soonest
-    possible: one of the last two levels is then as near to it, the other agrees with that or
-    nothing is said, and their mean is at most 0.8 + 0.125 of the limit above. So neither
-    stalls after which late samples come at once, nor bursts, raise one. A slope is none either: all
-    levels of a ramp differ by the same, so where two agree the next ones are not over the limit;
-    and levels further back are compared only where no slope explains half of the difference.
+    No false alarm occurs while one callback in each window comes within 1.2 blocks of the soonest
+    possible: one of the last two levels is then that near to it, the other agrees with that one or
+    no step is reported, and their mean is at most 0.8 + 0.125 of the limit above. Neither stalls
+    after which late samples come at once nor bursts therefore raise an alarm. Nor does a slope: all
+    levels of a ramp differ equally, so where two agree the next ones do not exceed the limit; and
+    earlier levels are compared only where no slope explains half of the difference.
 
     Smaller steps, of more than 0.3 ms and 10 sigma, are *shifts*: after a stall the callbacks may
-    come at another phase of a block. None of them is a loss.
+    come at another phase of a block. No shift is a loss.
 
-    What is told apart from a loss by nothing: a delay that begins, stays flat within 0.5 % for the
-    whole window and is made up for later, or never.
+    One case cannot be distinguished from a loss: a delay that starts, stays flat within 0.5 % for
+    the whole window and is made up for later, or never.
 
     Parameters
     ----------
     block_ns : float
-        Time that a block takes [ns].
+        Duration of a block [ns].
     """
 
     def __init__(self, block_ns: float) -> None:
@@ -68,13 +68,13 @@ class StepFinder:
 
     @property
     def limit_ns(self) -> float:
-        """Smallest step that is no mere shift, at the moment [ns]."""
+        """Smallest step that counts as more than a shift, at present [ns]."""
         return max(self._floor, self._noise_ns())
 
     def add(self, bucket: Bucket, period_ns: float) -> float:
-        """Take the next bucket; returns the step or shift to the present level [ns], 0.0 for none.
+        """Add the next bucket; returns the step or shift to the present level [ns], 0.0 for none.
 
-        A step that is longer than ``limit_ns`` is no mere shift.
+        A result above ``limit_ns`` is a step, otherwise a shift.
         """
         self._buckets.append(bucket)
         self._unsettled += 1
@@ -86,19 +86,19 @@ class StepFinder:
         return _step(levels, self.limit_ns) or _step(levels, max(_SHIFT_NS, self._noise_ns()))
 
     def restart(self, shift: int) -> None:
-        """Forget what was before the present level; its indices rise by ``shift``."""
+        """Drop the buckets before the present level; raise its indices by ``shift``."""
         recent = list(self._buckets)[-2 * self._half :]
         self._buckets.clear()
         self._buckets.extend(bucket._replace(sample=bucket.sample + shift) for bucket in recent)
         self._unsettled = len(recent)
 
     def clear(self) -> None:
-        """Forget all buckets: another stream has begun."""
+        """Drop all buckets: another stream has started."""
         self._buckets.clear()
         self._unsettled = 0
 
     def settled(self, period_ns: float) -> Bucket | None:
-        """Take the soonest of the next half window that no step can begin before any more."""
+        """Return the soonest bucket of the next half window that no later step can precede."""
         if self._unsettled < 3 * self._half:
             return None
         first = len(self._buckets) - self._unsettled
@@ -109,13 +109,13 @@ class StepFinder:
         )
 
     def _noise_ns(self) -> float:
-        """Ten sigma of the difference between one level and the next [ns]."""
+        """Ten sigma of the level-to-level difference [ns]."""
         if not self._spreads:
             return 0.0
         return _SIGMAS * _MAD_TO_SIGMA * statistics.median(self._spreads) / math.sqrt(2)
 
     def _half_window(self) -> int:
-        """Buckets of half a window."""
+        """Count the buckets of half a window."""
         needed_ns = BUCKET_NS + max(bucket.pause_ns for bucket in self._buckets)
         least, most = _WINDOW_BUCKETS
         count = 0
@@ -127,7 +127,7 @@ class StepFinder:
         return (max(count, least) + 1) // 2
 
     def _levels(self, period_ns: float) -> list[float]:
-        """Minima of half windows, the newest first [ns]."""
+        """Minima of half windows, newest first [ns]."""
         delays = [self._delay(bucket, period_ns) for bucket in self._buckets]
         ends = range(len(delays), self._half - 1, -self._half)
         return [min(delays[end - self._half : end]) for end in ends[:_LEVELS]]

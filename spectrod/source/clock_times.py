@@ -1,4 +1,4 @@
-"""The time of every sample: a line in pieces that never goes back."""
+"""Time of every sample: a piecewise linear function that never decreases."""
 
 from collections import deque
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _PIECES = 64
 
 
 class Line(NamedTuple):
-    """Monotonic time of samples, ``t_ns`` at ``sample`` and ``period_ns`` from one to the next."""
+    """Monotonic time of samples: ``t_ns`` at ``sample``, then ``period_ns`` per sample."""
 
     sample: int
     t_ns: int
@@ -20,30 +20,30 @@ class Line(NamedTuple):
         return self.t_ns + round((index - self.sample) * self.period_ns)
 
     def delay_ns(self, index: int, t_ns: int) -> float:
-        """How far an arrival lies behind the line [ns]."""
+        """Delay of an arrival behind the line [ns]."""
         return (t_ns - self.t_ns) - (index - self.sample) * self.period_ns
 
 
 class Timeline:
-    """Sample index to monotonic time and back, without steps however the clock is corrected.
+    """Converts sample index to monotonic time and back, without steps when the clock is corrected.
 
-    A new line is approached over 2 s, by changing the pace by half at most: time runs on, and is
-    fixed for every sample that was there when the line came. The last ``_PIECES`` pieces are kept;
-    what is older is reckoned by the oldest of them.
+    The timeline approaches a new line over 2 s, changing the pace by at most half: time stays
+    monotonic, and the times of earlier samples stay fixed. It keeps the last ``_PIECES`` pieces;
+    the oldest of them extends to all earlier samples.
     """
 
     def __init__(self, line: Line) -> None:
         self._pieces = deque([line], maxlen=_PIECES)
 
     def mono_ns(self, index: int) -> int:
-        """Time of a sample [ns]; rises with the index."""
+        """Time of a sample [ns]; increases with the index."""
         for piece in reversed(self._pieces):
             if piece.sample <= index:
                 return piece.at(index)
         return self._pieces[0].at(index)
 
     def index_at(self, t_ns: int) -> int:
-        """Index of the sample that is nearest to a time."""
+        """Index of the sample nearest to a time."""
         for piece in reversed(self._pieces):
             if piece.t_ns <= t_ns:
                 break
@@ -52,7 +52,7 @@ class Timeline:
         return piece.sample + round((t_ns - piece.t_ns) / piece.period_ns)
 
     def follow(self, line: Line, index: int) -> None:
-        """Approach a line from a sample on; what comes before stays as it is."""
+        """Approach a line from a sample on; earlier times stay unchanged."""
         t_ns = self.mono_ns(index)
         while self._pieces and self._pieces[-1].sample >= index:
             self._pieces.pop()

@@ -1,4 +1,4 @@
-"""Audio inputs: which there are, how each is named for good, which of them is meant."""
+"""Audio inputs: how to list them, how to name them lastingly, how to select one."""
 
 import contextlib
 import re
@@ -26,21 +26,21 @@ class InputDevice:
     Attributes
     ----------
     index : int
-        In PortAudio's list, which changes whenever devices come or go.
+        Index in PortAudio's list, which changes whenever devices come or go.
     name, host_api : str
-        As PortAudio says.
+        As PortAudio reports them.
     channels : int
     samplerate : float
-        Its default [Hz].
+        Default sample rate [Hz].
     is_default : bool
-        Whether the system takes it where none is named.
+        True if the system uses it by default.
     card_id, card_device : str, int or None
-        ALSA's name of the card, and the device on it; "" and None where it is not one's hardware.
+        ALSA's name of the card, and the device number on it; "" and None if it is not hardware.
     usb_path, serial : str
-        The port that a USB card is plugged into, and its serial number; "" if not known.
+        Port that a USB card is plugged into, and its serial number; "" if unknown.
     uri : str
-        What to put into the configuration: the form that lasts longest of those that name this
-        input and no other of its list.
+        The name to configure: the most lasting of those that match this input and no other of its
+        list.
     """
 
     index: int
@@ -58,19 +58,19 @@ class InputDevice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which input is meant; made by ``parse_wanted`` and ``identity_of``."""
+    """Selector of an input; ``parse_wanted`` and ``identity_of`` make it."""
 
     text: str = ""
     keys: tuple[tuple[str, str], ...] = ()
     is_exact: bool = False
-    """A part of a name does not do: that would be another input."""
+    """True if ``name`` must match completely, because a partial match would be another input."""
 
     def topic_name(self) -> str:
-        """Name for topics, of the text alone: the same whichever device is there."""
+        """Return the topic name, which depends on the text alone, not on the device found."""
         return topic_name(self.text) if self.text else "soundcard"
 
     def among(self, inputs: Sequence[InputDevice]) -> list[InputDevice]:
-        """All inputs that are meant, the likeliest first."""
+        """Return all matching inputs, the best match first."""
         if not self.text:
             return [i for i in inputs if i.is_default] or list(inputs[:1])
         if self.keys:
@@ -85,20 +85,20 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class ListedInput:
-    """An input and what is known of it, for who chooses one.
+    """An input and its capabilities, for a listing to choose from.
 
     Attributes
     ----------
     device : InputDevice
-        Its index is -1 where PortAudio does not list it, being in use.
+        Its index is -1 if PortAudio does not list it because it is in use.
     rates : tuple of int
-        Sample rates that it takes, of the usual ones [Hz]; empty if it was not asked.
+        Supported sample rates among the usual ones [Hz]; empty if not probed.
     formats : tuple of str
-        Sample formats that it takes, in the configuration's words.
+        Supported sample formats, in the configuration's words.
     in_use : str
-        How a program has it open; "" if none does, or that cannot be seen. It is then not asked.
+        How a program has it open; "" if none does or that is unknown. An open input is not probed.
     error : str
-        Why it was asked in vain.
+        Why probing failed.
     """
 
     device: InputDevice
@@ -109,14 +109,14 @@ class ListedInput:
 
 
 def parse_wanted(text: str) -> Wanted:
-    """Understand what follows ``soundcard:``.
+    """Parse the text after ``soundcard:``.
 
     Parameters
     ----------
     text : str
-        "" for the default input; its index; a part of its name; or ``KEY=VALUE,...`` of which all
-        must fit: parts of ``api`` and ``name``, and ``card device usb serial`` as they are. Case
-        does not matter.
+        "" for the default input; an index; part of a name; or ``KEY=VALUE,...``, all of which must
+        match: ``api`` and ``name`` in part, ``card device usb serial`` completely. Matching ignores
+        case.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def parse_wanted(text: str) -> Wanted:
     Raises
     ------
     ConfigError
-        If a key is not known, is there twice or has no value, or ``device`` is not a number.
+        If a key is unknown, occurs twice or has no value, or ``device`` is not a number.
     """
     if not re.match(r"[a-z]+=", text):
         return Wanted(text)
@@ -145,12 +145,12 @@ def parse_wanted(text: str) -> Wanted:
 
 
 def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
-    """Find the input that is meant: the first one, where a name is part of several.
+    """Return the matching input: the first one, if a name is part of several.
 
     Raises
     ------
     UnavailableError
-        If there is none, with the list of what there is.
+        If none matches; the error lists the inputs.
     """
     if not inputs:
         raise UnavailableError("soundcard: no audio input on this machine")
@@ -161,9 +161,10 @@ def choose_input(wanted: Wanted, inputs: Sequence[InputDevice]) -> InputDevice:
 
 
 def identity_of(device: InputDevice) -> Wanted:
-    """Return the name by which a lost device is found again: its ``uri``, never "the default".
+    """Return the selector that finds a lost device again: its ``uri``, never "the default".
 
-    Where that is but an index, which may be another's by then: one of its name, best at that index.
+    If the URI is only an index, which may belong to another device by then, it selects by name and
+    prefers that index.
     """
     wanted = parse_wanted(device.uri.removeprefix(_PREFIX))
     keys = wanted.keys or (("api", device.host_api), ("name", _bare_name(device)))
@@ -173,23 +174,23 @@ def identity_of(device: InputDevice) -> Wanted:
 def describe_inputs(
     scanned: Iterable[dict[str, Any]], sys_root: Path = SYS, in_use: Sequence[OpenCapture] = ()
 ) -> list[InputDevice]:
-    """Add to a scan what ALSA's cards show in sysfs, and what to call each input for good.
+    """Add to a scan the identity of ALSA cards from sysfs, and a lasting name for each input.
 
     Parameters
     ----------
     scanned : iterable of dict
-        From ``CaptureProcess.scan``.
+        Result of ``CaptureProcess.scan``.
     sys_root : Path
-        Where sysfs is mounted.
+        Mount point of sysfs.
     in_use : sequence of OpenCapture
-        Adds those of them that PortAudio leaves out, as it does with what it cannot open.
+        Open devices; those that PortAudio does not list, because it cannot open them, are added.
 
     Returns
     -------
     inputs : list of InputDevice
-        In the scan's order, then those in use.
+        In the scan's order, followed by those in use.
     """
-    # A device is found by the name that is shown, so both are made printable here.
+    # A device is found by its displayed name, so both are made printable here.
     listed = [InputDevice(**printable_all(device)) for device in scanned]
     names = {device.name for device in listed}
     listed += [_unlisted(capture) for capture in in_use if capture.name not in names]
@@ -198,17 +199,17 @@ def describe_inputs(
 
 
 def list_inputs(*, probe: bool = False) -> list[ListedInput]:
-    """List the audio inputs of this machine, the ones in use too.
+    """List the audio inputs of this machine, including those in use.
 
     Parameters
     ----------
     probe : bool
-        Ask each that is not in use which rates and formats it takes; the others are left alone.
+        Query the rates and formats of each input that is not in use; the others are not touched.
 
     Raises
     ------
     UnavailableError
-        Where PortAudio's library is missing, or does not answer within 5 s.
+        If PortAudio's library is missing, or it does not answer within 5 s.
     """
     with CaptureProcess() as process:
         captures = open_captures()
@@ -256,7 +257,7 @@ def _unlisted(capture: OpenCapture) -> InputDevice:
 
 
 def _hardware(device: InputDevice) -> tuple[int, int] | None:
-    """Read the numbers of card and device that PortAudio writes behind ALSA's names."""
+    """Parse the card and device numbers that PortAudio appends to ALSA's names."""
     found = _HARDWARE.search(device.name) if device.host_api == "ALSA" else None
     return (int(found[1]), int(found[2])) if found else None
 
@@ -276,16 +277,16 @@ def _with_card(device: InputDevice, sys_root: Path) -> InputDevice:
 
 
 def _uri(device: InputDevice, inputs: Sequence[InputDevice]) -> str:
-    """Take the first form by which this input is found, and it alone."""
+    """Return the first form that matches this input and no other."""
     for text in _forms(device):
-        with contextlib.suppress(ConfigError):  # what follows a comma in a name may look like a key
+        with contextlib.suppress(ConfigError):  # text after a comma in a name may look like a key
             if parse_wanted(text).among(inputs) == [device]:
                 return _PREFIX + text
     return f"{_PREFIX}{device.index}"
 
 
 def _forms(device: InputDevice) -> list[str]:
-    """Ways to name an input, the longest-lasting first: who, then where, then what."""
+    """List the forms of an input's name, the most lasting first: serial, port or card, name."""
     forms = []
     for key, value in (("serial", device.serial), ("usb", device.usb_path)):
         if value:
@@ -312,11 +313,11 @@ def _fits(device: InputDevice, key: str, value: str) -> bool:
 
 
 def _named(name: str, inputs: Iterable[InputDevice]) -> list[InputDevice]:
-    """Select those that have a name, with or without the numbers of hardware."""
+    """Select the inputs that have a name, with or without the hardware numbers."""
     name = name.casefold()
     return [i for i in inputs if name in (i.name.casefold(), _bare_name(i).casefold())]
 
 
 def _bare_name(device: InputDevice) -> str:
-    """Leave out the numbers of card and device, which change."""
+    """Return the name without the card and device numbers, which change."""
     return _HARDWARE.sub("", device.name)

@@ -1,4 +1,4 @@
-"""Raw interleaved samples from a FIFO whose writers come and go."""
+"""Raw interleaved samples from a FIFO with changing writers."""
 
 import errno
 import logging
@@ -19,20 +19,20 @@ _log = logging.getLogger(__name__)
 
 
 class FifoSource(StreamSource):
-    """Raw interleaved samples from a FIFO, without end: after each writer the next is awaited.
+    """Raw interleaved samples from a FIFO, without end: after each writer it waits for the next.
 
-    What was missed between two writers is a gap: the time from the last samples of one to the
-    first of the next, times fs, one sample at least. The bytes of an unfinished sample that a
-    writer leaves behind are dropped, counted and logged. The first samples of each writer are taken
-    to have been captured just before they came; the rest follow by index / fs, so that between two
-    writers times drift as far as the writer's true rate is off.
+    The time between two writers is a gap: from the last samples of one to the first of the next,
+    times fs, at least one sample. If a writer ends within a sample, its bytes are dropped, counted
+    and logged. The first samples of each writer are assumed to be captured just before they arrive;
+    the others follow by index / fs, so within one writer times drift as far as its true rate is
+    off.
 
-    The FIFO may be removed and made again meanwhile: it is looked for every second.
+    The FIFO may be removed and created again meanwhile; a waiting source looks for it every second.
 
     Parameters
     ----------
     path : str
-        The FIFO; it is opened at the start.
+        Path of the FIFO, which is opened at the start.
     fs : float
         Sample rate [Hz].
     channels : int
@@ -43,12 +43,12 @@ class FifoSource(StreamSource):
     Attributes
     ----------
     dropped_bytes : int
-        Bytes of unfinished samples so far.
+        Bytes of incomplete samples so far.
 
     Raises
     ------
     InputError
-        If there is no such FIFO, or it may not be read.
+        If the FIFO does not exist or is not readable.
     """
 
     def __init__(self, path: str, fs: float, channels: int, format_: PcmFormat) -> None:
@@ -62,7 +62,7 @@ class FifoSource(StreamSource):
         self._t_last_ns: int | None = None
 
     def blocks(self, n_max: int) -> Iterator[Float32Array | Seam]:
-        """Yield samples as they arrive, from one writer after the other."""
+        """Yield samples as they arrive, from one writer after another."""
         try:
             while self._wait_for_writer():
                 yield from self._one_writer(n_max)
@@ -84,18 +84,18 @@ class FifoSource(StreamSource):
                 yield samples
 
     def _seam(self, t_first_ns: int) -> Seam:
-        """Count what was missed since the writer before, if there was one."""
+        """Count the samples missed since the previous writer, if there was one."""
         lost = 0
         if self._t_last_ns is not None:
-            # What the new writer's first burst brings may reach back before the old one's end.
+            # The new writer's first burst may reach back before the end of the old one.
             lost = max(1, round((t_first_ns - self._t_last_ns) * 1e-9 * self.fs))
             self._restarts += 1
             _log.info("%s: written again, %d samples missing", self._path, lost)
         return Seam(lost, t_first_ns)
 
     def _read(self, n_bytes: int) -> bytes:
-        """Read what there is, or wait for it; nothing when the last writer has gone, or stopped."""
-        # NB: read before waiting; a writer that has come and gone since leaves data but no hang-up.
+        """Read available data or wait for it; b"" when the last writer has gone, or if stopped."""
+        # NB: read before waiting; a writer that came and went since leaves data but no hang-up.
         while not self._stopping.is_set():
             try:
                 return os.read(self._fd, n_bytes)
@@ -106,7 +106,7 @@ class FifoSource(StreamSource):
         return b""
 
     def _wait_for_writer(self) -> bool:
-        """Wait until there is something to read; False if stopped."""
+        """Wait until data is readable; False if stopped."""
         while not self._stopping.is_set():
             self._reopen()
             if self._wait_for_input(self._fd, LOOK_AGAIN_S):
@@ -114,10 +114,10 @@ class FifoSource(StreamSource):
         return False
 
     def _reopen(self) -> None:
-        """Open the FIFO afresh: one whose writer has gone reads as ended until it is.
+        """Reopen the FIFO: after its last writer has gone, the old descriptor only reports the end.
 
-        The new descriptor comes before the old one goes, so what a writer has already put into the
-        FIFO stays there.
+        The new descriptor is opened before the old one is closed, so the FIFO keeps data that a
+        writer has already written.
         """
         fd = -1
         self._attempts += 1
@@ -156,6 +156,6 @@ def _check_fifo(path: str) -> None:
         raise InputError(f"{path}: {error.strerror}") from error
     if not is_fifo:
         raise InputError(f"{path}: neither a FIFO nor a file of raw samples")
-    # Not by opening it: that would let a writer go on, whose samples nobody would read.
+    # Do not open it to check: a waiting writer would proceed, and its samples would be lost.
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: {os.strerror(errno.EACCES)}")

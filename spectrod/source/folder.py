@@ -1,4 +1,4 @@
-"""A folder of sound files as one stream, with the gaps that their times say."""
+"""A folder of sound files as one stream, with gaps according to their times."""
 
 import logging
 from collections import Counter
@@ -24,43 +24,42 @@ from spectrod.units import Float32Array
 _log = logging.getLogger(__name__)
 
 _LONG_GAP_S = YEAR_S
-"""A longer gap gets a warning: a recorder whose clock was not set begins in 1970."""
+"""Gaps longer than this cause a warning: a recorder with an unset clock starts in 1970 [s]."""
 
 
 class FolderSource(PulledSource):
     """The sound files of a folder, one after the other, as one stream.
 
-    Files are in the order of their times (see ``recorded_at``), with gaps between them as their
-    times say (see ``placing``). Where no file says its time, they are in the order of their names,
-    without gaps, and a warning says so. Hidden files and files whose suffix is not of sound are
-    left alone.
+    Files are sorted by time (see ``recorded_at``), with gaps between them according to their times
+    (see ``placing``). If no file gives a time, they are sorted by name, without gaps, and a warning
+    is logged. Hidden files and files without a sound file's suffix are ignored.
 
-    What can be read is read, and the rest is a gap. A truncated or damaged file is read up to the
-    damage. Where files overlap, the later one begins at the end of the earlier one. A file is left
-    out if it cannot be read, if it says no time but others do, or if its sample rate or number of
-    channels is not that of most files (of equally many, that of the earlier file counts).
-    ``left_out`` lists these files.
+    The stream contains all readable samples; the others are a gap. A truncated or damaged file is
+    read up to the damage. Where files overlap, the later one starts at the end of the earlier one.
+    A file is skipped if it cannot be read, if it gives no time but others do, or if its sample rate
+    or number of channels differs from that of most files (in a tie, that of the earliest file
+    counts). ``left_out`` lists these files.
 
-    All headers are read at the start; one file at a time is open.
+    The source reads all headers at the start and keeps one file open at a time.
 
     Parameters
     ----------
     path : str
         The folder.
     pace : {"realtime", "full"}
-        How fast; what is missing is not waited for.
+        Pace of reading; gaps are not waited for.
     loop : bool
-        Whether to play them again and again; times are then those of playing.
+        Repeat the files endlessly; times are then those of playing.
     strict : bool
-        Whether anything that would be left out is an error.
+        Raise an error instead of skipping anything.
     recursive : bool
-        Whether the files of the folders in it count, too; see ``list_sound_files``.
+        Include the files of subfolders; see ``list_sound_files``.
 
     Raises
     ------
     InputError
-        If no file can be read; of the first file of which something would be left out, if this is
-        strict; if there are too many files or they are too far apart in time.
+        If no file can be read, if there are too many files or they are too far apart in time; if
+        ``strict``, for the first file that would be skipped or read in part.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class FolderSource(PulledSource):
             self.start_utc_ns = first.recorded.utc_ns if first.recorded else None
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``."""
+        """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
             self._begin = sample_index
 
@@ -123,7 +122,7 @@ class FolderSource(PulledSource):
     def _samples(
         self, member: Member, interleaved: Float32Array, first: int
     ) -> Iterator[tuple[int, Float32Array]]:
-        """Yield the samples of a file from one of them on, as many as can be read, with indices."""
+        """Yield the readable samples of a file from one of them on, with their indices."""
         n_bad = 0
         try:
             file = SoundFile(str(member.path))
@@ -150,7 +149,7 @@ class FolderSource(PulledSource):
         if file.damage:
             self.left_out.add(path, f"{path}: {file.damage}", "read up to there")
 
-    # ---- which files there are, and what their headers say
+    # ---- list the files and read their headers
 
     def _listed(self, *, recursive: bool) -> list[Path]:
         found = list_sound_files(self._path, recursive=recursive)
@@ -168,7 +167,7 @@ class FolderSource(PulledSource):
         return found.files
 
     def _with_headers(self, files: list[Path]) -> list[Member]:
-        """Read the headers of all files that can be read."""
+        """Read the headers of all readable files."""
         members = []
         for path in files:
             try:
@@ -208,7 +207,7 @@ class FolderSource(PulledSource):
             )
 
     def _in_order(self, members: list[Member]) -> list[Member]:
-        """Sort by time; where no file says its time, leave the order of names."""
+        """Sort by time; if no file gives a time, keep the order of names."""
         dated = [member for member in members if member.recorded is not None]
         if not dated:
             _log.warning(
@@ -225,9 +224,9 @@ class FolderSource(PulledSource):
         return sorted(dated, key=lambda member: member.t_ns)
 
     def _alike(self, members: list[Member]) -> list[Member]:
-        """Choose the files of the rate and the number of channels that most files have."""
+        """Select the files that have the most common rate and number of channels."""
         counts = Counter(map(_format, members))
-        ((chosen, n_chosen),) = counts.most_common(1)  # of equals the first that was counted
+        ((chosen, n_chosen),) = counts.most_common(1)  # in a tie, the first one counted
         for member in members:
             if _format(member) != chosen:
                 self.left_out.add(
@@ -239,7 +238,7 @@ class FolderSource(PulledSource):
 
 
 def _format(file: Member | SoundFile) -> tuple[float, int]:
-    """Sample rate [Hz] and channels."""
+    """Return sample rate [Hz] and number of channels."""
     return file.fs, file.channels
 
 

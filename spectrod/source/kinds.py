@@ -1,7 +1,7 @@
-"""The kinds of sources: the form of each one's URI, what opens it, and what is allowed with it.
+"""The kinds of sources: the form of their URIs, how to open them and what they allow.
 
-A new kind is a module with its source and one ``SourceKind`` in ``KINDS``. Help texts, error texts,
-the check of a configuration, the control socket and the daemon's search read only this table.
+A new kind is a module with its source and one ``SourceKind`` in ``KINDS``. Help texts, error
+texts, the configuration check, the control socket and the daemon read this table only.
 """
 
 import logging
@@ -20,7 +20,7 @@ from spectrod.types import CHANNELS_MAX
 _log = logging.getLogger(__name__)
 
 TEST_SIGNAL = "sine,1000,-20"
-"""What ``auto`` takes where there is no sound card: its level and frequency are easy to check."""
+"""The source of ``auto`` if there is no sound card: its level and frequency are easy to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,18 @@ class SourceKind:
         Form of its URI, for help and error texts: a prefix alone, or ``PREFIX:ARGUMENT``, in
         brackets from the colon on if the argument is optional.
     open : callable
-        Makes a source from settings, argument and pace; raises as ``spectrod.source.open_source``.
+        Creates a source from settings, argument and pace; raises like
+        ``spectrod.source.open_source``.
     check : callable
         Checks settings and argument without opening a file or a device; raises ConfigError.
     inspect : callable
-        Describes by its argument a source that ``config check`` must not open; raises a
-        SpectrodError if it is unusable. Returns None for one that can be opened.
+        Describes, by its argument, a source that ``config check`` must not open; raises a
+        SpectrodError if it is unusable. Returns None for a source that may be opened.
     absent_name : callable or None
-        Returns the topic name, by the argument, of a source that is not there. With it such a
-        source is waited for; without it a source must be there.
+        Returns the topic name, by the argument, of a source that is missing. The daemon waits for
+        such a source; a kind without this function must be present.
     is_safe_over_control : bool
-        True if peers may add such a source: its URI cannot name a file.
+        True if peers may add such a source, because its URI cannot name a file.
     """
 
     form: str
@@ -55,12 +56,12 @@ class SourceKind:
 
     @property
     def prefix(self) -> str:
-        """What its URIs are or, before a colon, begin with."""
+        """The whole URI or, before a colon, its start."""
         return self.form.partition(":")[0].rstrip("[")
 
     @property
     def may_be_absent(self) -> bool:
-        """Whether the daemon waits for such a source while it is not there."""
+        """True if the daemon waits for such a source while it is missing."""
         return self.absent_name is not None
 
     def matches(self, uri: str) -> bool:
@@ -69,7 +70,7 @@ class SourceKind:
 
 
 def find_kind(uri: str) -> tuple[SourceKind, str]:
-    """Return the kind of a URI, and the argument; whatever matches no form is a path.
+    """Return the kind of a URI, and the argument; a URI of no known form is a path.
 
     Raises
     ------
@@ -85,13 +86,13 @@ def find_kind(uri: str) -> tuple[SourceKind, str]:
 
 
 def forms(*, safe_only: bool = False) -> str:
-    """List the forms of URIs, for help and error texts; on request those safe over control only."""
+    """List the forms of URIs for help and error texts; optionally only those safe over control."""
     kinds = [kind for kind in (FILES, *KINDS) if kind.is_safe_over_control or not safe_only]
     *first, last = (kind.form for kind in kinds)
     return f"{', '.join(first)} or {last}"
 
 
-# Each kind is imported when it is opened: soundfile, sounddevice and their libraries cost time.
+# Import each kind only when it is opened: soundfile, sounddevice and their libraries load slowly.
 
 # ---- sound cards
 
@@ -166,7 +167,7 @@ def _check_pcm(_settings: SourceConfig, path: str) -> None:
 
 
 def _inspect_pcm(path: str) -> str | None:
-    """Look at a FIFO without opening it, which would take samples from its reader."""
+    """Check a FIFO without opening it, which would take samples from its reader."""
     if Path(path).is_file():
         return None
     try:
@@ -181,7 +182,7 @@ def _inspect_pcm(path: str) -> str | None:
 
 
 def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
-    """Sample rate [Hz], channels and format of what does not say them itself."""
+    """Return sample rate [Hz], channels and format of samples without a header."""
     return (
         float(settings.samplerate or RATE_DEFAULT_HZ),
         settings.channels or settings.default_channels,
@@ -190,7 +191,7 @@ def _raw_format(settings: SourceConfig) -> tuple[float, int, PcmFormat]:
 
 
 def _mode(path: str) -> int:
-    """Type and permissions of a file; 0 where the reader will say what is wrong."""
+    """Return type and permissions of a file; 0 on errors, which the reader reports."""
     try:
         return Path(path).stat().st_mode
     except OSError:
@@ -257,7 +258,7 @@ def _require_own(key: str, wanted: int, own: int, path: str) -> None:
 # ---- the table
 
 FILES = SourceKind("sound file, folder of them, SigMF recording", _open_file, _check_path)
-"""Whatever has none of the other forms."""
+"""Kind of every URI that has none of the other forms."""
 
 KINDS: tuple[SourceKind, ...] = (
     SourceKind("-", _open_standard_input, inspect=lambda _: "-: is not opened"),

@@ -1,4 +1,4 @@
-"""Files of a source that cannot be used, or only in part: counted, and the first ones named."""
+"""Files of a source that are unusable or only partly usable: counted, the first ones named."""
 
 import logging
 from collections.abc import Callable
@@ -10,26 +10,26 @@ from spectrod.text import printable
 _log = logging.getLogger(__name__)
 
 NAMED_MAX = 20
-"""Files that are named; further ones are only counted, and logged as information."""
+"""Largest number of files that are named; others are only counted and logged at info level."""
 
 
 class LeftOut:
-    """Collects what is wrong with the files of a source, or raises the first problem.
+    """Collects the problems of a source's files, or raises the first one.
 
     The thread that reads the files calls ``add``; any thread may read the attributes.
 
     Parameters
     ----------
     strict : bool
-        Whether the first problem is an error.
+        Raise the first problem as an error.
 
     Attributes
     ----------
     n_files : int
-        Files that are left out or read in part.
+        Files that are skipped or read in part.
     lines : tuple of str
-        One for each of the first ``NAMED_MAX`` of them, printable: the file, what is wrong with it
-        and what is left out.
+        One printable line for each of the first ``NAMED_MAX`` files: the file, its problem and the
+        skipped part.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -40,21 +40,21 @@ class LeftOut:
         self._files: set[Path] = set()
 
     def add(self, path: Path, problem: str, consequence: str = "left out") -> None:
-        """Note that a file is left out or read in part; only its first problem counts.
+        """Record that a file is skipped or read in part; only its first problem counts.
 
         Parameters
         ----------
         path : Path
             The file, or a folder that could not be searched.
         problem : str
-            Its path and what is wrong with it.
+            The path and its problem.
         consequence : str
-            What becomes of it.
+            Effect on the file.
 
         Raises
         ------
         InputError
-            With the problem, if this is strict.
+            If this is strict, with the problem.
         """
         if self._is_strict:
             raise InputError(f"{problem} (without --strict, what can be read is read)")
@@ -72,13 +72,13 @@ class LeftOut:
             self._report(f"{NAMED_MAX} files are left out or read in part: more are only counted")
 
     def report_to(self, report: Callable[[str], None]) -> None:
-        """Report each line, those there are first; before the source starts.
+        """Report each line, the existing ones first; call before the source starts.
 
         Parameters
         ----------
         report : callable
-            Called with each of ``lines``, and once with another line if there are more files; from
-            the start on by the thread that calls ``add``. It must not block.
+            Called with each of ``lines``, and once with a summary line if there are more files;
+            after the start by the thread that calls ``add``. It must not block.
         """
         for line in self.lines:
             report(line)
@@ -91,4 +91,4 @@ class LeftOut:
 
 
 def _ignore(_line: str) -> None:
-    """Ignore the line, by default."""
+    """Ignore the line (the default)."""

@@ -1,4 +1,4 @@
-"""The sound files of a folder, and of the folders in it."""
+"""Lists the sound files of a folder and its subfolders."""
 
 import logging
 import os
@@ -14,28 +14,28 @@ SUFFIXES = frozenset({
     ".wav", ".wave", ".bwf", ".rf64", ".w64", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf",
     ".flac", ".ogg", ".oga", ".opus", ".mp3",
 })  # fmt: skip
-"""Of the files that count, in capitals or not; others are left alone."""
+"""Suffixes of sound files, in upper or lower case; other files are ignored."""
 
 FILES_MAX = 600_000
-"""Sound files of one source: one a minute for more than a year."""
+"""Maximum of sound files of one source: one a minute for more than a year."""
 FOLDERS_MAX = 100_000
-"""Folders that are searched for them."""
+"""Maximum of folders that are searched."""
 DEPTH_MAX = 16
-"""Levels of folders below the folder that is named."""
+"""Maximum depth of folders below the given folder."""
 
 
 @dataclass(slots=True)
 class Listing:
-    """What was found in a folder.
+    """Files found in a folder.
 
     Attributes
     ----------
     files : list of Path
-        Sound files by their suffixes, in the order of their paths; nothing was opened.
+        Sound files by suffix, sorted by path; none was opened.
     unread : list of (Path, str)
-        Folders that could not be searched, and a line that says why.
+        Folders that could not be searched, with a line that gives the reason.
     n_folders : int
-        Folders in the folder itself, if those were not asked for.
+        Subfolders of the folder itself, if ``recursive`` is false.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -49,19 +49,19 @@ def list_sound_files(folder: str, *, recursive: bool = False) -> Listing:
     Parameters
     ----------
     folder : str
-        Where.
+        Path of the folder.
     recursive : bool
-        Whether the folders in it are searched, too. Links to folders are not followed.
+        Search the subfolders, too. Links to folders are not followed.
 
     Returns
     -------
     found : Listing
-        Without hidden files and folders.
+        Hidden files and folders are excluded.
 
     Raises
     ------
     InputError
-        If the folder itself cannot be read, or there are too many files or folders.
+        If the folder itself cannot be read, or has too many files or folders.
     """
     found = Listing()
     waiting = [(Path(folder), 0)]
@@ -87,7 +87,7 @@ def list_sound_files(folder: str, *, recursive: bool = False) -> Listing:
 
 
 def _search(folder: Path, found: Listing, *, recursive: bool) -> list[Path]:
-    """Add the files of one folder; return the folders in it that are to be searched."""
+    """Add the files of one folder; return the subfolders to search."""
     inner = []
     with os.scandir(folder) as entries:
         for entry in entries:

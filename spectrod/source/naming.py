@@ -6,6 +6,6 @@ _LENGTH_MAX = 64
 
 
 def topic_name(text: str) -> str:
-    """Make a topic part of any text: letters, digits, ``. _ -``; never empty, 64 at most."""
+    """Convert any text to a topic part: letters, digits, ``. _ -``; 1 to 64 characters."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
     return name[:_LENGTH_MAX].rstrip("-") or "source"

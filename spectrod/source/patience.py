@@ -1,4 +1,4 @@
-"""How long a stream may be silent before something is wrong with it."""
+"""Adaptive timeout for silence in a stream."""
 
 from collections import deque
 
@@ -9,17 +9,17 @@ _LONGEST_S = 5.0
 
 
 class Patience:
-    """Grows for streams that deliver in bursts: they pause regularly and lose nothing.
+    """A timeout that grows for streams that deliver in bursts: they pause regularly, without loss.
 
     Attributes
     ----------
     s : float
-        Silence after which no samples are said to come [s].
+        Silence after which the stream counts as stalled [s].
 
     Parameters
     ----------
     first_s : float
-        ``s`` at first [s].
+        Initial value of ``s`` [s].
     """
 
     def __init__(self, first_s: float) -> None:
@@ -27,14 +27,14 @@ class Patience:
         self._stalls: deque[tuple[float, float]] = deque(maxlen=_STALLS)
 
     def bear(self, stall_s: float, now_s: float) -> bool:
-        """Take note of a stall that ended by itself; at the third within 30 s ``s`` grows.
+        """Record a stall that ended by itself; the third within 30 s increases ``s``.
 
         Parameters
         ----------
         stall_s : float
-            How long it was [s].
+            Duration of the stall [s].
         now_s : float
-            Monotonic clock at its end [s].
+            Monotonic clock at the end of the stall [s].
 
         Returns
         -------
@@ -50,5 +50,5 @@ class Patience:
         return has_grown
 
     def forget(self) -> None:
-        """Let no stall count that was seen until now: samples were lost."""
+        """Drop all recorded stalls, because samples were lost."""
         self._stalls.clear()

@@ -1,4 +1,4 @@
-"""Raw interleaved samples: decoded, and read from standard input or any other stream."""
+"""Raw interleaved samples: decoders, and sources that read standard input or another stream."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.0
 _SILENCE_S = 5.0
-"""How long a writer may write nothing before that is said: some write large pieces."""
+"""Silence of a writer before it is reported [s]: some write large pieces."""
 
 
 class Coding(NamedTuple):
@@ -34,11 +34,11 @@ class Coding(NamedTuple):
     Attributes
     ----------
     dtype : str
-        Of a number in memory; "s24" for three little-endian bytes, which NumPy does not have.
+        Type of a number in memory; "s24" is three little-endian bytes, which NumPy lacks.
     offset : float
-        Number of a sample of 0.
+        Number that represents 0.
     full_scale : float
-        Difference of the numbers of 1.0 and 0.
+        Difference between the numbers of 1.0 and 0.
     """
 
     dtype: str
@@ -47,12 +47,12 @@ class Coding(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Length of a number."""
+        """Bytes of a number."""
         return 3 if self.dtype == "s24" else np.dtype(self.dtype).itemsize
 
 
 U8_IQ_MIDDLE = 127.5
-"""The middle of codes 0 to 255, which RTL-SDR receivers put at 0 V; WAV files put 128 there."""
+"""Middle of the codes 0 to 255: 0 V of RTL-SDR receivers. WAV files use 128."""
 
 CODINGS: dict[PcmFormat, Coding] = {
     "u8": Coding("u1", 2.0**7, 2.0**7),
@@ -75,10 +75,10 @@ NATIVE_FORMATS: dict[PcmFormat, SampleFormat] = {
     "s32le": "int32",
     "f32le": "float32",
 }
-"""Those that kernels read as they are."""
+"""Formats that kernels read without conversion."""
 
 BYTES_PER_SAMPLE: dict[PcmFormat, int] = {name: one.n_bytes for name, one in CODINGS.items()}
-"""Of a channel; I and Q are a channel each."""
+"""Bytes of one sample of one channel; I and Q are one channel each."""
 
 
 def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
@@ -87,14 +87,14 @@ def decode_pcm(data: bytes, format_: PcmFormat) -> Float32Array:
     Parameters
     ----------
     data : bytes
-        Whole samples.
+        Complete samples.
     format_ : str
         A key of ``CODINGS``.
 
     Returns
     -------
     samples : (n,) float32
-        See ``decode``; of pairs I and Q in turn [FS].
+        See ``decode``; of I/Q formats, I and Q alternate [FS].
     """
     return decode(data, CODINGS[format_])
 
@@ -105,23 +105,22 @@ def decode(data: bytes, coding: Coding) -> Float32Array:
     Parameters
     ----------
     data : bytes
-        Whole numbers.
+        Complete numbers.
     coding : Coding
-        What they mean.
+        Their coding.
 
     Returns
     -------
     samples : (n,) float32
-        Integers less the offset, divided by their full scale, so in [-1, 1]; floats as they are
-        [FS].
+        Integers minus the offset, divided by full scale, so in [-1, 1]; floats unchanged [FS].
     """
     numbers: NDArray[Any] = (
         _widen_s24(data) if coding.dtype == "s24" else np.frombuffer(data, coding.dtype)
     )
     if numbers.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what overflows is found as an infinity
+        with np.errstate(over="ignore"):  # callers find an overflow as an infinity
             return numbers.astype(np.float32)
-    # An offset of 2^31 leaves float32 too few digits.
+    # float32 has too few digits for an offset of 2^31.
     is_wide = coding.offset >= 2.0**24
     values: NDArray[np.floating] = numbers.astype(np.float64 if is_wide else np.float32)
     if coding.offset:
@@ -131,14 +130,14 @@ def decode(data: bytes, coding: Coding) -> Float32Array:
 
 
 def _widen_s24(data: bytes) -> NDArray[np.int32]:
-    """Put three bytes into the upper ones of an int32: same sign, same fraction of full scale."""
+    """Widen three bytes to the upper ones of an int32: same sign, same fraction of full scale."""
     wide = np.zeros((len(data) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
     return wide.view("<i4")[:, 0]
 
 
 def describe_raw(name: str, format_: PcmFormat, fs: float, channels: int) -> str:
-    """Describe raw samples for a person, as ``standard input (cu8, 2.048 MHz, I/Q)``."""
+    """Return a readable description, such as ``standard input (cu8, 2.048 MHz, I/Q)``."""
     is_iq = format_ in get_args(IqFormat)
     n, noun = (channels // 2, "I/Q signal") if is_iq else (channels, "channel")
     count = "I/Q" if is_iq and n == 1 else f"{n} {noun}{'s' * (n != 1)}"
@@ -146,21 +145,21 @@ def describe_raw(name: str, format_: PcmFormat, fs: float, channels: int) -> str
 
 
 class PcmDecoder:
-    """Makes samples of bytes that may be cut anywhere.
+    """Decodes a byte stream that may be split anywhere.
 
     Parameters
     ----------
     format_ : str or Coding
-        A key of ``CODINGS``, or one of another format.
+        A key of ``CODINGS``, or a coding.
     channels : int
-        Interleaved channels; I and Q are one each.
+        Number of interleaved channels; I and Q are one each.
 
     Attributes
     ----------
     frame_bytes : int
         Bytes of one sample of all channels.
     rest : bytes
-        The beginning of a sample whose end has not come yet.
+        Incomplete sample at the end of the bytes so far.
     """
 
     def __init__(self, format_: PcmFormat | Coding, channels: int) -> None:
@@ -178,10 +177,10 @@ class PcmDecoder:
 
 
 class StreamSource(PulledSource):
-    """A source of raw samples whose writer sets the pace; a ``stop`` ends any wait for it.
+    """A source of raw samples whose writer sets the pace; ``stop`` ends any wait for the writer.
 
-    Back-pressure reaches the writer through the pipe, so nothing is lost here. One that writes
-    nothing for 5 s is said to be waited for; what it writes then simply follows.
+    Back-pressure reaches the writer through the pipe, so nothing is lost here. After 5 s without
+    data the source reports that it waits; later data simply follows.
     """
 
     is_stored = False
@@ -200,14 +199,14 @@ class StreamSource(PulledSource):
             self._interrupt.set()
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
+        """Stop the thread and wait for it."""
         super().stop()
         wakeup, self._interrupt = self._interrupt, None
         if wakeup is not None:
             wakeup.close()
 
     def capture(self) -> CaptureStats:
-        """Take a snapshot: ``restarts`` counts the writers after the first."""
+        """Return a snapshot; ``restarts`` counts the writers after the first."""
         return CaptureStats(
             waiting_for=self._waiting_for, restarts=self._restarts, attempts=self._attempts
         )
@@ -220,7 +219,7 @@ class StreamSource(PulledSource):
             self._on_change()
 
     def _wait_for_writer_of(self, fd: int, name: str) -> bool:
-        """Wait until there is something to read, an end included; False if stopped."""
+        """Wait until data or the end of the stream is readable; False if stopped."""
         wait_s = _SILENCE_S
         while not self._wait_for_input(fd, wait_s):
             if self._stopping.is_set():
@@ -231,7 +230,7 @@ class StreamSource(PulledSource):
         return True
 
     def _wait_for_input(self, fd: int, timeout_s: float) -> bool:
-        """Wait until there is something to read, an end included; False if stopped or too late."""
+        """Wait until data or the end of the stream is readable; False on timeout or if stopped."""
         assert self._interrupt is not None
         poll = select.poll()
         poll.register(self._interrupt, select.POLLIN)
@@ -241,15 +240,15 @@ class StreamSource(PulledSource):
         return fd in ready and self._interrupt.fileno() not in ready
 
     def _t_first_ns(self, n: int) -> int:
-        """Monotonic clock at the first of n samples of which the last has just come [ns]."""
+        """Return the monotonic time of the first of n samples whose last just arrived [ns]."""
         return time.monotonic_ns() - round(n * 1e9 / self.fs)
 
 
 class PcmSource(StreamSource):
-    """Raw interleaved samples from a file descriptor, until it ends.
+    """Raw interleaved samples from a file descriptor, until its end.
 
-    A stream that ends inside a sample is an error when that is found, at its end. The first samples
-    to come are taken to have been captured just before; the rest follow by index / fs.
+    A stream that ends within a sample is an error, which is found at the end. The first samples are
+    assumed to be captured just before they arrive; the others follow by index / fs.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ class PcmSource(StreamSource):
     format_ : str
         See ``decode_pcm``.
     fd : int
-        Descriptor to read; standard input if not given.
+        Descriptor to read; the default is standard input.
 
     Raises
     ------
@@ -302,6 +301,6 @@ class PcmSource(StreamSource):
 
 
 def _standard_input() -> int:
-    if sys.stdin is None:  # as Python leaves it where the descriptor is closed
+    if sys.stdin is None:  # Python's value if the descriptor is closed
         raise InputError("standard input: closed; - reads raw samples from it")
     return sys.stdin.fileno()

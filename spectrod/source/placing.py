@@ -1,4 +1,4 @@
-"""Files of a folder, placed in one stream by the times at which they begin."""
+"""Places the files of a folder in one stream, by their start times."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -7,20 +7,20 @@ from pathlib import Path
 from spectrod.source.recorded_at import RecordedAt
 
 TOLERANCE_S = 2.0
-"""Smaller differences between a file's end and the next file's time are neither gaps nor overlaps:
-names give whole seconds."""
+"""Differences below this between a file's end and the next file's start are neither gaps nor
+overlaps: names give whole seconds [s]."""
 
 DRIFT_MAX = 200e-6
-"""Largest error of a recorder's sample rate by its own clock. The times of consecutive files may
-differ from their samples by this much more; a larger difference is the sum of small pauses."""
+"""Largest error of a recorder's sample rate by its own clock. Start times of consecutive files may
+deviate by this fraction in addition; a larger deviation is the sum of small pauses."""
 
 Note = Callable[[Path, str, str], None]
-"""Takes a file, what is wrong with it, and what becomes of it."""
+"""Called with a file, its problem and the consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of a folder, as its header says, and its place in the stream.
+    """A file of a folder, as described by its header, and its position in the stream.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Member:
     channels : int
         Channels.
     n_samples : int
-        Samples a channel that can be read.
+        Readable samples per channel.
     n_announced : int
-        Samples a channel that its header announces; more than ``n_samples`` of a truncated file.
+        Samples per channel according to the header; more than ``n_samples`` if truncated.
     recorded : RecordedAt or None
-        When it began, if anything says so.
+        Start of the recording, if known.
     origin : int
         Index of its sample 0 in the stream.
     first : int
-        Its first sample that belongs to the stream: those before overlap the file before.
+        Its first sample that belongs to the stream; earlier ones overlap the preceding file.
     """
 
     path: Path
@@ -53,43 +53,43 @@ class Member:
 
     @property
     def begin(self) -> int:
-        """Index in the stream of the first sample that belongs to it."""
+        """Index in the stream of the file's first sample that belongs to it."""
         return self.origin + self.first
 
     @property
     def end(self) -> int:
-        """Index after the last one."""
+        """Index in the stream after the file's last sample."""
         return self.origin + self.n_samples
 
     @property
     def t_ns(self) -> int:
-        """UTC of sample 0 [ns]; only where it is known."""
+        """UTC of sample 0 [ns]; only if known."""
         assert self.recorded is not None
         return self.recorded.utc_ns
 
 
 def place(members: Iterable[Member], note: Note) -> list[Member]:
-    """Give each file its place in the stream.
+    """Assign each file its position in the stream.
 
-    A file that begins ``TOLERANCE_S`` or more after the end of the one before leaves a gap: the
-    index of its first sample is what its time says, counted at the nominal rate from the first
-    file's. Below that it follows directly, unless pauses have added up (see ``DRIFT_MAX``). A
-    truncated file ends where its header says, if the next one begins there.
+    A file that starts ``TOLERANCE_S`` or more after the end of the preceding one leaves a gap: its
+    time gives the index of its first sample, counted at the nominal rate from the first file.
+    Otherwise it follows directly, unless pauses have added up (see ``DRIFT_MAX``). A truncated file
+    ends where its header says, if the next one starts there.
 
-    If a file begins ``TOLERANCE_S`` or more before the end of the one before, its samples up to
-    that end are left out; that may be all of them. No time is counted twice.
+    If a file starts ``TOLERANCE_S`` or more before the end of the preceding one, its samples up to
+    that end are skipped, possibly all of them. No time is counted twice.
 
     Parameters
     ----------
     members : iterable of Member
-        At least one, of one rate; in the order of their times, if they have times.
+        At least one file; all of one rate; sorted by time, if they have times.
     note : callable
-        Called with each file that loses samples.
+        Called for each file that loses samples.
 
     Returns
     -------
     placed : list of Member
-        In the order of the stream, without those that are left out.
+        In the order of the stream, without skipped files.
     """
     first, *rest = members
     placed = [first]
@@ -124,7 +124,7 @@ def _overlap(member: Member, before: Member, late_s: float) -> str:
 
 
 def _end(before: Member, member: Member) -> int:
-    """Find where the file before ends: if it is truncated, its header may be wrong."""
+    """Return the end of the preceding file; the header of a truncated file may be wrong."""
     announced = before.origin + before.n_announced
     if _late_s(before, announced, member) > -TOLERANCE_S:
         return announced
@@ -132,9 +132,9 @@ def _end(before: Member, member: Member) -> int:
 
 
 def _excess_s(anchor: Member, before: Member, end: int, member: Member) -> float:
-    """Say by how much a file begins after an end [s]; 0 where that is within the tolerances.
+    """Return the delay of a file's start after an end [s]; 0 within the tolerances.
 
-    Its time is compared with the samples since the file before, and with those since the last gap.
+    The start is compared with the samples since the preceding file, and since the last gap.
     """
     allowed_s = TOLERANCE_S + DRIFT_MAX * (member.t_ns - anchor.t_ns) * 1e-9
     found_s = [
@@ -146,5 +146,5 @@ def _excess_s(anchor: Member, before: Member, end: int, member: Member) -> float
 
 
 def _late_s(since: Member, end: int, member: Member) -> float:
-    """By how much a file begins after an end, by the samples since another file's begin [s]."""
+    """Delay of a file's start after an end, counted in samples since another file's start [s]."""
     return (member.t_ns - since.t_ns) * 1e-9 - (end - since.origin) / member.fs

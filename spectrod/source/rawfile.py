@@ -15,12 +15,12 @@ from spectrod.units import Float32Array
 
 
 class RawFileSource(PulledSource):
-    """A file of raw samples, without a header, played once or in a loop.
+    """A file of raw samples without a header, played once or in a loop.
 
     Parameters
     ----------
     path : str
-        The file; what its name says of its start counts.
+        Path of the file; a start time in its name is used.
     fs : float
         Sample rate [Hz].
     channels : int
@@ -28,14 +28,14 @@ class RawFileSource(PulledSource):
     format_ : str
         See ``decode_pcm``.
     pace : {"realtime", "full"}
-        How fast.
+        Pace of reading.
     loop : bool
-        Whether to play it again and again; times are then those of playing.
+        Repeat the file endlessly; times are then those of playing.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is empty, or not a whole number of samples.
+        If the file cannot be read, is empty, or does not hold a whole number of samples.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class RawFileSource(PulledSource):
             self.start_utc_ns = find_start(path)
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``."""
+        """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
             self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples; raises InputError if there are fewer than at the start."""
+        """Yield the file's samples; raises InputError if the file has become shorter."""
         n_bytes = n_max * self._decoder.frame_bytes
         with Path(self._path).open("rb") as file:
             file.seek(self._begin * self._decoder.frame_bytes)
@@ -80,7 +80,7 @@ class RawFileSource(PulledSource):
         return bytes(data)
 
     def _read_once(self, file: BinaryIO, n_bytes: int) -> bytes:
-        """Read so many bytes, fewer only at the end; what has grown since the start is left."""
+        """Read n_bytes, fewer only at the end; data appended since the start is ignored."""
         n_due = min(n_bytes, self._n_bytes - file.tell())
         try:
             data = file.read(n_due)

@@ -1,17 +1,17 @@
-"""When a recording began, from its header or its name.
+"""Finds the start time of a recording in its header or its name.
 
-What recorders write, in the order in which it is believed:
+Formats of recorders, in the order of precedence:
 
 - AudioMoth's comment, ``Recorded at 04:30:00 01/05/2026 (UTC+2)``;
 - GUANO's ``Timestamp``, ISO 8601 (bat recorders);
-- BWF's ``bext`` chunk: date and time of day, and the samples since midnight where they agree;
-- the name: date and time in this order with or without separators, AudioMoth's older eight
-  hexadecimal digits, SoundTrap's twelve digits after a dot.
+- BWF's ``bext`` chunk: date and time of day, and the samples since midnight if they agree;
+- the name: date and time in this order, with or without separators; AudioMoth's older eight
+  hexadecimal digits; SoundTrap's twelve digits after a dot.
 
-What states its time zone is believed before what does not; the latter is taken as UTC. Nothing is
-guessed: dates of six digits may begin with the year or the day, so they count only where SoundTrap
-writes them; two different times in a name, or a month 13, are none. Neither is a time before 1900
-or after 2199 [UTC]; of such a one in a header a warning says that it is ignored.
+A time with a zone takes precedence over one without, which is taken as UTC. Ambiguous times are
+ignored: dates of six digits may start with the year or the day, so they count only in SoundTrap's
+form; two different times in a name, or a month 13, are no time. Nor is a time before 1900 or after
+2199 [UTC]; a warning is logged when such a time in a header is ignored.
 """
 
 import datetime as dt
@@ -45,7 +45,7 @@ _DATE_AND_TIME = re.compile(
 _SOUNDTRAP = re.compile(r"\.(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?![0-9])")
 _AUDIOMOTH_NAME = re.compile(r"[0-9A-F]{8}")
 _AUDIOMOTH_FIRST, _AUDIOMOTH_LAST = 0x54A48E00, 0x7FFFFFFF
-"""From 2015, before the first of them, to the end of its 31 bits in 2038."""
+"""From 2015, before the first AudioMoth, to the end of its 31-bit time in 2038 [s since 1970]."""
 _AUDIOMOTH_COMMENT = re.compile(
     r"Recorded at (\d\d):(\d\d):(\d\d)(\.\d{1,6})? (\d\d)/(\d\d)/(\d{4})"
     r"(?: \(UTC(?:([+-])(\d{1,2})(?::(\d\d))?)?\))?"
@@ -58,16 +58,16 @@ _BEXT_DATE_AT = 320
 
 @dataclass(frozen=True, slots=True)
 class RecordedAt:
-    """When a recording began.
+    """Start time of a recording.
 
     Attributes
     ----------
     utc_ns : int
         UTC of sample 0 [ns].
     says : str
-        What says so, for a person.
+        Origin of the time, for messages.
     has_zone : bool
-        False if it names no time zone and UTC was assumed.
+        False if the origin names no time zone and UTC was assumed.
     """
 
     utc_ns: int
@@ -76,7 +76,7 @@ class RecordedAt:
 
 
 def find_start(path: str, fs: float = 0.0, comment: str = "") -> int | None:
-    """Return the UTC of a recording's sample 0 [ns], and log what says it; see ``recorded_at``."""
+    """Return the UTC of a recording's sample 0 [ns], and log its origin; see ``recorded_at``."""
     found = recorded_at(path, fs, comment)
     if found is None:
         return None
@@ -87,21 +87,21 @@ def find_start(path: str, fs: float = 0.0, comment: str = "") -> int | None:
 
 
 def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | None:
-    """Find out when a recording began.
+    """Find the start time of a recording.
 
     Parameters
     ----------
     path : str
-        The file; its name counts, and of a WAV file its ``bext`` and ``guan`` chunks.
+        Path of the file; its name is used, and a WAV file's ``bext`` and ``guan`` chunks.
     fs : float
-        Sample rate, for ``bext``'s count of samples since midnight [Hz]; 0 if it is not known.
+        Sample rate, for ``bext``'s count of samples since midnight [Hz]; 0 if unknown.
     comment : str
-        The comment in its header, as libsndfile reads it.
+        Comment in the header, as libsndfile reads it.
 
     Returns
     -------
     found : RecordedAt or None
-        None if nothing says it, or only something that makes no sense; of headers, that is logged.
+        None if there is no time, or only an invalid one; an invalid one in a header is logged.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def recorded_at(path: str, fs: float = 0.0, comment: str = "") -> RecordedAt | N
 
 
 def recorded_at_name(name: str) -> RecordedAt | None:
-    """Read the time in a file's name, suffix and all; None if there is none, or several."""
+    """Parse the time in a file's full name; None if there is none, or several."""
     matches = {_from_match(match) for match in _DATE_AND_TIME.finditer(name)}
     if not matches:
         matches = {_from_soundtrap(match) for match in _SOUNDTRAP.finditer(name)}
@@ -140,12 +140,12 @@ def _from_match(match: re.Match[str]) -> RecordedAt | None:
     date = [int(match[part]) for part in ("year", "month", "day", "hour", "minute", "second")]
     zone = match["zone"] or ""
     if zone[1:2].isdigit() and match["between"] != "T":
-        zone = ""  # a number like any other, but after ISO 8601's T
+        zone = ""  # an ordinary number, except after ISO 8601's T
     return _instant(date, match["fraction"], _offset_s(zone), "its name", has_zone=bool(zone))
 
 
 def _offset_s(zone: str) -> int:
-    """Seconds by which a zone like ``+0530`` is ahead of UTC."""
+    """Return the seconds by which a zone such as ``+0530`` is ahead of UTC."""
     digits = re.sub(r"\D", "", zone)
     seconds = int(digits[:2]) * 3600 + int(digits[2:]) * 60 if digits else 0
     return -seconds if zone.startswith("-") else seconds
@@ -156,8 +156,8 @@ def _from_soundtrap(match: re.Match[str]) -> RecordedAt | None:
     return _instant([2000 + year, *rest], None, 0, "its name", has_zone=False)
 
 
-# Each of these returns what a header states, for a person, empty where it states nothing, and the
-# time that it is; None if it is none.
+# Each of these returns a header's statement for messages, "" if there is none, and the time that it
+# gives, None if that is invalid.
 
 
 def _from_comment(comment: str) -> tuple[str, RecordedAt | None]:
@@ -168,7 +168,7 @@ def _from_comment(comment: str) -> tuple[str, RecordedAt | None]:
     date = [int(part) for part in (year, month, day, hour, minute, second)]
     offset_s = int(hours or 0) * 3600 + int(minutes or 0) * 60
     offset_s = -offset_s if sign == "-" else offset_s
-    # Its first firmware wrote no zone, and knew none but UTC.
+    # AudioMoth's first firmware wrote no zone and supported only UTC.
     time = _instant(date, fraction, offset_s, "AudioMoth's comment", has_zone=True)
     return printable(match[0]), time
 
@@ -193,7 +193,7 @@ def _from_guano(chunk: bytes) -> tuple[str, RecordedAt | None]:
 
 
 def _from_bext(chunk: bytes, fs: float) -> tuple[str, RecordedAt | None]:
-    """Read date and time, and the first sample's place in the day if it is the same time of day.
+    """Read date and time, and the first sample's time of day if it agrees with them.
 
     References
     ----------
@@ -224,7 +224,7 @@ def _instant(
     *,
     has_zone: bool = False,
 ) -> RecordedAt | None:
-    """Make an instant of year to second in a zone so far ahead of UTC; None if there is none."""
+    """Convert year to second in a zone ``offset_s`` ahead of UTC; None if that is no valid time."""
     year, month, day, hour, minute, second = date
     try:
         time = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)

@@ -1,4 +1,4 @@
-"""Chunks of WAV files that libsndfile's Python interface does not show."""
+"""WAV file chunks that libsndfile's Python interface does not provide."""
 
 import os
 import struct
@@ -9,19 +9,19 @@ from typing import BinaryIO
 
 _CHUNK_BYTES_MAX = 1 << 20
 _HEAD_BYTES = {b"ds64": 16, b"fmt ": 40}
-"""What is read of these chunks, however long they are."""
+"""Bytes that are read of these chunks, whatever their length."""
 
 _CHUNKS_MAX = 256
 _SIZE_IN_DS64 = 0xFFFFFFFF
 _INTEGER, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _PLAIN = (_INTEGER, _FLOAT)
 _EXTENSIBLE_REST = bytes.fromhex("000000001000800000aa00389b71")
-"""What follows the format's tag in the identifier of an extensible header, of plain formats."""
+"""Bytes after the format tag in the identifier of an extensible header, for plain formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class PcmLayout:
-    """Where the samples of a WAV file lie, and how.
+    """Position and format of the samples in a WAV file.
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class PcmLayout:
     channels : int
         Interleaved channels.
     is_float : bool
-        IEEE floats instead of integers.
+        True for IEEE floats, False for integers.
     bits : int
-        Of a sample, a multiple of 8.
+        Bits of a sample, a multiple of 8.
     begin : int
-        Place of the first sample's first byte in the file.
+        Offset of the first sample in the file [bytes].
     n_samples : int
-        Samples a channel, >= 1; all of them are in the file.
+        Samples per channel, >= 1; all of them are in the file.
     """
 
     fs: float
@@ -58,8 +58,8 @@ def find_samples(path: str) -> PcmLayout | None:
     Returns
     -------
     layout : PcmLayout or None
-        None of whatever is not plain: another format, codecs, sizes that contradict each other or
-        the file.
+        None for anything that is not plain: another format, a codec, sizes that contradict each
+        other or the file.
 
     Raises
     ------
@@ -90,15 +90,15 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
     Parameters
     ----------
     path : str
-        Any file; one that is no WAV, or ends early, just has fewer chunks.
+        Any file; one that is not a WAV file, or ends early, has fewer chunks.
     wanted : container of bytes
-        Names of four bytes. A LIST's name has its kind behind it, as in ``LISTINFO``.
+        Names of four bytes. A LIST's name includes its kind, as in ``LISTINFO``.
 
     Returns
     -------
     chunks : dict of name to content
-        The first of each name among the first 256 chunks, if it has at most 1 MiB and is whole. The
-        samples' chunk is passed over.
+        The first chunk of each name among the first 256 chunks, if it is complete and at most 1 MiB
+        long. The chunk of samples is skipped.
 
     Raises
     ------
@@ -107,19 +107,19 @@ def read_chunks(path: str, wanted: Container[bytes]) -> dict[bytes, bytes]:
 
     References
     ----------
-    .. [1] EBU Tech 3306, RF64: the 64-bit size of the samples' chunk stands in ``ds64``.
+    .. [1] EBU Tech 3306, RF64: ``ds64`` holds the 64-bit size of the chunk of samples.
     """
     with Path(path).open("rb") as file:
         return _walk(file, wanted)[0] if _is_wave(file.read(12)) else {}
 
 
 def samples_bytes(path: str) -> tuple[int, int]:
-    """Read how many bytes of samples a WAV or RF64 file announces, and how many there are.
+    """Return the bytes of samples that a WAV or RF64 file announces, and those it contains.
 
     Returns
     -------
     announced, found : int
-        Both 0 if it is no such file, or its sizes contradict each other.
+        Both 0 for other files, or if the sizes contradict each other.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _is_wave(form: bytes) -> bool:
 def _walk(
     file: BinaryIO, wanted: Container[bytes]
 ) -> tuple[dict[bytes, bytes], tuple[int, int] | None]:
-    """Read the wanted chunks; say also where the samples begin, and their bytes."""
+    """Read the wanted chunks; return them, and the offset and size of the samples."""
     found: dict[bytes, bytes] = {}
     samples = None
     data_size = 0
@@ -153,7 +153,7 @@ def _walk(
         if name == b"data" and size == _SIZE_IN_DS64:
             size = data_size
         if name == b"data" and samples is None:
-            # Two sizes that differ: neither is believed.
+            # If the two sizes differ, neither is trusted.
             samples = begin, size if data_size in (0, size) else 0
         if name == b"ds64":
             sizes = _read_chunk(file, name, size) or b""
@@ -165,7 +165,7 @@ def _walk(
                 content = _read_chunk(file, name, size)
                 if content is not None:
                     found[full_name] = content
-        # A size may be any number of 64 bits; nothing follows on the end of the file.
+        # A size may be any 64-bit number; nothing follows the end of the file.
         if begin + size >= n_bytes:
             break
         file.seek(begin + size + size % 2)
@@ -173,7 +173,7 @@ def _walk(
 
 
 def _read_chunk(file: BinaryIO, name: bytes, size: int) -> bytes | None:
-    """Read a chunk, or as much of it as is of use; None if that is not there, or is too much."""
+    """Read a chunk, or its useful part; None if it is incomplete or too long."""
     size = min(size, _HEAD_BYTES.get(name, size))
     content = file.read(size) if size <= _CHUNK_BYTES_MAX else b""
     return content if len(content) == size else None

@@ -19,18 +19,18 @@ from spectrod.units import Float32Array
 class SigmfSource(PulledSource):
     """A SigMF recording, played once or in a loop; samples missing between captures are a gap.
 
-    It begins when its first capture with a time says, or else its name.
+    It starts at the time of its first capture that has one; otherwise its name gives the time.
 
     Parameters
     ----------
     path : str
         ``NAME.sigmf-meta``, or ``NAME.sigmf-data`` beside it.
     samplerate : int
-        That of a recording that states none; 0 if not known [Hz].
+        Sample rate of a recording that states none; 0 if unknown [Hz].
     pace : {"realtime", "full"}
-        How fast; what is missing is not waited for.
+        Pace of reading; gaps are not waited for.
     loop : bool
-        Whether to play it again and again; times are then those of playing.
+        Repeat the recording endlessly; times are then those of playing.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class SigmfSource(PulledSource):
                 self.start_utc_ns = find_start(recording.data_path)
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``."""
+        """Skip the samples before an index; see ``PulledSource``."""
         if not self._loop:
             self._begin = sample_index
 
@@ -88,7 +88,7 @@ class SigmfSource(PulledSource):
 
 
 def _read(file: BinaryIO, path: str, n_bytes: int) -> bytes:
-    """Read so many bytes, which must be there."""
+    """Read exactly n_bytes."""
     data = b""
     while len(data) < n_bytes:
         try:

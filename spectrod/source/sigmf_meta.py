@@ -1,8 +1,8 @@
-"""Metadata of SigMF recordings: read within bounds, and checked against the file of the samples.
+"""Metadata of SigMF recordings: bounded reading, and checks against the data file.
 
-SigMF, the Signal Metadata Format, describes a file of plain samples by a JSON file beside it,
-``NAME.sigmf-meta``. Its object ``global`` describes the whole recording, its array ``captures``
-segments of consecutive samples.
+SigMF, the Signal Metadata Format, describes a file of plain samples in a JSON file beside it,
+``NAME.sigmf-meta``. The object ``global`` describes the whole recording, the array ``captures``
+describes segments of consecutive samples.
 
 References
 ----------
@@ -33,15 +33,15 @@ _log = logging.getLogger(__name__)
 META_SUFFIX: Final = ".sigmf-meta"
 DATA_SUFFIX: Final = ".sigmf-data"
 META_BYTES_MAX: Final = 1 << 24
-"""Size of a metadata file, annotations included [bytes]."""
+"""Maximum size of a metadata file, annotations included [bytes]."""
 CAPTURES_MAX: Final = 1 << 16
 
 _INDEX_MAX = (1 << 62) - 1
 _YEAR_FIRST, _YEAR_LAST = 1900, 2199
 _TIME_DIFFERENCE_S = 0.1
-"""From where on times of captures say that samples are missing, or there twice."""
+"""Least time difference of captures that means missing or repeated samples [s]."""
 _WHOLE_SECONDS_DIFFERENCE_S = 2.0
-"""The same where times have no fraction of a second."""
+"""The same for times without a fraction of a second [s]."""
 
 _NUMBERS: Final = {
     "f64": ("f8", 0.0, 1.0),
@@ -53,7 +53,7 @@ _NUMBERS: Final = {
     "i8": ("i1", 0.0, 2.0**7),
     "u8": ("u1", 2.0**7, 2.0**7),
 }
-"""NumPy's type, what stands for 0, and full scale."""
+"""NumPy type, code of 0, and full scale."""
 _DATATYPE = re.compile(rf"([cr])({'|'.join(_NUMBERS)})(_le|_be)?")
 _DATATYPE_RULE = (
     "must be c (I/Q) or r (real), then f64 f32 i32 u32 i16 u16 with _le or _be, or i8 u8"
@@ -94,7 +94,7 @@ class _Capture(msgspec.Struct, frozen=True):
 
 
 class _Document(msgspec.Struct, frozen=True):
-    """The fields that are used; the decoder skips annotations and other fields."""
+    """The fields in use; the decoder skips annotations and other fields."""
 
     of_all: _Global = msgspec.field(name="global")
     captures: tuple[_Capture, ...] = ()
@@ -102,14 +102,14 @@ class _Document(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a capture begins: in the data file, and in the stream of which that has a part."""
+    """Start of a capture, in the data file and in the stream."""
 
     sample: int
     """Index in the data file."""
     index: int
     """Index in the stream."""
     has_index: bool
-    """Whether that is stated."""
+    """True if the metadata states the index."""
     datetime: str = ""
     frequency: float | None = None
     header_bytes: int = 0
@@ -120,16 +120,16 @@ _decoder = msgspec.json.Decoder(_Document)
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Samples that follow directly on each other.
+    """Samples that follow each other without a gap.
 
     Attributes
     ----------
     begin : int
-        Index of the first one in the recording; missing samples count.
+        Index of the first sample in the recording; missing samples count.
     n_samples : int
-        Samples a channel.
+        Samples per channel.
     place : int
-        Of the first one in the data file [bytes].
+        Offset of the first sample in the data file [bytes].
     """
 
     begin: int
@@ -144,28 +144,28 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SigmfRecording:
-    """Description of a SigMF recording that was checked against its data file.
+    """Description of a SigMF recording, checked against its data file.
 
     Attributes
     ----------
     data_path : str
-        File of the samples.
+        Path of the file of samples.
     datatype : str
-        In SigMF's words, for a person.
+        SigMF's name of the type, for messages.
     coding : Coding
         Conversion of numbers to samples.
     fs : float
         Sample rate [Hz].
     channels : int
-        Interleaved; I and Q are one each.
+        Interleaved channels; I and Q are one each.
     is_iq : bool
-        Whether each two channels are I and Q.
+        True if each pair of channels is I and Q.
     center_frequency_hz : float
-        Of I/Q samples; 0 if it is not stated [Hz].
+        Centre frequency of I/Q samples [Hz]; 0 if not stated.
     start_utc_ns : int or None
         UTC of the first sample, if the metadata states it [ns].
     segments : tuple of Segment
-        At least one; between them samples are missing.
+        At least one segment; samples are missing between segments.
     """
 
     data_path: str
@@ -185,12 +185,12 @@ class SigmfRecording:
 
     @property
     def n_samples(self) -> int:
-        """Samples a channel, missing ones counted."""
+        """Samples per channel, including missing ones."""
         return self.segments[-1].end
 
 
 def is_sigmf(path: str) -> bool:
-    """Say whether a path is one of the two files of a SigMF recording, by its suffix."""
+    """Return True if the suffix of a path is one of the two of a SigMF recording."""
     return Path(path).suffix.lower() in (META_SUFFIX, DATA_SUFFIX)
 
 
@@ -202,13 +202,13 @@ def read_sigmf(path: str, samplerate: int = 0) -> SigmfRecording:
     path : str
         ``NAME.sigmf-meta``, or ``NAME.sigmf-data`` beside it.
     samplerate : int
-        That of a recording that states none; 0 if not known [Hz].
+        Sample rate of a recording that states none; 0 if unknown [Hz].
 
     Raises
     ------
     InputError
-        If a file is missing, too large, damaged, or breaks a rule; if the centre frequency
-        changes within it.
+        If a file is missing, too large, damaged or invalid; if the centre frequency changes within
+        the recording.
     """
     meta = Path(path)
     if meta.suffix.lower() == DATA_SUFFIX:
@@ -262,7 +262,7 @@ def _decode(meta: Path) -> _Document:
         raise InputError(f"{meta}: must have at most {META_BYTES_MAX} bytes")
     try:
         return _decoder.decode(content)
-    # RecursionError: fields that are skipped may be nested to any depth.
+    # RecursionError: skipped fields may be nested to any depth.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(printable(f"{meta}: not SigMF metadata: {error}")) from error
 
@@ -295,11 +295,11 @@ def _sample_rate(meta: Path, stated: float | None, given: int) -> float:
 
 
 def _starts(meta: Path, document: _Document) -> list[_Start]:
-    """Find where the captures begin, in ascending order, the first at sample 0."""
+    """Return the starts of the captures in ascending order, the first at sample 0."""
     captures = document.captures
     if len(captures) > CAPTURES_MAX:
         raise InputError(f"{meta}: has {len(captures)} captures: must be at most {CAPTURES_MAX}")
-    # Indices are absolute in some versions of the specification, and count from core:offset then.
+    # In some versions of the specification, indices are absolute and count from core:offset.
     offset = document.of_all.offset
     if not captures or captures[0].sample_start < offset:
         offset = 0
@@ -322,7 +322,7 @@ def _starts(meta: Path, document: _Document) -> list[_Start]:
 
 
 def _data_path(meta: Path, dataset: str) -> Path:
-    """Find the file of the samples, which must lie beside its metadata."""
+    """Return the path of the data file, which must be in the folder of its metadata."""
     if not dataset:
         data_path = meta.with_suffix(DATA_SUFFIX)
     elif dataset in (".", "..") or re.search(r"[/\\\0]", dataset):
@@ -346,9 +346,9 @@ def _data_path(meta: Path, dataset: str) -> Path:
 def _counts(
     meta: Path, data_path: Path, starts: list[_Start], frame_bytes: int, trailing: int
 ) -> list[int]:
-    """Count the samples of each capture; one at the very end, which has none, is removed.
+    """Count the samples of each capture; drop an empty capture at the very end.
 
-    Raises InputError if the file does not have them.
+    Raises InputError if the file is too short for the captures.
     """
     n_other = sum(one.header_bytes for one in starts) + trailing
     n_bytes = data_path.stat().st_size - n_other
@@ -373,7 +373,7 @@ def _counts(
 
 
 def _begins(meta: Path, starts: Sequence[_Start], counts: Sequence[int], fs: float) -> list[int]:
-    """Find the index of each capture's first sample, missing samples counted."""
+    """Return the index of each capture's first sample; missing samples count."""
     begins = [0]
     for before, one, n in zip(starts, starts[1:], counts, strict=False):
         missing = one.index - before.index - n
@@ -389,7 +389,7 @@ def _begins(meta: Path, starts: Sequence[_Start], counts: Sequence[int], fs: flo
 
 
 def _missing_by_time(before: _Start, one: _Start, n: int, fs: float) -> int:
-    """Count the samples that the times of two captures say are missing; below 0 if they overlap."""
+    """Count the missing samples by the times of two captures; below 0 if they overlap."""
     since, until = parse_utc_ns(before.datetime), parse_utc_ns(one.datetime)
     if since is None or until is None:
         return 0
@@ -400,7 +400,7 @@ def _missing_by_time(before: _Start, one: _Start, n: int, fs: float) -> int:
 
 
 def _start_utc_ns(starts: Sequence[_Start], begins: Sequence[int], fs: float) -> int | None:
-    """UTC of the first sample, by the first capture that states a time [ns]."""
+    """Return the UTC of the first sample, by the first capture with a time [ns]."""
     for one, begin in zip(starts, begins, strict=True):
         if not one.datetime:
             continue
@@ -432,12 +432,12 @@ def _center_frequency(meta: Path, starts: Sequence[_Start]) -> float:
 
 
 def parse_utc_ns(text: str) -> int | None:
-    """Read a time as RFC 3339 has it; without a zone it is UTC.
+    """Parse an RFC 3339 time; a time without a zone is UTC.
 
     Returns
     -------
     t_utc_ns : int or None
-        None if the text is no time, or one before 1900 or after 2199 [ns since 1970].
+        None if the text is not a time from 1900 to 2199 [ns since 1970].
     """
     match = _DATETIME.fullmatch(text.strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""Test signals of exact frequency and level, the same every time."""
+"""Deterministic test signals of exact frequency and level."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -33,28 +33,28 @@ class SignalSource(PulledSource):
 
     Parameters
     ----------
-    text : str
-        What follows ``signal:``, as ``USAGE`` says. A level is the whole signal's RMS in dBFS
-        (0 dBFS = full-scale sine), but of each tone for ``multitone``, and of ``impulses`` the
+    The text after ``signal:``; see ``USAGE``. Levels are RMS in dBFS (0 dBFS = full-scale sine)
+    of the whole signal, of each tone for ``multitone``; for ``impulses`` they are the peak
+    (0 dBFS = full scale).
         peak (0 dBFS = full scale).
     fs : float
         Sample rate [Hz].
     channels : int
-        Channels, all alike.
+        Number of identical channels.
     pace : {"realtime", "full"}
-        How fast.
+        Pace of delivery.
 
     Raises
     ------
     ConfigError
-        If the text is not as ``USAGE`` says or a frequency is not below fs / 2.
+        If the text does not conform to ``USAGE``, or a frequency is not below fs / 2.
 
     Notes
     -----
-    Every sample is a function of its index alone: blocks of any size join exactly, for ever.
-    Noise repeats after 2^20 samples and has its level over each such period; its bins over a whole
-    period follow the law exactly, only their phases are random. The sweep begins again, at phase 0,
-    after each whole number of samples nearest to its time.
+    Every sample is a function of its index alone, so blocks of any size join exactly at any index.
+    Noise repeats after 2^20 samples and has its level over each such period; the magnitudes of its
+    bins over a whole period are exact, only their phases are random. The sweep restarts at phase 0
+    after its duration, rounded to whole samples.
     """
 
     def __init__(self, text: str, fs: float, channels: int, pace: Pace) -> None:
@@ -65,7 +65,7 @@ class SignalSource(PulledSource):
         self.description = f"test signal {text}"
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``."""
+        """Skip the samples before an index; see ``PulledSource``."""
         self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
@@ -109,7 +109,7 @@ def _sine(fs: float, frequency_hz: float, level_dbfs: float) -> Generator:
     step = float(cycles_a_sample)
 
     def generate(index: int, n: int) -> Float64Array:
-        # The block's first phase is exact at any index: sin(2 pi f n / fs) loses digits as n grows.
+        # Reduce the first phase exactly: sin(2 pi f n / fs) loses digits as n grows.
         cycles = float(index * cycles_a_sample % 1) + np.arange(n) * step
         return np.asarray(amplitude * np.sin(2.0 * np.pi * cycles))
 
@@ -117,7 +117,7 @@ def _sine(fs: float, frequency_hz: float, level_dbfs: float) -> Generator:
 
 
 def _exactly(number: float) -> Fraction:
-    """Take a number as it is written in decimal: 0.1 is a tenth."""
+    """Return the exact value of a number's decimal representation: 0.1 is a tenth."""
     return Fraction(repr(float(number)))
 
 
@@ -129,7 +129,7 @@ def _multitone(fs: float, level_dbfs: float, *frequencies_hz: float) -> Generato
 
 
 def _sweep(fs: float, from_hz: float, to_hz: float, seconds: float, level_dbfs: float) -> Generator:
-    """Make a repeating exponential sweep: equal time for each octave."""
+    """Return a generator of a repeating exponential sweep: equal time per octave."""
     _check_frequency(from_hz, fs)
     _check_frequency(to_hz, fs)
     _check_level(level_dbfs)
@@ -149,13 +149,13 @@ def _sweep(fs: float, from_hz: float, to_hz: float, seconds: float, level_dbfs: 
 
 
 def _rms(level_dbfs: float) -> float:
-    """Root mean square [FS] of a signal of the given level."""
+    """Return the root mean square [FS] of a signal of the given level."""
     _check_level(level_dbfs)
     return float(np.sqrt(FULL_SCALE_SINE_FS2) * dbfs_to_amplitude(level_dbfs))
 
 
 def _noise(level_dbfs: float, exponent: float) -> Generator:
-    """Make one period whose density follows f^exponent exactly, of random phase, and repeat it."""
+    """Return a generator that repeats noise of density f^exponent, exactly, with random phases."""
     n_bins = _NOISE_PERIOD // 2 + 1
     phases = np.random.default_rng(_SEED).uniform(0.0, 2.0 * np.pi, n_bins)
     magnitudes = np.zeros(n_bins)
@@ -174,7 +174,7 @@ def _pink(_fs: float, level_dbfs: float) -> Generator:
 
 
 def _impulses(fs: float, period_s: float, level_dbfs: float) -> Generator:
-    """Make impulses of one sample: the k-th at the sample nearest to k periods, halves up."""
+    """Return a generator of one-sample impulses: the k-th at k periods, rounded half up."""
     _check_level(level_dbfs)
     period = _exactly(period_s) * _exactly(fs)
     if not 1 <= period <= _exactly(fs * _DAY_S):
@@ -192,8 +192,8 @@ def _impulses(fs: float, period_s: float, level_dbfs: float) -> Generator:
 
 
 def _multiples(period: Fraction, start: int, stop: int) -> list[int]:
-    """Round the multiples of a period to whole numbers, halves up: those in [start, stop)."""
-    # With period = a / b, floor(k a / b + 1 / 2) >= n just where 2 k a >= (2 n - 1) b.
+    """Return the multiples of a period, rounded half up, that lie in [start, stop)."""
+    # With period = a / b, floor(k a / b + 1 / 2) >= n if and only if 2 k a >= (2 n - 1) b.
     a, b = period.numerator, period.denominator
     k_first, k_stop = (-(-(2 * n - 1) * b // (2 * a)) for n in (start, stop))
     return [(2 * k * a + b) // (2 * b) for k in range(max(0, k_first), k_stop)]

@@ -1,4 +1,4 @@
-"""The sound card, through PortAudio in a process of its own."""
+"""The sound card, through PortAudio in a separate process."""
 
 from collections.abc import Callable
 
@@ -25,25 +25,25 @@ _DEFAULT_CHANNELS = 2
 
 
 class SoundCardSource:
-    """An input of a sound card that may come and go.
+    """An input of a sound card that may be unplugged and return.
 
-    Once it was found, the same device is sought again for ever, with rate and channels as they
-    were; ``Supervisor`` says when and how, ``BlockWriter`` which losses are told apart.
+    If the device disappears, the source waits for the same device without a limit and keeps rate
+    and channels; see ``Supervisor``. ``BlockWriter`` lists the kinds of losses that are told apart.
 
     Parameters
     ----------
     wanted : str
-        Which device, see ``spectrod.source.devices.parse_wanted``.
+        Selects the device; see ``spectrod.source.devices.parse_wanted``.
     settings : SourceConfig
-        A rate of 0 takes the device's default; 0 channels take its first two, or as many as
+        A rate of 0 selects the device's default; 0 channels select its first two, or as many as
         ``select`` needs.
 
     Raises
     ------
     ConfigError
-        If a setting cannot be.
+        If a setting is invalid.
     UnavailableError
-        If the device is not there, is busy, or does not take these settings.
+        If the device is missing or busy, or rejects these settings.
     """
 
     is_iq: bool = False
@@ -67,7 +67,7 @@ class SoundCardSource:
         self._identity = identity_of(device)
         self.name = sought.topic_name()
         self.fs, self.channels = self._settings.samplerate, len(self._selected)
-        # One channel after another: frames are read more often than samples are written.
+        # Planar layout: frames are read more often than samples are written.
         self.layout = SampleLayout(NATIVE_FORMATS[self._settings.format], self.channels)
         self.failure: SpectrodError | None = None
         self.left_out = LeftOut()
@@ -75,7 +75,7 @@ class SoundCardSource:
         self._is_stopped = False
 
     def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
-        """Start to fill the ring, from a thread and a process of its own; see ``Source``."""
+        """Start to fill the ring from a thread and a process; see ``Source``."""
 
         def end(failure: SpectrodError | None) -> None:
             self.failure = failure
@@ -92,17 +92,17 @@ class SoundCardSource:
         self._supervisor.start()
 
     def stop(self) -> None:
-        """End thread and process, within a second; may be called twice, and before the start."""
+        """Stop thread and process within a second; may be called twice, and before the start."""
         if self._supervisor and not self._is_stopped:
             self._is_stopped = True
             self._supervisor.stop()
 
     def capture(self) -> CaptureStats:
-        """Take a snapshot of how samples arrive; any thread may call it."""
+        """Return a snapshot of the capture statistics; any thread may call it."""
         return self._supervisor.capture() if self._supervisor else CaptureStats()
 
     def callback_cost_us(self, quantile: float) -> float | None:
-        """Say how long PortAudio's callbacks take in the stream that runs.
+        """Return the duration of PortAudio's callbacks in the running stream.
 
         Parameters
         ----------
@@ -112,13 +112,13 @@ class SoundCardSource:
         Returns
         -------
         cost : float or None
-            At most 1/16 too high [us]; None while no stream runs.
+            At most 1/16 too high [us]; None without a running stream.
         """
         return self._supervisor.callback_cost_us(quantile) if self._supervisor else None
 
 
 def _stream_settings(device: InputDevice, settings: SourceConfig) -> StreamSettings:
-    """Fill in what was left to the device."""
+    """Replace unset settings by the device's defaults."""
     format_ = settings.format or "f32le"
     if format_ not in NATIVE_FORMATS:
         known = ", ".join(NATIVE_FORMATS)
@@ -140,10 +140,10 @@ def _stream_settings(device: InputDevice, settings: SourceConfig) -> StreamSetti
 
 
 def _check_exclusive(device: InputDevice) -> None:
-    """Refuse what cannot be had, rather than share a device that was to be exclusive."""
+    """Refuse exclusive mode where it is unavailable, instead of sharing the device."""
     if device.host_api in ("Windows WASAPI", "Core Audio"):
         return
     if device.host_api == "ALSA" and "(hw:" in device.name:
-        return  # nobody else can open it anyway
+        return  # a hw device is always exclusive
     rule = "only a hw device is, of ALSA's" if device.host_api == "ALSA" else "it is always shared"
     raise ConfigError(f"source.exclusive=true: {device.name!r} ({device.host_api}): {rule}")

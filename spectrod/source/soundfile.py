@@ -1,4 +1,4 @@
-"""Sound files: everything that libsndfile reads."""
+"""Sound files in all formats that libsndfile reads."""
 
 import os
 import re
@@ -20,15 +20,15 @@ from spectrod.source.riff import samples_bytes
 from spectrod.text import printable
 from spectrod.units import Float32Array
 
-# Sizes near 2^31 and 2^32 are what programs write that stream to a pipe: length unknown.
+# Programs that write to a pipe state sizes near 2^31 and 2^32: the length is unknown.
 _UNKNOWN_SIZE = 0x7FFF0000
 
 _RAW_SUFFIXES = (".raw", *(f".{name}" for name in get_args(IqFormat)))
 
 _LENGTH_UNKNOWN = 2**63 - 1
-"""What libsndfile says of a FLAC file whose header leaves it open."""
+"""libsndfile's length of a FLAC file whose header does not state one."""
 
-# Where libsndfile works out by itself where they end; what it leaves unread it does not tell.
+# libsndfile finds the end of these streams by itself and does not report unread data.
 _CODED_STREAMS = ("MP3", "OGG")
 _MP3_LENGTH = re.compile(rb"Xing|Info|VBRI")
 _MP3_FRAME_MAX = 2881
@@ -36,28 +36,28 @@ _SAMPLE_BYTES = {
     "PCM_S8": 1, "PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4,
     "FLOAT": 4, "DOUBLE": 8, "ULAW": 1, "ALAW": 1,
 }  # fmt: skip
-"""Bytes of a sample, of codings where that is fixed."""
+"""Bytes of a sample, for codings with a fixed size."""
 _SKIP_SAMPLES = 1 << 15
 _TAGS_BYTES_MAX = 1 << 26
-"""Of tags behind the last frame, cover pictures among them; more is not read."""
+"""Maximum of tags after the last frame, cover pictures included, that is read [bytes]."""
 
 _TAG_AT_END = re.compile(rb"(APETAGEX.*)?(TAG.{125})?\Z", re.DOTALL)
 
-# The chunk that holds the samples, in libsndfile's words for WAV, AIFF and AU; W64 has only the
-# whole file's size to compare; of RF64 see ``samples_bytes``. Not the RIFF size of a WAV: many
-# programs get it wrong.
+# libsndfile's log names the chunk of samples of WAV, AIFF and AU; W64 has only the size of the
+# whole file; for RF64 see ``samples_bytes``. The RIFF size of a WAV file is not used: many programs
+# write a wrong one.
 _SHORT_CHUNK = re.compile(
     r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
 
 
 class SoundFile:
-    """An open sound file that is read from its beginning to its end.
+    """An open sound file, read from start to end.
 
     Parameters
     ----------
     path : str
-        WAV, RF64, AIFF, AU, CAF, FLAC, Ogg, MP3 and what else libsndfile knows.
+        WAV, RF64, AIFF, AU, CAF, FLAC, Ogg, MP3 and other formats of libsndfile.
 
     Attributes
     ----------
@@ -66,19 +66,18 @@ class SoundFile:
     channels : int
         Channels.
     n_samples : int
-        Samples a channel that there are by its header and its size, at least 1; of an MP3 file
-        whose header does not say it, libsndfile's estimate.
+        Samples per channel by header and file size, at least 1; libsndfile's estimate for an MP3
+        file whose header does not state the length.
     n_announced : int
-        Samples a channel that its header announces; more than ``n_samples`` of a truncated file.
+        Samples per channel that the header states; more than ``n_samples`` in a truncated file.
     damage : str
-        What is wrong with it, as far as is known by now; empty if nothing is. Samples up to the
-        damage can be read.
+        Description of the damage found so far; "" if none. Samples up to the damage are readable.
     format : str
-        For a person.
+        Name of the format, for messages.
     is_float : bool
-        Whether it stores floats, which may be infinite or NaN.
+        True if the file stores floats, which may be infinite or NaN.
     comment : str
-        From its header.
+        Comment in the header.
 
     Raises
     ------
@@ -115,9 +114,9 @@ class SoundFile:
                 self.n_announced += (announced - found) // step_bytes
 
     def read(self, out: Float32Array) -> int:
-        """Read the next samples into (n, channels) float32 [FS]; return how many, fewer at the end.
+        """Read samples into (n, channels) float32 [FS]; return their number, fewer at the end.
 
-        If the file is damaged, ends before it should, or goes on after its end, ``damage`` says so.
+        If the file is damaged, ends early or continues after its end, ``damage`` describes that.
         """
         if self._is_decoded:
             out[:, 0] = np.nan
@@ -125,7 +124,8 @@ class SoundFile:
             n = len(self._file.read(out=out))
         except soundfile.LibsndfileError as error:
             self._note_damage(f"damaged: {error.error_string}")
-            # What was decoded before is in its place; its number is not told.
+            # Samples decoded before the error are in place; libsndfile does not return their
+            # number.
             n = _n_filled(out) if self._is_decoded else 0
         self._n_read += n
         if n < len(out):
@@ -147,7 +147,7 @@ class SoundFile:
         self.damage = self.damage or text
 
     def seek(self, sample_index: int) -> None:
-        """Go to a sample that the file has.
+        """Go to the sample with this index.
 
         Raises
         ------
@@ -176,17 +176,17 @@ class SoundFile:
             pass
 
     def rewind(self) -> None:
-        """Go back to the first sample.
+        """Return to the first sample.
 
         Raises
         ------
         InputError
-            If the file is damaged, or no longer what it was.
+            If the file is damaged, or its format has changed.
         """
         if not self.damage:
             self.seek(0)
             return
-        # A decoder that has failed may fail again when it seeks.
+        # A decoder that has failed may fail again on seeking.
         self.close()
         self._file, self._stream = _open(self._path)
         if (self._file.samplerate, self._file.channels) != (self.fs, self.channels):
@@ -195,36 +195,36 @@ class SoundFile:
 
     @property
     def seeks_exactly(self) -> bool:
-        """Whether ``seek`` gives the same samples as reading up to there does."""
+        """True if ``seek`` yields the same samples as reading up to the position."""
         return self._stream is None
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         self._file.close()
         if self._stream:
             self._stream.close()
 
 
 class SoundFileSource(PulledSource):
-    """A sound file, played once or in a loop without a seam.
+    """A sound file, played once or in a seamless loop.
 
-    It begins when its header or its name says, see ``recorded_at``.
+    Its header or its name gives the start time; see ``recorded_at``.
 
     Parameters
     ----------
     path : str
         See ``SoundFile``.
     pace : {"realtime", "full"}
-        How fast.
+        Pace of reading.
     loop : bool
-        Whether to play it again and again; times are then those of playing.
+        Repeat the file endlessly; times are then those of playing.
     strict : bool
-        Whether a truncated or damaged file is an error; else it is read up to there.
+        Treat a truncated or damaged file as an error; otherwise read it up to the damage.
 
     Raises
     ------
     InputError
-        As ``SoundFile``, and of a truncated file if this is strict.
+        Like ``SoundFile``; also for a truncated file if ``strict``.
     """
 
     def __init__(self, path: str, pace: Pace, *, loop: bool = False, strict: bool = False) -> None:
@@ -242,12 +242,12 @@ class SoundFileSource(PulledSource):
             self.start_utc_ns = find_start(path, self.fs, self._file.comment)
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``."""
+        """Skip the samples before an index; see ``PulledSource``."""
         if self._file.seeks_exactly and not self._loop:
             self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples, up to its end or to what is damaged."""
+        """Yield the file's samples, up to its end or to the damage."""
         interleaved = np.empty((n_max, self._file.channels), np.float32)
         try:
             if self._begin:
@@ -277,14 +277,14 @@ class SoundFileSource(PulledSource):
 
 
 def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
-    """Open a file; of a coded stream also its bytes, whose position says how far it was read."""
-    # libsndfile has one text for all that the system refuses, so the system is asked first.
+    """Open a file; for a coded stream also its byte stream, whose position shows the progress."""
+    # libsndfile has one text for all system errors, so the system's own error is raised first.
     try:
         _refuse_unreadable(Path(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     try:
-        file = soundfile.SoundFile(os.fsencode(path))  # as bytes, a name need not be UTF-8
+        file = soundfile.SoundFile(os.fsencode(path))  # as bytes, because a name need not be UTF-8
         if file.format not in _CODED_STREAMS:
             return file, None
         file.close()
@@ -295,10 +295,10 @@ def _open(path: str) -> tuple[soundfile.SoundFile, BinaryIO | None]:
 
 
 def _refuse_unreadable(path: Path) -> None:
-    # Before it is opened: opening a pipe waits for who writes to it, and takes their samples.
+    # Check before opening: opening a pipe waits for its writer and takes the samples.
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a regular file; raw samples from a pipe are read with pcm:")
-    # Of .raw soundfile would ask for what the name cannot say; the others are a receiver's.
+    # soundfile requires a format for .raw, which the name cannot give; the others are I/Q formats.
     if path.suffix.lower() in _RAW_SUFFIXES:
         raise InputError(f"{path}: has no header; raw samples are read with pcm:{path}")
     with path.open("rb") as file:
@@ -313,7 +313,7 @@ def _n_filled(out: Float32Array) -> int:
 
 
 def _states_length(stream: BinaryIO) -> bool:
-    """Say whether a coded stream of which the header was read says how long it is."""
+    """Return True if a coded stream, read up to the end of its header, states its length."""
     n_read = stream.tell()
     stream.seek(0)
     start = stream.read(n_read)
@@ -321,7 +321,7 @@ def _states_length(stream: BinaryIO) -> bool:
 
 
 def _unread_bytes(stream: BinaryIO) -> int:
-    """Count the bytes of a coded stream that were not read, but for what names its title."""
+    """Count the unread bytes of a coded stream, excluding tags at its end."""
     position = stream.tell()
     n_bytes = os.fstat(stream.fileno()).st_size - position
     if n_bytes > _TAGS_BYTES_MAX:
@@ -332,10 +332,10 @@ def _unread_bytes(stream: BinaryIO) -> int:
 
 
 def _bytes_of_samples(path: str, file: soundfile.SoundFile) -> tuple[int, int]:
-    """Find how many bytes of samples a header announces, and how many there are; 0 if all are.
+    """Return the bytes of samples that a header states, and those present; 0, 0 if complete.
 
-    libsndfile itself reads what is there without an error; its log of the header has both sizes,
-    but not those of RF64.
+    libsndfile reads a truncated file without an error; its log of the header has both sizes, except
+    for RF64.
     """
     if file.format == "RF64":
         try:

@@ -1,4 +1,4 @@
-"""The thread that keeps a sound card's capture going."""
+"""The thread that keeps a sound card's capture running."""
 
 import dataclasses
 import logging
@@ -20,42 +20,42 @@ from spectrod.worker import Worker
 _log = logging.getLogger(__name__)
 
 _SILENCE_S = 0.9
-"""Without samples, after which they are said not to come: within 1 s."""
+"""Time without samples before waiting is reported [s]: within 1 s."""
 _BLOCKS_OF_SILENCE = 2.0
-"""At least, where blocks are long."""
+"""The same in blocks, which counts where blocks are long."""
 _GIVE_UP_S = 1.5
-"""Longer still, after which the stream is given up. A sound server that was merely stopped delivers
+"""Further time after which the stream is closed [s]. A sound server that was only paused delivers
 everything afterwards; a new stream would lose it."""
 _PLACING_S = 0.3
-"""Of callbacks, by which a stream that was begun again is placed in time."""
+"""Duration of callbacks used to place a restarted stream in time [s]."""
 _RETRY_LAST_S = 1.5
-"""Longest pause between attempts, but for chance: capture is back within 3 s of a fault's end."""
+"""Longest pause between attempts, without jitter [s]: capture is back within 3 s after a fault."""
 _STEADY_S = 5.0
-"""Of samples, after which the next fault is a new one, and pauses begin anew."""
+"""Duration of samples after which the next fault is a new one and pauses start short again [s]."""
 
 
 class Supervisor:
-    """Seeks a device, opens it, hands its blocks on; when it breaks off, all that again, for ever.
+    """Finds a device, opens it and passes its blocks on; retries without a limit when it fails.
 
-    Waiting is announced after 0.9 s without samples, or at once when the stream or the process
-    ends. A silent stream is given up 1.5 s later, its process killed; attempts to begin again have
-    pauses that grow from 0.1 s to 1.5 s. A stream that goes silent regularly and loses nothing
-    (PulseAudio's null sink delivers every 2 s) is given more time, see ``Patience``.
+    Waiting is reported after 0.9 s without samples, or at once when the stream or the process ends.
+    A silent stream is closed 1.5 s later and its process killed; the pauses between attempts grow
+    from 0.1 s to 1.5 s. A stream that is silent regularly without losing samples (PulseAudio's null
+    sink delivers every 2 s) gets more time; see ``Patience``.
 
     Parameters
     ----------
     description : str
-        What errors and the log call the device.
+        Name of the device in errors and the log.
     identity : Wanted
-        What it is sought by.
+        Selector of the device.
     settings : StreamSettings
-        To open it with, but for its index, which may change.
+        Settings of the stream, except the device's index, which may change.
     writer : BlockWriter
-        Takes the blocks.
+        Receives the blocks.
     on_change : callable
-        Called by the thread when the state or a counter in ``capture`` has changed.
+        Called by the thread when the state or a counter in ``capture`` changes.
     on_end : callable
-        Called by the thread when nothing more is written, as its last act, with why if it failed.
+        Called by the thread as its last action, after the last write, with the error if it failed.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class Supervisor:
         self._worker = Worker("capture", self._run, on_end)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._worker.start()
 
     def stop(self) -> None:
-        """End the thread and the process, whatever they do; takes a second at most. Call once."""
+        """Stop the thread and the process in any state; takes at most a second. Call once."""
         self._stopping.set()
         self._stop.set()
         self._worker.wait()
         self._stop.close()
 
     def capture(self) -> CaptureStats:
-        """Take a snapshot of how samples arrive; any thread may call it."""
+        """Return a snapshot of the capture statistics; any thread may call it."""
         clock = self._writer.clock
         return dataclasses.replace(
             self._counted(),
@@ -102,7 +102,7 @@ class Supervisor:
         )
 
     def callback_cost_us(self, quantile: float) -> float | None:
-        """Say how long the callbacks of the stream that runs take [us]."""
+        """Return the duration of the running stream's callbacks [us]."""
         return self._process.callback_cost_us(quantile)
 
     def _counted(self) -> CaptureStats:
@@ -134,7 +134,7 @@ class Supervisor:
         self._process.open(dataclasses.replace(self._settings, device=device.index), self._stop)
 
     def _deliver(self) -> None:
-        """Hand blocks on until stopped; raises UnavailableError when no more come."""
+        """Pass blocks on until stopped; raises UnavailableError when the stream fails."""
         blocks = self._first_blocks()
         if not blocks:
             return
@@ -142,7 +142,7 @@ class Supervisor:
         self._streams += 1
         self._end_waiting(lost)
         while blocks:
-            for block in blocks:  # maybe for seconds, where they are many and small
+            for block in blocks:  # may take seconds for many small blocks
                 if self._stopping.is_set():
                     return
                 self._writer.write(block)
@@ -152,7 +152,7 @@ class Supervisor:
             blocks = self._next_blocks()
 
     def _first_blocks(self) -> list[RawBlock]:
-        """Wait for a stream's first blocks, longer if it has a place in time to be found."""
+        """Wait for a stream's first blocks, longer if it must be placed in time."""
         blocks = self._await_blocks()
         until_s = time.monotonic() + (_PLACING_S if self._streams else 0.0)
         while blocks and (left_s := until_s - time.monotonic()) > 0 and not self._stopping.is_set():
@@ -168,7 +168,7 @@ class Supervisor:
         return blocks
 
     def _await_blocks(self) -> list[RawBlock]:
-        """Wait for blocks; empty only if stopped. Says when they are late, and when too late."""
+        """Wait for blocks; empty only if stopped. Reports late blocks; gives up after more time."""
         blocks = self._process.wait(self._patience.s, self._stop)
         if blocks or self._stopping.is_set():
             return blocks
@@ -182,7 +182,7 @@ class Supervisor:
         return blocks
 
     def _end_stall(self, since_s: float) -> None:
-        """Note that a stream that was silent delivers after all."""
+        """Record that a silent stream delivers again."""
         now_s = time.monotonic()
         if self._patience.bear(now_s - since_s, now_s):
             _log.warning(
@@ -193,13 +193,13 @@ class Supervisor:
         self._end_waiting(0)
 
     def _lose(self, error: UnavailableError) -> None:
-        """Say why there is no stream, and pause."""
+        """Report why there is no stream, and pause."""
         if not self._stopping.is_set():
             self._wait_for(str(error))
             self._stop.wait(self._backoff.next_s())
 
     def _wait_for(self, reason: str) -> None:
-        """Announce that no samples come; a reason that stays the same is logged once."""
+        """Report that no samples arrive; log an unchanged reason only once."""
         if reason == self._waiting_for:
             return
         if not self._waiting_for:
@@ -218,7 +218,7 @@ class Supervisor:
             self._tell()
 
     def _tell(self) -> None:
-        """Call ``on_change`` if there is a change."""
+        """Call ``on_change`` if a counter or the state has changed."""
         counted = self._counted()
         if counted == self._told:
             return

@@ -1,4 +1,4 @@
-"""Plain WAV files without libsndfile: their samples go to the analysis as they are."""
+"""Plain WAV files without libsndfile: the analysis reads their samples without conversion."""
 
 import os
 import struct
@@ -36,8 +36,8 @@ _FORMATS: dict[tuple[bool, int], PcmFormat] = {
 class WavFileSource(PulledSource):
     """A WAV or RF64 file of plain samples, read once at full speed.
 
-    Times are as those of ``SoundFileSource``. ``feed`` reads it without a thread, a ring or a
-    conversion between the file and the analysis; ``start`` fills a ring as any source does.
+    Times are like those of ``SoundFileSource``. ``feed`` reads it without a thread, a ring or a
+    conversion between the file and the analysis; ``start`` fills a ring like any other source.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class WavFileSource(PulledSource):
         self.start_utc_ns = find_start(path, self.fs, _comment(path))
 
     def begin_at(self, sample_index: int) -> None:
-        """Leave out the samples before one; see ``PulledSource``. ``feed`` has its own way."""
+        """Skip the samples before an index; see ``PulledSource``. A feed has ``skip``."""
         self._begin = sample_index
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the file's samples; raises InputError if there are fewer than its header says."""
+        """Yield the file's samples; raises InputError if the file is too short for its header."""
         step_bytes = self._layout.channels * self._layout.bits // 8
         with Path(self._path).open("rb", buffering=0) as file:
             file.seek(self._layout.begin + self._begin * step_bytes)
@@ -74,25 +74,25 @@ class WavFileSource(PulledSource):
                 yield decode_pcm(data.tobytes(), self._format).reshape(n, -1).T
 
     def feed(self) -> "FileFeed":
-        """Open the file to be read by the analysis itself, from sample 0."""
+        """Open the file for direct reading by the analysis, from sample 0."""
         return FileFeed(self._path, self._layout, self._selected, self.start_utc_ns)
 
 
 class FileFeed:
-    """Samples of a file for who takes them; in place of a ``SampleRing``'s consumer's side.
+    """Pull-style reader of a file; replaces the consumer's side of a ``SampleRing``.
 
-    Nothing is lost: whoever takes sets the pace. Thread: one; ``close`` may be called by another.
+    Nothing is lost: the reader sets the pace. Used by one thread; another may call ``close``.
 
     Parameters
     ----------
     path : str
         A WAV file.
     layout : PcmLayout
-        Of its samples.
+        Layout of its samples.
     selected : sequence of int, optional
-        Channels to take, in their order; all if not given.
+        Channels to read, in their order; all by default.
     start_utc_ns : int, optional
-        UTC of sample 0 [ns]; by default now.
+        UTC of sample 0 [ns]; now by default.
     """
 
     overflows = suspected = overruns = 0
@@ -121,37 +121,37 @@ class FileFeed:
 
     @property
     def taken(self) -> int:
-        """Index after the newest sample that was read; any thread may ask."""
+        """Index after the newest sample read; any thread may call it."""
         return self._taken
 
     written = taken
 
     @property
     def exhausted(self) -> bool:
-        """Whether everything was read, or the feed was ended."""
+        """True if everything was read, or the feed was closed."""
         return self._taken >= self._file_layout.n_samples or self._ended.is_set()
 
     def skip(self, n: int) -> None:
-        """Leave out the next n samples, or what is left if that is less."""
+        """Skip the next n samples, or all that are left if fewer."""
         self._taken = min(self._taken + n, self._file_layout.n_samples)
         if self._file is not None:
             self._file.seek(self._place)
 
     @property
     def _place(self) -> int:
-        """Where the next sample begins in the file."""
+        """File offset of the next sample [bytes]."""
         return self._file_layout.begin + self._taken * self._in_file.step_bytes
 
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
-        """Take the next samples, up to max_samples; None at the end.
+        """Read up to max_samples; None at the end.
 
         Parameters
         ----------
         max_samples : int
-            Of a channel.
+            Samples per channel.
         into : (channels, n) or (channels, n, 3) array, optional
-            Where they may go, of the block's dtype; n samples at most then. It is left as it is if
-            a file's samples lie in another order.
+            Destination of the block's dtype; at most n samples are read then. It is not used if the
+            samples of the file are in another order.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class FileFeed:
         return Block(samples, first, t_mono_ns, t_utc_ns, fs=layout.fs)
 
     def _in_order(self, samples: NDArray[Any]) -> NDArray[np.uint8] | None:
-        """View samples as bytes in the order of the file; None if they lie in another."""
+        """View samples as bytes in the order of the file; None if their order differs."""
         ordered = samples.swapaxes(0, 1)
         if self._selected is not None or not ordered.flags.c_contiguous:
             return None
@@ -193,7 +193,7 @@ class FileFeed:
         return self._file
 
     def close(self) -> None:
-        """Let what was read so far be all there is; any thread."""
+        """End the feed after the samples read so far; any thread may call it."""
         self._ended.set()
         self.data.set()
 
@@ -205,9 +205,9 @@ class FileFeed:
 
 
 def plain_layout(path: str) -> PcmLayout | None:
-    """Say where the samples of a file lie if ``WavFileSource`` can read it; None if it cannot.
+    """Return the layout of a file that ``WavFileSource`` can read; None for other files.
 
-    What is damaged or unusual in any way is left to libsndfile, and so are its errors.
+    libsndfile handles all damaged or unusual files, and their errors.
     """
     try:
         layout = find_samples(path) if os.path.isfile(path) else None  # noqa: PTH113 - "\0" is none
@@ -219,7 +219,7 @@ def plain_layout(path: str) -> PcmLayout | None:
 
 
 def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
-    """Read as many bytes as memory has, which must be there."""
+    """Fill the memory; raises InputError if the file ends before."""
     view, n_read = memory.data, 0
     while n_read < len(memory):
         try:
@@ -232,7 +232,7 @@ def _fill(path: str, file: BinaryIO, memory: NDArray[np.uint8]) -> None:
 
 
 def _comment(path: str) -> str:
-    """Return the comment among a WAV file's texts, as libsndfile reads it."""
+    """Return the comment in a WAV file's INFO list, as libsndfile does."""
     texts = read_chunks(path, (b"LISTINFO",)).get(b"LISTINFO", b"")
     place = 4
     while place + 8 <= len(texts):
