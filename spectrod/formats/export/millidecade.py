@@ -1,7 +1,7 @@
-"""Daily NetCDF files of hybrid-millidecade spectra, as passive-acoustics users exchange them.
+"""Daily NetCDF files of hybrid-millidecade spectra, as used in passive acoustic monitoring.
 
-One-minute means of power spectral density in dB, and the seconds of data in each; names of
-variables and files are those of MBARI's pbp and of PyPAM.
+They hold one-minute means of power spectral density in dB, and the seconds of data in each
+minute. Names of variables and files are those of MBARI's pbp and of PyPAM.
 """
 
 import re
@@ -25,7 +25,7 @@ from spectrod.types import SpectrumBatch
 from spectrod.units import Float32Array, power_to_level
 
 FLOOR_DB = -300.0
-"""Lowest level that is written: digital silence has no logarithm [dB re 1 FS^2/Hz]."""
+"""Lowest level: the logarithm of digital silence does not exist [dB re 1 FS^2/Hz]."""
 
 MINUTES_PER_DAY = 1440
 _DAY_NS = MINUTES_PER_DAY * MINUTE_NS
@@ -55,27 +55,27 @@ _EFFORT = {
 
 
 class MillidecadeWriter:
-    """Makes ``NAME_YYYYMMDD.nc`` of each day of UTC that has rows, or ``NAME_SIGNAL_YYYYMMDD.nc``.
+    """Writes ``NAME_YYYYMMDD.nc`` or ``NAME_SIGNAL_YYYYMMDD.nc`` for each UTC day with rows.
 
-    A file has all minutes of its day, NaN and without effort where there was nothing, and appears
-    when the day is over or the recording ends; days before stay, whatever happens then. Memory
-    holds one day, 17 MB a signal at 48 kHz. Rows of a day whose file is written, which come where
-    UTC was set back over midnight, are left out, and their seconds are counted in the next file's
-    ``left_out_s``. Thread: one at a time.
+    A file has all minutes of its day; minutes without data are NaN with an effort of 0. It appears
+    when the day is over or the recording ends; files of earlier days stay in any case. Memory holds
+    one day, 17 MB per signal at 48 kHz. Rows of a day whose file is already written, which come if
+    UTC is set back over midnight, are left out, and their seconds are counted in ``left_out_s`` of
+    the next file. Thread: one at a time.
 
     Parameters
     ----------
     path : Path
-        ``NAME.nc``, whose folder must exist. Files of the days' names are replaced.
+        ``NAME.nc``, in an existing folder. Existing files with the names of days are replaced.
     description : Description
-        Of the batches to come; see ``MinuteMeans`` for what they must be.
+        Description of the batches; see ``MinuteMeans`` for its requirements.
     options : ExportOptions
-        See there.
+        Export options.
 
     Raises
     ------
     ConfigError
-        If they are of another kind, or two signals' files would have one name.
+        If the description is not suitable, or the files of two signals would have one name.
     StorageError
         If no file can be made at this path.
     UnavailableError
@@ -107,14 +107,14 @@ class MillidecadeWriter:
         return self._n_frames
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch of the description's spec.
+        """Add a batch of the description's spec.
 
         Raises
         ------
         ConfigError
-            If it is of another one.
+            If the batch is of another spec.
         StorageError
-            If a day ends with it that cannot be written.
+            If the file of a day that ends with it cannot be written.
         """
         if batch.spec != self._description.spec:
             raise ConfigError(f"{self.path}: the analysis has changed; a file holds one kind")
@@ -125,14 +125,14 @@ class MillidecadeWriter:
             self._take(minute)
 
     def finish(self) -> None:
-        """Write the day under way.
+        """Write the file of the last day.
 
         Raises
         ------
         InputError
-            If there was not a single row.
+            If there were no rows.
         StorageError
-            If it cannot be written; the days before it are whole.
+            If it cannot be written; files of earlier days are complete.
         """
         if self._n_frames == 0:
             raise InputError(f"{self.path}: nothing to write: not a single row")
@@ -141,7 +141,7 @@ class MillidecadeWriter:
         self._write_day()
 
     def abort(self) -> None:
-        """Forget the day under way; the days before it are whole. Idempotent."""
+        """Discard the present day; files of earlier days are complete. Idempotent."""
         self._minutes = {}
 
     def _take(self, minute: Minute) -> None:
@@ -157,7 +157,7 @@ class MillidecadeWriter:
         self._minutes[number] = minute if before is None else _merge(before, minute)
 
     def _write_day(self) -> None:
-        """Write a file for each signal; nothing where no day is under way."""
+        """Write the present day, one file per signal; do nothing if there is none."""
         if not self._minutes:
             return
         date = str(np.datetime64(self._day, "D")).replace("-", "")
@@ -200,7 +200,7 @@ class MillidecadeWriter:
     def _psd(self) -> dict[str, Any]:
         return {
             "long_name": "one-minute mean of power spectral density in dB re 1 FS^2/Hz",
-            # As UDUNITS writes dB, of a density whose full scale is a number.
+            # Level of a density in the notation of UDUNITS; full scale is dimensionless.
             "units": "0.1 lg(re 1 Hz-1)",
             "spectrod_unit": "dB re 1 FS^2/Hz",
             "reference_level": "1 FS^2/Hz; FS = digital full scale (1.0), one-sided",
@@ -231,12 +231,12 @@ class MillidecadeWriter:
 
 
 def to_level(density: NDArray[np.float64]) -> Float32Array:
-    """Turn densities [FS^2/Hz] into levels [dB re 1 FS^2/Hz], ``FLOOR_DB`` or more."""
+    """Convert densities [FS^2/Hz] to levels [dB re 1 FS^2/Hz], at least ``FLOOR_DB``."""
     return power_to_level(density, floor_db=FLOOR_DB).astype(np.float32)
 
 
 def _merge(first: Minute, second: Minute) -> Minute:
-    """Join what is of the same minute, each by its effort."""
+    """Merge two means of the same minute, weighted by their effort."""
     effort_s = first.effort_s + second.effort_s
     weighted = first.density * first.effort_s + second.density * second.effort_s
     return Minute(first.begin_utc_ns, weighted / effort_s, min(60.0, effort_s))

@@ -1,4 +1,4 @@
-"""Mean densities of hybrid millidecades by the minute, from rows of bins or of bands."""
+"""One-minute mean densities in hybrid millidecades, from rows of bins or of bands."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ _BANDS = "millidecade"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Minute:
-    """The mean of a minute's rows.
+    """The mean of the rows of a minute.
 
     Attributes
     ----------
     begin_utc_ns : int
-        A whole minute of UTC [ns].
+        Begin of the minute, UTC [ns].
     density : (signals, bands) float64
-        One-sided [FS^2/Hz].
+        One-sided power spectral density [FS^2/Hz].
     effort_s : float
-        How much of the minute the mean is made of, above 0 to 60 [s].
+        Duration of the data in the mean, above 0 to 60 [s].
     """
 
     begin_utc_ns: int
@@ -39,10 +39,11 @@ class Minute:
 
 
 def frames_of_a_second(fs: float) -> dict[str, Any]:
-    """Say of which frames minutes are made best, by the names of ``AnalysisConfig``.
+    """Return the recommended frames for minutes, by the names of ``AnalysisConfig``.
 
-    Windows of a second, half overlapping, each a row: bins are 1 Hz wide, as Martin et al.
-    (https://doi.org/10.1121/10.0003324) ask for, and 120 windows begin in a minute.
+    Windows of one second overlap by half, and each is a row: bins are 1 Hz wide, as in Martin et
+    al.
+    (https://doi.org/10.1121/10.0003324), and 120 windows begin in a minute.
     """
     n = round(fs)
     return {
@@ -59,18 +60,18 @@ def frames_of_a_second(fs: float) -> dict[str, Any]:
 
 
 class MinuteMeans:
-    """Averages power, each frame's alike, by the minute of UTC that a row's middle lies in.
+    """Averages power over minutes of UTC, equally weighted by frame; a row's centre decides.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Of the rows: one-sided power, not weighted, of millidecades or of bins at most 1 Hz wide,
+        Spec of the rows: one-sided unweighted power, of millidecades or of bins at most 1 Hz wide,
         averaged by mean or not at all.
 
     Raises
     ------
     ConfigError
-        If they are anything else, or longer than a minute.
+        If the spec is anything else, or its rows are longer than a minute.
     """
 
     def __init__(self, spec: SpectrumSpec) -> None:
@@ -84,8 +85,9 @@ class MinuteMeans:
     def add(self, batch: SpectrumBatch) -> Iterator[Minute]:
         """Add rows; yield the minutes that end with them.
 
-        A minute ends with the first row of another one, of an earlier one too: where UTC was set
-        back, minutes come again.
+        A minute ends with the first row of another minute. That one may be earlier: after UTC was
+        set
+        back, minutes repeat.
         """
         frames = np.array(batch.cut_frames or self._spec.averaging_frames)
         span_s = float(row_span_s(self._spec, frames))
@@ -105,7 +107,7 @@ class MinuteMeans:
             self._effort_s += self._cover(batch.t_utc_ns[first:past], span_ns) * share
 
     def flush(self) -> Iterator[Minute]:
-        """Yield the minute under way, if there is one."""
+        """Yield the present minute, if there is one."""
         if self._n_frames:
             mean = self._sum / self._n_frames
             density = mean if self._spec.bands else to_bands(mean, self.bands, self._spec.delta_f)
@@ -119,7 +121,7 @@ class MinuteMeans:
         self._covered_until_ns = 0
 
     def _cover(self, t_utc_ns: Int64Array, span_ns: int) -> float:
-        """Tell how much of the minute these rows have that those before had not [s]."""
+        """Return the part of the minute that these rows cover and earlier ones do not [s]."""
         minute_ns = self._minute * MINUTE_NS
         ends = np.minimum(t_utc_ns + span_ns, minute_ns + MINUTE_NS)
         before = np.concatenate([[max(self._covered_until_ns, minute_ns)], ends[:-1]])
@@ -130,7 +132,7 @@ class MinuteMeans:
 
 
 def to_bands(density: Float64Array, bands: Bands, delta_f: float) -> Float64Array:
-    """Average densities of bins, (..., bins), over bands, (..., bands), by how much is in each."""
+    """Average densities over bands, (..., bins) to (..., bands), weighted by each bin's share."""
     starts = np.cumsum(bands.count) - bands.count
     k = np.repeat(bands.first - starts, bands.count) + np.arange(len(bands.shares))
     sums: Float64Array = np.add.reduceat(density[..., k] * bands.shares, starts, axis=-1)
@@ -157,7 +159,7 @@ def _check(spec: SpectrumSpec) -> None:
 
 
 def _to_density(spec: SpectrumSpec) -> Callable[[NDArray[Any]], Float64Array]:
-    """Make what turns the spec's values into densities [FS^2/Hz]."""
+    """Return a function that converts the spec's values to densities [FS^2/Hz]."""
     width: Float64Array | float = spec.enbw_hz
     if spec.band_table is not None:
         width = spec.band_table.width

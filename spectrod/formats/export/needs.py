@@ -1,4 +1,4 @@
-"""Packages that a format needs and an installation may lack."""
+"""Import of optional packages that a format needs."""
 
 from importlib import import_module
 from typing import Any
@@ -7,12 +7,12 @@ from spectrod.errors import UnavailableError
 
 
 def need(package: str, extra: str) -> Any:
-    """Import a package that an extra of ours brings.
+    """Import a package that one of spectrod's extras installs.
 
     Raises
     ------
     UnavailableError
-        If it is not installed, with what to install.
+        If it is not installed; the text says what to install.
     """
     try:
         return import_module(package)

@@ -1,6 +1,6 @@
 """NetCDF4 files that follow CF 1.11 and ACDD 1.3.
 
-They are HDF5 files with dimension scales, so .h5 files are the same under another name.
+They are HDF5 files with dimension scales; .h5 files have the same content.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from spectrod.formats.export.layout import Variable
 from spectrod.formats.export.needs import need
 
 _PARTS = "real_imaginary"
-"""Dimension of complex values' two parts: NetCDF has no complex numbers."""
+"""Dimension of the real and imaginary part: NetCDF has no complex numbers."""
 
 
 class NetcdfWriter(GridWriter):
@@ -41,9 +41,9 @@ class NetcdfStore:
     Parameters
     ----------
     disk : Disk
-        Where it goes; closing it is the caller's.
+        The file to write; the caller closes it.
     compression : int
-        Of deflate, 0 for none.
+        Deflate level, 0 for none.
     """
 
     def __init__(self, disk: Disk, compression: int) -> None:
@@ -54,12 +54,12 @@ class NetcdfStore:
         self._dims: dict[str, tuple[str, ...]] = {}
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
-        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        """Add an array: complete, or empty with this shape of rows; stored in chunks."""
         with self._disk.checked():
             self._create(variable, chunk, row)
 
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
-        """Add rows to the arrays that grow."""
+        """Append rows to growing arrays."""
         with self._disk.checked():
             self._append(parts)
 
@@ -69,12 +69,12 @@ class NetcdfStore:
             self._file.attrs.update(attributes)
 
     def close(self) -> None:
-        """Write what is left; raises OSError if anything was not written."""
+        """Write the remaining data; raises OSError if a write failed."""
         with self._disk.checked():
             self._file.close()
 
     def release(self) -> None:
-        """Close it, whole or not. Idempotent."""
+        """Close the file, complete or not. Idempotent."""
         with contextlib.suppress(LookupError, OSError, RuntimeError, ValueError):
             self._file.close()
 
@@ -116,11 +116,11 @@ class NetcdfShelf:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Of the file."""
+        """Attributes of the file."""
         return dict(self._file.attrs)
 
     def form(self, name: str) -> Form:
-        """Say what an array is, without its rows."""
+        """Return shape and type of an array without its data."""
         array = self._array(name)
         piece = array.chunks or array.shape[1:]
         piece_bytes = array.dtype.itemsize * math.prod(piece)
@@ -129,12 +129,12 @@ class NetcdfShelf:
         return Form(array.shape, array.dtype, piece_bytes)
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
         rows: NDArray[Any] = self._array(name)[first:past]
         return rows.view("<c8")[..., 0] if rows.ndim == 4 else rows
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         self._file.close()
 
     def _array(self, name: str) -> Any:
@@ -145,7 +145,7 @@ class NetcdfShelf:
 
 
 def filters(compression: int) -> dict[str, Any]:
-    """Say how a chunk is stored: checksummed, and compressed if asked for."""
+    """Return HDF5's filters of a chunk: a checksum, and compression if requested."""
     if compression == 0:
         return {"fletcher32": True}
     return {
@@ -157,7 +157,7 @@ def filters(compression: int) -> dict[str, Any]:
 
 
 def need_netcdf() -> Any:
-    """Import h5netcdf, which imports h5py late; raises UnavailableError without either."""
+    """Import h5netcdf and h5py, which it needs; UnavailableError if one is missing."""
     need("h5py", "netcdf")
     return need("h5netcdf", "netcdf")
 

@@ -1,4 +1,4 @@
-"""NPY files: the values as one array, and beside it a JSON file that says what they are."""
+"""NPY files: the values as one array, and a JSON file beside it that describes them."""
 
 import json
 from contextlib import closing
@@ -22,9 +22,10 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 class NpyWriter(ExportWriter):
     """Writes values, (rows, signals, values), and ``NAME.npy.json``; see ``ExportWriter``.
 
-    An array has no room for more, so the JSON file has the axes, the description, and a list of
-    runs: where a row does not follow on the one before, is cut off, or another engine computes it.
-    It appears just before the array does. Nothing reads the two back: that is what .npz is for.
+    An .npy file holds only one array, so the JSON file has the axes, the description, and a list of
+    runs. A run begins where a row does not follow the one before, is cut off, or comes from another
+    engine. The JSON file appears just before the array. spectrod does not read these files back;
+    use .npz for that.
     """
 
     def _check(self) -> None:
@@ -110,7 +111,7 @@ class NpyWriter(ExportWriter):
 
 
 def _header(output: Output, shape: tuple[int, ...]) -> bytes:
-    """Make what stands before an array in the .npy format, always of the same length."""
+    """Return the header of an .npy file, always of the same length."""
     descr = "<c8" if output == "complex" else "<f4"
     text = str({"descr": descr, "fortran_order": False, "shape": shape})
     n = _HEADER_BYTES - len(_MAGIC) - 2

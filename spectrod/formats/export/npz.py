@@ -1,4 +1,4 @@
-"""NPZ files: the arrays of ``layout`` as NumPy loads them."""
+"""NPZ files: the arrays of ``layout``, which ``numpy.load`` reads."""
 
 import contextlib
 import io
@@ -26,14 +26,14 @@ _SUFFIX = ".npy"
 GLOBAL_ATTRIBUTES = "attributes"
 VARIABLE_ATTRIBUTES = "variable_attributes"
 _TEXT_BYTES_MAX = 1 << 23
-"""Of attributes, 2 million characters: 4096 names of channels take a quarter of it."""
+"""Limit of attributes, 2 million characters: 4096 channel names take a quarter of that."""
 
 
 class NpzWriter(GridWriter):
     """Writes a recording to an NPZ file; see ``ExportWriter`` for parameters and errors.
 
-    An array's length stands before it, so arrays grow in files of their own beside the final one,
-    and are put together at the end: the disk holds the recording twice for a moment.
+    An array's length is stored before its data, so arrays grow in files of their own beside the
+    final one, which are joined at the end: the disk briefly holds the recording twice.
     """
 
     def _open_store(self, part: Path) -> "NpzStore":
@@ -51,11 +51,11 @@ class NpzStore:
     Parameters
     ----------
     part : Path
-        The file, made by ``close``.
+        Path of the file, which ``close`` makes.
     spool : Path
-        An empty folder for the arrays that grow.
+        An empty folder for the growing arrays.
     compression : int
-        Of deflate, 0 for none.
+        Deflate level, 0 for none.
     """
 
     def __init__(self, part: Path, spool: Path, compression: int) -> None:
@@ -68,7 +68,7 @@ class NpzStore:
         self._of_variables: dict[str, dict[str, Any]] = {}
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
-        """Add an array: all of it, or one without rows, each of this shape."""
+        """Add an array: complete, or empty with this shape of rows."""
         del chunk
         self._of_variables[variable.name] = {"dimensions": variable.dims} | variable.attributes
         if variable.data is not None:
@@ -79,7 +79,7 @@ class NpzStore:
             self._growing[variable.name] = (file, variable.dtype, row)
 
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
-        """Add rows to the arrays that grow."""
+        """Append rows to growing arrays."""
         for name, rows in parts.items():
             file, dtype, _ = self._growing[name]
             file.write(np.ascontiguousarray(rows, dtype).data)
@@ -89,7 +89,7 @@ class NpzStore:
         self._attributes |= attributes
 
     def close(self) -> None:
-        """Put the file together; raises OSError if anything was not written."""
+        """Join the file; raises OSError if a write failed."""
         about = {
             GLOBAL_ATTRIBUTES: np.array(json.dumps(self._attributes)),
             VARIABLE_ATTRIBUTES: np.array(json.dumps(self._of_variables)),
@@ -103,7 +103,7 @@ class NpzStore:
                     self._copy(name, member)
 
     def release(self) -> None:
-        """Close the files beside it. Idempotent."""
+        """Close the spooled files. Idempotent."""
         for file, _, _ in self._growing.values():
             with contextlib.suppress(OSError):
                 file.close()
@@ -126,7 +126,7 @@ class NpzStore:
 
 
 class NpzShelf:
-    """An NPZ file that is being read, each array from its begin to its end; see ``grid.Shelf``."""
+    """An NPZ file that is being read, each array sequentially; see ``grid.Shelf``."""
 
     def __init__(self, path: Path) -> None:
         with damage_as_value_error():
@@ -135,29 +135,29 @@ class NpzShelf:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Of the file."""
+        """Attributes of the file."""
         with damage_as_value_error(), self._archive.open(GLOBAL_ATTRIBUTES + _SUFFIX) as member:
             attributes: dict[str, Any] = json.loads(read_text(member))
         return attributes
 
     def form(self, name: str) -> Form:
-        """Say what an array is, without its rows."""
+        """Return shape and type of an array without its data."""
         return self._member(name, 0).form
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
         with damage_as_value_error():
             return self._member(name, first).read(past - first)
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         for member in self._open.values():
             member.close()
         self._open.clear()
         self._archive.close()
 
     def _member(self, name: str, first: int) -> "_Member":
-        """Open an array, or go on with it, at a row."""
+        """Return an array positioned at a row; open it, or continue reading it."""
         member = self._open.get(name)
         with damage_as_value_error():
             if member is None or member.position != first:
@@ -181,12 +181,12 @@ class _Member:
         self.position = 0
 
     def skip(self, n_rows: int) -> None:
-        """Go past rows; what is compressed must be read for it."""
+        """Skip rows; compressed data must be read for that."""
         while self.position < n_rows:
             self.read(min(n_rows - self.position, max(1, _COPY_BYTES // self._row_bytes)))
 
     def read(self, n_rows: int) -> NDArray[Any]:
-        """Give so many rows, fewer at the end; raises ValueError if the file ends before."""
+        """Return this many rows, fewer at the end; raises ValueError if the file ends early."""
         n = max(0, min(n_rows, self._n_rows - self.position))
         content = self._file.read(n * self._row_bytes)
         if len(content) != n * self._row_bytes:
@@ -206,7 +206,7 @@ _OF_DAMAGE = (
 
 @contextlib.contextmanager
 def damage_as_value_error() -> Iterator[None]:
-    """Turn what archives and arrays say of damage into what a shelf may raise."""
+    """Convert all errors of damaged archives and arrays to ValueError, as ``Shelf`` requires."""
     try:
         yield
     except _OF_DAMAGE as error:
@@ -214,14 +214,14 @@ def damage_as_value_error() -> Iterator[None]:
 
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, ...]) -> None:
-    """Write what stands before an array of this shape, C order, in the .npy format."""
+    """Write the .npy header of an array of this shape, in C order."""
     descr = npy_format.dtype_to_descr(np.dtype(dtype))
     about = {"descr": descr, "fortran_order": False, "shape": shape}
     npy_format.write_array_header_1_0(file, about)
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read shape and element type; raises ValueError of what is no array in C order."""
+    """Read shape and element type; raises ValueError unless it is an array in C order."""
     shape, dtype = _header(file)
     if not shape:
         raise ValueError("an array without rows")
@@ -241,7 +241,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def read_text(file: IO[bytes]) -> str:
-    """Read an array that is one text; raises ValueError of what is none, or too long a one."""
+    """Read an array that is one string; raises ValueError if it is not, or is too long."""
     shape, dtype = _header(file)
     if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= _TEXT_BYTES_MAX:
         rule = f"must be one text of at most {_TEXT_BYTES_MAX} bytes"
@@ -249,13 +249,13 @@ def read_text(file: IO[bytes]) -> str:
     content = file.read(dtype.itemsize)
     if len(content) != dtype.itemsize:
         raise ValueError(f"ends {dtype.itemsize - len(content)} bytes too early")
-    # NumPy would take numbers that are no characters, and Python fail at such a text later.
+    # NumPy accepts invalid code points, and Python fails later at such a string.
     coding = "utf-32-be" if dtype.str.startswith(">") else "utf-32-le"
     return content.decode(coding).rstrip("\0")
 
 
 def read_array(file: IO[bytes], lengths: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Read an array whose axes have at most these lengths; raises ValueError of any other."""
+    """Read an array whose axes have at most these lengths; raises ValueError otherwise."""
     shape, found = _header(file)
     is_within = len(shape) == len(lengths) and all(map(operator.le, shape, lengths))
     if found != dtype or not is_within:

@@ -1,4 +1,4 @@
-"""What may be asked for when a recording is exported."""
+"""Options of exports."""
 
 from dataclasses import dataclass, field
 
@@ -7,28 +7,28 @@ from spectrod.errors import ConfigError
 PROFILES = ("", "millidecade")
 COMPRESSION_MAX = 9
 _HDF5_NAMES = ("CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST")
-"""Attributes with which HDF5 marks dimensions."""
+"""Attribute names that HDF5 uses to mark dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How an exported file is made; validated when it is made.
+    """Options of an exported file; validated on construction.
 
     Attributes
     ----------
     compression : int
-        Of the values, 0 (none) to 9 (smallest, slowest); without loss. Formats that have none, .npy
-        and .csv, ignore it.
+        Level of lossless compression of the values, 0 (none) to 9 (smallest, slowest). Formats
+        without compression, .npy and .csv, ignore it.
     profile : {"", "millidecade"}
-        Of NetCDF files alone: all rows as they are, or daily files of hybrid-millidecade spectra.
+        For NetCDF files only: all rows unchanged, or daily files of hybrid-millidecade spectra.
     attributes : dict of str
-        What the operator says of the recording, beside the description's own attributes and before
-        them; names of the Attribute Convention for Data Discovery, ``creator_name`` for example.
+        The operator's attributes of the recording; they replace attributes of the description.
+        Names follow the Attribute Convention for Data Discovery, for example ``creator_name``.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        If a rule is broken; the text gives name, value and rule.
     """
 
     compression: int = 1
@@ -49,6 +49,6 @@ class ExportOptions:
 
 
 def can_name(name: str) -> bool:
-    """Tell whether all formats take an attribute of this name."""
+    """Return whether an attribute of this name is valid in all formats."""
     is_plain = name.isidentifier() and name.isascii() and not name.startswith("_")
     return is_plain and name not in _HDF5_NAMES

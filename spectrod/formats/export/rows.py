@@ -1,4 +1,4 @@
-"""Rows of spectra as columns, one value of each a row, and as batches again."""
+"""Rows of spectra as columns with one value per row, and their conversion to batches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,24 +20,23 @@ COLUMNS: dict[str, str] = {
     "discontinuity": "|i1",
     "engine_index": "<i2",
 }
-"""What is kept of each row beside its values: name and element type."""
+"""Columns stored beside the values: name and element type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Consecutive rows, whether or not something is missing between them.
+    """Consecutive rows, with or without gaps between them.
 
     Attributes
     ----------
     values : (rows, signals, values) float32 or complex64
-        In the spec's unit.
+        Values in the spec's unit.
     columns : dict of (rows,) arrays
-        As ``COLUMNS`` names them. ``gap_samples``, ``skipped_rows`` and ``discontinuity`` say what
-        is missing directly before a row, ``cut_frames`` of how many frames a row is that was cut
-        off; ``engine_index`` counts the engines from 0 in the order
-        that they appeared in.
+        The columns of ``COLUMNS``. ``gap_samples``, ``skipped_rows`` and ``discontinuity`` describe
+        a gap directly before a row; ``cut_frames`` is the number of frames of a row that was cut
+        off; ``engine_index`` counts the engines from 0 in order of their first row.
     broadband : (rows, signals) float32, optional
-        Where the spec has it.
+        Broadband values, if the spec has them.
     """
 
     values: NDArray[Any]
@@ -49,7 +48,7 @@ class Rows:
 
 
 def rows_of(batch: SpectrumBatch, engine_index: int) -> Rows:
-    """Lay out a batch of at least one row."""
+    """Convert a batch of at least one row."""
     n = batch.n_frames
     columns: dict[str, NDArray[Any]] = {
         "sample_index": batch.sample_index,
@@ -69,7 +68,7 @@ def rows_of(batch: SpectrumBatch, engine_index: int) -> Rows:
 
 
 def join(parts: list[Rows]) -> Rows:
-    """Put rows one after the other."""
+    """Concatenate rows."""
     if len(parts) == 1:
         return parts[0]
     return Rows(
@@ -80,7 +79,7 @@ def join(parts: list[Rows]) -> Rows:
 
 
 def take(rows: Rows, first: int, past: int) -> Rows:
-    """Give some of the rows."""
+    """Return a slice of the rows."""
     return Rows(
         rows.values[first:past],
         {name: column[first:past] for name, column in rows.columns.items()},
@@ -91,18 +90,18 @@ def take(rows: Rows, first: int, past: int) -> Rows:
 def batches_of(
     rows: Rows, spec: SpectrumSpec, engines: list[str], engine_before: int
 ) -> Iterator[SpectrumBatch]:
-    """Yield rows as batches, none of which spans a gap, a cut row or two engines.
+    """Yield rows as batches, each without a gap, a cut row or a change of engine inside.
 
     Parameters
     ----------
     rows : Rows
-        At least one.
+        At least one row.
     spec : SpectrumSpec
-        Of all of them.
+        Spec of all rows.
     engines : list of str
-        By index.
+        Names of the engines, by index.
     engine_before : int
-        Of the row before the first of these.
+        Index of the engine of the row before the first of these.
     """
     columns = rows.columns
     engine = columns["engine_index"]
@@ -128,7 +127,7 @@ def batches_of(
 
 
 def _first(value: int, n: int) -> Int64Array:
-    """Make a column of zeros but for the first row."""
+    """Return a column of zeros whose first element is this value."""
     column = np.zeros(n, np.int64)
     column[0] = value
     return column

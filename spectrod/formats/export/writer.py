@@ -1,4 +1,4 @@
-"""What writers of all exported formats have in common: checks, collecting, whole or not at all."""
+"""Base class of exporters: checks, collects chunks, and writes files atomically."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -19,34 +19,35 @@ _COUNT_MAX = (1 << 63) - 1
 
 
 class _AbandonedError(Exception):
-    """Leaves the block that names a file without giving it its name."""
+    """Leaves the block of a new file without publishing the file."""
 
 
 class ExportWriter(ABC):
-    """Collects rows to chunks of about ``CHUNK_BYTES`` and writes them under another name.
+    """Collects rows to chunks of about ``CHUNK_BYTES`` and writes them to a temporary file.
 
-    Takes every batch and never drops one; memory is bounded whatever the length. The final name
-    appears with ``finish``, of a file that has reached the disk. Thread: one at a time.
+    It accepts every batch and drops none; memory is bounded for any length. ``finish`` synchronises
+    the file to disk and gives it its final name. Thread: one at a time.
 
     Parameters
     ----------
     path : Path
-        Where the file goes; its folder must exist. A file of that name is replaced at the end.
+        Path of the file, in an existing folder. An existing file is replaced at the end.
     description : Description
-        Of the batches to come.
+        Description of the batches.
     options : ExportOptions
-        See there.
+        Export options.
 
     Attributes
     ----------
     left_out_samples : int or None
-        Samples that are in no row because they do not fill a frame; None if nobody knows. Goes into
-        the file, so it must be set before ``finish``.
+        Samples that are in no row because they do not fill a frame; None if unknown. It is stored
+        in
+        the file, so set it before ``finish``.
 
     Raises
     ------
     ConfigError
-        If the description has a signal too many or too few, or settings that JSON cannot hold.
+        If the number of signals is wrong, or JSON cannot represent the settings.
     StorageError
         If no file can be made at this path.
     UnavailableError
@@ -79,16 +80,16 @@ class ExportWriter(ABC):
         return self._n_frames
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch of the description's spec.
+        """Add a batch of the description's spec.
 
         Raises
         ------
         ConfigError
-            If it is of another one.
+            If the batch is of another spec.
         InputError
-            If it says that more is missing than 64 bits count.
+            If a number of missing samples or rows does not fit into 64 bits.
         StorageError
-            If the disk does not take it; nothing is left then.
+            If writing fails; no file is left then.
         """
         if batch.spec != self.description.spec:
             raise ConfigError(f"{self.path}: the analysis has changed; a file holds one kind")
@@ -111,14 +112,14 @@ class ExportWriter(ABC):
                 self._write_chunks()
 
     def finish(self) -> None:
-        """Write what is left and give the file its name.
+        """Write the remaining rows and publish the file.
 
         Raises
         ------
         InputError
-            If there was not a single row; no file is made then.
+            If there were no rows; no file is made then.
         StorageError
-            If the disk does not take it; nothing is left then.
+            If writing fails; no file is left then.
         """
         if self._n_frames == 0:
             self.abort()
@@ -131,7 +132,7 @@ class ExportWriter(ABC):
             self._close()
 
     def abort(self) -> None:
-        """Give up: nothing is left. Idempotent; nothing after ``finish``."""
+        """Give up and leave no file. Idempotent; no effect after ``finish``."""
         self._parts = []
         with contextlib.suppress(_AbandonedError, StorageError), self._stack.pop_all():
             raise _AbandonedError
@@ -144,23 +145,23 @@ class ExportWriter(ABC):
 
     @abstractmethod
     def _open(self, part: Path) -> None:
-        """Begin the file under this name; what is to be closed goes to ``self._stack``."""
+        """Start the file at this path; push its cleanup on ``self._stack``."""
 
     @abstractmethod
     def _write(self, rows: Rows) -> None:
         """Write a chunk; only the last one is shorter than ``self._chunk_rows``."""
 
     def _end_attributes(self) -> dict[str, int]:
-        """Return the attributes that are known at the end only."""
+        """Return the attributes that are known only at the end."""
         n_samples = self.left_out_samples
         return {} if n_samples is None else {"left_out_samples": n_samples}
 
     @abstractmethod
     def _close(self) -> None:
-        """Write what is known at the end only; called after the last row."""
+        """Write the data that are known only at the end; called after the last row."""
 
     def _write_chunks(self) -> None:
-        """Write the whole chunks of what was collected; what is left is less than one."""
+        """Write all complete chunks; keep the rest, which is shorter than one."""
         rows = join(self._parts)
         past = len(rows) - len(rows) % self._chunk_rows
         for first in range(0, past, self._chunk_rows):
@@ -181,7 +182,7 @@ class ExportWriter(ABC):
 
 
 def chunk_rows(description: Description) -> int:
-    """Rows that are written together: as many as fit ``CHUNK_BYTES``, or one."""
+    """Return the number of rows per chunk: as many as fit ``CHUNK_BYTES``, at least one."""
     spec = description.spec
     row_bytes = spec.n_signals * spec.n_values * (8 if spec.output == "complex" else 4)
     return max(1, CHUNK_BYTES // row_bytes)

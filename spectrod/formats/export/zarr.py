@@ -40,12 +40,12 @@ class ZarrWriter(GridWriter):
 class ZarrStore:
     """A Zarr store that is being written; see ``grid.Store``.
 
-    A chunk is a file, and written once, whole.
+    Each chunk is a file, which is written once, complete.
 
     Parameters
     ----------
     part : Path
-        Its folder.
+        Folder of the store.
     compression : int
         Level of Blosc with Zstandard, 0 for none.
     """
@@ -64,7 +64,7 @@ class ZarrStore:
         self._waiting: dict[str, list[NDArray[Any]]] = {}
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
-        """Add an array: all of it, or one without rows, each of this shape, stored in chunks."""
+        """Add an array: complete, or empty with this shape of rows; stored in chunks."""
         shape = (chunk[0] if variable.data is not None else 0, *row)
         array = self._group.create_array(
             variable.name,
@@ -84,7 +84,7 @@ class ZarrStore:
             self._waiting[variable.name] = []
 
     def append(self, parts: dict[str, NDArray[Any]]) -> None:
-        """Add rows to the arrays that grow; what makes no chunk waits for more."""
+        """Append rows to growing arrays; rows that do not fill a chunk wait for more."""
         for name, rows in parts.items():
             if len(rows) == 0:
                 continue
@@ -102,12 +102,12 @@ class ZarrStore:
         self._group.attrs.update(attributes)
 
     def close(self) -> None:
-        """Write what is left; raises OSError if anything was not written."""
+        """Write the remaining rows; raises OSError if a write failed."""
         for name, waiting in self._waiting.items():
             if waiting:
                 self._add(name, np.concatenate(waiting))
         with warnings.catch_warnings():
-            # That version 3 does not define it yet; xarray warns where it is missing.
+            # Ignore that version 3 does not define it yet: xarray warns if it is missing.
             warnings.simplefilter("ignore")
             self._zarr.consolidate_metadata(self._part)
 
@@ -130,17 +130,17 @@ class ZarrShelf:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Of the store."""
+        """Attributes of the store."""
         return dict(self._group.attrs)
 
     def form(self, name: str) -> Form:
-        """Say what an array is, without its rows."""
+        """Return shape and type of an array without its data."""
         array = self._array(name)
         piece = array.shards or array.chunks
         return Form(array.shape, array.dtype, array.dtype.itemsize * math.prod(piece))
 
     def read(self, name: str, first: int, past: int) -> NDArray[Any]:
-        """Give some rows of an array, fewer where it ends; KeyError if there is no such array."""
+        """Return some rows of an array, fewer at its end; KeyError if there is no such array."""
         rows: NDArray[Any] = np.asarray(self._array(name)[first:past])
         return rows
 
@@ -152,13 +152,13 @@ class ZarrShelf:
             if 0 in array.chunks:
                 raise ValueError(f"{name}: chunks of {array.chunks}: must have no length 0")
             n_lost = array.nchunks - array.nchunks_initialized
-            if n_lost:  # which Zarr reads as its fill value
+            if n_lost:  # Zarr would read them as its fill value
                 raise ValueError(f"{name}: {n_lost} of {array.nchunks} chunks are missing")
             self._arrays[name] = array
         return self._arrays[name]
 
     def close(self) -> None:
-        """Let go of the store. Idempotent."""
+        """Close the store. Idempotent."""
 
 
 def open_zarr(path: Path) -> GridReader:
@@ -167,7 +167,7 @@ def open_zarr(path: Path) -> GridReader:
 
 
 def _lost(dtype: str) -> complex | int | str:
-    """Choose what stands for a chunk whose file is lost: nothing that a row could have."""
+    """Return a fill value for chunks whose file is lost, which no row can contain."""
     if dtype == "str":
         return ""
     kind = np.dtype(dtype)
@@ -176,15 +176,15 @@ def _lost(dtype: str) -> complex | int | str:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Let a folder be filled under another name beside it, then give it its own.
+    """Fill a folder under a temporary name beside the final one, then rename it.
 
-    A Zarr store of the same name is replaced: it is renamed first and deleted last, so that a power
-    failure leaves it as it was, or the new one, or none of this name and both beside it.
+    An existing Zarr store of the same name is replaced. It is renamed first and deleted last, so
+    that after a power failure there is the old store, the new one, or both under temporary names.
 
     Raises
     ------
     StorageError
-        With the final name and the system's reason, of whatever OSError is raised.
+        For any OSError, with the final name and the system's reason.
     """
     part = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
     try:
@@ -203,7 +203,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse what cannot be made, or would replace anything but a Zarr store."""
+    """Raise StorageError if the folder cannot be made, or would replace more than a Zarr store."""
     if path.exists() and not (path / _ROOT).is_file():
         raise StorageError(f"{path}: is there, and no Zarr store that could be replaced")
     probe = path.with_name(f".spectrod-{secrets.token_hex(6)}.part")
@@ -215,7 +215,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _sync_all(folder: Path) -> None:
-    """Make everything in a folder survive a power failure."""
+    """Synchronise everything in a folder, so that it survives a power failure."""
     for root, _, names in os.walk(folder):
         for name in names:
             sync(Path(root, name))
