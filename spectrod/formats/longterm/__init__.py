@@ -1,1 +1,1 @@
-"""Long-term views: what the levels of a long recording were, and how often."""
+"""Long-term views: the levels of a long recording, and how often they occur."""

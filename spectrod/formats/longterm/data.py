@@ -1,4 +1,4 @@
-"""Level statistics as numbers: NPZ with all that was counted, CSV with the usual levels."""
+"""Level statistics as numbers: NPZ with all counts, CSV with the usual levels."""
 
 import csv
 import dataclasses
@@ -22,7 +22,7 @@ _VERSION = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Span:
-    """When the rows were recorded, and what is missing.
+    """Time span of the rows, and gaps in it.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class Span:
 
 
 def write_npz(path: Path, statistics: LevelStatistics, about: Description, span: Span) -> None:
-    """Write all that was counted, and the usual levels; ``read_npz`` reads it back.
+    """Write all counts and the usual levels; ``read_npz`` reads them back.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     edges, density = statistics.density()
     arrays: dict[str, Any] = {
@@ -62,12 +62,12 @@ def write_npz(path: Path, statistics: LevelStatistics, about: Description, span:
 
 
 def read_npz(path: str | os.PathLike[str]) -> LevelStatistics:
-    """Read statistics back, to look at them or to add others to them.
+    """Read statistics back, to inspect them or to merge others into them.
 
     Raises
     ------
     InputError
-        If the file cannot be read or is none of these.
+        If the file cannot be read, or is not such a file.
     """
     name = os.fspath(path)
     try:
@@ -91,7 +91,7 @@ def _read(archive: zipfile.ZipFile) -> LevelStatistics:
     state = {}
     for key, like in statistics.state().items():
         with archive.open(f"{key}.npy") as member:
-            # No more is unpacked than the statistics themselves take.
+            # Never unpack more than the statistics themselves take.
             lengths = statistics.counts.shape if key == "counts" else like.shape
             state[key] = read_array(member, lengths, like.dtype)
     statistics.restore(state)
@@ -104,7 +104,7 @@ def write_csv(path: Path, statistics: LevelStatistics, about: Description, span:
     Raises
     ------
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     text = io.StringIO()
     for key, value in _document(statistics, about, span).items():

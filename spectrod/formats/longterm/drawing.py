@@ -1,4 +1,4 @@
-"""The page of level statistics, put on a surface."""
+"""Draws the page of level statistics on a surface."""
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from spectrod.formats.picture.surface import SOFT_INK, Box, Surface
 from spectrod.formats.picture.theme import N_LEVELS
 
 _HEADING_RISE = 17
-"""From a plot's top edge up to the middle of the line above it [px]."""
+"""Distance from a plot's top edge up to the middle of the line above it [px]."""
 
 _LABEL_SPACING = 15
-"""Between the middles of the curves' names [px]."""
+"""Distance between the middles of the curves' names [px]."""
 
 
 def draw(page: Page, sheet: Surface) -> None:
@@ -75,7 +75,7 @@ def _draw_bottom(page: Page, sheet: Surface, box: Box) -> None:
 
 
 def _draw_names(curves: list[Curve], limits: tuple[float, float], sheet: Surface, box: Box) -> None:
-    """Write the curves' names at their right ends, moved apart where they would touch."""
+    """Draw the curves' names at their right ends, and move them apart where they overlap."""
     lo, hi = limits
     ends = sorted(
         (float(np.clip((hi - c.level[-1]) / (hi - lo), 0.0, 1.0)), c.name) for c in curves
@@ -86,7 +86,7 @@ def _draw_names(curves: list[Curve], limits: tuple[float, float], sheet: Surface
 
 
 def _apart(wanted: list[float], height: float) -> list[float]:
-    """Move places apart, ascending ones, about where they were and within the height."""
+    """Move ascending positions apart, near their original place and within the height."""
     places = list(wanted)
     for n in range(1, len(places)):
         places[n] = max(places[n], places[n - 1] + _LABEL_SPACING)

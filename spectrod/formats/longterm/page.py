@@ -1,4 +1,4 @@
-"""The page of level statistics: what stands on it, chosen and placed before it is drawn."""
+"""Layout of the page of level statistics: all content, chosen and placed before drawing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ from spectrod.formats.picture.surface import Box
 from spectrod.types import Int64Array
 
 X_LABELS = 44
-"""Room below the plots for ticks, their labels and what they measure [px]."""
+"""Height below the plots for ticks, tick labels and the axis title [px]."""
 
 _SHOWN = (99, 95, 50, 5, 1)
 _MARGIN_DB, _STEP_DB, _SPAN_MIN_DB, _SPAN_MAX_DB = 3.0, 10.0, 20.0, 150.0
 _OUTSIDE_PERCENT = 0.1
-"""Rows of a bin that may lie beyond each end of an axis that is chosen automatically."""
+"""Rows of a bin that may lie beyond each end of an axis that is chosen automatically [%]."""
 _HEADING, _TITLE_LINE = 28, 26
 _BAR_LABELS = "1/dB"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """All that is drawn, and where."""
+    """All drawn content, with its positions."""
 
     plots: tuple[Box, ...]
     bar: Box
@@ -70,7 +70,7 @@ class Page:
 def compose(
     statistics: LevelStatistics, about: Description, options: PictureOptions, span: Span
 ) -> Page:
-    """Choose all texts and place them; see ``draw_spd``."""
+    """Choose and place all content; see ``draw_spd``."""
     spec = about.spec
     f_axis = options.frequency_axis(spec)
     width, height = options.width, options.height_for(spec.n_signals)
@@ -88,7 +88,7 @@ def compose(
     level_labels = _upwards(limits, height, level_unit(spec))
     names_width = max(text_width(curve.name, SMALL_PX) for curve in curves[0])
     left = PAD + TICK + LABEL_GAP + _widest([tick.label for tick in level_labels.ticks])
-    # The unit above the level axis begins at the page's edge where it is longer than the labels.
+    # The unit above the level axis is centred; a long one starts at the page's edge.
     left = max(left, PAD + round(text_width(level_labels.title, LABEL_PX) / 2.0))
     first = PAD + _HEADING + (_TITLE_LINE if options.title else 0)
     plots = tuple(
@@ -130,7 +130,7 @@ def compose(
 def _curves(
     statistics: LevelStatistics, columns: tuple[Int64Array, ...], signal: int
 ) -> list[Curve]:
-    """Exceedance levels from the lowest up, then the mean; of several bins the largest."""
+    """Return exceedance levels from the lowest up, then the mean; largest of several bins."""
     found = [
         Curve(f"L{percent}", greatest_of_columns(statistics.exceeded(percent)[signal], columns))
         for percent in _SHOWN
@@ -140,10 +140,10 @@ def _curves(
 
 
 def _limits(statistics: LevelStatistics, columns: tuple[Int64Array, ...]) -> tuple[float, float]:
-    """Choose the level axis: what nearly all rows of each bin reach, and the lines.
+    """Choose the level axis, which contains the curves and nearly all rows of each bin.
 
-    A single silent row among many thousands does not compress all others, nor does silence in some
-    bins: the axis spans at most what 24 bits do.
+    Neither a single silent row among many thousands nor silence in some bins may compress all
+    others: the axis spans at most 150 dB, about the range of 24 bits.
     """
     shown = slice(int(columns[0].min()), int(columns[1].max()))
     lowest = statistics.exceeded(100.0 - _OUTSIDE_PERCENT)[:, shown].min()

@@ -1,4 +1,4 @@
-"""The picture of level statistics: frequency across, level up, how often in colour."""
+"""The picture of level statistics: x is frequency, y is level, colour is density."""
 
 import dataclasses
 import io
@@ -19,7 +19,7 @@ from spectrod.formats.picture.vector import VectorSheet
 from spectrod.text import printable
 
 METADATA_KEY = "spectrod-levels"
-"""Name of the PNG text entry that says what the pixels mean."""
+"""Name of the PNG text entry that describes the pixels."""
 
 
 def draw_spd(
@@ -35,20 +35,20 @@ def draw_spd(
     Parameters
     ----------
     statistics : LevelStatistics
-        Of at least one row.
+        Statistics of at least one row.
     about : Description
-        What they mean.
+        Description of the rows.
     options : PictureOptions
-        See ``SpdSink``.
+        Picture options, see ``SpdSink``.
     span : Span
-        When the rows were recorded.
+        Time span of the rows.
     suffix : str
         .png, .jpg, .jpeg, .webp, .svg or .pdf.
 
     Returns
     -------
     content : bytes
-        Of the file.
+        Content of the file.
     """
     page = compose(statistics, about, options, span)
     theme = THEMES[options.theme]
@@ -60,7 +60,7 @@ def draw_spd(
         return sheet.svg(page.title, meaning)
     report_missing((page.title, *page.names))
     if suffix == ".pdf":
-        # An extra, whose import takes longer than all else.
+        # An optional package, whose import takes longer than everything else.
         from spectrod.formats.picture.pdf import About, PdfSheet  # noqa: PLC0415
 
         with PdfSheet(page.width, page.height, theme, colours) as document:
@@ -74,7 +74,7 @@ def draw_spd(
 
 
 def _meaning(page: Page, statistics: LevelStatistics, about: Description, span: Span) -> str:
-    """Say what pixels mean: column x of a plot is at the fraction (x + 0.5) / width of the axis."""
+    """Describe the pixels: column x of a plot is at the fraction (x + 0.5) / width of the axis."""
     spec = about.spec
     return json.dumps(
         {
@@ -114,6 +114,6 @@ def _encoded(image: Image.Image, suffix: str, title: str, meaning: str) -> bytes
     if suffix == ".webp":
         rgb.save(out, format="WEBP", lossless=True, exif=exif)
     else:
-        # Letters and single lines would smear with colours at half the resolution.
+        # Subsampled colours would smear letters and thin lines.
         rgb.save(out, format="JPEG", quality=92, subsampling=0, exif=exif)
     return out.getvalue()

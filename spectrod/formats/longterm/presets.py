@@ -1,4 +1,4 @@
-"""Views of long recordings: which frames they are made of, and how their pictures begin."""
+"""Views of long recordings: their frames, and the defaults of their pictures."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -23,11 +23,11 @@ class LongTermFrames:
     Attributes
     ----------
     win_length : int
-        And transform length, even [samples].
+        Length of window and transform, even [samples].
     hop : int
-        Half of it [samples].
+        Half of ``win_length`` [samples].
     averaging_frames : int
-        Frames a row.
+        Frames per row.
     """
 
     win_length: int
@@ -36,10 +36,10 @@ class LongTermFrames:
 
 
 def interval_for(duration_s: float | None) -> float:
-    """Choose the time that a row stands for [s].
+    """Choose the time that a row covers [s].
 
-    The longest of usual ones, from a minute down to a second, of which a recording has 200; a
-    second if its length is not known.
+    Returns the longest usual interval, from a minute down to a second, that gives at least 200
+    rows; a second if the length of the recording is not known.
     """
     if duration_s is not None:
         for interval_s in _INTERVALS_S:
@@ -59,21 +59,22 @@ def frames_for(
 ) -> LongTermFrames:
     """Choose the frames of a long-term view.
 
-    A window is a tenth of a row, from 0.1 to 1 s: rows of a minute have bins of 1 Hz, and are means
-    over 120 half-overlapping windows.
+    A window is a tenth of a row, limited to 0.1 ... 1 s: rows of a minute have bins of 1 Hz, and
+    are
+    means over 120 half-overlapping windows.
 
     Parameters
     ----------
     fs : float
         Sample rate [Hz].
     n_samples : int or None
-        Of the recording, if that is known.
+        Length of the recording, if known.
     win_length, hop : int
-        Where they are chosen already; 0 where not [samples].
+        Window length and hop, if already chosen; otherwise 0 [samples].
     rate_hz : float
-        Rows a second, where they are chosen already; 0 where not [Hz].
+        Rows per second, if already chosen; otherwise 0 [Hz].
     win_length_max : int
-        Longest window that may be chosen here [samples].
+        Longest window to choose [samples].
     """
     if rate_hz:
         interval_s = float(row_period_s(rate_hz))
@@ -83,12 +84,12 @@ def frames_for(
         window_s = min(max(interval_s / _WINDOWS_A_ROW, _WINDOW_MIN_S), _WINDOW_MAX_S)
         win_length = min(max(2 * round(window_s * fs / 2.0), _WIN_LENGTH_MIN), win_length_max)
     hop = hop or max(1, win_length // 2)
-    # Rows are as far apart as they are long, so that the last window reaches into the next one.
+    # The row interval equals the time of its hops; the last window extends into the next row.
     return LongTermFrames(win_length, hop, max(1, round(interval_s * fs / hop)))
 
 
 def averaged(spec: SpectrumSpec, frames: LongTermFrames) -> SpectrumSpec:
-    """Let a device make the rows of a view; a spec that says how to average is left as it is."""
+    """Return the spec with the averages of a view; keep a spec that has its own averaging."""
     if spec.averaging != "none":
         return spec
     return replace(spec, averaging="mean", averaging_frames=frames.averaging_frames)
@@ -97,16 +98,16 @@ def averaged(spec: SpectrumSpec, frames: LongTermFrames) -> SpectrumSpec:
 def picture_defaults(
     view: View, theme: str, *, has_utc: bool, is_iq: bool = False
 ) -> dict[str, Any]:
-    """Say what a view's picture begins with, by the names of ``PictureOptions``.
+    """Return the defaults of a view's picture, by the names of ``PictureOptions``.
 
-    Densities that are near to none look like the paper.
+    Densities near zero have a colour close to the paper's.
     """
     if view == "spectrogram":
         return {}
-    # A recording that does not say when it began has the time when it is read.
+    # Without a known begin, a recording has the time at which it is read.
     found: dict[str, Any] = {"time_axis": "utc"} if has_utc else {}
     if view == "spd":
         found["colormap"] = "inferno" if theme == "dark" else "inferno_r"
-        if not is_iq:  # whose axis is linear
+        if not is_iq:  # I/Q has a linear axis
             found["f_scale"] = "log"
     return found

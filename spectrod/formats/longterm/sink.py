@@ -1,4 +1,4 @@
-"""Level statistics as a sink: counts rows while a recording runs, and writes a file at its end."""
+"""Level statistics as a sink: counts rows of a recording, and writes a file at its end."""
 
 import os
 from dataclasses import replace
@@ -20,30 +20,31 @@ SPD_SUFFIXES = (*_PICTURES, *_DATA)
 class SpdSink:
     """A ``RowWriter`` of the spectral probability density, as a picture or as numbers.
 
-    Takes every batch at once; memory is that of ``LevelStatistics``, whatever the length. The file
-    is written at the end.
+    It counts every batch immediately; the memory is that of ``LevelStatistics``, for any length.
+    ``finish`` writes the file.
 
     Parameters
     ----------
     path : path-like
-        A picture (.png, .jpg, .webp, .svg, .pdf), or numbers (.npz, .csv).
+        Path of a picture (.png, .jpg, .webp, .svg, .pdf), or of numbers (.npz, .csv).
     description : Description
-        Of the rows; power, or levels.
+        Description of the rows: power, or levels.
     options : PictureOptions
-        Of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour map, theme,
-        title. With ``time_axis="utc"`` the foot says when it was; strips and pooling have no
-        meaning here, and ``raw`` is refused.
+        Options of a picture: size, frequency axis, ``levels`` as ends of the level axis, colour
+        map,
+        theme, title. With ``time_axis="utc"`` the footer gives the time. Strips and pooling are
+        ignored, and ``raw`` is refused.
     step_db : float
-        Width of the classes, see ``LevelStatistics``.
+        Width of the classes, see ``LevelStatistics`` [dB].
 
     Raises
     ------
     ConfigError
-        If the suffix is unknown, or options and spec do not fit each other.
+        If the suffix is unknown, or options and spec do not match.
     StorageError
         If no file can be made at this path.
     UnavailableError
-        If what writes a PDF is not installed.
+        If the package for PDF is not installed.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class SpdSink:
             if options.raw:
                 raise ConfigError(f"{self.path}: raw: a picture of level statistics has axes")
             if self._suffix == ".pdf":
-                # Not before it is needed: encoders import Pillow.
+                # Imported when needed: the encoders import Pillow.
                 from spectrod.formats.picture.encode import check_pdf  # noqa: PLC0415
 
                 check_pdf()
@@ -76,18 +77,18 @@ class SpdSink:
 
     @property
     def n_frames(self) -> int:
-        """Rows taken so far."""
+        """Rows counted so far."""
         return self._statistics.n_rows if self._statistics else 0
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Count a batch, but for averages that were cut off before half their time.
+        """Count a batch, except averages that were cut off before half their time.
 
         Raises
         ------
         ConfigError
-            If it is of another spec.
+            If the batch is of another spec.
         InputError
-            If a power is beyond what numbers can be.
+            If a power is infinite or NaN.
         """
         is_short = 0 < 2 * batch.cut_frames < batch.spec.averaging_frames
         if batch.n_frames == 0 or self._statistics is None or is_short:
@@ -114,9 +115,9 @@ class SpdSink:
         Raises
         ------
         InputError
-            If there was not a single row; no file is made then.
+            If there were no rows; no file is made then.
         StorageError
-            If it cannot be written; a file of that name stays as it was.
+            If it cannot be written; an existing file stays unchanged.
         """
         statistics = self._statistics
         if statistics is None or statistics.n_rows == 0:
@@ -136,5 +137,5 @@ class SpdSink:
         self.abort()
 
     def abort(self) -> None:
-        """Forget what was counted; no file is made. Idempotent."""
+        """Discard all counts; no file is made. Idempotent."""
         self._statistics = None

@@ -1,4 +1,4 @@
-"""How often each level occurs at each frequency: histograms of bounded memory that can be added."""
+"""Histograms of the level at each frequency, with bounded memory; they can be merged."""
 
 import dataclasses
 from typing import Any
@@ -12,15 +12,15 @@ from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_
 
 STEPS_DB = (0.1, 0.2, 0.5, 1.0)
 LEVEL_MIN_DB, LEVEL_MAX_DB = -250.0, 150.0
-"""Ends of the histograms: digital silence and the loudest calibrated sound lie within. What lies
-beyond counts in the first and the last class, and is exact in ``least`` and ``greatest``."""
+"""Ends of the histograms, beyond digital silence and the loudest calibrated sound. Levels
+outside count in the first or last class, and are exact in ``least`` and ``greatest``."""
 
 EXCEEDED = (1, 5, 10, 50, 90, 95, 99)
-"""Percentages whose exceedance levels are usual: L5 is the level exceeded 5 % of the time."""
+"""Percentages of the usual exceedance levels: L5 is the level exceeded 5 % of the time."""
 
 _COUNTS_MAX = 60_000_000
-"""Classes of all values and signals together. Four bytes each where one near it was ever counted,
-and levels of a recording span a quarter of all that there can be."""
+"""Limit for the classes of all values and signals. A class takes four bytes once one near it was
+counted; the levels of a recording span about a quarter of the whole range."""
 
 _ROWS_MAX = (1 << 32) - 1
 _VALUES_AT_ONCE = 1024
@@ -29,12 +29,12 @@ UInt32Array = NDArray[np.uint32]
 
 
 def finest_step(n_values: int) -> float:
-    """Choose the width of classes that memory has room for, for so many values of all signals.
+    """Choose the finest class width that fits into memory, for this total number of values.
 
     Raises
     ------
     ConfigError
-        If there is no room at all.
+        If even the widest classes do not fit.
     """
     for step_db in STEPS_DB:
         if n_values * _n_classes(step_db) <= _COUNTS_MAX:
@@ -51,35 +51,36 @@ def _n_classes(step_db: float) -> int:
 
 
 def level_unit(spec: SpectrumSpec) -> str:
-    """Name what levels are in: dBFS of mean squares, dB of densities."""
+    """Return the unit of levels: dBFS for mean squares, dB for densities."""
     return f"dB re {spec.unit}" if spec.scaling == "density" else "dBFS"
 
 
 class LevelStatistics:
-    """Histograms of levels, means of power, least and greatest levels, of all rows taken.
+    """Histograms of levels, means of power, least and greatest levels of all rows.
 
-    Memory does not grow with the rows: a histogram has classes of ``step_db`` from -250 to 150 dB,
-    and pages of it where nothing was ever counted take none. Each row counts the same, so that rows
-    should be means over equal times. Not thread-safe.
+    Memory does not grow with the number of rows: a histogram has classes of ``step_db`` from -250
+    to
+    150 dB, and memory pages without any count take no memory. Each row has the same weight, so all
+    rows should be means over equal times. Not thread-safe.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Of the rows; power, or levels.
+        Spec of the rows: power, or levels.
     step_db : float
-        Width of the classes, one of 0.1, 0.2, 0.5, 1 dB; 0 for the finest that memory has room for.
+        Width of the classes, one of 0.1, 0.2, 0.5, 1 dB; 0 for the finest that fits into memory.
 
     Attributes
     ----------
     n_rows : int
-        Rows taken.
+        Number of rows.
     counts : (signals, classes, values) uint32
-        How many rows had a level in each class.
+        Number of rows with a level in each class.
 
     Raises
     ------
     ConfigError
-        If spec or step do not fit.
+        If spec or step are not valid.
     """
 
     def __init__(self, spec: SpectrumSpec, step_db: float = 0.0) -> None:
@@ -122,7 +123,7 @@ class LevelStatistics:
     def mean(self) -> Float64Array:
         """Level of the mean power of each value, shape (signals, values) [dB]; NaN without rows.
 
-        That of the root mean square over all rows, and so an Leq.
+        This is the level of the root mean square over all rows, an Leq.
         """
         if not self.n_rows:
             return np.full(self._power.shape, np.nan)
@@ -134,17 +135,17 @@ class LevelStatistics:
         Raises
         ------
         ConfigError
-            If they are of another spec, or more than 2^32 - 1 all in all.
+            If they are of another spec, or the total exceeds 2^32 - 1.
         InputError
-            If a power is beyond what numbers can be.
+            If a power is infinite or NaN.
         """
         if batch.spec != self.spec:
             raise ConfigError("the analysis has changed; statistics are of one kind of spectrum")
         self._check_rows(batch.n_frames)
         levels: Float32Array = self.spec.to_level(batch.values)
-        if not (levels < np.inf).all():  # NaN as well
+        if not (levels < np.inf).all():  # also False for NaN
             raise InputError("a power is beyond all numbers: samples too far beyond full scale")
-        # Rounded like the edges are reckoned, an edge's level may fall to either side of it.
+        # By rounding, a level at an edge may fall to either side of it.
         classes = np.floor((levels.astype(np.float64) - LEVEL_MIN_DB) / self.step_db)
         classes = np.clip(classes, 0.0, self.counts.shape[1] - 1.0).astype(np.int64)
         flat = self.counts.reshape(-1)
@@ -157,12 +158,12 @@ class LevelStatistics:
         self.n_rows += batch.n_frames
 
     def merge(self, other: "LevelStatistics") -> None:
-        """Add what another one has counted, as if its rows had been taken here.
+        """Merge other statistics, as if their rows had been added here.
 
         Raises
         ------
         ConfigError
-            If it is of other spectra or classes.
+            If the other has different spectra or classes.
         """
         if not same_kind(self.spec, other.spec):
             raise ConfigError("statistics of different spectra cannot be added")
@@ -172,16 +173,16 @@ class LevelStatistics:
             )
         self._check_rows(other.n_rows)
         self.counts += other.counts
-        self._power += other._power  # noqa: SLF001 - of the same class
+        self._power += other._power  # noqa: SLF001 - same class
         np.minimum(self._least, other.least, out=self._least)
         np.maximum(self._greatest, other.greatest, out=self._greatest)
         self.n_rows += other.n_rows
 
     def exceeded(self, percent: float) -> Float64Array:
-        """Level that is exceeded so much of the time, shape (signals, values) [dB].
+        """Return the level exceeded in this percentage of rows, shape (signals, values) [dB].
 
-        The middle of the class that holds the row of this rank: within half a class of the
-        (100 - percent)th percentile of all levels, taken without interpolation. NaN without rows.
+        It is the middle of the class that contains the row of this rank: within half a class of the
+        (100 - percent)th percentile of all levels, without interpolation. NaN without rows.
 
         Raises
         ------
@@ -196,11 +197,11 @@ class LevelStatistics:
             raise ConfigError(f"percent={percent:g}: must be between 0 and 100")
         if not self.n_rows:
             return np.full(self._power.shape, np.nan)
-        # NB: the epsilon keeps a product that should be whole from being rounded up.
+        # NB: the epsilon prevents rounding errors from increasing a whole product by one.
         rank = max(1.0, np.ceil((1.0 - percent / 100.0) * self.n_rows - 1e-6))
         first, last = self.occupied()
         at = np.empty(self._power.shape, np.int64)
-        # Some values at a time: sums of all of them would take as much memory as the counts.
+        # In blocks of values: the sums of all would take as much memory as the counts.
         for begin in range(0, at.shape[1], _VALUES_AT_ONCE):
             some = slice(begin, begin + _VALUES_AT_ONCE)
             below = np.cumsum(self.counts[:, first:last, some], axis=1, dtype=np.uint32)
@@ -208,19 +209,19 @@ class LevelStatistics:
         return np.asarray(LEVEL_MIN_DB + self.step_db * (at + 0.5), np.float64)
 
     def occupied(self) -> tuple[int, int]:
-        """Find the first class where anything was counted, and the one after the last."""
+        """Return the first class with a count, and the one after the last."""
         found = np.flatnonzero(self.counts.any(axis=(0, 2)))
         return (int(found[0]), int(found[-1]) + 1) if found.size else (0, 0)
 
     def density(self) -> tuple[Float64Array, Float32Array]:
-        """Spectral probability density: that of levels at each frequency.
+        """Return the spectral probability density: the density of levels at each frequency.
 
         Returns
         -------
         edges : (classes + 1,) float64
             Limits of the occupied classes, ascending [dB].
         density : (signals, classes, values) float32
-            Share of the rows a dB [1/dB]; the sum over classes times ``step_db`` is 1.
+            Share of the rows per dB [1/dB]; the sum over classes times ``step_db`` is 1.
 
         References
         ----------
@@ -236,7 +237,7 @@ class LevelStatistics:
             raise ConfigError(f"rows={self.n_rows + n}: must be at most {_ROWS_MAX}")
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Give all that was counted, as arrays; ``restored`` makes it whole again."""
+        """Return all counts as arrays; ``restore`` reads them."""
         first, last = self.occupied()
         return {
             "counts": self.counts[:, first:last],
@@ -248,12 +249,12 @@ class LevelStatistics:
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Add what ``state`` of statistics with the same spec and step gave, before any rows.
+        """Load the arrays of ``state`` with the same spec and step, before any row is added.
 
         Raises
         ------
         ValueError
-            If arrays have other shapes, or hold what was never counted.
+            If arrays have other shapes, or impossible values.
         """
         first, n_rows = int(state["first_class"][0]), int(state["rows"][0])
         counts, mean_power = state["counts"], state["mean_power"]
@@ -270,5 +271,5 @@ class LevelStatistics:
 
 
 def same_kind(one: SpectrumSpec, other: SpectrumSpec) -> bool:
-    """Say whether levels of both mean the same; products' names may differ."""
+    """Return whether levels of both specs are comparable; product names may differ."""
     return dataclasses.replace(one, product="") == dataclasses.replace(other, product="")

@@ -1,4 +1,4 @@
-"""Statistics to pixels: which classes and which values each row and column stands for."""
+"""Conversion of statistics to pixels: classes of each row, values of each column."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _PAPER, _INK = N_LEVELS, 254
 _HALO_PX = 3
 _CLASSES_AT_ONCE, _COLUMNS_AT_ONCE = 16, 256
 _CLIP_PERCENT = 99.8
-"""Densities above this percentile of those that occur have the last colour."""
+"""Percentile of the densities above 0 from which on the last colour is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +28,11 @@ class Curve:
     Attributes
     ----------
     name : str
-        At its right end.
+        Name at the right end.
     level : (columns,) float64
-        [dB].
+        Level in each column [dB].
     is_main : bool
-        Whether it is drawn thicker.
+        Whether the line is thicker.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Curve:
 
 
 def value_limits(spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
-    """Where each value's bin or band begins and ends, shape (n_values,) each [Hz]."""
+    """Return lower and upper limits of each value's bin or band, shape (n_values,) each [Hz]."""
     bands = spec.band_table
     if bands is not None:
         return bands.lower, bands.upper
@@ -50,9 +50,9 @@ def value_limits(spec: SpectrumSpec) -> tuple[Float64Array, Float64Array]:
 
 
 def column_values(axis: FrequencyAxis, width: int, spec: SpectrumSpec) -> tuple[Int64Array, ...]:
-    """First value of each column, and the one after its last; at least one.
+    """Return the first value of each column, and the one after its last; at least one value.
 
-    A column takes the values whose centres lie in it, or the one that its own middle is in.
+    A column has the values whose centres lie in it, or else the value at its own centre.
     """
     edges, middles = axis.edges(width), axis.centres(width)
     lower, upper = value_limits(spec)
@@ -67,7 +67,7 @@ def column_values(axis: FrequencyAxis, width: int, spec: SpectrumSpec) -> tuple[
 def mean_of_columns(
     values: Float64Array | Int64Array, columns: tuple[Int64Array, ...]
 ) -> Float64Array:
-    """Mean over each column's values, along the last axis."""
+    """Return the mean over each column's values, along the last axis."""
     first, stop = columns
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1), values.dtype)
     np.cumsum(values, axis=-1, out=sums[..., 1:])
@@ -75,13 +75,13 @@ def mean_of_columns(
 
 
 def greatest_of_columns(values: Float64Array, columns: tuple[Int64Array, ...]) -> Float64Array:
-    """Largest of each column's values, along the last axis.
+    """Return the largest of each column's values, along the last axis.
 
-    Where several bins share a column, a tone keeps its level; a mean of their levels or of their
-    power would fall with the number of bins.
+    So a tone keeps its level if several bins share a column; a mean of their levels or powers would
+    decrease with the number of bins.
     """
     spans = np.stack(columns, axis=-1).reshape(-1)
-    # A column may end after the last value, and reduceat takes no index there.
+    # A column may end after the last value, an index that reduceat does not accept.
     padded = np.concatenate([values, values[..., -1:]], axis=-1)
     return np.asarray(np.maximum.reduceat(padded, spans, axis=-1)[..., ::2], np.float64)
 
@@ -92,10 +92,11 @@ def pixel_density(
     limits: tuple[float, float],
     height: int,
 ) -> Float32Array:
-    """Probability density of each pixel, highest level first [1/dB].
+    """Return the probability density of each pixel, highest level first [1/dB].
 
-    Shape (signals, rows, columns). A pixel has the share of rows in its span of levels, part of a
-    class where it takes a part of it, so that a column over all levels sums to 1.
+    Shape (signals, rows, columns). A pixel has the share of rows in its span of levels, with
+    partial
+    classes weighted by overlap, so that a column over all levels sums to 1.
     """
     first, last = statistics.occupied()
     edges = statistics.class_edges[first : last + 1]
@@ -107,7 +108,7 @@ def pixel_density(
     pixels = np.empty((statistics.counts.shape[0], height, len(columns[0])), np.float32)
     cumulated = np.zeros((len(edges), len(columns[0])))
     for signal, counts in enumerate(statistics.counts[:, first:last]):
-        # Columns first, a few classes at a time: all bins of a long transform would be large.
+        # Average columns first, a few classes at a time: all bins would take much memory.
         for begin in range(0, len(counts), _CLASSES_AT_ONCE):
             part_of = slice(begin, begin + _CLASSES_AT_ONCE)
             cumulated[1:][part_of] = mean_of_columns(counts[part_of].astype(np.int64), columns)
@@ -115,13 +116,13 @@ def pixel_density(
         for begin in range(0, len(columns[0]), _COLUMNS_AT_ONCE):
             some = slice(begin, begin + _COLUMNS_AT_ONCE)
             low, high = cumulated[below, some], cumulated[below + 1, some]
-            # Where nothing was counted, they are equal, and what is between them exactly none.
+            # Without counts both are equal, and the density is exactly 0.
             pixels[signal, :, some] = -np.diff(low + (high - low) * part, axis=0) * scale
     return pixels
 
 
 def density_limit(density: Float32Array) -> float:
-    """Density of the colour bar's upper end: a round number that nearly all stay below [1/dB]."""
+    """Return the upper end of the colour bar: a round number above nearly all densities [1/dB]."""
     occurring = density[density > 0.0]
     if not occurring.size:
         return 1.0
@@ -131,7 +132,7 @@ def density_limit(density: Float32Array) -> float:
 
 
 def to_entries(density: Float32Array, limit: float) -> Uint8Array:
-    """Palette entries of densities; what never occurs is paper."""
+    """Return the palette entries of densities; zero density has the paper's."""
     scaled = np.clip(density * np.float32((N_LEVELS - 1) / limit), 0.0, N_LEVELS - 1.0)
     return np.where(density > 0.0, np.rint(scaled), _PAPER).astype(np.uint8)
 
@@ -139,14 +140,14 @@ def to_entries(density: Float32Array, limit: float) -> Uint8Array:
 def draw_curves(
     entries: Uint8Array, curves: list[Curve], limits: tuple[float, float]
 ) -> Uint8Array:
-    """Draw lines in ink with an edge of paper, so that they are seen on all colours.
+    """Draw lines in ink with an edge of paper, so that they are visible on all colours.
 
     Parameters
     ----------
     entries : (rows, columns) uint8
-        Of one plot.
+        Palette entries of one plot.
     curves : list of Curve
-        The last is on top.
+        Curves in drawing order; the last is on top.
     limits : (float, float)
         Levels at the bottom and the top [dB].
     """
