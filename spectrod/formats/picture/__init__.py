@@ -1,1 +1,1 @@
-"""Spectrogram pictures: pixels from spectra, axes and lettering around them."""
+"""Spectrogram pictures: pixels from spectra, with axes and text around them."""

@@ -1,4 +1,4 @@
-"""Where the ticks of an axis go and what they say: frequency and level."""
+"""Positions and labels of the ticks of frequency and level axes."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ FrequencyScale = Literal["linear", "log", "mel", "octave"]
 FREQUENCY_SCALES: tuple[FrequencyScale, ...] = get_args(FrequencyScale)
 
 _UNITS = ((10e9, 1e9, "GHz"), (2e6, 1e6, "MHz"), (2e3, 1e3, "kHz"), (0.0, 1.0, "Hz"))
-"""From which frequency on a linear axis is labelled in which unit [Hz, Hz, name]."""
+"""Units on a linear axis: from this frequency on, scale, name [Hz, Hz, -]."""
 
 _THIRD_OCTAVES = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
-"""Nominal mid-band frequencies of a decade (IEC 61260-1, annex E); each third is of an octave."""
+"""Nominal mid-band frequencies of a decade in third octaves (IEC 61260-1, annex E)."""
 
 _MEL_LABELS_HZ = (
     (
@@ -32,7 +32,7 @@ _MEL_LABELS_HZ = (
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis: its value in the axis' unit, and its text; empty for a minor one."""
+    """A mark on an axis: its value in the axis' unit, and its text; a minor one has none."""
 
     value: float
     label: str = ""
@@ -40,45 +40,45 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Ticks in ascending order and what they measure."""
+    """Ticks in ascending order, and the axis title."""
 
     ticks: tuple[Tick, ...]
     title: str
 
 
 def nice_step(at_least: float) -> float:
-    """Smallest 1, 2 or 5 times a power of ten that is not less than the argument, > 0."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is not below the argument, > 0."""
     power = 10.0 ** math.floor(math.log10(at_least))
     for factor in (1.0, 2.0, 5.0):
-        # The margin keeps a step that rounding has put just below its own value.
+        # The margin keeps a step that rounding has put just below its exact value.
         if factor * power >= at_least * (1.0 - 1e-9):
             return factor * power
     return 10.0 * power
 
 
 def multiples(lo: float, hi: float, step: float) -> list[float]:
-    """Multiples of a step from lo to hi, both included but for rounding."""
+    """Return the multiples of a step from lo to hi, both included, with a rounding margin."""
     first = math.ceil(lo / step - 1e-9)
     last = math.floor(hi / step + 1e-9)
     return [n * step for n in range(first, last + 1)]
 
 
 def decimals_of(step: float) -> int:
-    """Decimals that tell multiples of a nice step apart."""
+    """Return the number of decimals that distinguish multiples of a nice step."""
     return max(0, -math.floor(math.log10(step) + 1e-9))
 
 
 def linear_ticks(lo: float, hi: float, max_count: int, unit: float = 1.0) -> tuple[Tick, ...]:
-    """Ticks at multiples of a 1-2-5 step.
+    """Return ticks at multiples of a 1-2-5 step.
 
     Parameters
     ----------
     lo, hi : float
         Ends of the axis, lo < hi.
     max_count : int
-        Most intervals that fit, >= 1.
+        Largest number of intervals, >= 1.
     unit : float
-        What the labels count in, in the axis' own unit: 1000 labels Hz as kHz.
+        Unit of the labels, in the axis' own unit: 1000 labels Hz as kHz.
 
     Returns
     -------
@@ -92,9 +92,9 @@ def linear_ticks(lo: float, hi: float, max_count: int, unit: float = 1.0) -> tup
 
 
 def end_ticks(lo: float, hi: float, unit: float = 1.0) -> tuple[Tick, ...]:
-    """Ticks at both ends: for axes that are too short for round numbers.
+    """Return ticks at both ends, for axes that are too short for round numbers.
 
-    To four digits, or as many as tell thousandths of the axis apart.
+    Labels have four digits, or as many as distinguish thousandths of the axis.
     """
     n_digits = max(4, math.ceil(math.log10(max(abs(lo), abs(hi)) / (hi - lo))) + 3)
     return tuple(Tick(value, f"{value / unit:.{n_digits}g}") for value in (lo, hi))
@@ -111,7 +111,7 @@ def _metric(value_hz: float) -> str:
 
 
 def _octave_ticks(lo: float, hi: float, thirds: int) -> tuple[float, ...]:
-    """Nominal mid-bands from lo to hi, so many thirds of an octave apart, 1 kHz among them."""
+    """Return nominal mid-bands from lo to hi, this many thirds of an octave apart, with 1 kHz."""
     first, last = math.floor(10.0 * math.log10(lo)), math.ceil(10.0 * math.log10(hi))
     indices = (i for i in range(first, last + 1) if (i - 30) % thirds == 0)
     values = (_THIRD_OCTAVES[i % 10] * 10.0 ** (i // 10) for i in indices)
@@ -130,14 +130,14 @@ _WARPS: dict[FrequencyScale, tuple[_Warp, _Warp]] = {
     "mel": (hz_to_mel, mel_to_hz),
     "octave": (np.log2, np.exp2),
 }
-"""From frequency to what is even along the axis, and back."""
+"""Functions from frequency to the position along the axis, and back."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrequencyAxis:
     """A frequency axis from ``lo_hz`` to ``hi_hz``.
 
-    On one of logarithms or octaves ``lo_hz`` > 0; negative frequencies are for linear ones.
+    Logarithmic and octave axes need ``lo_hz`` > 0; negative frequencies need a linear axis.
     """
 
     scale: FrequencyScale
@@ -150,29 +150,29 @@ class FrequencyAxis:
         return float(lo), float(hi)
 
     def at(self, fraction: Float64Array) -> Float64Array:
-        """Frequency [Hz] at each fraction of the axis, 0 at its low end and 1 at its high end."""
+        """Return the frequency [Hz] at each fraction of the axis: 0 is the low end, 1 the high."""
         lo, hi = self._ends()
         _, back = _WARPS[self.scale]
         return back(lo + (hi - lo) * fraction)
 
     def fraction(self, f_hz: float) -> float:
-        """Where on the axis a frequency [Hz] is: the inverse of ``at``."""
+        """Return the fraction of the axis at a frequency [Hz]: the inverse of ``at``."""
         lo, hi = self._ends()
         forward, _ = _WARPS[self.scale]
         return (float(forward(np.array(f_hz))) - lo) / (hi - lo)
 
     def edges(self, n_rows: int) -> Float64Array:
-        """Limits of evenly spaced rows, shape (n_rows + 1,), ascending [Hz]."""
+        """Return the limits of evenly spaced rows, shape (n_rows + 1,), ascending [Hz]."""
         edges = self.at(np.linspace(0.0, 1.0, n_rows + 1))
-        edges[[0, -1]] = self.lo_hz, self.hi_hz  # there and back need not come out exactly
+        edges[[0, -1]] = self.lo_hz, self.hi_hz  # forward and back may have rounding errors
         return edges
 
     def centres(self, n_rows: int) -> Float64Array:
-        """Frequency in the middle of each row, shape (n_rows,), ascending [Hz]."""
+        """Return the frequency at the centre of each row, shape (n_rows,), ascending [Hz]."""
         return self.at((np.arange(n_rows) + 0.5) / n_rows)
 
     def candidates(self, max_count: int) -> Iterator[Axis]:
-        """Labelled axes, those with more ticks first; the first that fits is the best."""
+        """Yield labelled axes, those with more ticks first; the first that fits is the best."""
         for values in self._named():
             yield Axis(tuple(Tick(value, _metric(value)) for value in values), "Hz")
         reaches_hz = max(abs(self.lo_hz), abs(self.hi_hz))
@@ -182,7 +182,7 @@ class FrequencyAxis:
         yield Axis(end_ticks(self.lo_hz, self.hi_hz, unit), title)
 
     def _named(self) -> Iterator[tuple[float, ...]]:
-        """Frequencies that this scale's users look for, where there are enough of them."""
+        """Yield the usual frequencies of this scale, if the range contains enough of them."""
         lo, hi = self.lo_hz, self.hi_hz
         if self.scale == "log" and hi / lo >= 10.0:
             yield _log_ticks(lo, hi, (1, 2, 5))
@@ -197,9 +197,10 @@ class FrequencyAxis:
                 yield tuple(float(value) for value in values if lo <= value <= hi)
 
     def minor(self) -> tuple[Tick, ...]:
-        """Unlabelled ticks between the labels, where the axis is not linear.
+        """Return unlabelled ticks between the labels of an axis that is not linear.
 
-        1 to 9 of each decade; of octaves their thirds; of mel the hundreds up to 1 kHz first.
+        They are 1 to 9 of each decade, third octaves, or for mel 1 to 9 of each decade from 100 Hz
+        on.
         """
         lo, hi = self.lo_hz, self.hi_hz
         if self.scale == "linear":

@@ -18,7 +18,7 @@ _CLOCK_STEPS_S = (
 
 
 def _time_step(at_least_s: float) -> float:
-    """Smallest step that a clock shows evenly, not less than the argument [s]."""
+    """Return the smallest even step of a clock that is not below the argument [s]."""
     if at_least_s <= 1.0:
         return nice_step(at_least_s)
     for step in _CLOCK_STEPS_S:
@@ -28,7 +28,7 @@ def _time_step(at_least_s: float) -> float:
 
 
 def _elapsed_format(duration_s: float, step_s: float) -> str:
-    """Choose how elapsed times read, as the axis' title says it."""
+    """Return the format of elapsed times, as in the axis title."""
     if duration_s < _MINUTE:
         return "s"
     if duration_s < _HOUR:
@@ -41,7 +41,7 @@ def _elapsed_format(duration_s: float, step_s: float) -> str:
 
 
 def _elapsed_label(value_s: float, form: str, decimals: int) -> str:
-    # Rounded first: 59.9996 s must not read 0:60.
+    # Round first: 59.9996 s must not give 0:60.
     value_s = round(value_s, decimals)
     width = 3 + decimals if decimals else 2
     minutes, seconds = divmod(value_s, _MINUTE)
@@ -59,14 +59,14 @@ def _elapsed_label(value_s: float, form: str, decimals: int) -> str:
 
 
 def elapsed_axis(duration_s: float, max_count: int, begin_s: float = 0.0) -> Axis:
-    """Axis of the time since a recording's first sample.
+    """Return an axis of the time since a recording's first sample.
 
     Parameters
     ----------
     duration_s : float
-        > 0 [s].
+        Duration, > 0 [s].
     max_count : int
-        Most intervals that fit, >= 1.
+        Largest number of intervals, >= 1.
     begin_s : float
         Time at the low end, >= 0 [s].
 
@@ -84,7 +84,7 @@ def elapsed_axis(duration_s: float, max_count: int, begin_s: float = 0.0) -> Axi
 
 
 def _utc(t_ns: int) -> datetime:
-    # Whole seconds only: a float of nanoseconds since 1970 is wrong by hundreds of them.
+    # Whole seconds only: a float of nanoseconds since 1970 has errors of hundreds of ns.
     return datetime.fromtimestamp(t_ns // NS_PER_S, UTC)
 
 
@@ -93,7 +93,7 @@ def _utc_label(t_ns: int, step_s: float) -> str:
     if step_s >= _DAY:
         return f"{moment:%Y-%m-%d}"
     if step_s >= _MINUTE:
-        # Midnight is where the date changes: say to what.
+        # The date changes at midnight: show the new date.
         is_midnight = moment.hour == moment.minute == 0
         return f"{moment:%b %d}" if is_midnight else f"{moment:%H:%M}"
     decimals = decimals_of(step_s) if step_s < 1.0 else 0
@@ -107,16 +107,16 @@ def _utc_title(begin_ns: int, end_ns: int) -> str:
 
 
 def utc_axis(begin_ns: int, duration_s: float, max_count: int) -> Axis:
-    """Axis of wall-clock time, with ticks where a clock shows round numbers.
+    """Return an axis of wall-clock time, with ticks at round times.
 
     Parameters
     ----------
     begin_ns : int
         UTC at the low end, since 1970 [ns].
     duration_s : float
-        > 0 [s].
+        Duration, > 0 [s].
     max_count : int
-        Most intervals that fit, >= 1.
+        Largest number of intervals, >= 1.
 
     Returns
     -------

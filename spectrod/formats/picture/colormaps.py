@@ -1,4 +1,4 @@
-"""Colour maps for pictures: perceptually even ones, grey, turbo, and each of them reversed."""
+"""Colour maps of pictures: perceptually uniform ones, grey, turbo, and their reverses."""
 
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ _REVERSED = "_r"
 
 @cache
 def _tables() -> dict[str, Uint8Array]:
-    """Read the maps: a name on a line of its own, then its entries in hexadecimal."""
+    """Read the maps: a line with the name, then lines with the entries in hexadecimal."""
     text = Path(__file__).with_name("colormaps.txt").read_text(encoding="ascii")
     entries: dict[str, str] = {}
     name = ""
@@ -37,29 +37,29 @@ def _tables() -> dict[str, Uint8Array]:
 
 
 def colormap_names() -> tuple[str, ...]:
-    """Names that ``colormap`` takes; each may be followed by ``_r`` to reverse it."""
+    """Return the names for ``colormap``; each may have the suffix ``_r`` to reverse it."""
     return tuple(_tables())
 
 
 def colormap(name: str, n_entries: int) -> Uint8Array:
-    """Make a table of colours, lowest level first.
+    """Return a table of colours, lowest level first.
 
     Parameters
     ----------
     name : str
-        One of ``colormap_names()``, or one followed by ``_r``: reversed.
+        One of ``colormap_names()``; with the suffix ``_r`` it is reversed.
     n_entries : int
-        Colours wanted, >= 2; interpolated from 256, both ends kept.
+        Number of colours, >= 2; interpolated from 256, with both ends kept.
 
     Returns
     -------
     table : (n_entries, 3) uint8
-        sRGB.
+        sRGB colours.
 
     Raises
     ------
     ConfigError
-        If the name is not known.
+        If the name is unknown.
     """
     table = _tables().get(name.removesuffix(_REVERSED))
     if table is None:

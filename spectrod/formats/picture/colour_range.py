@@ -1,4 +1,4 @@
-"""Which levels the two ends of a picture's colour map stand for."""
+"""Range of levels of a picture's colour map."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _STEP_DB = 5.0
 _MIN_DB, _MAX_DB = 30.0, 90.0
 _SILENT_RANGE_DB = (-100.0, -20.0)
 _LEAST_DB = 1.0
-"""Between percentiles that were asked for, however flat the picture."""
+"""Smallest range between given percentiles, however flat the picture [dB]."""
 
 
 def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, float]:
@@ -19,17 +19,18 @@ def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, 
     Parameters
     ----------
     levels : (...) float32
-        Levels of the data pixels; NaN where there are none.
+        Levels of the data pixels; NaN for missing ones.
     options : PictureOptions
-        Its ``levels`` stand as they are. ``percentiles`` are rounded outwards to whole dB.
-        ``dynamic_range_db`` is kept exactly below the high end.
+        ``levels`` are used unchanged. ``percentiles`` are rounded outwards to whole dB.
+        ``dynamic_range_db`` is the exact distance of the low end from the high end.
 
     Returns
     -------
     lo, hi : float
-        Without any of these options from the 5th percentile to the 99.95th, rounded outwards to
-        multiples of 5 dB, 30 to 90 dB apart (the loud end stands). Digital silence does not count;
-        where there is nothing else, a usual range is given.
+        Without any of these options, the 5th and the 99.95th percentile, rounded outwards to
+        multiples of 5 dB, and 30 to 90 dB apart (the high end stays). Digital silence is ignored;
+        if
+        there is nothing else, a usual range is returned.
     """
     if options.levels is not None:
         return options.levels
@@ -49,7 +50,7 @@ def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, 
 def _rounded(
     heard: Float32Array, percentiles: tuple[float, float], step_db: float
 ) -> tuple[float, float]:
-    """Find percentiles, the lower one rounded down, the higher one up."""
+    """Return two percentiles, the lower one rounded down, the higher one up."""
     quiet, loud = _percentiles(heard, percentiles)
     return (
         step_db * float(np.floor(quiet / step_db)),
@@ -58,9 +59,9 @@ def _rounded(
 
 
 def _percentiles(values: Float32Array, percentiles: tuple[float, float]) -> list[float]:
-    """Find percentiles as ``numpy.percentile`` does, whose first call imports for 10 ms.
+    """Return percentiles like ``numpy.percentile``, whose first call imports for 10 ms.
 
-    The order of the values is changed.
+    Changes the order of the values.
     """
     places = np.asarray(percentiles) / 100.0 * (values.size - 1)
     below = places.astype(np.intp)

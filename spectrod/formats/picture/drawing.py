@@ -1,4 +1,4 @@
-"""Everything of a picture, put on a surface: plots, texts, ticks, frames and strips."""
+"""Draws a picture on a surface: plots, texts, ticks, frames and strips."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from spectrod.formats.picture.surface import FAINT_INK, SOFT_INK, Box, Surface
 from spectrod.formats.picture.theme import N_LEVELS
 
 _HEADING_RISE = 17
-"""From a plot's top edge up to the middle of the line above it [px]."""
+"""Distance from a plot's top edge up to the middle of the line above it [px]."""
 
 
 def draw(page: Page, sheet: Surface) -> None:

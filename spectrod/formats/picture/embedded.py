@@ -1,4 +1,4 @@
-"""The text that says of a picture how it was made: where each format has it."""
+"""The JSON text in a picture that describes how it was made, and its place in each format."""
 
 import html
 import os
@@ -11,27 +11,27 @@ from spectrod.errors import InputError
 from spectrod.formats.picture.pillow import reading
 
 METADATA_KEY = "spectrod"
-"""Name of a PNG's text entry; also in an SVG and in a PGM."""
+"""Name of the text entry in PNG, SVG and PGM."""
 
 PDF_ELEMENT = "spectrod:picture"
-"""XML element of a PDF's XMP metadata, whose stream is not compressed (ISO 16684-1)."""
+"""XML element in a PDF's XMP metadata, whose stream is not compressed (ISO 16684-1)."""
 
 EXIF_DESCRIPTION = 0x010E
-"""Tag ImageDescription, of JPEG and WebP."""
+"""Tag ImageDescription of JPEG and WebP."""
 
 _SVG_BEGIN, _SVG_END = b'<metadata id="spectrod">', b"</metadata>"
 _PDF = b"%PDF"
 _PDF_BEGIN, _PDF_END = f"<{PDF_ELEMENT}>".encode(), f"</{PDF_ELEMENT}>".encode()
 _PGM = re.compile(rb"^# spectrod: (.*)$", re.MULTILINE)
 _FORMATS = ("PNG", "JPEG", "WEBP")
-"""Of pictures that Pillow reads; others never have the text."""
+"""Formats that Pillow reads; others never have the text."""
 
 _END_BYTES = 1 << 20
-"""From the beginning of an SVG or PGM in which the text ends, and to the end of a PDF."""
+"""Size of the searched part: the beginning of an SVG or PGM, the end of a PDF."""
 
 
 def embedded_text(path: Path) -> str:
-    """Read the JSON that a picture of ours has in it, whatever its format.
+    """Read the JSON text in a picture of spectrod, in any format.
 
     Raises
     ------
@@ -53,14 +53,14 @@ def embedded_text(path: Path) -> str:
 
 
 def _between(content: bytes, begin: bytes, end: bytes) -> str | None:
-    """Return the text of an XML element, if it is there with its end."""
+    """Return the text of an XML element, if both of its tags are there."""
     _, found, rest = content.partition(begin)
     text, found_end, _ = rest.partition(end)
     return html.unescape(text.decode(errors="replace")) if found and found_end else None
 
 
 def _text(path: Path, content: bytes) -> str | None:
-    """Return the JSON; None of a picture that has none."""
+    """Return the JSON; None if the picture has none."""
     if content.startswith(b"<?xml"):
         return _between(content, _SVG_BEGIN, _SVG_END)
     if content.startswith(_PDF):
@@ -69,8 +69,8 @@ def _text(path: Path, content: bytes) -> str | None:
         comment = _PGM.search(content)
         return comment[1].decode(errors="replace") if comment else None
     unidentified = f"{path}: not a readable picture"
-    # No pixel is decoded.
+    # Pillow decodes no pixels here.
     with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
         found = image.info.get(METADATA_KEY) or image.getexif().get(EXIF_DESCRIPTION)
-    # Of a text that is not Latin-1, Pillow makes a str of its own.
+    # Pillow returns its own subclass of str for text that is not Latin-1.
     return str(found) if isinstance(found, str) and found.startswith("{") else None

@@ -1,4 +1,4 @@
-"""A page to the bytes of a file: one encoder a format, all of the same page."""
+"""Encoders of a page, one for each file format."""
 
 import io
 import json
@@ -22,27 +22,27 @@ from spectrod.types import SpectrumSpec
 
 _JPEG_QUALITY = 92
 _PNG_LEVEL = 3
-"""Half the time of zlib's default 6, for files about 4 % larger."""
+"""Takes half the time of zlib's default 6, for files about 4 % larger."""
 
 _EXIF_SOFTWARE = 0x0131
 _CODECS = {".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
-"""Parts of Pillow that need not be there."""
+"""Optional parts of Pillow."""
 
 _SIDE_MAX = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383, ".pdf": 19200}
-"""Most pixels that a format has across or down; of a PDF 200 inches (ISO 32000-1, annex C)."""
+"""Largest width or height of a format [px]; for PDF 200 inches (ISO 32000-1, annex C)."""
 
 _PGM_TOP = 65535
-"""Greatest value of a pixel; 0 is kept for no samples."""
+"""Largest value of a pixel; 0 stands for missing samples."""
 
 _PGM_LEAST_DB = 1e-3
-"""Between the least and the greatest level, so that a flat picture has a scale too."""
+"""Smallest range of levels, so that a flat picture has a scale too."""
 
 
 def _canvas(page: Page) -> Uint8Array:
-    """Palette entry of each pixel of the page, shape (height, width)."""
+    """Return the palette entry of each pixel of the page, shape (height, width)."""
     if page.is_bare:
         return page.entries.reshape(-1, page.entries.shape[2])
-    # Not before it is needed: a raw picture goes without drawing.
+    # Imported when needed: a raw picture needs no drawing.
     from spectrod.formats.picture.sheet import Sheet  # noqa: PLC0415
 
     report_missing((page.title, *page.names))
@@ -68,14 +68,14 @@ def _png(page: Page) -> bytes:
 
 def _exif(page: Page) -> Image.Exif:
     exif = Image.Exif()
-    # EXIF texts are ASCII; JSON can say everything in it.
+    # EXIF texts are ASCII, into which JSON can encode all characters.
     exif[EXIF_DESCRIPTION] = json.dumps(json.loads(page.pixels.to_json()))
     exif[_EXIF_SOFTWARE] = page.pixels.software
     return exif
 
 
 def _jpeg(page: Page) -> bytes:
-    # Letters and single rows of tones would smear with colours at half the resolution.
+    # Subsampled colours would smear letters and single rows of tones.
     image = _image(page).convert("RGB")
     exif = _exif(page)
     return _saved(image, format="JPEG", quality=_JPEG_QUALITY, subsampling=0, exif=exif)
@@ -87,7 +87,7 @@ def _webp(page: Page) -> bytes:
 
 
 def _pgm(page: Page) -> bytes:
-    """Write the plots' levels with 16 bits; the comment says what they mean."""
+    """Encode the plots' levels with 16 bits; a comment describes them."""
     levels = page.raw_levels.reshape(-1, page.raw_levels.shape[2])
     is_there = np.isfinite(levels)
     heard = levels[is_there]
@@ -127,7 +127,7 @@ def _svg(page: Page) -> bytes:
 
 
 def _pdf(page: Page) -> bytes:
-    # Its library takes longer to import than all else, and is an extra.
+    # Optional; its import takes longer than everything else.
     from spectrod.formats.picture.pdf import About, PdfSheet  # noqa: PLC0415
 
     if not page.is_bare:
@@ -160,19 +160,19 @@ SUFFIXES = tuple(_ENCODERS)
 def encode(page: Page, suffix: str) -> bytes:
     """Encode a page in the format of a suffix, one of ``SUFFIXES`` in any case.
 
-    All say in themselves what their pixels mean: a PNG in its text entry "spectrod", an SVG in its
-    ``metadata``, a PDF in its XMP, JPEG and WebP as EXIF's ImageDescription, a PGM in a comment.
+    Every file contains a description of its pixels: a PNG in its text entry "spectrod", an SVG in
+    ``metadata``, a PDF in its XMP, JPEG and WebP in EXIF's ImageDescription, a PGM in a comment.
     """
     return _ENCODERS[suffix.lower()](page)
 
 
 def check_pdf() -> None:
-    """Raise UnavailableError, with what to install, if there is nothing that writes a PDF."""
-    # It takes 20 ms to import, which other formats need not wait for.
+    """Raise UnavailableError if the package for PDF is not installed; the text says which."""
+    # Imported when needed, because it takes 20 ms.
     from importlib import metadata  # noqa: PLC0415
 
     try:
-        # An older package has the same name when it is imported.
+        # By distribution: an older package has the same import name.
         metadata.distribution("fpdf2")
     except metadata.PackageNotFoundError:
         raise UnavailableError(
@@ -181,14 +181,14 @@ def check_pdf() -> None:
 
 
 def check_format(suffix: str, options: PictureOptions, spec: SpectrumSpec) -> None:
-    """Find out before anything is recorded whether a format can hold such pictures.
+    """Check before recording that a format can hold such pictures.
 
     Raises
     ------
     ConfigError
-        If the suffix is unknown, or a page would be larger than its format has pixels.
+        If the suffix is unknown, or a page would exceed the largest size of its format.
     UnavailableError
-        If Pillow was built without the format, or what writes a PDF is not installed.
+        If Pillow was built without the format, or the package for PDF is not installed.
     """
     suffix = suffix.lower()
     if suffix not in _ENCODERS:

@@ -1,4 +1,4 @@
-"""Fonts for characters that the usual typefaces lack: those that fontconfig finds."""
+"""Fonts for characters that the usual typefaces lack, found by fontconfig."""
 
 import logging
 import os
@@ -17,36 +17,36 @@ FC_MATCH_TIMEOUT_S = 10.0
 """Without its cache fontconfig reads all fonts, which takes seconds on a full system."""
 
 FONTS_MAX = 8
-"""Most fonts that are looked for at once, by as many runs of ``fc-match`` or twice as many."""
+"""Largest number of fonts in one search; each takes one or two runs of ``fc-match``."""
 
 KNOWN_MAX = 4096
-"""Most characters whose font is remembered."""
+"""Largest number of characters whose font is cached."""
 
 _STRIKES_PX = (109, 128, 136, 160)
-"""Sizes of colour fonts that hold pictures of one size: Noto Color Emoji and similar ones."""
+"""Sizes of colour fonts with bitmaps of one size, such as Noto Color Emoji."""
 
 _TEST_PX = 24
 _NOT_A_CHARACTER = "\U0010ffff"
-"""No font has a glyph of its own for it."""
+"""No font has a glyph for this code point."""
 
 
 @dataclass(frozen=True, slots=True)
 class FontFile:
-    """A font that fontconfig has found.
+    """A font found by fontconfig.
 
     Attributes
     ----------
     path : str
-        Of its file.
+        Path of the file.
     index : int
-        Of the font in a collection, from 0.
+        Index of the font in a collection, from 0.
     """
 
     path: str
     index: int = 0
 
     def scaled(self, size: int) -> tuple[ImageFont.FreeTypeFont, float]:
-        """Open it for a size [px], or for the nearest that it has; the second value scales that.
+        """Open it at a size [px], or at an available one with the factor that scales it to that.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class FontFile:
         return _open(self.path, self.index, size)
 
     def draws(self, character: str) -> bool:
-        """Say whether it has a glyph of its own, and with ink, for a character."""
+        """Return whether the font has a visible glyph for a character."""
         try:
             font, _ = self.scaled(_TEST_PX)
             return draws(font, character)
@@ -78,7 +78,7 @@ def _open(path: str, index: int, size: int) -> tuple[ImageFont.FreeTypeFont, flo
 
 
 def draws(font: Font, character: str) -> bool:
-    """Say whether a font has a glyph of its own, and with ink, for a character.
+    """Return whether a font has a visible glyph for a character.
 
     FreeType draws the same box for all characters that a font lacks.
     """
@@ -87,11 +87,11 @@ def draws(font: Font, character: str) -> bool:
 
 
 class FontFinder:
-    """Finds fonts for characters, and remembers them.
+    """Finds fonts for characters, and caches them.
 
-    Fontconfig is asked by its program ``fc-match``, once for the characters of a text that are new.
-    Where it is not installed, does not reply in ``FC_MATCH_TIMEOUT_S``, or finds nothing, there is
-    no font. Thread: any.
+    It runs fontconfig's ``fc-match`` once for the new characters of a text. If that is not
+    installed, does not answer within ``FC_MATCH_TIMEOUT_S``, or finds nothing, there is no font.
+    Thread: any.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class FontFinder:
         self._known: dict[str, FontFile | None] = {}
 
     def find(self, characters: Iterable[str]) -> dict[str, FontFile | None]:
-        """Return a font for each character, or None where there is none."""
+        """Return a font for each character, or None if there is none."""
         wanted = set(characters)
         with self._lock:
             unknown = sorted(wanted - self._known.keys())
@@ -111,21 +111,21 @@ class FontFinder:
             return {character: self._known[character] for character in wanted}
 
     def forget(self) -> None:
-        """Look for all fonts again, because others are installed."""
+        """Clear the cache, after fonts were installed."""
         with self._lock:
             self._known.clear()
 
 
 def fc_match() -> str | None:
-    """Return the path of fontconfig's program that finds fonts, or None if it is not installed."""
-    # Not before it is needed: most texts have no such characters.
+    """Return the path of fontconfig's ``fc-match``, or None if it is not installed."""
+    # Imported when needed: most texts have no such characters.
     from shutil import which  # noqa: PLC0415
 
     return which("fc-match")
 
 
 def _ask(characters: list[str]) -> dict[str, FontFile | None]:
-    """Ask fontconfig for one font after the other, each for all characters that are left."""
+    """Return a font for each character: search repeatedly for the characters that remain."""
     found: dict[str, FontFile | None] = dict.fromkeys(characters)
     program = fc_match()
     if program is None or not features.check_module("freetype2"):
@@ -143,8 +143,8 @@ def _ask(characters: list[str]) -> dict[str, FontFile | None]:
 
 
 def _best(program: str, characters: list[str]) -> tuple[FontFile | None, set[str]]:
-    """Find the font that has the most of some characters, outlines before coloured pictures."""
-    # Versions before 2.12 of fontconfig do not know colours.
+    """Find the font with most of the characters; prefer outlines to coloured bitmaps."""
+    # fontconfig supports colours from version 2.12 on.
     for colour in (":color=false", ""):
         font = _match(program, characters, colour)
         covered = {one for one in characters if font is not None and font.draws(one)}
@@ -172,5 +172,5 @@ def _match(program: str, characters: list[str], colour: str) -> FontFile | None:
     index, _, path = done.stdout.partition(b"|")
     if done.returncode != 0 or not index.isdigit() or not path:
         return None
-    # The upper half of the number names a style of a variable font.
+    # The upper half of the index names an instance of a variable font.
     return FontFile(os.fsdecode(path), int(index) & 0xFFFF)

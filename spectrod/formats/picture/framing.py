@@ -1,4 +1,4 @@
-"""Which frames a picture is made of, and how many of them a device averages to a row."""
+"""Choice of a picture's frames, and of the number that a device averages to a row."""
 
 import math
 from dataclasses import replace
@@ -7,53 +7,54 @@ from spectrod.formats.picture.pooling import Pooling
 from spectrod.types import SpectrumSpec
 
 PRODUCT = "picture"
-"""What the picture's spectra are called beside others of the same samples."""
+"""Name of the picture's spectra beside other products of the same samples."""
 
 _WINDOW_SECONDS = 0.043
 _WINDOW_MIN, _WINDOW_MAX = 64, 8192
 _ROWS_PER_PIXEL = 2
 _AVERAGING_FRAMES_MAX = 256
-"""Most frames of a row: rows of a batch are what a device's cores share."""
+"""Largest number of frames per row: a device's cores share the rows of a batch."""
 
 
 def window_for(fs: float) -> int:
-    """Window that shows speech and music well: the power of two nearest to 43 ms [samples]."""
+    """Return a window length for speech and music: the power of two nearest to 43 ms [samples]."""
     exponent = round(math.log2(fs * _WINDOW_SECONDS))
     return int(min(max(2**exponent, _WINDOW_MIN), _WINDOW_MAX))
 
 
 def hop_for(win_length: int, n_samples: int | None, width: int) -> int:
-    """Step that suits a picture [samples].
+    """Return a suitable hop for a picture [samples].
 
-    Short recordings get a frame for each pixel, so that they are not made of blocks; long ones, and
-    those of unknown length, half-overlapping frames, which use every sample about evenly.
+    Short recordings get a frame per pixel, so that no pixels repeat. Long ones, and those of
+    unknown
+    length, get half-overlapping frames, which weight all samples about equally.
 
     Parameters
     ----------
     win_length : int
-        Samples under the window.
+        Length of the window [samples].
     n_samples : int or None
-        Samples a channel that there will be, if that is known.
+        Expected samples per channel, if known.
     width : int
-        Of the picture [px].
+        Width of the picture [px].
     """
     half = win_length // 2
     return max(1, half if n_samples is None else min(half, n_samples // width))
 
 
 def pooled(spec: SpectrumSpec, n_samples: int | None, width: int, pooling: Pooling) -> SpectrumSpec:
-    """Make a device average as many frames as leave two rows a pixel.
+    """Return the spec with averages over as many frames as leave two rows per pixel.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Frames without averaging and without a rate; others are left as they are.
+        Frames without averaging and without a rate; other specs keep their averaging.
     n_samples : int or None
-        Samples a channel that there will be, if that is known; if not, every frame is a row.
+        Expected samples per channel, if known; otherwise every frame is a row.
     width : int
-        Of the picture [px].
+        Width of the picture [px].
     pooling : {"mean", "max", "min"}
-        What a pixel shall show of its frames.
+        How a pixel combines the power of its frames.
     """
     if spec.averaging != "none" or spec.rate_hz:
         return replace(spec, product=PRODUCT)

@@ -1,4 +1,4 @@
-"""Which labels an axis of a page gets: the most that do not touch."""
+"""Choice of the axis labels of a page: as many as fit without overlap."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -10,29 +10,29 @@ from spectrod.formats.picture.lettering import text_width
 from spectrod.formats.picture.options import PictureOptions
 
 _SPACING = 6.0
-"""Least room between labels above each other [px]."""
+"""Smallest space between labels above each other [px]."""
 
 
 def _intervals(length: int, pixels_each: int) -> int:
-    """Most intervals between labels to try; with 5 any linear axis has two labels, if they fit."""
+    """Return the largest number of label intervals to try; 5 give any linear axis two labels."""
     return max(5, length // pixels_each)
 
 
 def _stacked(
     candidates: Iterator[Axis], place: Callable[[float], float], spacing: float = _SPACING
 ) -> Axis:
-    """Choose the first axis whose labels can stand above each other."""
+    """Return the first axis whose labels fit above each other."""
     return fitting(candidates, place, lambda _: LABEL_PX, spacing)
 
 
 def frequency_labels(axis: FrequencyAxis, height: int) -> Axis:
-    """Choose the labels of a frequency axis so many pixels high."""
+    """Choose the labels of a frequency axis with this height [px]."""
     candidates = axis.candidates(_intervals(height, 40))
     return _stacked(candidates, lambda f_hz: axis.fraction(f_hz) * height)
 
 
 def level_labels(lo: float, hi: float, height: int, unit: str, spacing: float = _SPACING) -> Axis:
-    """Choose the labels of levels from lo to hi, so many pixels high."""
+    """Choose the labels of a level axis from lo to hi with this height [px]."""
     counts = range(_intervals(height, 40), 0, -1)
     candidates = (Axis(linear_ticks(lo, hi, count), unit) for count in counts)
     ends = (Axis(end_ticks(lo, hi), unit),)
@@ -65,7 +65,7 @@ def time_labels(
 
 
 def overhang(t_labels: Axis, width: int, duration_s: float) -> int:
-    """Measure how far the labels reach over the plot's left edge [px]."""
+    """Return how far the labels extend beyond the plot's left edge [px]."""
     reaches = (
         text_width(tick.label, LABEL_PX) / 2.0 - tick.value / duration_s * width
         for tick in t_labels.ticks

@@ -1,4 +1,4 @@
-"""Where everything stands on a picture."""
+"""Positions of all parts of a picture."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from spectrod.formats.picture.options import Strip
 from spectrod.formats.picture.surface import Box
 
 TITLE_PX, LABEL_PX, SMALL_PX = 17, 13, 12
-"""Sizes of type."""
+"""Font sizes."""
 
 PAD = 18
 TICK, MINOR_TICK = 5, 3
@@ -19,10 +19,10 @@ _TITLE_LINE, _HEADING_LINE, FOOTER_LINE = 26, 28, 17
 _BAR_GAP, BAR_WIDTH = 20, 16
 STRIP_HEIGHT = 72
 _ABOVE_PLOT, _BELOW_PLOT = 36, 18
-"""Room between a plot and the strip there: above it stand its units."""
+"""Space between a plot and its strips: the one above also has the plot's units."""
 _BELOW_CHANNEL, _BELOW_STRIP = 4, 12
 _X_LABELS = 44
-"""Room below the plots for ticks, their labels and what they measure."""
+"""Height below the plots for ticks, tick labels and the axis title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class Layout:
     """Areas of a picture [px]."""
 
     plots: tuple[Box, ...]
-    """One a channel, from the top."""
+    """One per channel, from the top."""
     strips: tuple[tuple[Box, ...], ...]
-    """Of each channel, as many and in the order that they were asked for."""
+    """Strips of each channel, in the requested order."""
     bars: tuple[Box, ...]
-    """Colour bars: one along all plots, or one beside each where strips come between them."""
+    """Colour bars: one along all plots, or one beside each plot if there are strips."""
     width: int
     height: int
     title_y: int = 0
     footer_y: int = 0
     footer: tuple[str, ...] = ()
-    """Lines below, the first at ``footer_y``, ``FOOTER_LINE`` apart."""
+    """Lines of the footer, the first at ``footer_y``, ``FOOTER_LINE`` apart."""
 
     @property
     def text_width(self) -> int:
-        """Room for a line that begins at the plots' left edge."""
+        """Available width of a line that begins at the plots' left edge."""
         return self.width - PAD - self.plots[0].left
 
     def top(self, channel: int) -> int:
-        """Uppermost row of a channel's plot and strips."""
+        """Return the uppermost row of a channel's plot and strips."""
         return min(box.top for box in (self.plots[channel], *self.strips[channel]))
 
     @property
@@ -59,20 +59,20 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """Texts around the plots, which make the margins."""
+    """Texts around the plots, which determine the margins."""
 
     left: tuple[str, ...]
-    """To the left of plots and strips."""
+    """Texts to the left of plots and strips."""
     bar: tuple[str, ...]
-    """To the right of the colour bar."""
+    """Texts to the right of the colour bar."""
     right: tuple[str, ...]
-    """Above and below the colour bar, from its left edge on."""
+    """Texts above and below the colour bar, from its left edge on."""
     overhang: int
-    """How far the first label of the time axis reaches over the plot's left edge [px]."""
+    """Extent of the first time label beyond the plot's left edge [px]."""
     footer: tuple[str, ...]
-    """Pieces of the text below, joined into lines that fit."""
+    """Pieces of the footer, which are joined into lines that fit."""
     has_title: bool
-    """Whether there is a line above."""
+    """Whether there is a title line."""
 
 
 def fitting(
@@ -81,23 +81,23 @@ def fitting(
     extent: Callable[[str], float],
     spacing: float,
 ) -> Axis:
-    """Choose the first axis whose labels do not touch, and which has two at least.
+    """Choose the first axis with at least two labels, none of which overlap.
 
     Parameters
     ----------
     candidates : iterable of Axis
-        The most wanted first; at least one.
+        Candidates in order of preference; at least one.
     position : callable
-        From a tick's value to its place along the axis [px], ascending.
+        Maps a tick's value to its position along the axis [px], ascending.
     extent : callable
-        From a label to its size along the axis [px].
+        Maps a label to its size along the axis [px].
     spacing : float
-        Least room between two labels [px].
+        Smallest space between two labels [px].
 
     Returns
     -------
     axis : Axis
-        With one label if none has two that fit; without ticks if none fits.
+        One label if no axis with two fits; no ticks if none fits.
     """
     axis, best = Axis((), ""), Axis((), "")
     for axis in candidates:
@@ -119,27 +119,27 @@ def _widest(labels: Iterable[str]) -> int:
 def arrange(
     plot_size: tuple[int, int], channels: int, strips: tuple[Strip, ...], margins: Margins
 ) -> Layout:
-    """Place the parts of a picture.
+    """Arrange the parts of a picture.
 
     Parameters
     ----------
     plot_size : (int, int)
         Width and height of each channel's plot [px].
     channels : int
-        >= 1.
+        Number of channels, >= 1.
     strips : tuple of {"waveform", "level"}
-        The waveform goes above its plot, the level below.
+        The waveform is above its plot, the level below.
     margins : Margins
-        Texts that need room.
+        Texts that need space.
 
     Returns
     -------
     layout : Layout
-        No text reaches over the page's edge or another part.
+        No text overlaps the page's edge or another part.
     """
     width, height = plot_size
     left = PAD + max(_widest(margins.left) + LABEL_GAP + TICK, margins.overhang)
-    # A waveform at the top needs no room for units above it, unless there is a channel's name.
+    # A waveform at the top has no units above it; it needs space only for a channel's name.
     heading = _HEADING_LINE if channels > 1 or "waveform" not in strips else LABEL_GAP
     top = PAD + heading + (_TITLE_LINE if margins.has_title else 0)
     plots: list[Box] = []
@@ -180,13 +180,13 @@ def arrange(
 
 
 def bare(plot_size: tuple[int, int], channels: int) -> Layout:
-    """Place the plots alone, directly on each other."""
+    """Arrange the plots alone, directly above each other."""
     width, height = plot_size
     plots = tuple(Box(0, n * height, width, height) for n in range(channels))
     return Layout(plots, ((),) * channels, (), width, channels * height)
 
 
 def page_limits(plot_size: tuple[int, int], channels: int, strips: int) -> tuple[int, int]:
-    """Width and height [px] that no page of such plots exceeds."""
+    """Return upper limits of the page's width and height [px] for such plots."""
     width, height = plot_size
     return width + 600, channels * (height + 2 * _HEADING_LINE + strips * STRIP_HEIGHT + 40) + 800

@@ -1,4 +1,4 @@
-"""Typefaces and how wide texts are in them: smooth ones where FreeType is there."""
+"""Typefaces and widths of texts: antialiased if FreeType is available."""
 
 import logging
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from spectrod.text import printable
 _log = logging.getLogger(__name__)
 
 _BUILT_IN_EXTRAS = "·…°"
-"""What Pillow's built-in typeface has beyond ASCII, of what is used here."""
+"""Non-ASCII characters that are used here and that Pillow's built-in typeface has."""
 
 _WIDE_TYPEFACE = "DejaVuSans.ttf"
-"""Used where it is installed and a text needs more characters than the built-in one has."""
+"""Used if it is installed and a text has characters that the built-in typeface lacks."""
 
 _SELECTORS = dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
-"""Variation selectors: they choose between two looks of the character before them."""
+"""Variation selectors, which choose between two glyphs of the character before them."""
 
 _REPORTED_MAX = 20
-"""Most characters that are named in a report."""
+"""Largest number of characters that a report names."""
 
 _finder = FontFinder()
 
@@ -36,13 +36,13 @@ class Run:
     text : str
         At least one character.
     font : Font
-        The typeface, in a size that it has.
+        The typeface, in an available size.
     scale : float
-        From that size to the one that is wanted; 1 unless the glyphs are pictures.
+        Factor from that size to the wanted one; 1 unless the glyphs are bitmaps.
     file : FontFile or None
-        Where the typeface is, if fontconfig found it.
+        File of the typeface, if fontconfig found it.
     missing : str
-        The characters of which no font has a glyph, where ``text`` holds question marks for them.
+        The characters that no font has; ``text`` has question marks instead of them.
     """
 
     text: str
@@ -53,12 +53,12 @@ class Run:
 
     @property
     def width(self) -> float:
-        """How far the next run begins after this one [px]."""
+        """Distance from the begin of this run to that of the next [px]."""
         return float(self.font.getlength(self.text)) * self.scale
 
     @property
     def is_pictures(self) -> bool:
-        """Whether the glyphs are coloured pictures."""
+        """Whether the glyphs are coloured bitmaps."""
         return self.scale != 1.0
 
 
@@ -70,7 +70,7 @@ def _is_built_in(character: str) -> bool:
 def _built_in(size: int) -> Font:
     if features.check_module("freetype2"):
         return ImageFont.load_default(size)
-    return ImageFont.load_default()  # a bitmap of one size, all that is left without FreeType
+    return ImageFont.load_default()  # without FreeType there is one bitmap font of one size
 
 
 @cache
@@ -90,28 +90,28 @@ def _wide_draws(character: str, size: int) -> bool:
 
 
 def legible(text: str) -> str:
-    """Return the characters of a text that are to be drawn: one line, without selectors."""
+    """Return the drawable characters of a text: one line, without selectors."""
     return printable(text).translate(_SELECTORS)
 
 
 def typeset(text: str, size: int) -> tuple[Run, ...]:
-    """Choose typefaces that have a text's characters; where there is none, replace them.
+    """Choose typefaces for the characters of a text; replace characters that none has.
 
-    Pillow's built-in typeface draws what it has, or DejaVu Sans the whole text if it has more of
-    it; fontconfig finds fonts for the rest.
+    Pillow's built-in typeface is the default; DejaVu Sans replaces it for the whole text if it has
+    more of the characters. fontconfig finds fonts for the rest.
 
     Parameters
     ----------
     text : str
-        Any; see ``legible``.
+        Any text; see ``legible``.
     size : int
-        Of the type [px].
+        Font size [px].
 
     Returns
     -------
     runs : tuple of Run
-        One after the other; the first one is in the typeface of most Latin texts, which places the
-        line, and may be empty.
+        Consecutive runs. The first one is in the typeface of most Latin texts, which positions the
+        line; it may be empty.
     """
     text = legible(text)
     others = {character for character in text if not _is_built_in(character)}
@@ -137,12 +137,12 @@ def typeset(text: str, size: int) -> tuple[Run, ...]:
 
 
 def ascent(font: Font) -> int:
-    """Height of a typeface above the line that its letters stand on [px]."""
+    """Return the height of a typeface above its baseline [px]."""
     return int(font.getmetrics()[0]) if isinstance(font, ImageFont.FreeTypeFont) else 0
 
 
 def coloured(run: Run) -> Image.Image:
-    """Draw a run whose glyphs are pictures in their own size, RGBA, its ascender at the top."""
+    """Draw a run of bitmap glyphs in their own size, RGBA, with its ascender at the top."""
     font = run.font
     assert isinstance(font, ImageFont.FreeTypeFont)
     width, height = round(font.getlength(run.text)), sum(font.getmetrics())
@@ -152,7 +152,7 @@ def coloured(run: Run) -> Image.Image:
 
 
 def report_missing(texts: tuple[str, ...]) -> None:
-    """Name the characters of some texts that no font has, in one warning."""
+    """Report the characters of some texts that no font has, in one warning."""
     runs = (run for text in texts for run in typeset(text, 12))
     missing = "".join(dict.fromkeys(character for run in runs for character in run.missing))
     if missing:
@@ -161,7 +161,7 @@ def report_missing(texts: tuple[str, ...]) -> None:
 
 @lru_cache(maxsize=64)
 def _report(missing: str) -> None:
-    """Log a warning, once for the same characters: many pictures may have one title."""
+    """Log a warning, once for the same characters: many pictures may have the same title."""
     named = ", ".join(f"{one} (U+{ord(one):04X})" for one in missing[:_REPORTED_MAX])
     more = len(missing) - _REPORTED_MAX
     _log.warning(
@@ -173,15 +173,15 @@ def _report(missing: str) -> None:
 
 
 def text_width(text: str, size: int) -> float:
-    """Width of a text [px]."""
+    """Return the width of a text [px]."""
     return sum(run.width for run in typeset(text, size))
 
 
 def shorten(text: str, size: int, width: float) -> str:
-    """Cut a text in its middle so that it fits the width [px]; both ends tell files apart."""
+    """Cut the middle of a text so that it fits the width [px]; both ends help to identify it."""
     if text_width(text, size) <= width:
         return text
-    # A character takes a pixel at least; without this bound a long text would take minutes.
+    # A character is at least one pixel wide; without this bound a long text would take minutes.
     for kept in range(min(len(text) - 1, int(width)), 1, -1):
         head = (kept + 1) // 2
         short = f"{text[:head]}…{text[len(text) - kept + head :]}"
@@ -191,7 +191,7 @@ def shorten(text: str, size: int, width: float) -> str:
 
 
 def wrap(pieces: list[str], size: int, width: float) -> list[str]:
-    """Join pieces by middle dots into lines that fit the width [px]; a long piece has its own."""
+    """Join pieces with middle dots into lines that fit the width [px]; a long piece has its own."""
     lines: list[str] = []
     for piece in pieces:
         joined = f"{lines[-1]}  ·  {piece}" if lines else piece

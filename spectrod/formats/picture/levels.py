@@ -1,4 +1,4 @@
-"""The numbers of a picture: the level of every pixel of every plot."""
+"""The level of every pixel of every plot."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from spectrod.types import Int64Array, SpectrumSpec
 from spectrod.units import FULL_SCALE_SINE_FS2, Float32Array, Float64Array
 
 _PIECE_VALUES = 1 << 18
-"""Power that is turned at once: 1 MiB, several times, instead of whole spectra of all columns."""
+"""Values that are processed at once: some buffers of 1 MiB instead of spectra of all columns."""
 
 
 def pixel_levels(
@@ -24,31 +24,31 @@ def pixel_levels(
     *,
     span: tuple[int, int],
 ) -> Float32Array:
-    """Find the level of every pixel.
+    """Return the level of every pixel.
 
-    Of the rows that a pixel column covers the mean, largest or smallest power counts, as the pool
-    has it (of the nearest row where columns are narrower); of the values that a pixel row touches,
-    the largest of these.
+    A pixel column combines its rows by mean, maximum or minimum power, as the pool does; a column
+    narrower than a row has the nearest row. A pixel row has the largest of the values that it
+    touches.
 
     Parameters
     ----------
     pool : ColumnPool
-        At least one row.
+        Pool with at least one row.
     spec : SpectrumSpec
-        Of its rows, with their averaging; scaling "spectrum" or "density".
+        Spec of its rows, with their averaging; scaling "spectrum" or "density".
     axis : FrequencyAxis
-        Of frequencies within the spec's.
+        Axis of frequencies within the spec's range.
     size : (int, int)
-        Columns and rows of each plot [px].
+        Width and height of each plot [px].
     painter : Painter
-        What computes.
+        Computes the pixels.
     span : (int, int)
-        Absolute index of the first sample of the first column, and the samples of all columns.
+        Absolute index of the first column's first sample, and number of samples in all columns.
 
     Returns
     -------
     levels : (signals, rows, columns) float32
-        [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where there are no samples.
+        Levels [dBFS] or [dB re FS^2/Hz], lowest frequency first; NaN where samples are missing.
     """
     width, height = size
     begin, n_samples = span
@@ -73,7 +73,7 @@ def pixel_levels(
 
 
 def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
-    """Values of a spectrum that each row of pixels stands for; as ``bin_spans``, of bands too."""
+    """Return the values of each row of pixels like ``bin_spans``, also for bands."""
     bands = spec.band_table
     if bands is not None:
         return band_spans(edges_hz, bands.lower, bands.upper)
@@ -83,16 +83,16 @@ def value_spans(spec: SpectrumSpec, edges_hz: Float64Array) -> Int64Array:
 
 
 def _slots(pool: ColumnPool, spec: SpectrumSpec, samples: Float64Array) -> Float64Array:
-    """Slot coordinates of samples, counted from the first row's first.
+    """Return the slot coordinates of samples, counted from the first row's first sample.
 
-    A row stands for the time from one to the next around the centre of its frames, so that slot s
-    begins half of what those are longer after the row's first sample.
+    A row represents one row interval around the centre of its frames. So slot s begins after the
+    row's first sample by half the difference between the row's span and the interval.
     """
     return (samples - (spec.row_span - pool.hop) / 2.0) / pool.hop
 
 
 def _few_values_each(spans: Int64Array, most: int) -> Iterator[slice]:
-    """Divide the rows of a picture into such as touch few values; a single row may touch more."""
+    """Split the rows of a picture into groups with few values; a single row may have more."""
     n_rows, begin = spans.shape[1], 0
     for row in range(1, n_rows + 1):
         if row == n_rows or spans[1, row] - spans[0, begin] > most:

@@ -1,4 +1,4 @@
-"""What a picture shall look like; validated when it is made."""
+"""Options of a picture; validated on construction."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -23,69 +23,70 @@ CHANNELS_AS: tuple[ChannelsAs, ...] = get_args(ChannelsAs)
 
 WIDTH_MIN, WIDTH_MAX = 200, 8000
 HEIGHT_MIN, HEIGHT_MAX = 50, 8000
-"""Of a plot with axes: in less room their labels overlap. Without axes one pixel is enough."""
+"""Limits of a plot with axes, whose labels would overlap below; without axes the lower is 1."""
 _PIXELS_MAX = 100_000_000
-"""Most data pixels of all channels together; many viewers refuse larger pictures."""
+"""Largest number of data pixels of all channels; many viewers refuse larger pictures."""
 
 _HEIGHT_MONO, _HEIGHT_MORE = 512, 288
 _LOG_SPAN = 1000.0
-"""A logarithmic axis shows three decades unless told otherwise."""
+"""Default range of a logarithmic axis: three decades."""
 
 _FROM_ABOVE_ZERO = ("log", "octave")
 
 _LEVEL_LIMIT_DB, _LEVEL_SPAN_MIN_DB = 1000.0, 0.01
 _DYNAMIC_RANGE_MIN_DB, _DYNAMIC_RANGE_MAX_DB = 1.0, 300.0
 _F_RESOLUTION = 1e-6
-"""Least frequency that an axis tells from another, as a share of the Nyquist frequency."""
+"""Smallest range of a frequency axis, as a share of the Nyquist frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureOptions:
-    """What a spectrogram picture shall look like.
+    """Options of a spectrogram picture.
 
     Attributes
     ----------
     width, height : int
-        Plot area of each channel, 200 to 8000 and 50 to 8000, each from 1 on where ``raw`` [px];
-        height 0 stands for 512 with one channel, 288 with more.
+        Size of each channel's plot, 200 to 8000 and 50 to 8000, from 1 on if ``raw`` [px]; height 0
+        means 512 for one channel and 288 for more.
     f_scale : {"linear", "log", "mel", "octave"}
-        Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and take the linear.
+        Frequency axis; mel is Slaney's. I/Q spectra have negative frequencies and need "linear".
     f_min, f_max : float or None
-        Its ends [Hz]; None stands for 0 (on an axis of logarithms or octaves about f_max / 1000,
-        but not less than a bin width) and for the Nyquist frequency, of I/Q for that much below and
-        above the centre frequency. Of bands, None stands for the edges of the first and the last.
+        Ends of the frequency axis [Hz]. By default from 0 (on a logarithmic or octave axis about
+        f_max / 1000, but at least a bin width) to the Nyquist frequency, for I/Q that much below
+        and
+        above the centre frequency, for bands from the first band's to the last band's edge.
     levels : (float, float) or None
         Lowest and highest level of the colour map [dBFS or dB re FS^2/Hz]; None chooses both from
         the picture.
     dynamic_range_db : float or None
-        How far below the highest level the lowest is, 1 to 300 [dB]; not with ``levels``.
+        Range of the colour map below its highest level, 1 to 300 [dB]; not with ``levels``.
     percentiles : (float, float) or None
-        Which of the picture's levels are the lowest and the highest, 0 to 100, lower first
-        [percent]; None stands for a robust choice. Not with ``levels``.
+        Percentiles of the picture's levels for the ends of the colour map, 0 to 100, lower first
+        [percent]; None chooses robust ones. Not with ``levels``.
     colormap : str
-        See ``spectrod.formats.picture.colormaps``.
+        Name of a colour map, see ``spectrod.formats.picture.colormaps``.
     time_axis : {"elapsed", "utc"}
         Time since the first sample, or wall clock.
     title : str
         First line, usually the source; empty for none.
     theme : {"light", "dark"}
-        Of paper and ink around the plot.
+        Colours of paper and ink around the plot.
     strips : tuple of {"waveform", "level"}
-        What runs along each plot: the samples' least and greatest values above it, their RMS and
-        peak level below.
+        Strips along each plot: the samples' least and greatest values above it, their RMS and peak
+        level below.
     signals : tuple of str
-        What the channels are called, as many as there are; empty numbers them.
+        Names of the channels, one for each; empty for numbers.
     channels_as : {"rows", "files"}
-        All plots on a page, or a page each.
+        All plots on one page, or a page for each.
     raw : bool
-        The plots' pixels alone, ``width`` wide, each ``height`` high, directly on each other.
+        Only the plots' pixels, ``width`` wide, each ``height`` high, directly above each other.
     pool : {"mean", "max", "min"}
-        What a pixel shows of the power of its frames.
+        How a pixel combines the power of its frames.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        If a rule is broken; the text gives name, value and rule.
     """
 
     width: int = 1000
@@ -157,9 +158,9 @@ class PictureOptions:
             raise ConfigError(f"strips={','.join(self.strips)}: a raw picture has none")
 
     def chosen(self) -> dict[str, Any]:
-        """Return what differs from the defaults, as JSON has it.
+        """Return the options that differ from the defaults, as JSON values.
 
-        But for the title: it is of one source.
+        The title is excluded, because it belongs to one source.
         """
         chosen = {}
         for field in fields(self):
@@ -169,12 +170,12 @@ class PictureOptions:
         return chosen
 
     def names(self, n_signals: int) -> tuple[str, ...]:
-        """Tell what to call each channel.
+        """Return the name of each channel.
 
         Raises
         ------
         ConfigError
-            If there are names, but not as many as channels.
+            If the number of names differs from that of the channels.
         """
         if not self.signals:
             return tuple(f"channel {number}" for number in range(n_signals))
@@ -185,12 +186,12 @@ class PictureOptions:
         return self.signals
 
     def height_for(self, channels: int) -> int:
-        """Rows of each channel's plot [px].
+        """Return the height of each channel's plot [px].
 
         Raises
         ------
         ConfigError
-            If all channels together would make the picture too large.
+            If all channels together exceed the largest size.
         """
         height = self.height or (_HEIGHT_MONO if channels == 1 else _HEIGHT_MORE)
         if self.width * height * channels > _PIXELS_MAX:
@@ -201,12 +202,12 @@ class PictureOptions:
         return height
 
     def frequency_axis(self, spec: SpectrumSpec) -> FrequencyAxis:
-        """Frequency axis for spectra of the given kind.
+        """Return the frequency axis for spectra of this spec.
 
         Raises
         ------
         ConfigError
-            If f_min and f_max do not fit each other or the sample rate.
+            If f_min and f_max contradict each other or the sample rate.
         """
         nyquist = spec.fs / 2.0
         lowest, highest = _frequency_limits(spec)
@@ -236,13 +237,13 @@ class PictureOptions:
             lowest = float(spec.band_table.lower[0])
         if self.f_scale not in _FROM_ABOVE_ZERO or lowest > 0.0:
             return min(lowest, f_max / 2.0)
-        # Half as much and rounded up: 22050 and 24000 Hz both begin at 20 Hz.
+        # Of half the value, rounded up: 22050 and 24000 Hz both give 20 Hz.
         three_decades = nice_step(f_max / _LOG_SPAN / 2.0)
         return min(max(three_decades, spec.delta_f), f_max / 2.0)
 
 
 def width_min(*, raw: bool) -> int:
-    """Least width of a plot with or without axes [px]."""
+    """Return the smallest width of a plot with or without axes [px]."""
     return 1 if raw else WIDTH_MIN
 
 
@@ -254,7 +255,7 @@ def check_width(name: str, width: int, *, raw: bool) -> None:
 
 
 def _frequency_limits(spec: SpectrumSpec) -> tuple[float, float]:
-    """Lowest and highest frequency of a spectrum [Hz]."""
+    """Return the lowest and highest frequency of a spectrum [Hz]."""
     nyquist = spec.fs / 2.0
     if not spec.iq:
         return 0.0, nyquist
@@ -262,7 +263,7 @@ def _frequency_limits(spec: SpectrumSpec) -> tuple[float, float]:
 
 
 def _check_levels(lo: float, hi: float) -> None:
-    # Comparisons with NaN are false, so it breaks the rule as well.
+    # Comparisons with NaN are False, so NaN breaks the rule as well.
     are_levels = all(abs(level) <= _LEVEL_LIMIT_DB for level in (lo, hi))
     if not (are_levels and hi - lo >= _LEVEL_SPAN_MIN_DB):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A picture's page: what stands on it, chosen and placed before anything is drawn."""
+"""Layout of a picture's page: all content, chosen and placed before drawing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,29 +26,29 @@ from spectrod.units import Float32Array
 
 _UNITS = {"spectrum": "dBFS", "dbfs": "dBFS", "density": "dB re FS^2/Hz"}
 _FRAMES_TOLD = 1.05
-"""Frames a column from which on the footer says how many."""
+"""Frames per column from which on the footer gives their number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plots:
-    """The data of a picture, as they come from pooling and colouring.
+    """The data of a picture after pooling and colouring.
 
     Attributes
     ----------
     entries : (plots, rows, columns) uint8
         Palette entries, highest frequency first; see ``spectrod.formats.picture.theme``.
     levels : (plots, rows, columns) float32
-        The levels that they stand for, NaN where there are no samples; for formats that keep them.
+        Levels of the entries, NaN where samples are missing; for formats that store them.
     limits : (float, float)
         Levels of the colour map's ends.
     n_samples : int
-        From the first column's beginning to the last one's end.
+        Samples from the first column's beginning to the last column's end.
     frames_per_pixel : float
-        In each column.
+        Frames per column.
     begin_s : float
         Time from the recording's first sample to the first column's beginning [s].
     envelope : Envelope or None
-        For the strips that were asked for; one row a plot.
+        Data of the requested strips; one row per plot.
     """
 
     entries: Uint8Array
@@ -60,7 +60,7 @@ class Plots:
     envelope: Envelope | None = None
 
     def only(self, channel: int) -> "Plots":
-        """One of the plots, with the others' limits."""
+        """Return one of the plots, with the limits of all."""
         part = slice(channel, channel + 1)
         envelope = self.envelope
         if envelope is not None:
@@ -75,14 +75,14 @@ class Plots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """All that is drawn, and where."""
+    """All drawn content, with its positions."""
 
     layout: Layout
     entries: Uint8Array
     raw_levels: Float32Array
     title: str
     names: tuple[str, ...]
-    """Heading of each plot; none where there is one."""
+    """Heading of each plot; empty if there is only one plot."""
     f_axis: FrequencyAxis
     f_labels: Axis
     t_labels: Axis
@@ -96,26 +96,26 @@ class Page:
 
     @property
     def is_bare(self) -> bool:
-        """Whether there is nothing but the plots."""
+        """Whether the page has only plots."""
         return not self.layout.bars
 
 
 def compose(plots: Plots, about: Recording, options: PictureOptions) -> Page:
-    """Choose all texts and place them.
+    """Choose and place all content.
 
     Parameters
     ----------
     plots : Plots
-        Of all of the recording's channels, or of one.
+        Data of all channels of the recording, or of one.
     about : Recording
-        What they mean.
+        Metadata of the recording.
     options : PictureOptions
-        Already checked against the spec.
+        Options, already checked against the spec.
 
     Returns
     -------
     page : Page
-        To be drawn or encoded.
+        Page for drawing or encoding.
     """
     n_plots, height, width = plots.entries.shape
     f_axis = options.frequency_axis(about.spec)
@@ -194,14 +194,14 @@ def _texts(axis: Axis) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Four significant digits without an exponent; whole numbers whole."""
+    """Format four significant digits without an exponent; whole numbers without decimals."""
     if value >= 1000.0:
         return f"{value:.0f}"
     return np.format_float_positional(value, precision=4, fractional=False, trim="-")
 
 
 def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
-    """Say what a reader needs to know to trust the numbers."""
+    """Return the parameters that a reader needs to interpret the levels."""
     spec = about.spec
     padding = f", zero-padded to {spec.nfft}" if spec.nfft > spec.win_length else ""
     pieces = [
@@ -225,9 +225,9 @@ def _footer(frames_per_pixel: float, pool: str, about: Recording) -> list[str]:
 
 
 def _averages(frames_per_pixel: float, pool: str, spec: SpectrumSpec) -> Iterator[str]:
-    """Say what a column shows of the frames, and rows before it, where there are several."""
+    """Describe the averaging of rows, and of columns that combine several of them."""
     counted, what = frames_per_pixel, "frames"
-    # A mean of means is one of all frames, but a column has no less than a row.
+    # A mean of means is a mean of all frames, but a column shows at least one whole row.
     has_less = frames_per_pixel < spec.averaging_frames
     if spec.averaging != "none" and (spec.averaging != pool or has_less):
         counted, what = frames_per_pixel / spec.averaging_frames, "rows"

@@ -1,4 +1,4 @@
-"""From the power of columns and bins to the levels and palette entries of pixels."""
+"""Conversion of the power of columns and bins to levels and palette entries of pixels."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,14 +19,14 @@ Transpose = Callable[[Float32Array], Float32Array]
 
 
 class Painter(Protocol):
-    """What makes pixels; one thread at a time."""
+    """Computes pixels; one thread at a time."""
 
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
-        """Take the largest power among each row's bins, as a level.
+        """Return the largest power among each row's bins, as a level.
 
-        The largest, not the mean, so that a tone keeps its level however many bins share its row.
+        With the largest, not the mean, a tone keeps its level for any number of bins per row.
 
         Parameters
         ----------
@@ -35,30 +35,30 @@ class Painter(Protocol):
         spans : (2, rows) int64
             First bin of each row, and the one after its last; not empty, within the bins.
         full_scale : float
-            Power of 0 dB, a power of two.
+            Power that is 0 dB; a power of two.
         offset_db : float
-            Added at the end [dB].
+            Offset added to the levels [dB].
 
         Returns
         -------
         levels : (rows, columns) float32
-            ``10 log10(power / full_scale)``, no lower than ``FLOOR_DBFS``, plus the offset [dB].
+            ``10 log10(power / full_scale)``, at least ``FLOOR_DBFS``, plus the offset [dB].
         """
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
-        """Make palette entries, (rows, columns) uint8, of levels; those of gaps are hatched.
+        """Return palette entries, (rows, columns) uint8, of levels; gaps are hatched.
 
-        Level lo and all below it is entry 0, level hi and all above it the last of levels.
+        Levels up to lo have entry 0, levels from hi on the last entry of levels.
         """
 
 
 class NumpyPainter:
-    """Implements ``Painter`` on the host.
+    """Implements ``Painter`` on the CPU.
 
     Parameters
     ----------
     transpose : callable
-        From a C-contiguous (rows, columns) float32 matrix to its transpose.
+        Returns the transpose of a C-contiguous (rows, columns) float32 matrix.
     """
 
     def __init__(self, transpose: Transpose) -> None:
@@ -67,7 +67,7 @@ class NumpyPainter:
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
-        """Take the largest power among each row's bins, as a level."""
+        """Return the largest power among each row's bins, as a level."""
         turned = self._transpose(power)
         rows = np.stack([turned[first:stop].max(axis=0) for first, stop in spans.T])
         rows *= np.float32(0.5 / full_scale)
@@ -76,7 +76,7 @@ class NumpyPainter:
         return levels
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
-        """Make palette entries of levels."""
+        """Return palette entries of levels."""
         is_gap = np.isnan(levels)
         scaled = (levels - np.float32(lo)) * _entries_per_db(lo, hi)
         np.clip(scaled, np.float32(0.0), np.float32(N_LEVELS - 1), out=scaled)
@@ -88,27 +88,27 @@ class NumpyPainter:
 
 
 class OpenCLPainter:
-    """Implements ``Painter`` on a device: transpose, maxima, levels and colours are kernels.
+    """Implements ``Painter`` on a device; kernels do the transpose, maxima, levels and colours.
 
     Parameters
     ----------
     context : Context
-        The device.
+        Context of the device.
 
     Raises
     ------
     DeviceError
-        If it does not compile the kernels; from its methods, if it fails.
+        If the kernels cannot be compiled; from its methods, if the device fails.
     """
 
     def __init__(self, context: "Context") -> None:
-        # Late: a machine without OpenCL imports this module too.
+        # Imported here, because a machine without OpenCL imports this module too.
         from spectrod.fft.stage import Lines  # noqa: PLC0415
         from spectrod.fft.transpose import DeviceTranspose  # noqa: PLC0415
         from spectrod.opencl.workspace import Workspace  # noqa: PLC0415
 
         self._context, self._lines = context, Lines
-        # Pictures come in pieces of about a size: to make buffers anew takes as long as to paint.
+        # Pictures come in pieces of similar size: new buffers would take as long as painting.
         self._buffers = Workspace(context.allocate)
         defines = (
             ("N_LEVELS", N_LEVELS),
@@ -123,7 +123,7 @@ class OpenCLPainter:
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
-        """Take the largest power among each row's bins, as a level."""
+        """Return the largest power among each row's bins, as a level."""
         columns, bins = power.shape
         context, buffers = self._context, self._buffers
         levels = np.empty((spans.shape[1], columns), np.float32)
@@ -145,7 +145,7 @@ class OpenCLPainter:
         return levels
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
-        """Make palette entries of levels."""
+        """Return palette entries of levels."""
         (n_rows, columns), context = levels.shape, self._context
         entries = np.empty(levels.shape, np.uint8)
         given = self._buffers.get("levels", levels.nbytes)
@@ -163,14 +163,14 @@ class OpenCLPainter:
 
 
 class EnginePainter:
-    """Implements ``Painter`` by an engine, and by its fallback from when it fails on.
+    """Implements ``Painter`` with an engine, and with its fallback after a failure.
 
-    The device's kernels are made when the first picture needs them.
+    The device's kernels are compiled when the first picture needs them.
 
     Parameters
     ----------
     engine : Engine
-        What paints; stays the caller's.
+        Engine that paints; the caller keeps its ownership.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -180,11 +180,11 @@ class EnginePainter:
     def levels(
         self, power: Float32Array, spans: Int64Array, full_scale: float, offset_db: float
     ) -> Float32Array:
-        """Take the largest power among each row's bins, as a level."""
+        """Return the largest power among each row's bins, as a level."""
         return cast("Float32Array", self._do("levels", power, spans, full_scale, offset_db))
 
     def entries(self, levels: Float32Array, lo: float, hi: float) -> Uint8Array:
-        """Make palette entries of levels."""
+        """Return palette entries of levels."""
         return cast("Uint8Array", self._do("entries", levels, lo, hi))
 
     def _do(self, what: str, *args: Any) -> Any:
@@ -204,7 +204,7 @@ class EnginePainter:
 
 
 def _entries_per_db(lo: float, hi: float) -> np.float32:
-    # Both painters take this very number: entries must be the same to the bit.
+    # Both painters use exactly this number, so that entries are bit-identical.
     return np.float32((N_LEVELS - 1) / (hi - lo))
 
 

@@ -1,4 +1,4 @@
-"""A page as PDF: axes and strips as vectors, texts in embedded fonts, plots as pictures inside."""
+"""A page as PDF: axes and strips as vectors, texts in embedded fonts, plots as images."""
 
 import logging
 import os
@@ -37,31 +37,31 @@ from spectrod.formats.picture.theme import HATCH_PERIOD, Rgb, Theme
 from spectrod.units import Float32Array
 
 _POINTS_PER_PIXEL = 0.75
-"""As CSS has them: 96 pixels and 72 points an inch."""
+"""As in CSS: 96 pixels and 72 points per inch."""
 
 _HATCH_PX = 1.5
 _SHAPED = ("R", "AL", "AN", "NSM")
-"""Directions of characters that must be put in order or on others, which fpdf2 does not do."""
+"""Bidirectional classes of characters that need reordering or combining, which fpdf2 lacks."""
 
 _RASTER_SCALE = 4
-"""Pixels of such texts for each of the page's."""
+"""Resolution of such texts, as a multiple of the page's pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a PDF says of itself.
+    """Metadata of a PDF.
 
     Attributes
     ----------
     title : str
-        Of the page.
+        Title of the page.
     software : str
-        That made it.
+        Name and version of the program that made it.
     begin_utc_ns : int
-        The document's date: when its recording began, so that the same recording makes the same
+        Date of the document: the begin of the recording, so that the same recording makes the same
         file [ns].
     description : str
-        JSON, for ``spectrod.formats.picture.embedded``.
+        JSON description, for ``spectrod.formats.picture.embedded``.
     """
 
     title: str
@@ -71,21 +71,21 @@ class About:
 
 
 class PdfSheet:
-    """A page as PDF; a context manager, because it needs files of its typefaces until its end.
+    """A page as PDF; a context manager, because it needs font files until its end.
 
     Parameters
     ----------
     width, height : int
-        Of the page [px].
+        Size of the page [px].
     theme : Theme
-        Its paper and ink.
+        Colours of paper and ink.
     palette : bytes
         All 256 colours of the plots, three bytes each.
 
     Raises
     ------
     StorageError
-        If there is no room for these files; from ``text`` too.
+        If the font files cannot be written; ``text`` raises it too.
     """
 
     def __init__(self, width: int, height: int, theme: Theme, palette: bytes) -> None:
@@ -110,7 +110,7 @@ class PdfSheet:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        """Delete the files of its typefaces."""
+        """Delete the font files."""
         self._folder.cleanup()
 
     def _colour(self, ink: int) -> Rgb:
@@ -122,7 +122,7 @@ class PdfSheet:
     def text(
         self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
     ) -> None:
-        """Write a line: see ``Surface``."""
+        """Draw a line of text, see ``Surface``."""
         pieces = typeset(text, size)
         base = pieces[0].font
         _, top, _, bottom = base.getbbox("0")
@@ -150,7 +150,7 @@ class PdfSheet:
         return float(self._pdf.get_string_width(run.text))
 
     def _family(self, run: Run) -> str:
-        """Embed a run's typeface, and return its name; "" where the run must be a picture."""
+        """Embed a run's typeface, and return its name; "" if the run must be drawn as an image."""
         font = run.font
         if (
             not isinstance(font, ImageFont.FreeTypeFont)
@@ -175,13 +175,13 @@ class PdfSheet:
         try:
             with _quiet():
                 self._pdf.add_font(name, fname=path, collection_font_number=index)
-        # What fpdf2 raises of fonts that it cannot embed.
+        # Errors of fpdf2 for fonts that it cannot embed.
         except (FPDFException, TTLibError, NotImplementedError, ValueError, KeyError):
             return ""
         return name
 
     def _raster(self, x: float, baseline: float, run: Run, colour: Rgb) -> None:
-        """Put a run there as a picture: coloured glyphs, or what Pillow puts in order."""
+        """Draw a run as an image: coloured glyphs, or text that Pillow must lay out."""
         if run.is_pictures:
             image, scale = coloured(run), 1.0 / run.scale
             top = baseline - ascent(run.font) * run.scale
@@ -191,7 +191,7 @@ class PdfSheet:
         self._pdf.image(image, x, top, image.width / scale, image.height / scale)
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
-        """Draw a line one pixel wide, across or down, both ends included."""
+        """Draw a line one pixel wide, horizontal or vertical, both ends included."""
         width, height = end[0] - start[0] + 1, end[1] - start[1] + 1
         self._rectangle(start[0], start[1], width, height, self._colour(ink))
 
@@ -206,13 +206,13 @@ class PdfSheet:
         self._pdf.rect(box.left - 0.5, box.top - 0.5, box.width + 1, box.height + 1, style="D")
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
-        """Fill between two curves, a pixel at least: see ``Surface``."""
+        """Fill between two curves, at least one pixel high; see ``Surface``."""
         self._pdf.set_fill_color(*self._colour(ink))
         for points in outline(box, low, high):
             self._pdf.polygon(points, style="F")
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
-        """Hatch columns."""
+        """Hatch columns where samples are missing."""
         self._pdf.set_draw_color(*self._theme.gap)
         self._pdf.set_line_width(_HATCH_PX)
         for first, stop in runs(is_gap):
@@ -224,13 +224,13 @@ class PdfSheet:
                     )
 
     def picture(self, box: Box, entries: Uint8Array) -> None:
-        """Put palette entries there, as a picture of the same palette."""
+        """Draw palette entries as an image of the same palette."""
         image = Image.fromarray(np.ascontiguousarray(stretched(box, entries)))
         image.putpalette(self._palette)
         self._pdf.image(image, box.left, box.top, box.width, box.height)
 
     def pdf(self, about: About) -> bytes:
-        """Put the document together."""
+        """Return the complete document."""
         self._pdf.set_title(legible(about.title))
         self._pdf.set_creator(about.software)
         self._pdf.set_creation_date(datetime.fromtimestamp(about.begin_utc_ns // 10**9, UTC))
@@ -250,13 +250,13 @@ def _xmp(about: About) -> str:
 
 
 def _path_of(font: ImageFont.FreeTypeFont) -> str:
-    """Return where a typeface is; "" of Pillow's own, which is in memory."""
+    """Return the path of a typeface; "" for Pillow's own, which is in memory."""
     path = font.path
     return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
 
 
 def _drawn(run: Run, colour: Rgb) -> tuple[Image.Image, float]:
-    """Draw a run in a colour on nothing, and say by how much larger it is than it should be."""
+    """Draw a run in a colour on a transparent image; return it and its magnification."""
     font, scale = run.font, 1
     if isinstance(font, ImageFont.FreeTypeFont):
         scale = _RASTER_SCALE
@@ -271,7 +271,7 @@ def _drawn(run: Run, colour: Rgb) -> tuple[Image.Image, float]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what fontTools and fpdf2 log of tables that a subset does not need out of our log."""
+    """Suppress log messages of fontTools and fpdf2 on tables that a subset does not need."""
     loggers = [logging.getLogger(name) for name in ("fontTools", "fpdf")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

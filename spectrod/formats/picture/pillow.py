@@ -1,4 +1,4 @@
-"""Reading with Pillow what others may have made or damaged."""
+"""Reading of possibly damaged pictures with Pillow."""
 
 import contextlib
 import warnings
@@ -11,27 +11,27 @@ from spectrod.errors import InputError, SpectrodError
 
 @contextlib.contextmanager
 def reading(unidentified: str, otherwise: str = "") -> Iterator[None]:
-    """Turn what Pillow raises of a damaged file into InputError, and silence what it warns of.
+    """Convert Pillow's exceptions for damaged files to InputError, and suppress its warnings.
 
-    Only calls of Pillow belong inside: it names no set of exceptions, and IndexError, KeyError,
-    SyntaxError, struct.error and zlib.error come from its decoders as well as OSError.
+    Call only Pillow inside: it documents no set of exceptions, and its decoders raise IndexError,
+    KeyError, SyntaxError, struct.error and zlib.error as well as OSError.
 
     Parameters
     ----------
     unidentified : str
-        What to say where it finds none of the formats that were asked for: its own text names an
+        Text of the error if the file has none of the requested formats; Pillow's own text names an
         object in memory.
     otherwise : str
-        What to say before its reason.
+        Text before Pillow's reason in other errors.
 
     Raises
     ------
     InputError
-        Of one line.
+        With a text of one line.
     """
     try:
         with warnings.catch_warnings():
-            # Of many pixels, which are checked, and of chunks that Pillow leaves out.
+            # Warnings of large images, whose size is checked, and of skipped chunks.
             warnings.simplefilter("ignore")
             yield
     except SpectrodError:

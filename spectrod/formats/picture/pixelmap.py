@@ -1,4 +1,4 @@
-"""What a picture's pixels mean, written into the file and read back from it."""
+"""Description of a picture's pixels, written into the file and read back from it."""
 
 import os
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from spectrod.units import Float32Array, Float64Array, Scaling
 
 _AVERAGING = ("averaging", "averaging_s", "rate_hz", "align")
 _NOT_ASKED = ("output", "averaging_frames", "product", "broadband")
-"""Fields of an analysis that follow from others, or from what writes the file."""
+"""Fields of an analysis that follow from others, or from the writer of the file."""
 _FORMATS = ("PNG", "PPM")
-"""Of pictures that have levels as numbers, in Pillow's words."""
+"""Formats that have levels as numbers, by Pillow's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was analysed, besides its power.
+    """Metadata of the analysed recording.
 
     Attributes
     ----------
     spec : SpectrumSpec
-        Of all frames.
+        Spec of all frames.
     engine : str
-        What computed them; where one failed, also what went on after it.
+        Name of the engine that computed the frames; after a failure also that of its fallback.
     begin_utc_ns : int
         UTC of the first frame's first sample [ns].
     gaps : int
@@ -42,7 +42,7 @@ class Recording:
     gap_samples : int
         Samples missing in them.
     software : str
-        Name and version to be written into the file.
+        Name and version for the file.
     """
 
     spec: SpectrumSpec
@@ -53,7 +53,7 @@ class Recording:
     software: str
 
     def facts(self) -> dict[str, Any]:
-        """Everything as plain values, by the names of ``PixelMap``'s fields."""
+        """Return all metadata as plain values, by the names of ``PixelMap``'s fields."""
         spec, known = self.spec, PixelMap.__struct_fields__
         others = [name for name in SPEC_FIELDS if name not in {*known, *_NOT_ASKED}]
         is_asked = spec.rate_hz or spec.averaging == "exponential"  # else the picture averages
@@ -70,7 +70,7 @@ class Recording:
 
 
 PAGE_PIXELS_MAX = 1 << 27
-"""Of a picture that is read: plots of 100 million pixels, and what is around them."""
+"""Limit of a picture that is read: plots of 100 million pixels, and the page around them."""
 
 _Place = Annotated[int, msgspec.Meta(ge=0, le=PAGE_PIXELS_MAX)]
 _Length = Annotated[int, msgspec.Meta(ge=1, le=PAGE_PIXELS_MAX)]
@@ -78,12 +78,13 @@ _Count = Annotated[int, msgspec.Meta(ge=2, le=1 << 16)]
 
 
 class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read a picture, as JSON inside it: see ``spectrod.formats.picture.embedded``.
+    """Metadata to read a picture, as JSON in it: see ``spectrod.formats.picture.embedded``.
 
-    A pixel of a plot whose palette index i (of a PGM: its value less one) is below ``n_levels`` has
+    A pixel of a plot whose palette index i (in a PGM: its value less one) is below ``n_levels`` has
     the level ``level_min + i * (level_max - level_min) / (n_levels - 1)``; the first and the last
-    index also stand for everything beyond. Other indices: no samples. Pixel column x of a plot is
-    at the time ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is
+    index also stand for levels beyond. Other indices mean that samples are missing. Pixel column x
+    of
+    a plot is at the time ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is
     ``begin_utc_ns``; row y, from the top, is at the fraction ``1 - (y + 0.5) / height`` of the
     frequency axis.
     """
@@ -116,15 +117,14 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     weighting: str = "Z"
     bands: str = ""
     analysis: dict[str, Any] = msgspec.field(default_factory=dict)
-    """Other parameters of the analysis that were asked for and differ from the defaults, by the
-    names of ``SpectrumSpec``."""
+    """Other given parameters of the analysis that differ from the defaults, by the names of
+    ``SpectrumSpec``."""
     options: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What was asked of the picture where it differs from the defaults, by the names of
-    ``PictureOptions``."""
+    """Options of the picture that differ from the defaults, by the names of ``PictureOptions``."""
     v: int = 1
 
     def to_json(self) -> str:
-        """Encode for the file."""
+        """Encode as JSON."""
         return msgspec.json.encode(self).decode()
 
 
@@ -135,13 +135,13 @@ class Levels:
     Attributes
     ----------
     level : (rows, columns) float32
-        In ``pixels.level_unit``, row 0 lowest in frequency; NaN where there are no samples.
+        Levels in ``pixels.level_unit``, row 0 lowest in frequency; NaN where samples are missing.
     f : (rows,) float64
         Centre of each row [Hz].
     t : (columns,) float64
         Centre of each column since the first sample [s].
     pixels : PixelMap
-        Everything that the file says of itself.
+        All metadata of the file.
     """
 
     level: Float32Array
@@ -151,12 +151,12 @@ class Levels:
 
 
 def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
-    """Read what a picture says of itself, whatever its format.
+    """Read the metadata of a picture, in any format.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or is not a spectrogram of ours.
+        If the file cannot be read, or is not a spectrogram of spectrod.
     """
     path = Path(path)
     try:
@@ -166,12 +166,12 @@ def read_pixel_map(path: str | os.PathLike[str]) -> PixelMap:
 
 
 def options_of(pixels: PixelMap, path: Path) -> PictureOptions:
-    """Make the options that a picture was asked for with; its title is not among them.
+    """Return the options with which a picture was made, except its title.
 
     Raises
     ------
     InputError
-        With the path, if they are not such options.
+        If they are not valid; the text begins with the path.
     """
     try:
         return msgspec.convert(pixels.options, PictureOptions)
@@ -180,7 +180,7 @@ def options_of(pixels: PixelMap, path: Path) -> PictureOptions:
 
 
 def _indices(path: Path, pixels: PixelMap, channel: int) -> NDArray[np.int64]:
-    """Index of each pixel of a plot, shape (height, width); ``n_levels`` where there is none."""
+    """Return the index of each pixel of a plot, shape (height, width); ``n_levels`` if missing."""
     left, top, width, height = pixels.plots[channel]
     unidentified = f"{path}: must be a PNG or a PGM, which have levels as numbers"
     with reading(unidentified, f"{path}: "), Image.open(path, formats=_FORMATS) as image:
@@ -193,7 +193,7 @@ def _indices(path: Path, pixels: PixelMap, channel: int) -> NDArray[np.int64]:
 
 
 def _check_page(path: Path, size: tuple[int, int], end: tuple[int, int]) -> None:
-    """Raise InputError if a page is too large, or ends before a plot does."""
+    """Raise InputError if a page is too large, or does not contain a whole plot."""
     if size[0] * size[1] > PAGE_PIXELS_MAX:
         raise InputError(
             f"{path}: {size[0]} x {size[1]} pixels: must be at most {PAGE_PIXELS_MAX} together"
@@ -210,15 +210,15 @@ def read_levels(path: str | os.PathLike[str], channel: int = 0) -> Levels:
     Parameters
     ----------
     path : path-like
-        A PNG or a PGM that spectrod made and that nothing has recoloured or resized.
+        A PNG or a PGM of spectrod, not recoloured or resized since.
     channel : int
-        From 0.
+        Index from 0.
 
     Returns
     -------
     levels : Levels
-        To within half a step: (level_max - level_min) / (n_levels - 1) / 2, which is 1/478 of the
-        colour map of a PNG.
+        Levels within half a step: (level_max - level_min) / (n_levels - 1) / 2, which is 1/478 of
+        the colour map of a PNG.
 
     Raises
     ------

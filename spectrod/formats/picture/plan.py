@@ -1,4 +1,4 @@
-"""How an output that is a picture is made."""
+"""Plan of picture outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PicturePlan:
-    """How pictures are made.
+    """Plan of picture outputs.
 
     Attributes
     ----------
     options : PictureOptions
-        What they look like.
+        Options of the pictures.
     paint : Painter or callable
         See ``PictureSink``.
     seconds_per_pixel : float
-        Of a picture whose width follows from its length; 0 for one of ``options.width``.
+        Time per pixel of a picture whose width follows from its length; 0 for ``options.width``.
     view : {"spectrogram", "ltsa", "spd"}
-        What they show; of "spd", numbers are of levels too, see ``SpdSink``.
+        View of the pictures; "spd" makes data files of levels too, see ``SpdSink``.
     origin_sample : int or None
-        From which sample on elapsed time counts; None: from the first that is drawn.
+        Sample at which elapsed time is 0; None for the first one that is drawn.
     """
 
     options: "PictureOptions"

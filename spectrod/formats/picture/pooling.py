@@ -1,4 +1,4 @@
-"""Rows of any number into a bounded number of columns: by mean, largest or smallest power."""
+"""Pooling of rows into a bounded number of columns: mean, largest or smallest power."""
 
 from typing import Any, Literal, get_args
 
@@ -17,35 +17,37 @@ _JOINS: dict[Pooling, tuple[np.ufunc, float]] = {
     "max": (np.maximum, 0.0),
     "min": (np.minimum, np.inf),
 }
-"""How powers come together, and what an empty column holds."""
+"""Function that combines powers, and value of an empty column."""
 
 _FLOAT32_ROWS = 32
-"""Most rows of a column whose sums are float32: so few roundings are 2e-6 at most."""
+"""Largest number of rows per column with float32 sums, whose rounding error is below 2e-6."""
 
 _SPANS_AT_ONCE = 256
-"""So that what is summed for them stays in a processor's cache."""
+"""Chosen so that the sums fit into a processor's cache."""
 
 
 class ColumnPool:
     """Power of rows in evenly spaced columns, in bounded memory for any length.
 
-    A row's *slot* is its distance from the first row in steps of ``hop``, to the nearest. A column
-    holds ``rows_per_column`` slots, one at first; when more than ``max_columns`` columns would be
-    needed, that number doubles and neighbours merge. Every row counts once; in a mean by its frames
-    (see ``SpectrumBatch.cut_frames``).
+    A row's *slot* is its distance from the first row in steps of ``hop``, rounded. A column holds
+    ``rows_per_column`` slots, one at first; when more than ``max_columns`` columns would be needed,
+    that number doubles and neighbours are merged. Every row counts once; in a mean it is weighted
+    by
+    its frames (see ``SpectrumBatch.cut_frames``).
 
-    Memory: ``max_columns * channels * bins`` float32, touched only as far as columns are in use;
-    sums are float64 from 64 rows a column on: a picture of months adds millions of rows into a
-    column, and rounding to 24 bits at each addition would show. Thread: one at a time.
+    Memory: ``max_columns * channels * bins`` float32, touched only as far as columns are in use.
+    From
+    64 rows per column on, sums are float64: a picture of months adds millions of rows to a column,
+    and rounding to 24 bits at each addition would be visible. Thread: one at a time.
 
     Parameters
     ----------
     hop : int or float
         Samples from one row to the next, >= 1.
     max_columns : int
-        >= 2.
+        Largest number of columns, >= 2.
     pooling : {"mean", "max", "min"}
-        What a column shows of its rows.
+        How a column combines the power of its rows.
     """
 
     def __init__(self, hop: float, max_columns: int, pooling: Pooling = "mean") -> None:
@@ -67,25 +69,26 @@ class ColumnPool:
 
     @property
     def n_slots(self) -> int:
-        """Slots from the first row to the last, those of gaps included."""
+        """Slots from the first row to the last, including those of gaps."""
         return self._slot(self.last_sample) + 1 if self.n_frames else 0
 
     @property
     def n_columns(self) -> int:
-        """Columns in use; the last may be partly filled."""
+        """Columns in use; the last may be incomplete."""
         return -(-self.n_slots // self.rows_per_column)
 
     def _slot(self, sample_index: int) -> int:
         return int((sample_index - self.first_sample + self.hop // 2) // self.hop)
 
     def add(self, batch: SpectrumBatch) -> None:
-        """Add every row of a batch to the column of its position.
+        """Add every row of a batch to the column at its position.
 
         Parameters
         ----------
         batch : SpectrumBatch
-            Linear power, of the same channels and bins each time, rows in ascending order and none
-            before the first batch's first.
+            Linear power, always of the same channels and bins, with rows in ascending order and
+            none
+            before the first row of the first batch.
 
         Raises
         ------
@@ -113,7 +116,7 @@ class ColumnPool:
             joined = self._join.reduceat(joined, starts, axis=0, dtype=self._table.dtype)
         if self.pooling == "mean" and n_each > 1:
             joined = joined * self._table.dtype.type(n_each)
-        # Neighbours, as without gaps, are joined in place.
+        # Adjacent columns, as without gaps, are combined in place.
         used: Int64Array | slice = columns[starts]
         if columns[-1] - columns[0] + 1 == len(starts):
             used = slice(int(columns[0]), int(columns[-1]) + 1)
@@ -128,7 +131,7 @@ class ColumnPool:
             self._table[:] = self._empty
 
     def _make_room(self) -> None:
-        """Halve the columns until the last row's fits."""
+        """Halve the number of columns until the last row fits."""
         last_slot = self._slot(self.last_sample)
         while last_slot // self.rows_per_column >= self.max_columns:
             if self.pooling == "mean" and self.rows_per_column == _FLOAT32_ROWS:
@@ -140,22 +143,23 @@ class ColumnPool:
     def power(
         self, channel: int, lo: Float64Array, hi: Float64Array, bins: slice = slice(None)
     ) -> Float32Array:
-        """Power in each span of columns.
+        """Return the power in each span of columns.
 
         Parameters
         ----------
         channel : int
-            From 0.
+            Index from 0.
         lo, hi : (spans,) float64
-            Span limits in columns, 0 <= lo < hi <= n_columns. Where a limit cuts a column, its
-            frames count in a mean by the part that is inside; a maximum or minimum is over all.
+            Limits of the spans in columns, 0 <= lo < hi <= n_columns. If a limit cuts a column, a
+            mean
+            weights its frames by the part inside; a maximum or minimum uses all of them.
         bins : slice
-            Which of them; by default all.
+            Selected bins; by default all.
 
         Returns
         -------
         power : (spans, bins) float32
-            NaN where a span holds no row.
+            NaN where a span has no row.
         """
         table = self._table[:, channel, bins]
         power = np.empty((len(lo), table.shape[1]), np.float32)
@@ -190,7 +194,7 @@ class ColumnPool:
 
 
 def _merge(table: NDArray[Any], join: np.ufunc, empty: float) -> None:
-    """Join each odd row to the even one before it, close up, and clear the rest."""
+    """Merge each odd row into the even one before it, close the gaps, and clear the rest."""
     n_pairs = len(table) // 2
     n_kept = len(table) - n_pairs
     pairs = table[0 : 2 * n_pairs : 2]

@@ -1,4 +1,4 @@
-"""Columns and bins to pixels: which of them a pixel stands for."""
+"""Mapping of pixels to columns, bins and bands."""
 
 import numpy as np
 
@@ -6,29 +6,28 @@ from spectrod.types import Int64Array
 from spectrod.units import Float64Array
 
 _FUZZ = 1e-6
-"""Rounding allowed where a row's edge falls on that of a bin [bins]."""
+"""Rounding tolerance where a row's edge coincides with that of a bin [bins]."""
 
 
 def column_spans(edges: Float64Array, n_slots: int, rows_per_column: int) -> Float64Array:
-    """Columns that each pixel stands for.
+    """Return the columns of each pixel.
 
-    A pixel at least one column wide takes exactly its area; a narrower one takes the column under
-    its centre. Where the picture begins before the first slot's centre time less half a hop, or
-    ends after the last's, the first and the last column go on.
+    A pixel at least one column wide has exactly its area; a narrower one has the column under its
+    centre. Beyond both ends of the slots, the first and the last column are continued.
 
     Parameters
     ----------
     edges : (pixels + 1,) float64
-        Ascending [slots].
+        Edges of the pixels, ascending [slots].
     n_slots : int
-        >= 1.
+        Number of slots, >= 1.
     rows_per_column : int
         Slots in a column, >= 1.
 
     Returns
     -------
     spans : (2, pixels) float64
-        First and last limit of each pixel [columns].
+        Lower and upper limit of each pixel [columns].
     """
     end = n_slots / rows_per_column
     limits = np.clip(edges / rows_per_column, 0.0, end)
@@ -40,16 +39,18 @@ def column_spans(edges: Float64Array, n_slots: int, rows_per_column: int) -> Flo
 
 
 def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array:
-    """Bins that each row of pixels stands for.
+    """Return the bins of each row of pixels.
 
-    A bin's cell reaches half a bin width to either side of its centre. A row takes every bin whose
-    cell it touches: so the row that holds a tone's frequency always takes the bin nearest to it,
-    and no bin in range is left out.
+    The cell of a bin extends half a bin width to both sides of its centre. A row has every bin
+    whose
+    cell it touches: so the row of a tone's frequency always has the nearest bin, and no bin in
+    range
+    is left out.
 
     Parameters
     ----------
     edges_hz : (rows + 1,) float64
-        Ascending, from >= 0 to <= the Nyquist frequency [Hz].
+        Edges of the rows, ascending, from >= 0 to <= the Nyquist frequency [Hz].
     delta_f : float
         Bin width [Hz].
     n_bins : int
@@ -69,12 +70,12 @@ def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array
 
 
 def band_spans(edges_hz: Float64Array, lower: Float64Array, upper: Float64Array) -> Int64Array:
-    """Bands that each row of pixels stands for: all that it touches, or the nearest one.
+    """Return the bands of each row of pixels: all that it touches, or the nearest one.
 
     Parameters
     ----------
     edges_hz : (rows + 1,) float64
-        Ascending [Hz].
+        Edges of the rows, ascending [Hz].
     lower, upper : (bands,) float64
         Limits of each band, ascending [Hz].
 

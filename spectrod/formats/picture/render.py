@@ -1,4 +1,4 @@
-"""Pooled columns to the pixels of a spectrogram: levels and palette entries."""
+"""Conversion of pooled columns to the pixels of a spectrogram: levels and palette entries."""
 
 import numpy as np
 
@@ -27,27 +27,27 @@ def render(
 ) -> Plots:
     """Make the pixels of a spectrogram.
 
-    See ``pixel_levels`` for what a pixel stands for.
+    See ``pixel_levels`` for the meaning of a pixel.
 
     Parameters
     ----------
     pool : ColumnPool
-        At least one row of linear power.
+        Pool with at least one row of linear power.
     about : Recording
-        What they mean.
+        Metadata of the recording.
     options : PictureOptions
-        Already checked against the spec.
+        Options, already checked against the spec.
     painter : Painter
-        What computes.
+        Computes the pixels.
     strips : SampleStrips or RowStrips, optional
-        What was collected for the strips, if any are asked for.
+        Data of the strips, if requested.
     span : (int, int)
-        Absolute index of the first sample of the time axis, and how many there are.
+        Absolute index of the first sample of the time axis, and number of samples.
 
     Returns
     -------
     plots : Plots
-        For ``spectrod.formats.picture.page.compose``.
+        Data for ``spectrod.formats.picture.page.compose``.
     """
     spec = about.spec
     size = options.width, options.height_for(spec.n_signals)

@@ -1,4 +1,4 @@
-"""A page of pixels: texts and lines in ink on paper, then what has colours of its own."""
+"""A page of pixels: texts and lines in ink on paper, and coloured areas over them."""
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -19,7 +19,7 @@ from spectrod.units import Float32Array
 
 
 class Sheet:
-    """A page of pixels: ink from 0 (paper) to 255, then palette entries over it."""
+    """A page of pixels: ink from 0 (paper) to 255, and palette entries over it."""
 
     def __init__(self, width: int, height: int) -> None:
         self._image = Image.new("L", (width, height))
@@ -35,20 +35,20 @@ class Sheet:
         align: float = 0.0,
         ink: int = FULL_INK,
     ) -> None:
-        """Write a line.
+        """Draw a line of text.
 
         Parameters
         ----------
         at : (float, float)
-            Where the text is anchored across, and the middle of its digits' height [px].
+            Horizontal anchor, and vertical centre of the digits [px].
         text : str
-            One line.
+            Text of one line.
         size : int
-            Of the type [px].
+            Font size [px].
         align : float
-            0 if the text begins at the anchor, 0.5 if it is centred there, 1 if it ends there.
+            Position of the anchor in the text: 0 at its begin, 0.5 in the middle, 1 at its end.
         ink : int
-            0 to 255.
+            Amount of ink, 0 to 255.
         """
         runs = typeset(text, size)
         base = runs[0].font
@@ -64,7 +64,7 @@ class Sheet:
             x += round(run.width)
 
     def _pictures(self, x: int, baseline: int, run: Run, ink: int) -> None:
-        """Draw coloured glyphs in ink, the darker the more of it."""
+        """Draw coloured glyphs in shades of ink, darker colours with more of it."""
         glyphs = coloured(run)
         size = [max(1, round(length * run.scale)) for length in glyphs.size]
         glyphs = glyphs.resize((size[0], size[1]), Image.Resampling.LANCZOS)
@@ -87,7 +87,7 @@ class Sheet:
         self._draw.rectangle(corners, outline=SOFT_INK)
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
-        """Fill between two curves, a pixel at least: see ``Surface``."""
+        """Fill between two curves, at least one pixel high; see ``Surface``."""
         is_there = np.isfinite(low) & np.isfinite(high)
         top, bottom = (
             box.height - 1 - np.rint(np.where(is_there, curve, 0.0) * (box.height - 1))
@@ -98,7 +98,7 @@ class Sheet:
         self._image.paste(ink, (box.left, box.top), Image.fromarray(mask))
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
-        """Hatch columns."""
+        """Hatch columns where samples are missing."""
         entries = np.full((box.height, box.width), N_LEVELS, np.uint8)
         entries[hatching(entries.shape)] = GAP
         for first, stop in runs(is_gap):
@@ -106,15 +106,15 @@ class Sheet:
             self._over.append((area, entries[:, first:stop]))
 
     def picture(self, box: Box, entries: Uint8Array) -> None:
-        """Put palette entries there; where they are fewer than pixels, repeat them."""
+        """Draw palette entries; repeat them if there are fewer than pixels."""
         self._over.append((box, stretched(box, entries)))
 
     def coverage(self) -> Uint8Array:
-        """Ink of each pixel, shape (height, width)."""
+        """Return the ink of each pixel, shape (height, width)."""
         return np.asarray(self._image)
 
     def entries(self) -> Uint8Array:
-        """Palette entry of each pixel, shape (height, width)."""
+        """Return the palette entry of each pixel, shape (height, width)."""
         canvas = ink_entries(self.coverage())
         for box, entries in self._over:
             canvas[box.top : box.bottom, box.left : box.right] = entries

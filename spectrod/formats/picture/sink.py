@@ -1,4 +1,4 @@
-"""The picture as a sink: takes batches while a recording runs and writes the file at its end."""
+"""The picture as a sink: collects batches of a recording and writes the file at its end."""
 
 import math
 import os
@@ -23,24 +23,24 @@ from spectrod.grid import as_number
 from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 
 _LEVEL_S = 0.02
-"""Least time that a level along a plot is of: two periods of a deep voice."""
+"""Shortest time of a level in a strip: two periods of a deep voice."""
 
 _COLUMNS_PER_PIXEL = 2
-"""Merging halves the columns, so this leaves at least one for each pixel."""
+"""Merging halves the columns, so at least one per pixel remains."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """Where pixels lie in time.
+    """Mapping of pixels to time.
 
     Attributes
     ----------
     samples_per_pixel : float
-        Width of a pixel.
+        Samples per pixel.
     begin_sample : int
-        Where the first one begins.
+        Sample at which the first pixel begins.
     first_sample : int
-        From where on elapsed time counts.
+        Sample at which elapsed time is 0.
     """
 
     samples_per_pixel: float
@@ -48,47 +48,49 @@ class TimeScale:
     first_sample: int = 0
 
     def width_for(self, end_sample: int, options: PictureOptions) -> int:
-        """Count the pixels up to a sample; no fewer than pictures have at least."""
+        """Return the number of pixels up to a sample, limited to the allowed range."""
         width = math.ceil((end_sample - self.begin_sample) / self.samples_per_pixel)
         return min(max(width, width_min(raw=options.raw)), options.width)
 
 
 class PictureSink:
-    """Collects spectra and makes one spectrogram PNG of them.
+    """Collects spectra and draws one spectrogram picture of them.
 
-    Takes every batch at once and never drops one; memory is bounded whatever the length (see
-    ``ColumnPool``). All that can be known to be wrong is found when it is made, not after an hour
-    of recording. Thread: ``submit`` is the analysis thread's; ``finish`` or ``abort`` may be
-    called by another once that has ended.
+    It takes every batch immediately and drops none; memory is bounded for any length (see
+    ``ColumnPool``). The constructor checks everything that can be checked before a recording.
+    Thread:
+    the analysis thread calls ``submit``; another may call ``finish`` or ``abort`` after that has
+    ended.
 
     Parameters
     ----------
     path : path-like
-        Where the picture goes; its folder must exist.
+        Path of the picture, in an existing folder.
     options : PictureOptions
-        What it shall look like.
+        Options of the picture.
     paint : Painter or callable
-        What makes the pixels; a callable is what transposes a C-contiguous (rows, columns) float32
-        matrix for a ``NumpyPainter``.
+        Computes the pixels; a callable transposes a C-contiguous (rows, columns) float32 matrix for
+        a
+        ``NumpyPainter``.
     spec : SpectrumSpec
-        Of the batches to come: power; levels are made power again.
+        Spec of the batches; they must have power or levels, which are converted to power.
     software : str
-        Name and version to be written into the file.
+        Name and version for the file.
     scale : TimeScale, optional
-        Of a picture whose width follows from its length; ``options.width`` is its largest then. By
-        default the picture is so wide, whatever it holds.
+        Time scale of a picture whose width follows from its length, up to ``options.width``. By
+        default the picture always has that width.
 
     Attributes
     ----------
     write : callable
-        Writes a file of a path and its content; by default it replaces what was there before.
+        Writes content to a path; by default it replaces a file that existed before.
     origin_sample : int or None
-        From which sample on elapsed time counts; None: from the first that is drawn.
+        Sample at which elapsed time is 0; None for the first one that is drawn.
 
     Raises
     ------
     ConfigError
-        If the suffix is unknown, or options and spec do not fit each other.
+        If the suffix is unknown, or options and spec do not match.
     StorageError
         If no file can be made at this path.
     """
@@ -128,7 +130,7 @@ class PictureSink:
         self._gap_samples = 0
 
     def rename(self, path: str | os.PathLike[str]) -> None:
-        """Let the picture go elsewhere; raises ConfigError and StorageError as at the start."""
+        """Change the picture's path; raises ConfigError and StorageError like the constructor."""
         self.path = Path(path)
         try:
             check_format(self.path.suffix, self._options, self._spec)
@@ -141,33 +143,33 @@ class PictureSink:
 
     @property
     def n_frames(self) -> int:
-        """Frames taken so far."""
+        """Rows taken so far."""
         return self._pool.n_frames
 
     @property
     def wants_samples(self) -> bool:
-        """Whether it shall be given samples too, by ``take``; without them a level is of rows."""
+        """Whether ``take`` should get samples too; without them a level strip is made of rows."""
         return bool(self._options.strips)
 
     def take(self, block: Block) -> None:
-        """Add samples for the strips, before the spectra that are made of them."""
+        """Add samples for the strips, before the spectra computed from them."""
         self._samples.take(block)
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Add a batch of the spec given at the start.
+        """Add a batch of the constructor's spec.
 
         Raises
         ------
         ConfigError
             If the batch is of another spec: a picture holds one kind of spectrum.
         InputError
-            If a power is beyond what numbers can be.
+            If a power is infinite or NaN.
         """
         if batch.spec != self._spec:
             raise ConfigError(f"{self.path}: the analysis has changed; a picture holds one kind")
         if batch.n_frames == 0:
             return
-        if not batch.values.max() < np.inf:  # NaN as well
+        if not batch.values.max() < np.inf:  # also False for NaN
             rule = "a power is beyond all numbers: samples too far beyond full scale"
             raise InputError(f"{self.path}: {rule}")
         if batch.engine not in self._engines:
@@ -190,9 +192,9 @@ class PictureSink:
         Raises
         ------
         InputError
-            If there was not a single frame; no file is made then.
+            If there were no rows; no file is made then.
         StorageError
-            If it cannot be written; a file of that name stays as it was.
+            If it cannot be written; an existing file stays unchanged.
         """
         if self.n_frames == 0:
             need = self._spec.win_length
@@ -215,7 +217,7 @@ class PictureSink:
         strips = self._rows if self._samples.is_empty else self._samples
         wanted = strips if options.strips else None
         plots = render(pool, about, options, self._painter, wanted, span=(begin, n_samples))
-        # The pool's memory is for drawing now.
+        # Free the pool's memory before drawing.
         del pool
         self.abort()
         if self.origin_sample is not None:
@@ -225,7 +227,7 @@ class PictureSink:
             self.write(path, encode(page, path.suffix))
 
     def _pages(self, plots: Plots) -> Iterator[tuple[Path, Plots, dict[str, Any]]]:
-        """Yield what goes into each file, and what its options say otherwise."""
+        """Yield path, data and changed options of each file."""
         if len(self._paths) == 1:
             yield self._paths[0], plots, {}
             return
@@ -238,7 +240,7 @@ class PictureSink:
         write_whole(path, content, replaces=path in self._existing)
 
     def abort(self) -> None:
-        """Forget what was collected; no file is made."""
+        """Discard the collected data; no file is made."""
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ColumnPool:
@@ -249,11 +251,11 @@ class PictureSink:
 
 
 def _paths(path: Path, options: PictureOptions, n_signals: int) -> tuple[Path, ...]:
-    """Files to be written: a name for each channel where they have their own."""
+    """Return the paths of the files: one, or one for each channel with its name."""
     names = options.names(n_signals)
     if options.channels_as == "rows" or n_signals == 1:
         return (path,)
-    # What a name may hold that a file's must not.
+    # Replace characters that a channel's name may have and a file's name should not.
     safe = ["".join(c if c.isalnum() or c in "-_." else "-" for c in name) for name in names]
     if len(set(safe)) < n_signals:
         raise ConfigError(f"signals={','.join(names)}: must be different names, a file each")

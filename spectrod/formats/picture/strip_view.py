@@ -1,4 +1,4 @@
-"""Strips along a plot as they are shown: their scale, their texts, what is inked."""
+"""Presentation of strips along a plot: scale, texts, and inked areas."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from spectrod.formats.picture.strips import Envelope
 from spectrod.units import FLOOR_DBFS, Float32Array
 
 _SPACING = 2.0
-"""Least room between labels above each other [px]: strips are low."""
+"""Smallest space between labels above each other [px]: strips are low."""
 
 _STEP_DB = 10.0
 _MIN_DB, _MAX_DB = 20.0, 90.0
@@ -22,18 +22,18 @@ _SILENT_DB = (-60.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StripView:
-    """A strip along every plot; one scale for all, so that channels can be compared."""
+    """A strip along every plot, with one scale for all, so that channels can be compared."""
 
     heading: tuple[str, ...]
     limits: tuple[float, float]
     labels: Axis
     bands: tuple[tuple[Float32Array, Float32Array], ...]
-    """Between which curves ink goes, shape (plots, columns) each, the darkest last."""
+    """Curves between which ink is drawn, shape (plots, columns) each, the darkest last."""
 
 
 def strip_view(strip: Strip, envelope: Envelope | None) -> StripView:
-    """Choose the scale and the texts of a strip; ConfigError of a waveform without samples."""
-    assert envelope is not None  # the sink collected one, because strips were asked for
+    """Choose scale and texts of a strip; ConfigError for a waveform without samples."""
+    assert envelope is not None  # the sink collects one if strips are requested
     return _level_strip(envelope) if strip == "level" else _waveform_strip(envelope)
 
 
@@ -49,7 +49,7 @@ def _waveform_strip(envelope: Envelope) -> StripView:
 
 
 def _joined(low: Float32Array, high: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Let neighbours meet half-way, so that few samples make a line and not dots."""
+    """Extend neighbouring columns to meet half-way, so that few samples make a line, not dots."""
     low, high = low.copy(), high.copy()
     middle = (high[:, :-1] + low[:, 1:]) / np.float32(2.0)
     rises = low[:, 1:] > high[:, :-1]

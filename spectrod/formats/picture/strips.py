@@ -1,4 +1,4 @@
-"""What runs along a plot: least and greatest samples, RMS and peak level; memory is bounded."""
+"""Data of strips along a plot: least and greatest samples, RMS and peak; bounded memory."""
 
 from dataclasses import dataclass
 
@@ -16,21 +16,21 @@ from spectrod.units import (
 _ROW_NAMES = {"max": "of maxima", "min": "of minima"}
 
 _CELLS_PER_PIXEL = 8
-"""Merging halves the cells, so this leaves four a pixel at least."""
+"""Merging halves the cells, so at least four per pixel remain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Envelope:
-    """What the samples of each pixel column did; NaN where there are none.
+    """Statistics of the samples of each pixel column; NaN where samples are missing.
 
     Attributes
     ----------
     low, high : (channels, columns) float32 or None
-        Least and greatest sample [FS]; None where only spectra are known.
+        Least and greatest sample [FS]; None if only spectra are known.
     mean_square : (channels, columns) float32
-        [FS^2].
+        Mean square of the samples [FS^2].
     name : str
-        What the level of that is called.
+        Name of the level of ``mean_square``.
     """
 
     low: Float32Array | None
@@ -45,7 +45,7 @@ class Envelope:
 
     @property
     def peak_dbfs(self) -> Float32Array | None:
-        """Level of a sine that has the greatest sample as its peak, shape (channels, columns)."""
+        """Level of a sine whose peak is the greatest sample, shape (channels, columns) [dBFS]."""
         if self.low is None or self.high is None:
             return None
         peak = np.maximum(-self.low, self.high)
@@ -53,7 +53,7 @@ class Envelope:
 
 
 class _Cells:
-    """Evenly spaced spans of samples; twice as long, and half as many, when they run out."""
+    """Evenly spaced cells of samples; when they are used up, neighbours merge to double length."""
 
     def __init__(self, channels: int, width: int, cell_samples: int) -> None:
         self.n_cells = _CELLS_PER_PIXEL * width
@@ -65,7 +65,7 @@ class _Cells:
         self.count = np.zeros((1, self.n_cells))
 
     def reach(self, sample: int) -> None:
-        """Make room up to a sample, counted from the first cell's first."""
+        """Make room up to a sample, counted from the first cell's first sample."""
         while sample // self.cell_samples >= self.n_cells:
             self._merge()
         self.n_used = max(self.n_used, sample // self.cell_samples + 1)
@@ -81,12 +81,12 @@ class _Cells:
         self.cell_samples *= 2
 
     def spans(self, begin: float, n_samples: int, width: int) -> Float64Array:
-        """First and last limit of each pixel column, shape (2, width) [cells]."""
+        """Return the lower and upper limit of each pixel column, shape (2, width) [cells]."""
         edges = (begin + np.linspace(0.0, n_samples, width + 1)) / self.cell_samples
         return column_spans(edges, self.n_used, 1)
 
     def mean_square(self, spans: Float64Array) -> Float32Array:
-        """Mean square in each span, a cell that a limit cuts counted in part."""
+        """Return the mean square in each span; cells cut by a limit are weighted by overlap."""
         limits = np.arange(self.n_used + 1)
 
         def total(table: Float64Array) -> Float64Array:
@@ -95,7 +95,7 @@ class _Cells:
             return np.asarray(above - below)
 
         count = total(self.count[0])
-        # Less than half a cell may be a neighbour's samples, of a cell that the limit cuts.
+        # Less than half a cell may be a neighbour's samples, in a cell that a limit cuts.
         is_empty = count < 0.5 * self.cell_samples
         means = np.stack([total(channel) for channel in self.square])
         means = np.maximum(means, 0.0) / np.where(is_empty, 1.0, count)
@@ -103,13 +103,13 @@ class _Cells:
         return means.astype(np.float32)
 
     def extremes(self, spans: Float64Array) -> tuple[Float32Array, Float32Array]:
-        """Least and greatest sample of all cells that each span touches."""
+        """Return the least and greatest sample of all cells that each span touches."""
         first = np.floor(spans[0] + 1e-6).astype(np.int64)
         stop = np.maximum(first + 1, np.ceil(spans[1] - 1e-6).astype(np.int64))
         limits = np.stack([first, stop], axis=1).ravel()
 
         def reduced(ufunc: np.ufunc, table: Float32Array, fill: float) -> Float32Array:
-            # One more cell, because no limit may lie behind the last.
+            # Pad by one cell, because reduceat accepts no index after the last.
             padded = np.pad(table[:, : self.n_used], ((0, 0), (0, 1)), constant_values=fill)
             values = ufunc.reduceat(padded, limits, axis=1)[:, ::2]
             return np.where(np.isinf(values), np.float32(np.nan), values).astype(np.float32)
@@ -120,20 +120,21 @@ class _Cells:
 class SampleStrips:
     """Collects samples for strips: a ``spectrod.pipeline.Tap``.
 
-    Every sample counts; memory is 24 bytes for each eighth of a pixel, whatever the length. What
-    is missing is never filled in, and samples that are not finite are taken as missing. Thread: one
-    at a time.
+    Every sample counts; memory is 24 bytes for each eighth of a pixel, for any length. Gaps are
+    never
+    filled, and samples that are not finite count as missing. Thread: one at a time.
 
     Parameters
     ----------
     channels : int
-        Of the blocks to come.
+        Number of channels of the blocks.
     width : int
-        Pixel columns that will be asked for.
+        Largest number of pixel columns that ``over`` will return.
     is_iq : bool
-        Whether each two channels are the I and the Q of one signal.
+        Whether each pair of channels is the I and Q part of one signal.
     least_samples : int
-        Samples that a mean square is of at least, around its pixel: those of a few would show the
+        Smallest number of samples of a mean square, around its pixel: with fewer it would follow
+        the
         waveform itself.
     """
 
@@ -147,11 +148,11 @@ class SampleStrips:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was not a single sample."""
+        """Whether no sample was added yet."""
         return self._cells.n_used == 0
 
     def take(self, block: Block) -> None:
-        """Add a block; its absolute index says where it belongs."""
+        """Add a block at its absolute index."""
         cells, samples = self._cells, block.samples
         if self.is_empty:
             self._origin = block.sample_index
@@ -170,7 +171,7 @@ class SampleStrips:
             self._add(first + n_whole, samples[:, np.newaxis, tail:])
 
     def _add(self, first: int, pieces: Float32Array) -> None:
-        """Add samples of some neighbouring cells, shape (channels, cells, samples)."""
+        """Add samples of adjacent cells, shape (channels, cells, samples)."""
         cells, where = self._cells, slice(first, first + pieces.shape[1])
         square = np.einsum("ijk,ijk->ij", pieces, pieces)
         low, high = pieces.min(axis=2), pieces.max(axis=2)
@@ -188,16 +189,16 @@ class SampleStrips:
         cells.high[:, where] = np.maximum(cells.high[:, where], high)
 
     def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
-        """Tell what is known of some samples, in evenly spaced columns.
+        """Return the statistics of a range of samples, in evenly spaced columns.
 
         Parameters
         ----------
         first_sample : int
-            Absolute index.
+            Absolute index of the first sample.
         n_samples : int
-            >= 1.
+            Number of samples, >= 1.
         width : int
-            Columns, as many as were announced or fewer.
+            Number of columns, at most that of the constructor.
         """
         spans = self._cells.spans(first_sample - self._origin, n_samples, width)
         is_gap = np.isnan(self._cells.mean_square(spans))
@@ -207,7 +208,7 @@ class SampleStrips:
         low[is_gap] = high[is_gap] = np.nan
         if not self._is_iq:
             return Envelope(low, high, mean_square)
-        # A complex tone of amplitude 1 is 0 dBFS, as each of its two parts is.
+        # A complex tone of amplitude 1 has 0 dBFS, like each of its two parts.
         return Envelope(
             np.minimum(low[::2], low[1::2]),
             np.maximum(high[::2], high[1::2]),
@@ -215,21 +216,21 @@ class SampleStrips:
         )
 
     def _widened(self, spans: Float64Array) -> Float64Array:
-        """Let each span hold the least number of samples, where there are so many."""
+        """Widen each span to the smallest number of samples, as far as there are samples."""
         missing = self._least_samples / self._cells.cell_samples - (spans[1] - spans[0])
         margin = np.maximum(0.0, missing / 2.0)
         return np.asarray(np.clip([spans[0] - margin, spans[1] + margin], 0.0, self._cells.n_used))
 
 
 class RowStrips:
-    """Collects the mean squares that rows of spectra have: what is left of samples.
+    """Collects mean squares of rows of spectra, if there are no samples.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Of the batches to come.
+        Spec of the batches.
     width : int
-        Pixel columns that will be asked for.
+        Largest number of pixel columns that ``over`` will return.
     """
 
     def __init__(self, spec: SpectrumSpec, width: int) -> None:
@@ -245,7 +246,7 @@ class RowStrips:
         cells = self._cells
         if cells.n_used == 0:
             self._first = int(batch.sample_index[0])
-        # The middle of the row's own hop, so that rounding never moves a row to a neighbour.
+        # Use the centre of the row's hop, so that rounding never moves a row to a neighbour.
         samples: Int64Array = batch.sample_index - self._first + self._hop // 2
         cells.reach(int(samples[-1]))
         where = samples // cells.cell_samples
@@ -254,24 +255,24 @@ class RowStrips:
         np.add.at(cells.count[0], where, self._hop)
 
     def _mean_squares(self, batch: SpectrumBatch) -> Float64Array:
-        """Mean square of each row, shape (rows, signals) [FS^2]."""
+        """Return the mean square of each row, shape (rows, signals) [FS^2]."""
         spec = self._spec
         values = spec.to_power(batch.values)
-        if spec.iq:  # of each of the two parts
+        if spec.iq:  # mean square of each of the two parts
             values = 0.5 * values
         if spec.scaling == "density":
             width = spec.delta_f if spec.band_table is None else spec.band_table.width
             return np.asarray((values * width).sum(axis=-1, dtype=np.float64))
         sums = np.asarray(values.sum(axis=-1, dtype=np.float64))
-        # Each bin holds the mean square of a noise bandwidth, and they are closer than that.
+        # Each bin holds the power of a noise bandwidth, which is wider than the bin spacing.
         return sums if spec.bands else sums * (spec.delta_f / spec.enbw_hz)
 
     def over(self, first_sample: int, n_samples: int, width: int) -> Envelope:
-        """As ``SampleStrips.over``; a row stands for the hop around its windows' middle."""
+        """Like ``SampleStrips.over``; a row represents the hop around the centre of its windows."""
         spec = self._spec
         n_row = spec.row_span
         begin = first_sample - self._first - n_row / 2.0 + self._hop / 2.0
         spans = self._cells.spans(begin, n_samples, width)
-        # Of largest powers, bin by bin, the sum is no mean square of anything.
+        # The sum of the largest powers of all bins is not the mean square of any frame.
         name = _ROW_NAMES.get(spec.averaging, "RMS")
         return Envelope(None, None, self._cells.mean_square(spans), name)

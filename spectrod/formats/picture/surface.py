@@ -1,4 +1,4 @@
-"""What a page is drawn on: areas, inks, and what both pixels and vectors can do."""
+"""Surfaces that a page is drawn on, pixels or vectors: areas, inks and common functions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,46 +37,46 @@ class Box:
         return self.top + self.height
 
     def x(self, fraction: float) -> int:
-        """Column at a fraction of the way from the frame's left line to its right one."""
+        """Return the column at a fraction from the frame's left line to its right line."""
         return self.left - 1 + round(fraction * (self.width + 1))
 
     def y(self, fraction: float) -> int:
-        """Row at a fraction of the way from the frame's bottom line to its top one."""
+        """Return the row at a fraction from the frame's bottom line to its top line."""
         return self.bottom - round(fraction * (self.height + 1))
 
 
 class Surface(Protocol):
-    """A page to draw on: of pixels or of vectors. Places are pixels, from the top left."""
+    """A page of pixels or vectors to draw on. Coordinates are pixels from the top left."""
 
     def text(
         self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
     ) -> None:
-        """Write a line, anchored across at ``align`` of its width, digits centred in height."""
+        """Draw a line of text, anchored at ``align`` of its width, digits centred vertically."""
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
-        """Draw a line one pixel wide, across or down, both ends included."""
+        """Draw a line one pixel wide, horizontal or vertical, both ends included."""
 
     def frame(self, box: Box) -> None:
         """Draw a thin frame directly around an area."""
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
-        """Fill between two curves: a value a column, 0 at the bottom to 1 at the top, or NaN."""
+        """Fill between two curves: one value per column, 0 (bottom) to 1 (top), or NaN."""
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
-        """Hatch columns."""
+        """Hatch columns where samples are missing."""
 
     def picture(self, box: Box, entries: Uint8Array) -> None:
-        """Put palette entries there, shape (rows, columns), repeated where they are fewer."""
+        """Draw palette entries, shape (rows, columns), repeated if there are fewer than pixels."""
 
 
 def runs(is_set: BoolArray) -> Iterator[tuple[int, int]]:
-    """First of each run of set columns, and the one after its last."""
+    """Yield the first column of each run of set columns, and the one after its last."""
     steps = np.flatnonzero(np.diff(is_set, prepend=False, append=False))
     yield from zip(steps[::2].tolist(), steps[1::2].tolist(), strict=True)
 
 
 def stretched(box: Box, entries: Uint8Array) -> Uint8Array:
-    """Repeat palette entries, shape (rows, columns), so that there is one for each pixel."""
+    """Repeat palette entries, shape (rows, columns), to get one for each pixel."""
     if entries.shape == (box.height, box.width):
         return entries
     rows = np.arange(box.height) * entries.shape[0] // box.height
@@ -85,10 +85,10 @@ def stretched(box: Box, entries: Uint8Array) -> Uint8Array:
 
 
 def outline(box: Box, low: Float32Array, high: Float32Array) -> Iterator[list[Point]]:
-    """Yield the corners of each area between two curves, a pixel high at least: see ``Surface``."""
+    """Yield the corners of each area between two curves, at least one pixel high."""
     y_high = box.bottom - 0.5 - high * (box.height - 1.0)
     y_low = box.bottom - 0.5 - low * (box.height - 1.0)
-    # A line of no height would not be seen.
+    # A line without height would be invisible.
     is_thin = y_low - y_high < 1.0
     y_low = np.where(is_thin, (y_low + y_high) / 2.0 + 0.5, y_low)
     y_high = np.where(is_thin, y_low - 1.0, y_high)

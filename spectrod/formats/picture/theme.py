@@ -1,4 +1,4 @@
-"""The palette of a picture: data first, then a ramp from paper to ink, then the colour of gaps."""
+"""The palette of a picture: levels, then a ramp from paper to ink, then the colour of gaps."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from spectrod.formats.picture.colormaps import Uint8Array, colormap
 from spectrod.formats.picture.surface import BoolArray
 
 N_LEVELS = 240
-"""Palette entries 0 to 239 are levels, lowest first."""
+"""Number of levels, lowest first: palette entries 0 to 239."""
 
 GAP = 255
-"""Palette entry of the hatching where there are no samples."""
+"""Palette entry of the hatching where samples are missing."""
 
 _N_INKS = GAP - N_LEVELS
 
@@ -36,7 +36,7 @@ THEMES: dict[str, Theme] = {
 
 
 def palette(colormap_name: str, theme: Theme) -> bytes:
-    """All 256 entries, three bytes each."""
+    """Return all 256 entries, three bytes each."""
     data = colormap(colormap_name, N_LEVELS)
     inks = np.linspace(theme.paper, theme.ink, _N_INKS)
     entries = np.concatenate([data, np.rint(inks), [theme.gap]])
@@ -44,13 +44,13 @@ def palette(colormap_name: str, theme: Theme) -> bytes:
 
 
 def ink_entries(coverage: Uint8Array) -> Uint8Array:
-    """Palette entries of ink coverage, 0 (paper) to 255 (ink)."""
+    """Return the palette entries of ink coverage, 0 (paper) to 255 (ink)."""
     steps = _N_INKS - 1
     scaled = (coverage.astype(np.uint16) * steps + 127) // 255
     return (scaled + N_LEVELS).astype(np.uint8)
 
 
 def hatching(shape: tuple[int, int]) -> BoolArray:
-    """Where the lines of an area's hatching are; the rest of it is paper."""
+    """Return a mask of the hatching lines of an area; the rest of it is paper."""
     diagonal = np.add.outer(*map(np.arange, shape))
     return np.asarray(diagonal % HATCH_PERIOD < HATCH_WIDTH)

@@ -1,4 +1,4 @@
-"""Pictures whose width follows from their length: long ones go on in the next file."""
+"""Pictures whose width follows from their length; long ones continue in further files."""
 
 from pathlib import Path
 
@@ -11,30 +11,31 @@ _NUMBERS = "{stem}-{number:04d}{suffix}"
 
 
 class TiledPicture:
-    """Draws at so many seconds a pixel, ``options.width`` pixels a file at most.
+    """Draws at a fixed number of seconds per pixel, at most ``options.width`` pixels per file.
 
-    Tile k holds the rows that begin in its time; it is written when the first row of the next one
-    comes, so that memory is that of one tile. Where everything fits in one, that has the plain
-    name; else they are ``OUT-0001.png`` and so on. A pixel of the last tile at which nothing was
-    recorded any more is drawn as a gap. A tile without a single row is left out.
+    Tile k has the rows that begin in its time; it is written when the first row of the next one
+    arrives, so memory holds one tile. A single tile has the plain name; several are
+    ``OUT-0001.png`` and so on. Pixels of the last tile after the end of the recording are drawn as
+    a
+    gap. Tiles without rows are left out.
 
     Implements ``spectrod.formats.description.RowWriter``.
 
     Parameters
     ----------
     path : Path
-        As ``PictureSink``.
+        Path of the picture, see ``PictureSink``.
     how : PicturePlan
-        With ``seconds_per_pixel``.
+        Plan with ``seconds_per_pixel``.
     spec : SpectrumSpec
-        Of the batches to come.
+        Spec of the batches.
     software : str
-        Name and version to be written into the files.
+        Name and version for the files.
 
     Raises
     ------
     ConfigError, StorageError
-        As ``PictureSink``; ConfigError also of a waveform strip, which tiles do not have.
+        Like ``PictureSink``; ConfigError also for a waveform strip, which tiles do not have.
     """
 
     def __init__(self, path: Path, how: PicturePlan, spec: SpectrumSpec, software: str) -> None:
@@ -63,7 +64,7 @@ class TiledPicture:
         )
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Add a batch; raises as ``PictureSink.submit`` and ``finish``."""
+        """Add a batch; raises the errors of ``PictureSink.submit`` and ``finish``."""
         if batch.n_frames == 0:
             return
         if self._begin is None:
@@ -76,7 +77,7 @@ class TiledPicture:
             self._sink.submit(part)
 
     def _turn_to(self, number: int) -> None:
-        """Write the tile that is full and begin another one."""
+        """Write the complete tile and start another one."""
         assert self._begin is not None
         self._write(self._numbered(self._number))
         self._number = number
@@ -96,12 +97,12 @@ class TiledPicture:
             self._n_written += 1
 
     def finish(self) -> None:
-        """Write the last tile; raises as ``PictureSink.finish``."""
+        """Write the last tile; raises the errors of ``PictureSink.finish``."""
         if self._n_written == 0:
             self._sink.finish()
         else:
             self._write(self._numbered(self._number))
 
     def abort(self) -> None:
-        """Forget the tile that is being collected; those that were full are pictures already."""
+        """Discard the present tile; earlier tiles are already written."""
         self._sink.abort()

@@ -1,4 +1,4 @@
-"""A page of vectors: an SVG whose texts are texts, and whose plots are pictures inside it."""
+"""A page of vectors: an SVG whose texts stay texts, with plots as embedded images."""
 
 import base64
 import io
@@ -23,7 +23,7 @@ from spectrod.units import Float32Array
 
 _FAMILY = "Aileron, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _DIGIT_HEIGHT = 0.71
-"""Of such typefaces, as a share of their size."""
+"""Height of digits in such typefaces, as a share of the font size."""
 
 _ANCHORS = {0.0: "start", 0.5: "middle", 1.0: "end"}
 
@@ -34,9 +34,9 @@ class VectorSheet:
     Parameters
     ----------
     width, height : int
-        Of the page [px].
+        Size of the page [px].
     theme : Theme
-        Its paper and ink.
+        Colours of paper and ink.
     palette : bytes
         All 256 colours of the plots, three bytes each.
     """
@@ -55,10 +55,11 @@ class VectorSheet:
     def text(
         self, at: Point, text: str, size: int, *, align: float = 0.0, ink: int = FULL_INK
     ) -> None:
-        """Write a line: see ``Surface``.
+        """Draw a line of text, see ``Surface``.
 
-        Whatever typeface a viewer has, the text is as wide as the layout took it to be; a viewer
-        may also have characters that are in no typeface here, whose width is its own then.
+        With any typeface of a viewer, the text is as wide as the layout assumes. Text with
+        characters
+        that no typeface has here gets the width of the viewer's own glyphs.
         """
         text, runs = legible(text), typeset(text, size)
         if not text:
@@ -74,7 +75,7 @@ class VectorSheet:
         )
 
     def line(self, start: tuple[int, int], end: tuple[int, int], ink: int) -> None:
-        """Draw a line one pixel wide, across or down, both ends included."""
+        """Draw a line one pixel wide, horizontal or vertical, both ends included."""
         width, height = end[0] - start[0] + 1, end[1] - start[1] + 1
         self._rectangle(start[0], start[1], width, height, self._colour(ink))
 
@@ -91,7 +92,7 @@ class VectorSheet:
         )
 
     def band(self, box: Box, low: Float32Array, high: Float32Array, ink: int) -> None:
-        """Fill between two curves, a pixel at least: see ``Surface``."""
+        """Fill between two curves, at least one pixel high; see ``Surface``."""
         pieces = (
             "M" + "L".join(f"{x:g} {y:.1f}" for x, y in points) + "Z"
             for points in outline(box, low, high)
@@ -99,12 +100,12 @@ class VectorSheet:
         self._elements.append(f'<path d="{"".join(pieces)}" fill="{self._colour(ink)}"/>')
 
     def gaps(self, box: Box, is_gap: BoolArray) -> None:
-        """Hatch columns."""
+        """Hatch columns where samples are missing."""
         for first, stop in runs(is_gap):
             self._rectangle(box.left + first, box.top, stop - first, box.height, "url(#gap)")
 
     def picture(self, box: Box, entries: Uint8Array) -> None:
-        """Put palette entries there, as a PNG inside."""
+        """Draw palette entries as an embedded PNG."""
         image = Image.fromarray(np.ascontiguousarray(entries))
         image.putpalette(self._palette)
         png = io.BytesIO()
@@ -117,7 +118,7 @@ class VectorSheet:
         )
 
     def svg(self, title: str, metadata: str) -> bytes:
-        """Put the page together; its ``metadata`` element holds the text, with this identifier."""
+        """Return the complete page; its ``metadata`` element has the id "spectrod"."""
         title = legible(title)
         hatch = f'stroke="{_hex(self._theme.gap)}" stroke-width="1.5"'
         head = f"""<?xml version="1.0" encoding="UTF-8"?>
