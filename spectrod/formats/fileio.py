@@ -1,4 +1,4 @@
-"""Bytes to a file at a place, all of them or an error with the system's reason."""
+"""Creation of files and positioned writes, with errors that give the system's reason."""
 
 import os
 
@@ -9,7 +9,7 @@ _REMEDY = "spectrod convert makes it whole, or remove it"
 
 
 def check_new(part: PartFile, remedy: str = _REMEDY) -> None:
-    """Raise StorageError, with the final name and a remedy, if an unfinished file is in the way."""
+    """Raise StorageError, with the final name and a remedy, if an unfinished file exists."""
     if part.is_taken():
         raise _is_left(part, remedy)
 
@@ -20,8 +20,8 @@ def create(part: PartFile, remedy: str = _REMEDY) -> int:
     Raises
     ------
     StorageError
-        With the final name; also if it is there: it may be all that is left of a recording, or
-        somebody may be writing it.
+        For any OSError, with the final name. Also if the file exists: it may be the only copy of a
+        recording, or another process may be writing it.
     """
     try:
         return part.create()
@@ -38,13 +38,13 @@ def _is_left(part: PartFile, remedy: str) -> StorageError:
 
 
 def discard_new(fd: int, part: PartFile) -> None:
-    """Remove a file that ``create`` has made and that has nothing yet, and close it."""
+    """Remove and close an empty file that ``create`` has made."""
     part.remove()
     os.close(fd)
 
 
 def write_at(fd: int, data: bytes, offset: int) -> None:
-    """Write all of it at an offset; raises OSError."""
+    """Write all data at an offset; raises OSError."""
     view = memoryview(data)
     while view:
         n = os.pwrite(fd, view, offset)

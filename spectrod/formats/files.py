@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are whole."""
+"""Files that appear under their name only when they are complete."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from spectrod.formats.directory import Directory
 
 
 def _target(path: Path) -> Path:
-    """Where the content goes: a link stays a link, and what it names is written."""
+    """Return the path to write to: of a link, its target, so that the link stays."""
     return Path(os.path.realpath(path))
 
 
@@ -21,14 +21,14 @@ def _temporary(target: Path) -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to replace what a program that opens and writes would not overwrite.
+    """Check that a path can be replaced like a program that opens and writes would overwrite it.
 
     Raises
     ------
     StorageError
-        If the path is that of a directory, a device or a file that must not be written.
+        If the path is that of a directory, a device or a file without write permission.
     OSError
-        If it cannot be looked at.
+        If its status cannot be read.
     """
     try:
         mode = path.stat().st_mode
@@ -43,12 +43,12 @@ def check_replaceable(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Find out whether a file could be made at this path, and leave nothing behind.
+    """Check that a file can be made at this path, and leave nothing behind.
 
     Raises
     ------
     StorageError
-        If not: no such folder, no permission, no space left, a folder or a device of that name.
+        If it cannot: missing folder, no permission, no space, or a folder or device of that name.
     """
     probe = _temporary(_target(path))
     try:
@@ -63,29 +63,29 @@ def check_writable(path: Path) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
-    """Let a file be written under another name in the same folder, then give it its own.
+    """Write a file under a temporary name in the same folder, then rename it.
 
-    So its name never stands for a part of it, even after a power failure. A file that has the name
-    before is replaced; if the block raises, it stays as it was and nothing else is left. A file
-    that gets the name in the block is not replaced: the new one takes the next free name, which is
-    logged. A link stays, and the file that it names is replaced.
+    So the final name never belongs to an incomplete file, even after a power failure. A file that
+    has the name before is replaced; if the block raises, it stays unchanged and nothing else is
+    left. A file that gets the name during the block is not replaced: the new one takes the next
+    free name, which is logged. A link stays, and its target is replaced.
 
     Parameters
     ----------
     path : Path
         The final name.
     replaces : bool, optional
-        Whether a file was there before, where the caller has looked earlier: see ``is_there``.
+        Whether a file existed before, if the caller has checked earlier: see ``is_there``.
 
     Yields
     ------
     part : Path
-        Where to write; not there yet, with the suffix ``.part``.
+        Path to write to; not existing yet, with the suffix ``.part``.
 
     Raises
     ------
     StorageError
-        With the final name and the system's reason, of whatever OSError is raised.
+        For any OSError, with the final name and the system's reason.
     """
     target = _target(path)
     part = _temporary(target)
@@ -108,18 +108,18 @@ def whole_file(path: Path, *, replaces: bool | None = None) -> Iterator[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something has this name, or the name that a link of this name leads to."""
+    """Return whether this name, or the target of a link of this name, exists."""
     return os.path.lexists(_target(path))
 
 
 def write_whole(path: Path, content: bytes, *, replaces: bool | None = None) -> None:
-    """Write a file as ``whole_file`` does, with its errors."""
+    """Write a file by ``whole_file``, with its errors."""
     with whole_file(path, replaces=replaces) as part, part.open("xb") as file:
         file.write(content)
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the new names in a folder, survive a power failure."""
+    """Synchronise a file, or the names in a folder, so that it survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

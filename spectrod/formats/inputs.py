@@ -1,4 +1,4 @@
-"""Recordings to be read back, whatever their format."""
+"""Opening of recordings, independent of their format."""
 
 import errno
 import os
@@ -15,19 +15,19 @@ from spectrod.types import SpectrumBatch
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a path is one of our recordings of spectra by its name, or a folder of segments."""
+    """Return whether a path names a recording of spectra, or is a folder of segments."""
     if is_segment_name(path) or path.suffix.lower() in READABLE_SUFFIXES:
         return True
     return path.is_dir() and any(is_segment_name(entry) for entry in path.iterdir())
 
 
 def open_recording(path: Path) -> RowReader:
-    """Open a recording of spectra: segments, one or a folder of them, or an exported file.
+    """Open a recording of spectra: a segment, a folder of segments, or an exported file.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is not such a recording.
     StorageError
         If it cannot be read.
     UnavailableError
@@ -37,19 +37,19 @@ def open_recording(path: Path) -> RowReader:
         known = ", ".join((*SUFFIXES, *READABLE_SUFFIXES))
         raise InputError(f"{path}: must be a recording of spectra ({known}), or a folder of .spd")
     if path.suffix.lower() in READABLE_SUFFIXES:
-        if not path.exists():  # the libraries would say it at length
+        if not path.exists():  # shorter than the errors of the libraries
             raise StorageError(f"{path}: {os.strerror(errno.ENOENT)}")
         return open_export(path)
     return SegmentReader(path)
 
 
 def span_utc_ns(reader: RowReader) -> tuple[int, int] | None:
-    """Find the UTC of a recording's first row and of its end [ns], where that costs little."""
+    """Return the UTC of a recording's first row and of its end [ns], if that is cheap."""
     return reader.span_utc_ns() if isinstance(reader, SegmentReader) else None
 
 
 def scan_span_utc_ns(reader: RowReader) -> tuple[int, int]:
-    """Find what ``span_utc_ns`` does by reading all rows; (0, 0) without any."""
+    """Return the result of ``span_utc_ns`` by reading all rows; (0, 0) without rows."""
     begin_ns = end_ns = None
     spec = reader.description.spec
     row_ns = round(row_samples(spec) * 1e9 / spec.fs)
@@ -61,16 +61,16 @@ def scan_span_utc_ns(reader: RowReader) -> tuple[int, int]:
 
 
 def left_out_samples(reader: RowReader) -> int | None:
-    """Find how many samples of the signal are in no row; None if the recording does not say."""
+    """Return the number of samples that are in no row; None if the recording does not say."""
     return reader.left_out_samples if isinstance(reader, SegmentReader) else None
 
 
 def batches_between(
     reader: RowReader, start_utc_ns: int | None = None, stop_utc_ns: int | None = None
 ) -> Iterator[SpectrumBatch]:
-    """Yield the rows of a recording from a time on and before another one [ns].
+    """Yield the rows of a recording from a start time until before a stop time [ns].
 
-    The first of a part says nothing of what is missing before it.
+    The first row of a part reports no gap before it.
     """
     if isinstance(reader, SegmentReader):
         return reader.batches(start_utc_ns, stop_utc_ns)

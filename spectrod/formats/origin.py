@@ -1,4 +1,4 @@
-"""What a file of ours says of its own origin: which recording wrote it, of which source."""
+"""Origin of spectrod's files: the recording and the source that a file names in itself."""
 
 import datetime as dt
 import os
@@ -13,11 +13,11 @@ from spectrod.formats.sound.notes import NO_RECORDING
 from spectrod.formats.sound.wav_header import HEADER_BYTES
 
 _HEADER_BYTES_MAX: Final = 1 << 24
-"""Of a segment's header; a longer one is not read."""
+"""Limit of a segment's header; a longer one is not read."""
 _RECORDS_MAX: Final = 8
-"""Before the first rows: two headers and some engines."""
+"""Limit of records before the first rows: two headers and some engines."""
 _FLAC_BYTES: Final = 1 << 16
-"""Of a FLAC file: the comment is among the first of them."""
+"""Bytes to read of a FLAC file, which include its comment."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _COMMENT: Final = re.compile(
@@ -28,19 +28,19 @@ _COMMENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file is from.
+    """Origin of a file.
 
     Attributes
     ----------
     source : str
         Name of the source.
     recording : str or None
-        Name of the daemon's recording that wrote it; empty if none did; None if the file does not
-        say, as those of versions that did not write it.
+        Name of the daemon's recording that wrote it; empty if no recording did; None if the file
+        does not say, as files of older versions.
     file_name : str
-        Name with which the recorder opened it; empty if it does not say.
+        Name with which the recorder opened the file; empty if the file does not say.
     begin_utc_ns : int or None
-        UTC of the first row or sample, of sound to the second [ns since 1970]; None if unknown.
+        UTC of the first row or sample, for sound in whole seconds [ns since 1970]; None if unknown.
     """
 
     source: str
@@ -50,19 +50,19 @@ class Origin:
 
 
 def read_origin(descriptor: int, suffix: str) -> Origin | None:
-    """Read the origin of an open file; None if it is not a file of ours.
+    """Read the origin of an open file; None if spectrod did not write it.
 
     Parameters
     ----------
     descriptor : int
-        Of a regular file; its position is not used.
+        Descriptor of a regular file; its position is not used.
     suffix : {".spd", ".wav", ".flac"}
-        Which kind of file it should be.
+        Expected kind of the file.
 
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     if suffix == ".spd":
         return _of_segment(descriptor)
@@ -72,7 +72,7 @@ def read_origin(descriptor: int, suffix: str) -> Origin | None:
 
 
 class _Document(msgspec.Struct):
-    """The part of a segment's header that says where it is from."""
+    """The part of a segment's header that gives its origin."""
 
     source: str
     recording_name: str | None = None
@@ -95,7 +95,7 @@ def _of_segment(descriptor: int) -> Origin | None:
 
 
 def _begin_of_rows(descriptor: int) -> int | None:
-    """Find the UTC of a segment's first row [ns]."""
+    """Return the UTC of a segment's first row [ns]."""
     offset = 0
     for _ in range(_RECORDS_MAX):
         framed = parse_head(os.pread(descriptor, HEAD_BYTES, offset))

@@ -1,4 +1,4 @@
-"""What a recording can become: a file's suffix says it, and its writer is imported for it alone."""
+"""Output formats by suffix; the writer of a format is imported when needed."""
 
 import os
 from dataclasses import dataclass, field
@@ -20,22 +20,22 @@ _SUFFIXES: dict[Kind, tuple[str, ...]] = {
     "samples": (".wav", ".flac", ".sigmf-meta", ".sigmf-data"),
 }
 KINDS: dict[str, Kind] = {one: kind for kind, known in _SUFFIXES.items() for one in known}
-"""What each suffix, in small letters, stands for."""
+"""Kind of each suffix, in lower case."""
 
 _SIGMF = (".sigmf-meta", ".sigmf-data")
 """The two files of a SigMF recording; either name stands for both."""
 
 _OF_LEVELS = (".npz", ".csv")
-"""Data files that hold level statistics where that is the view."""
+"""Data files that hold level statistics in the view of these."""
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """Say what a file of this name holds.
+    """Return what a file of this name contains.
 
     Raises
     ------
     ConfigError
-        If its suffix is unknown; the known ones are named.
+        If its suffix is unknown; the text lists the known ones.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in KINDS:
@@ -45,7 +45,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 
 def check_outputs(paths: list[str], source: Path | None = None) -> None:
-    """Refuse to write two outputs into one file, or into what is read; raises ConfigError."""
+    """Check that each output has its own file and none is the input; raises ConfigError."""
     seen = set()
     given = _as_one(source.resolve()) if source else None
     for path in paths:
@@ -60,26 +60,26 @@ def check_outputs(paths: list[str], source: Path | None = None) -> None:
 
 
 def _as_one(path: Path) -> Path:
-    """Give both files of a SigMF recording one name."""
+    """Return one name for both files of a SigMF recording."""
     return path.with_suffix(_SIGMF[0]) if path.suffix.lower() in _SIGMF else path
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What outputs are made of.
+    """Content and options of outputs.
 
     Attributes
     ----------
     pictured, data : Description
-        Of the rows that pictures get, and of those that data files get.
+        Descriptions of the rows in pictures and in data files.
     picture : PicturePlan
-        How pictures are made.
+        Plan of pictures.
     subtype : str
-        Of sound files, see ``SoundWriter``.
+        Sample format of sound files, see ``SoundWriter``.
     export : dict
-        Of data files, by the names of ``ExportOptions``.
+        Options of data files, by the names of ``ExportOptions``.
     is_copy : bool
-        Whether the rows are elsewhere too, so that segments that are given up need not stay.
+        Whether the rows also exist elsewhere, so that aborted segments can be deleted.
     """
 
     pictured: Description
@@ -91,12 +91,12 @@ class Plan:
 
 
 def make_rows(path: Path, plan: Plan) -> RowWriter:
-    """Begin a picture or a file of spectra.
+    """Start a picture or a file of spectra.
 
     Raises
     ------
     ConfigError
-        If the suffix is none of these, or the plan does not fit it.
+        If the suffix is not one of these, or the plan does not match it.
     StorageError
         If no file can be made at this path.
     UnavailableError
@@ -133,7 +133,7 @@ def _make_picture(path: Path, plan: Plan) -> RowWriter:
 
 
 def make_samples(path: Path, plan: Plan) -> SampleWriter:
-    """Begin a sound file or a SigMF recording; raises as ``make_rows``."""
+    """Start a sound file or a SigMF recording; raises the errors of ``make_rows``."""
     from spectrod.formats.sound import SoundOptions, SoundWriter  # noqa: PLC0415
 
     about = plan.data

@@ -1,4 +1,4 @@
-"""A file that has the name NAME.part until it is finished."""
+"""A file with the name NAME.part until it is finished."""
 
 import contextlib
 import errno
@@ -14,29 +14,30 @@ PART_SUFFIX: Final = ".part"
 
 
 class PartFile:
-    """The names of a file that is being written, in a directory that is held open.
+    """Names of a file that is being written, in an open directory.
 
     A finished file never replaces one that was made meanwhile: it takes the next free name,
-    ``NAME_1``, and logs it. A file that had this name at the start is replaced where the caller
-    gives no directory: who names an existing file wants a new one. Methods raise OSErrors.
+    ``NAME_1``, and logs it. Without ``directory``, a file that had this name at the start is
+    replaced: the user named it explicitly. Methods raise OSErrors.
 
     Parameters
     ----------
     path : Path
-        The final name, which may be a link to it without ``directory``.
+        The final path, which may be a link if ``directory`` is not given.
     directory : Directory, optional
-        Where the last part of the path is looked up; by default the path's own. It is duplicated.
+        Directory in which the last part of the path is looked up, duplicated; by default opened
+        from the path.
 
     Attributes
     ----------
     path : Path
-        The final name: after ``publish`` the one that the file has got.
+        The final path; after ``publish`` the one that the file actually has.
 
     Raises
     ------
     StorageError
-        If no file can be made there, or the path is that of a directory, a device or a file that
-        must not be written.
+        If no file can be made there, or the path is that of a directory, a device or a file without
+        write permission.
     """
 
     def __init__(self, path: Path, directory: Directory | None = None) -> None:
@@ -55,7 +56,7 @@ class PartFile:
 
     @classmethod
     def of(cls, path: "str | os.PathLike[str] | PartFile") -> "PartFile":
-        """Return the names of a file at a path, or those that the caller has made already."""
+        """Return the names of a file at a path, or an existing ``PartFile`` unchanged."""
         return path if isinstance(path, PartFile) else cls(Path(path))
 
     def _check_creatable_or_close(self) -> None:
@@ -66,14 +67,14 @@ class PartFile:
             raise
 
     def _check_creatable(self) -> None:
-        """Find out early whether files can be made here, and leave nothing behind."""
+        """Check early that files can be made here, and leave nothing behind."""
         probe = f".spectrod-{os.urandom(6).hex()}{PART_SUFFIX}"
         os.close(self._directory.create(probe))
         self._directory.remove(probe)
 
     @property
     def part(self) -> Path:
-        """Where the file is until it is finished, for messages."""
+        """Path of the unfinished file, for messages."""
         return self._directory.path / self._part
 
     @property
@@ -81,26 +82,26 @@ class PartFile:
         return self._name + PART_SUFFIX
 
     def is_taken(self) -> bool:
-        """Whether there is such an unfinished file already."""
+        """Return whether such an unfinished file exists."""
         return self._directory.find(self._part) is not None
 
     def open_taken(self) -> int:
-        """Open the unfinished file that is there, for reading; return its descriptor."""
+        """Open the existing unfinished file for reading; return its descriptor."""
         return self._directory.open_file(self._part)
 
     def create(self) -> int:
-        """Make the unfinished file, and return its descriptor; FileExistsError if there is one."""
+        """Make the unfinished file, and return its descriptor; FileExistsError if it exists."""
         descriptor = self._directory.create(self._part)
         found = os.fstat(descriptor)
         self._identity = found.st_dev, found.st_ino
         return descriptor
 
     def synchronise(self) -> None:
-        """Make its name survive a power failure."""
+        """Synchronise the directory, so that the file's name survives a power failure."""
         self._directory.synchronise()
 
     def publish(self) -> None:
-        """Give the file its name; FileNotFoundError if it is not there any more."""
+        """Give the file its final name; FileNotFoundError if it was removed."""
         if not self._is_there():
             raise FileNotFoundError(errno.ENOENT, "was removed while it was being written")
         if self._replaces:
@@ -112,7 +113,7 @@ class PartFile:
             self._name, self.path = name, self.path.with_name(name)
 
     def remove(self) -> None:
-        """Delete the unfinished file if it is still the one that was made, as far as possible."""
+        """Delete the unfinished file if possible and if it is still the one that was made."""
         with contextlib.suppress(OSError):
             if self._is_there():
                 self._directory.remove(self._part)

@@ -1,4 +1,4 @@
-"""What a pyramid holds: levels, values and what they mean, as ``pyramid.json``."""
+"""Metadata of a pyramid: levels, values and their meaning, as ``pyramid.json``."""
 
 import os
 from typing import Any, Literal
@@ -20,52 +20,53 @@ _ABOUT_BYTES_MAX = 1 << 24
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for all of a pyramid.
+    """Metadata of a whole pyramid.
 
-    A value is a band's, or that of ``group`` neighbouring bins, the last of the rest: the least of
-    their minima, the mean of their means, the greatest of their maxima.
+    A value is that of a band, or of ``group`` neighbouring bins, the last of the remaining ones:
+    the
+    least of their minima, the mean of their means, the greatest of their maxima.
     """
 
     schema: Literal["spectrod.pyramid"] = "spectrod.pyramid"
     v: int = _VERSION
     source: str
     recording: str | None = None
-    """Name of the daemon's recording that writes it; empty for another writer; None of earlier
-    versions, which did not say."""
+    """Name of the daemon's recording that writes it; empty for other writers; None in files of
+    earlier versions, which did not store it."""
     signals: tuple[str, ...]
     software: str
     cal_id: str
     cells_ns: tuple[int, ...]
     """Lengths of the levels' cells, finest first [ns]."""
     group: int
-    """Neighbouring bins or bands that a value is of."""
+    """Number of neighbouring bins or bands per value."""
     n_values: int
     level_unit: str
-    """Of the levels."""
+    """Unit of the levels."""
     step_db: float = STEP_DB
     floor_db: float = FLOOR_DB
     spec: dict[str, Any]
-    """Of the rows."""
+    """Spec of the rows."""
     settings: dict[str, Any] = msgspec.field(default_factory=dict)
     attributes: dict[str, str] = msgspec.field(default_factory=dict)
 
     def spectrum_spec(self) -> SpectrumSpec:
-        """Make the rows' spec."""
+        """Return the spec of the rows."""
         return stored_spec(self.spec)
 
     def group_starts(self) -> Int64Array:
-        """First of the bins or bands of each value, shape (n_values,)."""
+        """Return the first bin or band of each value, shape (n_values,)."""
         return np.arange(self.n_values, dtype=np.int64) * self.group
 
     def frequencies(self) -> Float64Array:
-        """Mean frequency of each value's bins or bands, shape (n_values,) [Hz]."""
+        """Return the mean frequency of each value's bins or bands, shape (n_values,) [Hz]."""
         all_ = self.spectrum_spec().frequencies
         sums = np.add.reduceat(all_, self.group_starts())
         return np.asarray(sums / np.diff([*self.group_starts(), len(all_)]), np.float64)
 
 
 def row_ns(spec: SpectrumSpec) -> int:
-    """Time from one row to the next [ns]."""
+    """Return the time from one row to the next [ns]."""
     return round(spec.row_s * 1e9)
 
 
@@ -75,7 +76,7 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
     Raises
     ------
     ConfigError
-        If the rows have no power, or a number makes no sense.
+        If the rows have no power, or a number is not valid.
     """
     spec = description.spec
     if spec.output == "complex":
@@ -100,12 +101,12 @@ def about_of(description: Description, finest_s: float, values_max: int) -> Abou
 
 
 def load(folder: Directory) -> About | None:
-    """Read what a folder's pyramid holds; None if there is none.
+    """Read the metadata of the pyramid in a folder; None if there is none.
 
     Raises
     ------
     StorageError
-        If it cannot be read, or has more than 16 MiB.
+        If it cannot be read, or is larger than 16 MiB.
     """
     path = folder.path / NAME
     try:
@@ -130,7 +131,7 @@ def load(folder: Directory) -> About | None:
 
 
 def _check(about: About) -> None:
-    """Raise StorageError for numbers that do not fit each other."""
+    """Raise StorageError for inconsistent numbers."""
     spec = about.spectrum_spec()
     if len(about.signals) != spec.n_signals:
         n = len(about.signals)
@@ -143,7 +144,7 @@ def _check(about: About) -> None:
 
 
 def save(folder: Directory, about: About) -> None:
-    """Write it into a folder that has none; raises StorageError."""
+    """Write the metadata into a folder that has none; raises StorageError."""
     content = msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n"
     try:
         folder.write_new(NAME, content)
@@ -152,7 +153,7 @@ def save(folder: Directory, about: About) -> None:
 
 
 def is_same(one: About, other: About) -> bool:
-    """Whether cells of one can stand beside those of the other, written by whatever version."""
+    """Return whether cells of both can be in one pyramid, written by any version."""
     if None not in (one.recording, other.recording) and one.recording != other.recording:
         return False
     differing: dict[str, Any] = {

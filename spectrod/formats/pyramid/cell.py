@@ -1,7 +1,7 @@
-"""Cells: the least, the mean and the greatest power of all rows in a span of time, as levels.
+"""Cells: the least, mean and greatest power of all rows in a span of time, as levels.
 
-Levels are stored as 16-bit integers of 0.01 dB. A mean of a coarser cell is that of the finer
-cells' means, each rounded so; with the eleven levels that there are at most it is within 0.06 dB.
+Levels are stored as 16-bit integers of 0.01 dB. The mean of a coarser cell is that of the finer
+cells' rounded means; over at most eleven levels the error stays within 0.06 dB.
 """
 
 import zlib
@@ -15,26 +15,26 @@ from spectrod.units import Float32Array, Float64Array, level_to_power, power_to_
 
 STEP_DB = 0.01
 FLOOR_DB = -327.67
-"""What is at or below this level, zero power as well, is stored as it."""
+"""Lowest stored level; lower ones and zero power are stored as this."""
 
 _CODE_MAX = 32767
 MIN, MEAN, MAX = 0, 1, 2
 _MARK = 0x31585053
-"""Of a cell that was written; a hole in a file reads as zeros."""
+"""Mark of a written cell; a hole in a file reads as zeros."""
 
 Int16Array = NDArray[np.int16]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """What is known of a span of time.
+    """Statistics of a span of time.
 
     Attributes
     ----------
     effort_ns : int
-        How much of it there are rows of [ns], more than 0.
+        Duration of the rows in it [ns], more than 0.
     power : (3, signals, values) float64
-        Least, mean and greatest.
+        Least, mean and greatest power.
     """
 
     effort_ns: int
@@ -42,7 +42,7 @@ class Cell:
 
 
 def merge(cells: list[Cell]) -> Cell:
-    """Make one cell of several, at least one; the mean is weighted by effort."""
+    """Merge cells, at least one; the mean is weighted by effort."""
     efforts = np.array([cell.effort_ns for cell in cells], np.float64)
     powers = np.stack([cell.power for cell in cells])
     total = float(efforts.sum())
@@ -52,7 +52,7 @@ def merge(cells: list[Cell]) -> Cell:
 
 
 def to_codes(power: Float64Array) -> Int16Array:
-    """Convert powers to integers of 0.01 dB; one that overflowed, to no number, to the greatest."""
+    """Convert powers to integers of 0.01 dB; infinity and NaN become the greatest."""
     codes = np.rint(power_to_level(power) / STEP_DB)
     codes = np.nan_to_num(codes, copy=False, nan=_CODE_MAX, posinf=_CODE_MAX, neginf=-_CODE_MAX)
     return np.clip(codes, -_CODE_MAX, _CODE_MAX).astype(np.int16)
@@ -69,7 +69,7 @@ def to_power(codes: Int16Array) -> Float64Array:
 
 
 def slot_dtype(n_signals: int, n_values: int) -> np.dtype[Any]:
-    """Layout of a cell in a file: checksum of the rest, mark, effort, codes."""
+    """Return the layout of a cell in a file: checksum of the rest, mark, effort, codes."""
     shape = (3, n_signals, n_values)
     return np.dtype(
         [("crc", "<u4"), ("mark", "<u4"), ("effort_ns", "<i8"), ("codes", "<i2", shape)]
@@ -77,7 +77,7 @@ def slot_dtype(n_signals: int, n_values: int) -> np.dtype[Any]:
 
 
 def encode(cell: Cell, dtype: np.dtype[Any]) -> bytes:
-    """Make the bytes of a cell."""
+    """Encode a cell."""
     slot = np.zeros((), dtype)
     slot["mark"], slot["effort_ns"] = _MARK, cell.effort_ns
     slot["codes"] = to_codes(cell.power)
@@ -86,7 +86,7 @@ def encode(cell: Cell, dtype: np.dtype[Any]) -> bytes:
 
 
 def is_whole(data: bytes | memoryview) -> bool:
-    """Say whether a cell was written here, all of it."""
+    """Return whether these bytes are a complete written cell."""
     stored = int.from_bytes(data[:4], "little")
     is_marked = int.from_bytes(data[4:8], "little") == _MARK
     return is_marked and stored == zlib.crc32(data[4:])

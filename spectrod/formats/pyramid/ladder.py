@@ -1,4 +1,4 @@
-"""The levels of a pyramid: how long a cell of each is, and which file holds it."""
+"""The levels of a pyramid: length of their cells, and mapping of cells to files."""
 
 from spectrod.errors import ConfigError
 
@@ -19,9 +19,9 @@ CELLS_NS = (
     14400 * _S,
     _DAY,
 )
-"""Each divides the next, and all divide a day, so that cells begin with minutes, hours and days of
-UTC. Three to six times as long as the one before, they take a third more room than the finest
-alone: 1/5 + 1/15 + 1/60 + ... of it."""
+"""Each divides the next, and all divide a day, so that cells begin at minutes, hours and days of
+UTC. Lengths grow by factors of three to six, so all coarser levels together add a third of the
+size of the finest: 1/5 + 1/15 + 1/60 + ..."""
 
 _NAMES = ("10ms", "50ms", "250ms", "1s", "5s", "15s", "1min", "5min", "15min", "1h", "4h", "1d")
 
@@ -32,9 +32,9 @@ def levels(finest_s: float, row_s: float) -> tuple[int, ...]:
     Parameters
     ----------
     finest_s : float
-        Wanted of the finest, > 0 [s]; the next longer one there is, is taken.
+        Wanted length of the finest cells, > 0 [s]; the next longer available one is chosen.
     row_s : float
-        From one row of spectra to the next [s]; no cell is shorter, most would be empty.
+        Time from one row of spectra to the next [s]; shorter cells would mostly be empty.
 
     Returns
     -------
@@ -44,11 +44,11 @@ def levels(finest_s: float, row_s: float) -> tuple[int, ...]:
     Raises
     ------
     ConfigError
-        If that is more than a day, or not positive.
+        If a length is more than a day, or not positive.
     """
     if not finest_s > 0.0:
         raise ConfigError(f"finest_s={finest_s:g}: must be a positive number of seconds")
-    # A row of exactly a cell's length may come out a rounding error longer.
+    # A row exactly as long as a cell may exceed it by a rounding error.
     least_ns = max(finest_s, row_s) * _S * (1.0 - 1e-9)
     if least_ns > CELLS_NS[-1]:
         longest = "finest_s" if finest_s > row_s else "rows of"
@@ -57,14 +57,14 @@ def levels(finest_s: float, row_s: float) -> tuple[int, ...]:
 
 
 def name_of(cell_ns: int) -> str:
-    """Name a level, as its folder is called."""
+    """Return the name of a level, which is that of its folder."""
     return _NAMES[CELLS_NS.index(cell_ns)]
 
 
 def file_cells(cell_ns: int) -> int:
-    """Count the cells that a file has room for: of a day, a month or ten years.
+    """Return the number of cells in a file: those of a day, a month or ten years.
 
-    Few files, and yet what has become too old goes in pieces.
+    So there are few files, and expired cells can still be deleted in parts.
     """
     if cell_ns <= 60 * _S:
         return _DAY // cell_ns
