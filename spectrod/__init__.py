@@ -1,7 +1,7 @@
 """spectrod: a streaming audio spectrum analyzer daemon.
 
-Importing this package is cheap and opens no device; the names below load what they need when they
-are first used.
+Importing this package is fast and opens no device; the names below load their modules on first
+use.
 """
 
 from importlib import import_module

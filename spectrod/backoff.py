@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Delays between retries."""
 
 import random
 
@@ -6,14 +6,14 @@ _JITTER = 0.25
 
 
 class Backoff:
-    """Waiting times that double, each 25 % longer or shorter at random.
+    """Delays that double from one to the next, each changed by up to 25 % at random.
 
-    The chance in them keeps many that wait for one thing from coming all at once.
+    The jitter keeps many clients that wait for one service from retrying at the same moment.
 
     Parameters
     ----------
     first_s, last_s : float
-        The first and the longest, before the chance in them [s].
+        The first and the longest delay, without jitter [s].
     """
 
     def __init__(self, first_s: float = 0.1, last_s: float = 2.0) -> None:
@@ -21,10 +21,10 @@ class Backoff:
         self._s = first_s
 
     def next_s(self) -> float:
-        """Return the next waiting time [s]."""
+        """Return the next delay [s]."""
         s, self._s = self._s, min(2 * self._s, self._last_s)
         return s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - no secret
 
     def reset(self) -> None:
-        """Begin again with the first."""
+        """Restart with the first delay."""
         self._s = self._first_s

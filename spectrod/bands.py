@@ -1,8 +1,8 @@
 """Bands over the bins of one-sided power spectra: fractional octaves, mel, hybrid millidecades.
 
-A band's value is a sum over neighbouring bins, each times how much of it belongs to the band. Bin k
-stands for the frequencies half a bin width to both sides of it, as far as they are from 0 Hz to the
-Nyquist frequency: the first and, of an even transform length, the last are half as wide.
+A band's value is a sum over neighbouring bins, each weighted by its share in the band. Bin k
+covers half a bin width on either side of its frequency, within 0 Hz to the Nyquist frequency: the
+first and, for an even transform length, the last are half as wide.
 """
 
 from collections.abc import Callable
@@ -19,48 +19,48 @@ FRACTION_MAX = 96
 MEL_BANDS_MAX = 1024
 
 _RULE = "must be octave, third-octave, octave/B, mel:N or millidecade"
-_OCTAVE = 10.0**0.3  # the base-ten octave of IEC 61260-1
+_OCTAVE = 10.0**0.3  # base-ten octave of IEC 61260-1
 _OCTAVE_REFERENCE_HZ = 1000.0
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
-"""Of third octaves in a decade; octaves have every third of them."""
+"""Nominal frequencies of third octaves in a decade; octaves have every third of them."""
 
 AUDIBLE_MIN_HZ = 20.0
-"""Nominal frequency of the lowest band that is missed when a window does not resolve it."""
+"""Nominal frequency of the lowest band that is reported if a window does not resolve it."""
 
-_MEL_HZ = 200.0 / 3.0  # of a mel, up to the mel of 1 kHz
+_MEL_HZ = 200.0 / 3.0  # Hz per mel, up to 1 kHz
 _MEL_LOG_FROM = 15.0
 _MEL_LOG_STEP = np.log(6.4) / 27.0
 
-_LINEAR_BANDS = 435  # 1 Hz wide; millidecade 2638 is the first that is as wide
+_LINEAR_BANDS = 435  # 1 Hz wide; millidecade 2638 is the first of at least that width
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """Bands in ascending order; every one has a bin. Arrays are read-only.
+    """Bands in ascending order, each with at least one bin. Arrays are read-only.
 
     Attributes
     ----------
     lower, centre, upper : (n,) float64
-        Edges, and the frequency that a band is named by [Hz].
+        Edges, and the frequency that names the band [Hz].
     width : (n,) float64
-        What a band's mean square is divided by for its mean density: upper - lower, or half of it
-        for triangles [Hz].
+        Divisor from a band's mean square to its mean density: upper - lower, or half of it for
+        triangles [Hz].
     first, count : (n,) int64
-        First bin of a band, and how many it has, >= 1.
+        First bin of a band, and its number of bins, >= 1.
     shares : (count.sum(),) float64
-        How much of a bin belongs to a band, above 0 to 1, of one band after the other [1].
+        Share of each bin in the band, above 0 to 1, band after band [1].
     names : tuple of str
-        Of fractional octaves: ``63 Hz``, ``1.25 kHz``. Octaves and third octaves have their nominal
-        mid-band frequencies [1]_, other fractions the exact ones to six digits. Empty for others.
+        Names of fractional octaves: ``63 Hz``, ``1.25 kHz``. Octaves and third octaves have nominal
+        mid-band frequencies [1]_, other fractions exact ones to six digits. Empty for other bands.
     unresolved : tuple of str
-        Names of fractional octaves from ``AUDIBLE_MIN_HZ`` on that are left out because they are
+        Names of fractional octaves from ``AUDIBLE_MIN_HZ`` on that are dropped because they are
         narrower than a bin.
     resolving_hz : float
-        Bin width that resolves them all; 0 if there are none [Hz].
+        Bin width that resolves them all [Hz]; 0 if there are none.
 
     References
     ----------
-    .. [1] IEC 61260-1:2014, annex E, which are those of ISO 266:1997.
+    .. [1] IEC 61260-1:2014, annex E; the same frequencies as in ISO 266:1997.
     """
 
     lower: Float64Array
@@ -80,24 +80,24 @@ class Bands:
 
 @lru_cache(maxsize=16)
 def get_bands(name: str, fs: float, nfft: int) -> Bands:
-    """Make the named bands over the bins of a transform.
+    """Return the named bands over the bins of a transform.
 
-    Bands that reach past fs / 2 are left out: their level would be that of a part of them. Of
-    fractional octaves those narrower than a bin are left out too, as nothing would tell them apart;
-    ``Bands.unresolved`` names them.
-    A bin that an edge cuts belongs to both bands, in proportion.
+    Bands that extend beyond fs / 2 are dropped, because their level would be that of a part of
+    them. Fractional octaves narrower than a bin are dropped too, because their bins would not
+    separate them; ``Bands.unresolved`` names them.
+    A bin that contains an edge belongs to both bands, in proportion.
 
     Parameters
     ----------
     name : str
-        ``"octave"``, ``"third-octave"`` or ``"octave/B"``: B bands an octave, 1 to
+        ``"octave"``, ``"third-octave"`` or ``"octave/B"``: B bands per octave, 1 to
         ``FRACTION_MAX``, base ten, exact frequencies [1]_. ``"mel:N"``: N triangles between 0 Hz
-        and fs / 2, evenly spaced in Slaney's mel [2]_, 1 at their centre, evaluated at the bins; a
-        density of them has the area of one, as Slaney's filters have. ``"millidecade"``: 1 Hz wide
-        about 0, 1, ... 434 Hz, then a thousand a decade, from ``10**(i / 1000)`` to
-        ``10**((i + 1) / 1000)`` Hz, from i = 2638 on [3]_: the table that its authors published
-        as code, and that Triton and PyPAM use. The band about 434 Hz reaches to where the first
-        of those begins, 0.01 Hz further.
+        and fs / 2, evenly spaced in Slaney's mel [2]_, 1 at their centre, evaluated at the bins;
+        for densities their area is 1, like that of Slaney's filters. ``"millidecade"``: 1 Hz wide
+        around 0, 1, ... 434 Hz, then a thousand per decade, from ``10**(i / 1000)`` to
+        ``10**((i + 1) / 1000)`` Hz, from i = 2638 on [3]_. This is the table that its authors
+        published as code, and that Triton and PyPAM use. The band around 434 Hz extends by 0.01 Hz
+        to the start of the first of those.
     fs : float
         Sample rate [Hz].
     nfft : int
@@ -106,13 +106,13 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
     Returns
     -------
     bands : Bands
-        One or more; shared between callers.
+        One or more bands; shared between callers.
 
     Raises
     ------
     ConfigError
-        If the name is not known, no band is left, bins are wider than 1 Hz for millidecades, or a
-        mel band has no bin.
+        If the name is unknown, no band is left, bins are wider than 1 Hz for millidecades, or a mel
+        band has no bin.
 
     References
     ----------
@@ -136,7 +136,7 @@ def get_bands(name: str, fs: float, nfft: int) -> Bands:
 
 
 def check_name(name: str) -> None:
-    """Check the name of bands, over whatever bins; raises ConfigError."""
+    """Check the name of bands, independent of the bins; raises ConfigError."""
     _parse(name)
 
 
@@ -160,9 +160,9 @@ def _number(name: str, text: str, largest: int) -> int:
 
 
 def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
-    """Mid-band frequencies are 1 kHz and so many octaves from it, or half a band more if even."""
+    """Return fractional octaves around 1 kHz; an even fraction is offset by half a band."""
     offset = 0.0 if fraction % 2 else 0.5
-    # No band is wider than its centre's frequency.
+    # No band is wider than its centre frequency.
     ends_hz = np.array([min(fs / nfft, AUDIBLE_MIN_HZ / 2.0), fs / 2.0])
     below, above = fraction * np.log(ends_hz / _OCTAVE_REFERENCE_HZ) / np.log(_OCTAVE)
     steps = np.arange(np.floor(below), np.ceil(above) + 1) + offset
@@ -179,7 +179,7 @@ def _octaves(fraction: int, fs: float, nfft: int) -> Bands:
 
 
 def _missed(centre: Float64Array, fraction: int) -> Float64Array:
-    """Leave out bands below what is audible, by their nominal frequencies."""
+    """Return the bands that are audible by their nominal frequencies."""
     below = AUDIBLE_MIN_HZ * _OCTAVE ** (-0.25 / max(fraction, 3))
     missed: Float64Array = centre[centre >= below]
     return missed
@@ -219,7 +219,7 @@ def _rectangles(
     nfft: int,
     fraction: int = 0,
 ) -> Bands:
-    """Bands from edge to edge that end below fs / 2; shares are overlaps with the bins' extents."""
+    """Return the bands that end below fs / 2; shares are their overlaps with the bins."""
     lower, centre, upper = (values[upper <= fs / 2.0] for values in (lower, centre, upper))
     bins = np.arange(nfft // 2 + 1)
     starts = np.maximum(0.0, bins - 0.5) * fs / nfft
@@ -236,7 +236,7 @@ def _rectangles(
 def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
     top = float(hz_to_mel(np.array(fs / 2.0)))
     points = mel_to_hz(np.linspace(0.0, top, n_bands + 2))
-    points[-1] = fs / 2.0  # without what two roundings add
+    points[-1] = fs / 2.0  # without rounding errors
     lower, centre, upper = points[:-2], points[1:-1], points[2:]
     frequencies = np.arange(nfft // 2 + 1) * fs / nfft
     first = np.searchsorted(frequencies, lower, side="right")
@@ -256,14 +256,14 @@ def _mel(n_bands: int, fs: float, nfft: int) -> Bands:
 
 
 def _members(first: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Band and bin of every share."""
+    """Return the band and the bin of every share."""
     band = np.repeat(np.arange(len(first)), count)
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     return band, np.repeat(first, count) + within
 
 
 def hz_to_mel(hz: Float64Array) -> Float64Array:
-    """Slaney's mel of frequencies >= 0 [Hz]: linear up to 1 kHz, a logarithm beyond."""
+    """Slaney's mel of frequencies >= 0 [Hz]: linear up to 1 kHz, logarithmic above."""
     linear = np.asarray(hz) / _MEL_HZ
     past = np.maximum(1.0, linear / _MEL_LOG_FROM)
     return np.asarray(np.minimum(linear, _MEL_LOG_FROM) + np.log(past) / _MEL_LOG_STEP)

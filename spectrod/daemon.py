@@ -1,4 +1,4 @@
-"""All sources of a daemon, each with a ring and an analysis of its own, and the one publisher."""
+"""All sources of a daemon, each with its own ring and analysis, and the one publisher."""
 
 import logging
 import math
@@ -27,29 +27,29 @@ _RECORDINGS_FOLDER = "recordings"
 
 
 def build_daemon(config: Config) -> "Daemon":
-    """Make the daemon: publisher, sources, engines; nothing is started.
+    """Create the daemon: publisher, sources, engines; starts nothing.
 
     Raises
     ------
     SpectrodError
-        Of the part that cannot be made. A sound card that is not there is no error: it is sought
-        from ``Daemon.start`` on.
+        If a part cannot be created. A missing sound card is no error: ``Daemon.start`` starts the
+        search for it.
     """
     return Daemon(config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a new configuration makes of the runners.
+    """Effect of a new configuration on the runners.
 
     Attributes
     ----------
     runners : tuple of SourceRunner
-        All that there will be, in the order of the configuration.
+        All future runners, in the order of the configuration.
     kept : list of (SourceRunner, SourceTable, FrameStream or None)
-        Those that stay, and what they go on with.
+        Runners that stay, with their new table and analysis.
     new, gone : list of SourceRunner
-        Those that begin, not joined yet, and those that end.
+        Runners that start, not joined yet, and runners that end.
     """
 
     runners: tuple[SourceRunner, ...]
@@ -59,38 +59,39 @@ class _Change:
 
 
 class Daemon:
-    """The sources that a configuration names, from their samples to their messages.
+    """The sources of a configuration, from their samples to their messages.
 
-    One that fails or ends leaves the others alone; the daemon has finished when all have. ``start``
-    starts the publisher, then the sources in their order; ``stop`` stops them in reverse.
+    A source that fails or ends does not affect the others; the daemon finishes when all have ended.
+    ``start`` starts the publisher, then the sources in order; ``stop`` stops them in reverse.
 
     Parameters
     ----------
     config : Config
-        Where samples come from, what is computed of them, where it goes.
+        Sources, analyses and outputs.
 
     Attributes
     ----------
     runners : tuple of SourceRunner
-        One a source, in the order of the configuration.
+        One per source, in the order of the configuration.
     access : Access
-        Who may connect; has the context of all sockets, which must be closed before ``stop``.
+        Access control; owns the context of all sockets, which must be closed before ``stop``.
     publisher : Publisher
-        Sends for all of them.
+        Sends the messages of all sources.
     recorders : Recorders
-        Write to files what the configuration wants to be recorded.
+        Write the configured recordings to files.
     events : EventLog
-        What has happened.
+        Log of the daemon's events.
     progress : Wakeup
-        Set when there may be news: a first message, a source that is waited for, an end.
+        Set on possible news: a first message, a source that is waited for, an end.
     """
 
     def __init__(self, config: Config) -> None:
         self.progress = Wakeup()
-        # Nobody adds an event before the publisher is made.
+        # No event can occur before the publisher exists.
         self.events = EventLog(lambda: self.publisher.send_events())  # noqa: PLW0108
         self._changing = threading.Lock()
-        # Held by whoever starts or stops sources of a running daemon: a change, or the stop.
+        # Held while sources of a running daemon are started or stopped: by a change, or by the
+        # stop.
         self._switching = threading.Lock()
         self._is_stopping = False
         publish, tables = config.publish, config.all_sources
@@ -130,9 +131,9 @@ class Daemon:
             undo.pop_all()
 
     def start(self) -> None:
-        """Start access, publisher and sources; raises the SpectrodError of what cannot start.
+        """Start access, publisher and sources; raises the SpectrodError of a failed part.
 
-        What is recorded is recorded from the first sample on.
+        Recordings start with the first sample.
         """
         self.access.start()
         self.publisher.start()
@@ -141,11 +142,9 @@ class Daemon:
             runner.start()
 
     def stop(self) -> None:
-        """Stop sources, recordings, publisher and access; what is queued goes out first.
+        """Stop sources, recordings, publisher and access; queued messages are sent first.
 
-        Idempotent.
-
-        A change that is being prepared meanwhile is refused.
+        Idempotent. A change in preparation is refused.
         """
         self._is_stopping = True
         with self._switching:
@@ -155,12 +154,12 @@ class Daemon:
         self.access.close()
 
     def runner(self, name: str) -> SourceRunner:
-        """Find a source by its name.
+        """Return the source of a name.
 
         Raises
         ------
         ConfigError
-            If there is none of that name.
+            If there is no source of that name.
         """
         for runner in self.runners:
             if runner.name == name:
@@ -171,16 +170,16 @@ class Daemon:
     def reconfigure(self, config: Config) -> None:
         """Change sources, analyses, products, recordings and ``publish.on_demand``.
 
-        From the next blocks on. Sources of which more than analyses and products has changed end
-        and begin anew, and so do recordings; those that have not changed go on without a break. All
-        other settings stay as they were at the start.
+        Changes take effect with the next blocks. A source of which more than analyses and products
+        has changed ends and restarts, and so does a changed recording; unchanged ones continue
+        without a break. All other settings keep their values from the start.
 
         Raises
         ------
         SpectrodError
-            Of the part that cannot be made, or UnavailableError if the daemon stops meanwhile;
-            nothing has changed then. What fails only once a source of the same name has ended fails
-            alone, as if it had later.
+            If a part cannot be created, or UnavailableError if the daemon stops meanwhile; nothing
+            has changed then. A source that fails only after its predecessor of the same name has
+            ended fails alone, like any later failure.
         """
         with self._changing, ExitStack() as undo:
             change = self._prepare(config, undo)
@@ -192,7 +191,7 @@ class Daemon:
                 self._switch(change, on_demand=config.publish.on_demand)
 
     def _prepare(self, config: Config, undo: ExitStack) -> _Change:
-        """Make all that is new; changes nothing that runs."""
+        """Create all new parts, without changing running ones."""
         runners: list[SourceRunner] = []
         kept, new = [], []
         for table in config.all_sources:
@@ -213,7 +212,7 @@ class Daemon:
             runner.change_to(table, stream)
         for runner in change.runners:
             runner.demand.compute_all(is_of_all=not on_demand)
-        # NB: before the others are stopped, or the daemon would have finished with its only source.
+        # NB: before the others stop, or a daemon with only that source would count as finished.
         self.runners = change.runners
         self._stop_runners(change.gone)
         for runner in change.gone:
@@ -242,7 +241,7 @@ class Daemon:
 
     @property
     def finished(self) -> bool:
-        """True when no source has anything more to give, or publisher or access have failed."""
+        """True if all sources have ended, or publisher or access have failed."""
         has_failed = self._failure is not None
         return has_failed or all(runner.ended for runner in self.runners)
 
@@ -251,7 +250,7 @@ class Daemon:
         return self.publisher.failure or self.access.failure
 
     def raise_failure(self) -> None:
-        """Raise what the publisher failed of or, when all have ended, the first failure."""
+        """Raise the publisher's failure or, when all sources have ended, the first failure."""
         if self._failure:
             raise self._failure
         if self.finished:
@@ -260,7 +259,7 @@ class Daemon:
                 raise first.failure
 
     def stats(self) -> tuple[Stats, ...]:
-        """Take a snapshot of each source's counters, in their order."""
+        """Return a snapshot of each source's counters, in their order."""
         return tuple(runner.stats() for runner in self.runners)
 
 

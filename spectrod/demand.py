@@ -27,7 +27,7 @@ class Demand:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is computed, even if it is wanted."""
+        """True if nothing is computed, even if it is wanted."""
         return self._is_paused
 
     def want(self, products: frozenset[str] | None) -> None:
@@ -65,7 +65,7 @@ class Demand:
 
     @property
     def has_changed(self) -> bool:
-        """Whether there is a change that ``take_change`` has not returned yet."""
+        """True if there is a change that ``take_change`` has not returned yet."""
         return self._changed.is_set()
 
     def take_change(self) -> bool:

@@ -25,7 +25,7 @@ class DropOldestQueue(Generic[T]):
     Attributes
     ----------
     dropped : int
-        Items dropped so far; of a subclass, what its ``_drop`` returns for each of them.
+        Items dropped so far; in a subclass, the sum of what ``_drop`` returns.
     peak : int
         Largest sum of the sizes of items that have waited.
     """
@@ -42,7 +42,7 @@ class DropOldestQueue(Generic[T]):
         return len(self._items)
 
     def put(self, *items: T) -> None:
-        """Add items, which must not be changed any more; never waits."""
+        """Add items, which must not be changed afterwards; never waits."""
         with self._lock:
             for item in items:
                 size = self._size_of(item)
@@ -63,9 +63,9 @@ class DropOldestQueue(Generic[T]):
         return item
 
     def _drop(self, _item: T) -> int:
-        """Note that an item was dropped; return how much that is."""
+        """Record that an item was dropped; return the number to count for it."""
         return 1
 
     def _pass_on(self, item: T) -> T:
-        """Return an item that is taken, with what it reports of those dropped before it."""
+        """Return a taken item; a subclass adds a report of the items dropped before it."""
         return item

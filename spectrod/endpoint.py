@@ -1,4 +1,4 @@
-"""Where messages go: the syntax and the safety rules of endpoints, without opening anything."""
+"""Endpoints of messages: their syntax and safety rules, without opening anything."""
 
 import ipaddress
 import re
@@ -9,10 +9,10 @@ from spectrod.errors import ConfigError
 from spectrod.names import NAME_PATTERN
 
 IPC_PATH_MAX_BYTES = 107
-"""Linux's sockaddr_un.sun_path without its final NUL."""
+"""Size of Linux's sockaddr_un.sun_path without its final NUL."""
 
 CLOSED_SUFFIX = ".closed"
-"""What the name of an IPC socket has behind it while there are too many connections."""
+"""Suffix of an IPC socket's name while there are too many connections."""
 
 _PORT_MAX = 65535
 _RAW32_TOPIC = re.compile(rf"(spec|bands)(/{NAME_PATTERN}){{3}}/")
@@ -26,14 +26,14 @@ class Endpoint:
     Attributes
     ----------
     text : str
-        As written; ZeroMQ takes it.
+        The text as written, which is passed to ZeroMQ.
     transport : {"tcp", "ipc"}
     host : str
-        TCP: an address, a host or interface name, or ``*`` for all interfaces; else empty.
+        TCP: an address, a host or interface name, or ``*`` for all interfaces; "" for IPC.
     port : int
         TCP: 1 to 65535, or 0 for any free one (written ``0`` or ``*``).
     path : str
-        IPC: path of the socket; else empty.
+        IPC: path of the socket; "" for TCP.
     """
 
     text: str
@@ -44,12 +44,12 @@ class Endpoint:
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the host is an IPv6 address."""
+        """True if the host is an IPv6 address."""
         return ":" in self.host
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach the endpoint."""
         if self.transport == "ipc" or self.host == "localhost":
             return True
         try:
@@ -59,12 +59,12 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Read ``tcp://HOST:PORT`` or ``ipc://PATH``.
+    """Parse ``tcp://HOST:PORT`` or ``ipc://PATH``.
 
     Raises
     ------
     ConfigError
-        If the text is neither. ZeroMQ itself takes a port of 70000 as 4464.
+        If the text is neither. (ZeroMQ itself takes a port of 70000 as 4464.)
     """
     transport, separator, address = text.partition("://")
     if separator and transport == "tcp":
@@ -75,12 +75,12 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def parse_raw32(text: str) -> tuple[Endpoint, str]:
-    """Read ``ENDPOINT TOPIC``: where plain vectors go, and of which topic.
+    """Parse ``ENDPOINT TOPIC``: the destination of plain vectors, and their topic.
 
     Raises
     ------
     ConfigError
-        If it is not both, or the topic is not that of one channel's spectra or bands.
+        If one of both is missing, or the topic is not that of one channel's spectra or bands.
     """
     endpoint, _, topic = text.strip().partition(" ")
     topic = topic.strip()
@@ -93,12 +93,12 @@ def parse_raw32(text: str) -> tuple[Endpoint, str]:
 
 
 def parse_remote(text: str) -> Endpoint:
-    """Read an endpoint to connect to, which must say host and port.
+    """Parse an endpoint to connect to, which must state host and port.
 
     Raises
     ------
     ConfigError
-        As ``parse_endpoint``, and if the host or the port is left open.
+        Like ``parse_endpoint``, and if the host or the port is missing.
     """
     endpoint = parse_endpoint(text)
     if endpoint.transport == "tcp" and (endpoint.host == "*" or endpoint.port == 0):
@@ -133,7 +133,7 @@ def _parse_host(text: str, host: str) -> str:
         try:
             return str(ipaddress.IPv6Address(host[1:-1]))
         except ValueError:
-            pass  # told below
+            pass  # reported below
     elif _NAME.fullmatch(host):
         return host
     raise ConfigError(f"endpoint={text!r}: the host must be a name, an address, [IPv6] or *")

@@ -1,10 +1,10 @@
-"""Every error that spectrod raises on purpose, each with the exit code it ends a command with."""
+"""All errors that spectrod raises on purpose, each with the exit code of a command."""
 
 from os import PathLike, fspath
 
 
 class SpectrodError(Exception):
-    """Base of all errors whose text is meant for the user: one line, the value, the rule."""
+    """Base of all errors whose text is meant for the user: one line with the value and the rule."""
 
     exit_code = 2
 
@@ -14,17 +14,17 @@ class ConfigError(SpectrodError, ValueError):
 
 
 class InputError(SpectrodError, ValueError):
-    """A recording or a stream of samples cannot be used: missing, empty, truncated, not finite."""
+    """A recording or a stream of samples is unusable: missing, empty, truncated, not finite."""
 
 
 class UnavailableError(SpectrodError):
-    """A device, driver, library or service that was asked for is not there."""
+    """A requested device, driver, library or service is missing."""
 
     exit_code = 69
 
 
 class DeviceError(UnavailableError):
-    """No OpenCL device fits, or the one in use failed."""
+    """No OpenCL device is suitable, or the one in use failed."""
 
 
 class KernelBuildError(DeviceError):
@@ -38,31 +38,31 @@ class StorageError(SpectrodError):
 
 
 def storage_error(path: str | PathLike[str], error: OSError) -> StorageError:
-    """Return the error of a file: its name, and the system's reason."""
+    """Return the error of a file, with its name and the system's reason."""
     return StorageError(f"{fspath(path)}: {error.strerror or error}")
 
 
 class BusyError(SpectrodError):
-    """Something else holds what is needed: a port, an endpoint, a lock. Later may succeed."""
+    """A needed resource is in use: a port, an endpoint, a lock. A later attempt may succeed."""
 
     exit_code = 75
 
 
 class DeniedError(SpectrodError):
-    """The daemon has refused: the key is unknown or revoked, or has no right to what was asked."""
+    """The daemon refused a request: the key is unknown or revoked, or lacks the right."""
 
     exit_code = 77
 
 
 class NotFoundError(SpectrodError, LookupError):
-    """What was named is not there: a source, a product, a topic, a key, a recording."""
+    """A named object does not exist: a source, a product, a topic, a key, a recording."""
 
 
 class WireError(SpectrodError, ValueError):
-    """A message does not follow the protocol."""
+    """A message violates the protocol."""
 
 
 class InternalError(SpectrodError):
-    """A broken invariant inside spectrod: a bug; please report it."""
+    """A broken invariant in spectrod: a defect; please report it."""
 
     exit_code = 70

@@ -1,4 +1,4 @@
-"""Where the frames of a stream begin: one every hop, or rows of frames at an exact rate."""
+"""Positions of the frames of a stream: one every hop, or rows of frames at an exact rate."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,21 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE_SECONDS_TOLERANCE = 5e-4
-"""Relative. 1/n written with four digits, as 0.01667 for 1/60, is so near to it."""
+"""Relative tolerance; 1/n written with four digits, such as 0.01667 for 1/60, is within it."""
 _DENOMINATOR_MAX = 1_000_000
-"""So that products of the kernels' integers stay below 2^63."""
+"""Bound that keeps products of the kernels' integers below 2^63."""
 
 
 def row_period_s(rate_hz: float) -> Fraction:
-    """Time from one row to the next [s].
+    """Return the time from one row to the next [s].
 
-    The exact inverse of the rate as it is written in decimal; a whole number of seconds if the rate
-    is within ``WHOLE_SECONDS_TOLERANCE`` of the inverse of one, because 1/60 has no end in decimal.
+    It is the exact inverse of the rate's decimal representation, or a whole number of seconds if
+    the rate is within ``WHOLE_SECONDS_TOLERANCE`` of its inverse, because 1/60 has no finite
+    decimal form.
 
     Parameters
     ----------
     rate_hz : float
-        Rows a second, > 0 [Hz].
+        Rows per second, > 0 [Hz].
     """
     rate = Fraction(repr(float(rate_hz)))
     whole = round(1 / rate)
@@ -31,7 +32,7 @@ def row_period_s(rate_hz: float) -> Fraction:
 
 
 def exact_row_step(fs: float, rate_hz: float) -> Fraction:
-    """Count the samples from one row to the next at an exact rate; they need not be whole.
+    """Return the exact number of samples from one row to the next, which need not be whole.
 
     Exact for sample rates of up to six decimals.
     """
@@ -40,26 +41,26 @@ def exact_row_step(fs: float, rate_hz: float) -> Fraction:
 
 
 def as_number(step: Fraction) -> int | float:
-    """Write a number of samples as JSON can, as a whole one if it is."""
+    """Return a number of samples as JSON can represent it, whole numbers as int."""
     return int(step) if step.denominator == 1 else float(step)
 
 
 @dataclass(frozen=True, slots=True)
 class RowGrid:
-    """Places of frames: row r begins at sample ``floor(phase + r * step)``, its frames every hop.
+    """Positions of frames: row r starts at ``floor(phase + r * step)``, its frames are hop apart.
 
-    A phase is the part of a sample by which the exact begin of a row lies after the sample it
-    begins with, in units of 1 / ``step.denominator``. Frames are numbered from the first of row 0,
-    and places count from the begin of that row.
+    A phase is the fraction of a sample by which the exact start of a row lies after its first
+    sample, in units of 1 / ``step.denominator``. Frames are numbered from the first of row 0,
+    and positions count from the start of that row.
 
     Attributes
     ----------
     win_length, hop : int
-        Of frames [samples].
+        Length and distance of frames [samples].
     frames : int
-        Frames a row, >= 1.
+        Frames per row, >= 1.
     step : Fraction
-        From one row to the next, >= 1 [samples].
+        Distance from one row to the next, >= 1 [samples].
     """
 
     win_length: int
@@ -69,39 +70,39 @@ class RowGrid:
 
     @property
     def is_even(self) -> bool:
-        """Whether all frames are hop apart, those of different rows too."""
+        """True if all frames are hop apart, across rows as well."""
         return self.step == self.frames * self.hop
 
     @property
     def span(self) -> int:
-        """Samples from the first to the last of a row's frames, both included."""
+        """Samples from the first to the last of a row's frames, inclusive."""
         return self.row_span(self.frames)
 
     def row_span(self, frames: int) -> int:
-        """Count the samples that a row of so many frames is made of."""
+        """Return the number of samples that a row of ``frames`` frames covers."""
         return (frames - 1) * self.hop + self.win_length
 
     def begin(self, row: int, phase: int = 0) -> int:
-        """Place where a row begins."""
+        """Return the position of a row's start."""
         return (phase + row * self.step.numerator) // self.step.denominator
 
     def phase_of(self, row: int, phase: int = 0) -> int:
-        """Phase of a row, if that of row 0 is given."""
+        """Return the phase of a row, for the given phase of row 0."""
         return (phase + row * self.step.numerator) % self.step.denominator
 
     def begins(self, n_rows: int, phase: int = 0) -> NDArray[np.int64]:
-        """Places where the first rows begin, (n_rows,) int64."""
+        """Return the positions of the first rows' starts, (n_rows,) int64."""
         whole, part = divmod(self.step.numerator, self.step.denominator)
         rows = np.arange(n_rows)
         return rows * whole + (phase + rows * part) // self.step.denominator
 
     def place(self, frame: int, phase: int = 0) -> int:
-        """Place where a frame begins."""
+        """Return the position of a frame's start."""
         row, number = divmod(frame, self.frames)
         return self.begin(row, phase) + number * self.hop
 
     def count(self, n_samples: int, phase: int = 0) -> int:
-        """Count the frames that lie wholly within the first samples."""
+        """Count the frames that lie completely within the first samples."""
         last = n_samples - self.win_length
         if last < 0:
             return 0
@@ -119,9 +120,9 @@ class RowGrid:
 
 
 def frames_within(step: int, win_length: int, hop: int) -> int:
-    """Count the frames that lie within a row of so many samples, as many as fit.
+    """Count the frames that fit into a row of ``step`` samples.
 
-    Where a row is shorter than a window, none would: then those that begin within.
+    If a row is shorter than a window, none fit: then count the frames that start in it.
     """
     if win_length <= step:
         return (step - win_length) // hop + 1
@@ -129,14 +130,14 @@ def frames_within(step: int, win_length: int, hop: int) -> int:
 
 
 def frames_that_begin(step: int, hop: int) -> int:
-    """Count the frames that begin in a row of so many samples."""
+    """Count the frames that start in a row of ``step`` samples."""
     return max(1, -(-step // hop))
 
 
 def hop_that_covers(step: int, win_length: int, hop: int) -> int:
-    """Find the longest hop, no longer than the one given, that leaves out no sample of a row.
+    """Return the longest hop, at most the given one, with which frames cover all samples of a row.
 
-    The frames that lie within the row then end with it; 0 if a row is shorter than a window.
+    The last frame within the row then ends with it; 0 if a row is shorter than a window.
     """
     rest = step - win_length
     if rest <= 0:

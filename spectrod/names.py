@@ -1,4 +1,4 @@
-"""The parts of topics: what sources and channels may be called."""
+"""The parts of topics: rules for the names of sources and channels."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ _NAME = re.compile(NAME_PATTERN)
 
 
 def check_name(what: str, name: str) -> str:
-    """Return a name that can stand in a topic.
+    """Return a name if it is valid in a topic.
 
     Raises
     ------
@@ -24,12 +24,12 @@ def check_name(what: str, name: str) -> str:
 
 
 def check_channel_names(names: Sequence[str]) -> None:
-    """Refuse names of channels that topics could not carry or tell apart.
+    """Check that names of channels are valid in topics and unique.
 
     Raises
     ------
     ConfigError
-        If one cannot stand in a topic, or two are the same.
+        If a name is not valid in a topic, or two are equal.
     """
     for name in names:
         check_name("channel_names", name)
@@ -39,12 +39,12 @@ def check_channel_names(names: Sequence[str]) -> None:
 
 
 def name_channels(names: Sequence[str], n_signals: int) -> tuple[str, ...]:
-    """Return the CHANNEL of each signal's topics: its name or, where there are none, its number.
+    """Return the CHANNEL of each signal's topics: its name or, without names, its number.
 
     Raises
     ------
     ConfigError
-        If there are names, but not one for each.
+        If the number of names is not zero and not that of the signals.
     """
     if names and len(names) != n_signals:
         raise ConfigError(

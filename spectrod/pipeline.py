@@ -1,4 +1,4 @@
-"""Source -> ring -> analysis -> sinks: the one place where one source's stages are wired."""
+"""Source -> ring -> analysis -> sinks: wires the stages of one source."""
 
 import logging
 import math
@@ -30,16 +30,16 @@ _log = logging.getLogger(__name__)
 _RING_SECONDS = 4.0
 _RING_MIN_SAMPLES = 1 << 17
 _RING_MAX_SAMPLES = 1 << 24
-"""64 MiB a channel: 4 s up to 4.2 MHz, less above."""
+"""64 MiB per channel: 4 s up to 4.2 MHz, less above."""
 _READ_SAMPLES = 1 << 16
-# Of many channels a backlog would else be read in one piece that takes longer than it was behind.
+# Cap the read size so that catching up stays incremental with many channels.
 _READ_BYTES = 1 << 22
 _FEED_SAMPLES = 1 << 18
 _RESETS_MAX = 64
 _NOTE_PERIOD_S = 1.0
 _IDLE_S = 0.1
-"""How long the analysis lets samples gather while nothing is computed: it costs as good as nothing
-then, and the ring holds four seconds."""
+"""Pause between reads while nothing is computed [s]: the idle cost is negligible, and the ring
+holds four seconds."""
 _IDLE_BACKLOG_S = 1.0
 
 
@@ -51,37 +51,37 @@ def _raise(error: SpectrodError) -> None:
 
 
 class Sink(Protocol):
-    """What takes spectra; called by the analysis thread, so it must not block for long."""
+    """A consumer of spectra; called by the analysis thread, so it must not block for long."""
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch; it must not be changed afterwards."""
+        """Accept a batch, which must not be changed afterwards."""
 
 
 class Tap(Protocol):
-    """What takes samples; called by the analysis thread, so it must not block for long."""
+    """A consumer of samples; called by the analysis thread, so it must not block for long."""
 
     def take(self, block: Block) -> None:
-        """Take a block, which must not be changed, before it is analysed."""
+        """Accept a block before it is analysed; the block must not be changed."""
 
 
 class Checks(Protocol):
-    """What looks at samples and only reports: ``spectrod.source.checks``."""
+    """Checks that only report on samples; see ``spectrod.source.checks``."""
 
     @property
     def active(self) -> tuple[str, ...]:
-        """What is odd now."""
+        """Conditions that are active now."""
 
     @property
     def clipped_samples(self) -> int:
         """Samples at full scale in runs of three or more, over all channels."""
 
     def look(self, samples: Float32Array) -> list[str]:
-        """Take (channels, n) samples [FS]; return lines for the log: what begins, what ends."""
+        """Check (channels, n) samples [FS]; return log lines on started and ended conditions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Attached:
-    """A sink that takes one product, or all where ``product`` is empty."""
+    """A sink attached to one product, or to all if ``product`` is empty."""
 
     sink: Sink
     product: str
@@ -89,13 +89,13 @@ class _Attached:
     wants: bool
 
     def takes(self, product: str) -> bool:
-        """Return whether it takes a product."""
+        """Return True if the sink takes a product."""
         return self.product in ("", product)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tapping:
-    """A tap that takes samples for a while."""
+    """A tap, with the handler of its failure."""
 
     tap: Tap
     on_failure: FailureHandler
@@ -104,45 +104,45 @@ class _Tapping:
 class Pipeline:
     """A source, its ring, its analysis, and the sinks and taps attached to it.
 
-    Constructing opens nothing; ``start`` starts every part, ``stop`` stops them in reverse order.
-    The source has a thread or a process of its own, the analysis a thread.
+    The constructor opens nothing; ``start`` starts all parts, ``stop`` stops them in reverse order.
+    The source has its own thread or process, the analysis has a thread.
 
     Parameters
     ----------
     source : Source
-        Opened, not started.
+        The opened source, not started.
     specs : SpectrumSpec or sequence of them
-        What to compute, each of a product of its own; rate and channels are the source's.
+        Spectra to compute, each with its own product; rate and channels are those of the source.
     engine : Engine
-        What computes; the pipeline's from here on, closed by ``stop``.
+        Computes the spectra. The pipeline owns it from here on; ``stop`` closes it.
     demand : Demand, optional
-        Which products to compute and whether to pause, beside what attached sinks want; by default
-        all.
+        Products to compute, and whether to pause, in addition to what attached sinks want; all by
+        default.
     progress : Wakeup, optional
         Set when the pipeline has finished or failed.
     first_sample : int
-        Index of the first sample that counts; what comes before it is left out.
+        Index of the first sample to analyse; earlier ones are dropped.
     max_samples : int, optional
-        Samples a channel from there on after which the source counts as ended.
+        Samples per channel from there on after which the source counts as ended.
     on_nonfinite : {"raise", "gap"}
-        Whether samples that are not finite end the stream or interrupt it.
+        End the stream at samples that are not finite, or treat them as a gap.
     checks : Checks, optional
-        Looks at all samples, for what is odd about them; what it finds is logged.
+        Checks all samples; the findings are logged.
     on_change : callable
-        Called by a thread of the source when ``Source.capture`` has changed; must not block.
+        Called by a thread of the source when ``Source.capture`` changes; must not block.
     on_end : callable
         Called by the analysis thread when the pipeline has finished or failed, not when stopped.
     note : callable
         Called by the analysis thread with the kind of an event (``spectrod.events``) and its text:
-        a gap, once a second at most, a failure of the engine, what checks have found.
+        a gap, at most once per second; a failure of the engine; findings of the checks.
 
     Attributes
     ----------
     read_samples, missing_samples : int
-        Samples a channel that were read, and that gaps between them left out, of those that count.
+        Samples per channel that were read, and that are missing in gaps between them.
     """
 
-    def __init__(  # noqa: PLR0913 - it is the place where everything meets
+    def __init__(  # noqa: PLR0913 - wires all stages
         self,
         source: Source,
         specs: SpectrumSpec | Sequence[SpectrumSpec],
@@ -186,24 +186,24 @@ class Pipeline:
         self._coming_specs = self._stream.specs
         most = _READ_SAMPLES if isinstance(self.ring, SampleRing) else _FEED_SAMPLES
         self._read_samples = max(1, min(most, _READ_BYTES // (4 * self.spec.channels)))
-        # The owner's thread appends, the analysis takes: a newer one replaces one not yet taken.
+        # The owner's thread appends, the analysis takes: a new item replaces one not yet taken.
         self._next_stream: deque[FrameStream] = deque(maxlen=1)
         self._resets: deque[str] = deque(maxlen=_RESETS_MAX)
         self.demand = demand or Demand()
-        self.demand.touch()  # what was asked for before this pipeline was made
+        self.demand.touch()  # apply requests from before this pipeline
         self._idle_from = 0
         self._proven: frozenset[str] = frozenset()
         self._worker = Worker("analysis", self._run, self._ended)
 
     def start(self) -> None:
-        """Start analysis and source; raises the SpectrodError of what cannot start."""
+        """Start analysis and source; raises the SpectrodError of a part that cannot start."""
         self._state = "running"
         self._worker.start()
         if isinstance(self.ring, SampleRing):
             self.source.start(self.ring, self._on_change)
 
     def stop(self) -> None:
-        """Stop source and analysis; what has been read goes to the sinks first. Idempotent."""
+        """Stop source and analysis; samples already read still go to the sinks. Idempotent."""
         if self._done:
             return
         self._done = True
@@ -218,12 +218,12 @@ class Pipeline:
             self._state = "stopped"
 
     def end(self) -> None:
-        """End the source; what it has delivered is still analysed, then ``finished`` is true."""
+        """End the source; the analysis finishes after the samples already delivered."""
         self.source.stop()
         self.ring.close()
 
     def lease(self, product: str, seconds: float) -> None:
-        """Have a product computed for a while, by whoever asks now and then; any thread.
+        """Compute a product for a duration, for occasional requests; any thread.
 
         Raises
         ------
@@ -239,9 +239,9 @@ class Pipeline:
             raise ConfigError(f"product={product!r}: must be one of {', '.join(known)}")
 
     def reset(self, product: str = "") -> None:
-        """Begin averages and holds anew, of a product or of all, from the next block on.
+        """Restart averages and holds, of a product or of all, from the next block on.
 
-        Any thread. Of more than 64 between two blocks the oldest are forgotten.
+        Any thread. Of more than 64 requests between two blocks, the oldest are dropped.
 
         Raises
         ------
@@ -260,22 +260,22 @@ class Pipeline:
         *,
         wants: bool = True,
     ) -> None:
-        """Give a sink all batches of a product from the next block on, until ``detach``.
+        """Pass all batches of a product to a sink, from the next block on, until ``detach``.
 
         Any thread.
 
         Parameters
         ----------
         sink : Sink
-            Must accept that the product's spec changes.
+            Must accept changes of the product's spec.
         product : str
-            One that there is; empty: all.
+            An existing product; empty: all.
         on_failure : callable
-            Called by the analysis thread with what the sink raised, when it has been detached. By
+            Called by the analysis thread with the sink's exception, after the sink was detached. By
             default the failure ends the pipeline.
         wants : bool
-            Whether the product is computed for this sink. If not, the sink takes what is computed
-            for others.
+            Compute the product for this sink. Otherwise the sink gets only batches that are
+            computed for others.
 
         Raises
         ------
@@ -289,29 +289,29 @@ class Pipeline:
         self.demand.touch()
 
     def detach(self, sink: Sink) -> None:
-        """Let a sink go; when this returns, it is not called any more. Not from within a sink."""
+        """Detach a sink; on return it is not called any more. Must not be called by a sink."""
         with self._handing_on:
             self._attached = tuple(one for one in self._attached if one.sink is not sink)
         self.demand.touch()
 
     def tap(self, tap: Tap, on_failure: FailureHandler = _raise) -> None:
-        """Give a tap all samples from the next block on, until ``untap``.
+        """Pass all samples to a tap, from the next block on, until ``untap``.
 
-        Any thread. Samples are read whether anything is computed of them or not.
+        Any thread. Samples are read even if nothing is computed.
 
         Parameters
         ----------
         tap : Tap
-            Takes blocks as the ring gives them, with their gaps.
+            Receives blocks as the ring returns them, with their gaps.
         on_failure : callable
-            Called by the analysis thread with what the tap raised, when it has been detached. By
+            Called by the analysis thread with the tap's exception, after the tap was detached. By
             default the failure ends the pipeline.
         """
         with self._handing_on:
             self._tapping = (*self._tapping, _Tapping(tap, on_failure))
 
     def untap(self, tap: Tap) -> None:
-        """Let a tap go; when this returns, it is not called any more. Not from within a tap."""
+        """Remove a tap; on return it is not called any more. Must not be called by a tap."""
         with self._handing_on:
             self._tapping = tuple(one for one in self._tapping if one.tap is not tap)
 
@@ -321,13 +321,13 @@ class Pipeline:
         Raises
         ------
         ConfigError, UnavailableError
-            If the engine cannot do it, or there is no memory for it; the old analysis goes on.
+            If the engine cannot compute it, or memory is short; the old analysis continues.
         """
         self.change_to(self.prepare(specs))
 
     def prepare(self, specs: SpectrumSpec | Sequence[SpectrumSpec]) -> FrameStream:
-        """Make an analysis that ``change_to`` will take; raises as ``reconfigure``."""
-        # Frames wait for a batch to fill only while more samples are there to be read.
+        """Create an analysis for ``change_to``; raises like ``reconfigure``."""
+        # Frames wait for a full batch only while more samples are readable.
         layout = self.ring.layout
         try:
             return FrameStream(
@@ -342,19 +342,19 @@ class Pipeline:
             raise _no_memory(specs, error) from error
 
     def change_to(self, stream: FrameStream) -> None:
-        """Go on with an analysis that was prepared, from the next block on."""
+        """Continue with a prepared analysis from the next block on."""
         self._coming_specs = stream.specs
         self._next_stream.append(stream)
         self.demand.touch()
 
     @property
     def spec(self) -> SpectrumSpec:
-        """The first of what is being computed."""
+        """Spec of the first product."""
         return self._stream.spec
 
     @property
     def specs(self) -> tuple[SpectrumSpec, ...]:
-        """What can be computed."""
+        """Specs of all products."""
         return self._stream.specs
 
     @property
@@ -363,30 +363,30 @@ class Pipeline:
 
     @property
     def coming_specs(self) -> tuple[SpectrumSpec, ...]:
-        """What can be computed from the next block on."""
+        """Specs of all products from the next block on."""
         return self._coming_specs
 
     @property
     def finished(self) -> bool:
-        """True when nothing more will come: all has gone to the sinks, or it ended early."""
+        """True if no batch will follow: all were passed on, or the pipeline ended early."""
         return self._state in ("finished", "failed", "stopped")
 
     def raise_failure(self) -> None:
-        """Raise what ended the pipeline, if it failed."""
+        """Raise the failure that ended the pipeline, if any."""
         if self.failure is not None:
             raise self.failure
 
     def left_out_samples(self) -> dict[str, int]:
-        """Count the samples that fill no frame, of each product; see ``FrameStream``.
+        """Return the number of samples outside all frames, of each product; see ``FrameStream``.
 
-        To be called when it has finished.
+        Call it after the pipeline has finished.
         """
         stream = self._stream
         products = (spec.product for spec in stream.specs)
         return dict(zip(products, stream.left_out_samples(), strict=True))
 
     def stats(self) -> Stats:
-        """Take a snapshot of the counters; any thread may call it."""
+        """Return a snapshot of the counters; any thread may call it."""
         capture, checks = self.source.capture(), self._checks
         computed = self._stream.wanted
         return Stats(
@@ -454,7 +454,7 @@ class Pipeline:
             n = n_max if n_left is None else min(n_max, n_left)
             block = self.ring.read(n, self._stream.reserve(n))
             if block is None:
-                # Nobody knows when more will come: no frame waits for that.
+                # It is unknown when more samples come, so no frame waits for them.
                 self._hand_on(self._stream.flush())
                 self._await_samples()
                 continue
@@ -479,9 +479,9 @@ class Pipeline:
         self._hand_on(self._stream.finish())
 
     def _await_samples(self) -> None:
-        """Wait for what is next to be done: samples or, while nothing is computed, a change."""
+        """Wait for samples or, while nothing is computed, for a change."""
         before, self._idle_from = self._idle_from, self.ring.taken
-        # A source that can wait must not be made to.
+        # Do not throttle non-live sources.
         is_fast = self._idle_from - before > _IDLE_BACKLOG_S * self.spec.fs
         if is_fast or self._stream.wanted or self.demand.has_changed:
             self.ring.data.wait()
@@ -507,7 +507,7 @@ class Pipeline:
             self._note("engine.failed", f"going on with {stream.engine.name}")
 
     def _take_changes(self) -> None:
-        """Do what other threads have asked for."""
+        """Apply the requests of other threads."""
         if self._next_stream:
             self._take_new_stream()
         while self._resets:
@@ -553,7 +553,7 @@ class Pipeline:
             one.on_failure(failure)
 
     def _as_float(self, block: Block) -> Block:
-        """Make float32 of samples that came in another format."""
+        """Convert samples of another format to float32."""
         sample_format = self._stream.layout.sample_format
         if sample_format == "float32":
             return block
@@ -563,7 +563,7 @@ class Pipeline:
         failed = []
         block = self._as_float(given)
         if block is given:
-            # A tap may keep it; the stream uses its memory again.
+            # Copy: a tap may keep the block, while the stream reuses its memory.
             block = replace(given, samples=given.samples.copy())
         with self._handing_on:
             for one in self._tapping:
@@ -583,10 +583,10 @@ def _ring_for(source: Source) -> SampleRing | Feed:
 
 
 def _row_due_samples(stream: FrameStream, products: Sequence[str]) -> int:
-    """Count the samples within which a row must come of these products; 0 of none."""
+    """Return the samples within which a row of these products must come; 0 without products."""
     specs = [spec for spec in stream.specs if spec.product in products]
-    # Two rows if it was not wanted from the first frame of one on, a window if that is empty.
-    # So far apart are rows aligned to the clock at most, at their begin and where it is stepped.
+    # Two rows and a window, because a product may become wanted within a row. Rows aligned to the
+    # clock are this far apart at most, at their start and where the clock is stepped.
     due = (2 * math.ceil(spec.row_step) + spec.win_length for spec in specs)
     return min(due, default=0)
 

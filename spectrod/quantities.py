@@ -1,4 +1,4 @@
-"""Lengths of time and frequencies as people write them: ``90``, ``1.5h``, ``1:02:03``, ``4kHz``."""
+"""Durations and frequencies as people write them: ``90``, ``1.5h``, ``1:02:03``, ``4kHz``."""
 
 import math
 import re
@@ -7,9 +7,9 @@ from decimal import Decimal, DecimalException, localcontext
 from typing import Final
 
 TIME_RULE: Final = "must be a time: 90, 1.5h, 10min, 500ms, 1h30m or 01:30:00"
-"""What ``parse_time`` takes, for errors."""
+"""Rule of ``parse_time``, for errors."""
 FREQUENCY_RULE: Final = "must be a frequency: 4000, 4k, 4kHz, 0.5MHz or, of slow rates, 1/60"
-"""What ``parse_frequency`` takes, for errors."""
+"""Rule of ``parse_frequency``, for errors."""
 
 TEXT_MAX: Final = 100
 """Longest text of a quantity [characters]."""
@@ -32,7 +32,7 @@ _SECONDS: Final[Mapping[str, Decimal]] = {
     )
     for unit in units.split()
 }
-# A lower-case m would be milli.
+# A lower-case m would mean milli.
 _HERTZ: Final[Mapping[str, Decimal]] = {
     unit: Decimal(hertz)
     for units, hertz in (
@@ -46,21 +46,21 @@ _HERTZ: Final[Mapping[str, Decimal]] = {
 
 
 def parse_time(text: str, unit: str = "s") -> float | None:
-    """Read a length of time.
+    """Parse a duration.
 
     Parameters
     ----------
     text : str
-        A number with a unit (us, ms, s, min or m, h, d), several such (``1h30m``), or a clock's
-        reading (``MM:SS``, ``H:MM:SS``, with a fraction of a second if wanted). A sign may stand
-        before it all.
+        A number with a unit (us, ms, s, min or m, h, d), several such (``1h30m``), or a clock time
+        (``MM:SS``, ``H:MM:SS``, optionally with a fraction of a second). An optional sign precedes
+        it.
     unit : str
-        That of a number without a unit, and of the result.
+        Unit of a number without a unit, and of the result.
 
     Returns
     -------
     time : float or None
-        None if the text is no such time, or beyond the range of a float.
+        None if the text is not a duration, or is beyond the range of a float.
     """
     sign, rest = _split_sign(text)
     seconds = _clock_s(rest)
@@ -70,18 +70,18 @@ def parse_time(text: str, unit: str = "s") -> float | None:
 
 
 def parse_frequency(text: str) -> float | None:
-    """Read a frequency or a rate [Hz].
+    """Parse a frequency or a rate [Hz].
 
     Parameters
     ----------
     text : str
-        A number, with k, kHz, MHz, ... if wanted, and a sign before it; or a ratio of whole
-        numbers, as ``1/60`` for once a minute.
+        A number with an optional sign and an optional k, kHz, MHz, ...; or a ratio of whole
+        numbers, such as ``1/60`` for once per minute.
 
     Returns
     -------
     frequency : float or None
-        None if the text is none, or beyond the range of a float [Hz].
+        None if the text is not a frequency, or is beyond the range of a float [Hz].
     """
     sign, rest = _split_sign(text)
     if match := _RATIO.fullmatch(rest):
@@ -95,7 +95,7 @@ def parse_frequency(text: str) -> float | None:
 
 
 def format_frequency(hertz: float) -> str:
-    """Write a frequency with the unit that suits it, as ``2.048 MHz`` or ``44.1 kHz``."""
+    """Format a frequency with a suitable unit, such as ``2.048 MHz`` or ``44.1 kHz``."""
     for scale, unit in ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz")):
         if abs(hertz) >= scale:
             return f"{hertz / scale:.12g} {unit}"
@@ -104,8 +104,8 @@ def format_frequency(hertz: float) -> str:
 
 def _split_sign(text: str) -> tuple[str, str]:
     match = _SIGNED.fullmatch(text.strip()[: TEXT_MAX + 1])
-    assert match is not None  # the expression takes anything
-    # What is too long is no quantity.
+    assert match is not None  # the expression matches any text
+    # Longer texts are not quantities.
     return match[1], match[2] if len(match[2]) < TEXT_MAX else ""
 
 
@@ -120,7 +120,7 @@ def _clock_s(text: str) -> Decimal | None:
 
 
 def _sum(text: str, scales: Mapping[str, Decimal], unit: str) -> Decimal | None:
-    """Add numbers with units; a number without one must be the only one."""
+    """Add numbers with units; a number without a unit must be the only one."""
     total, place, n_parts, has_bare = Decimal(0), 0, 0, False
     while place < len(text):
         match = _PART.match(text, place)

@@ -17,7 +17,7 @@ _MAX_UNREAD_GAPS = 64
 
 @dataclass(slots=True)
 class _Anchor:
-    """When a sample was captured, as its source saw it."""
+    """Capture time of a sample, as its source measured it."""
 
     sample_index: int
     t_mono_ns: int
@@ -26,7 +26,7 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Consecutive unread samples, and what stood before them."""
+    """Consecutive unread samples, and the gaps before them."""
 
     start: int
     n: int
@@ -42,34 +42,34 @@ class SampleRing:
     One producer calls ``write`` and ``close``; one consumer calls ``read``. Neither takes a lock.
 
     When the ring is full, ``write`` overwrites the oldest samples: a live source cannot wait. The
-    consumer finds that out when it reads, counts an *overrun*, skips to the middle of the ring so
-    that it has room to catch up, and reports the skipped samples as lost. A source that can wait
-    asks ``wait_for_room`` first and so never causes one.
+    consumer detects that on reading, counts an *overrun*, skips to the middle of the ring to have
+    room to catch up, and reports the skipped samples as lost. A source that can wait calls
+    ``wait_for_room`` first and so never causes an overrun.
 
     Parameters
     ----------
     fs : float
-        Sample rate [Hz]; turns indices into times.
+        Sample rate [Hz]; converts indices to times.
     layout : SampleLayout or int
-        How the samples lie in the ring and in what is read: the source's own format, which is
-        decoded where it is analysed. An int is a number of channels of float32, one after another.
+        Layout of samples in the ring and in blocks: the source's own format, which the analysis
+        decodes. An int is a number of planar float32 channels.
     capacity : int
-        Samples held in each channel; their memory is taken once.
+        Samples held per channel; their memory is allocated once.
 
     Raises
     ------
     ConfigError
-        If there is not so much memory.
+        If memory is short.
 
     Notes
     -----
-    Why no lock is needed. The producer raises ``_claimed`` before it touches a sample and
+    No lock is needed: the producer raises ``_claimed`` before it touches a sample and
     ``_written`` after the last one. The consumer reads ``_written``, copies samples below it, and
     then checks ``_claimed``: if the copy's first sample is still within ``capacity`` of it, no
-    byte of the copy can have been overwritten meanwhile. Gap records and anchors are stored before
-    ``_written`` makes their samples visible; a record that is read is checked with ``_n_gaps`` as
-    a sample is with ``_claimed``: its place is taken again only after 64 more are counted. Each
-    variable has one writer, and the interpreter gives both threads one order of stores.
+    byte of the copy was overwritten meanwhile. Gap records and anchors are stored before
+    ``_written`` makes their samples visible. The consumer checks a gap record with ``_n_gaps`` like
+    a sample with ``_claimed``: its slot is reused only after 64 more are counted. Each variable has
+    one writer, and the interpreter gives both threads one order of stores.
     """
 
     def __init__(self, fs: float, layout: SampleLayout | int, capacity: int) -> None:
@@ -79,11 +79,11 @@ class SampleRing:
         self._samples = _memory(self.layout, capacity)
         self._gaps = np.zeros((_MAX_UNREAD_GAPS, 2), np.int64)
         self._anchor = _Anchor(0, 0, 0)
-        # The producer's:
+        # Written by the producer:
         self._claimed = self._written = self._n_gaps = 0
         self._closed = False
         self.overflows = self.suspected = 0
-        # The consumer's:
+        # Written by the consumer:
         self._read = self._gaps_read = 0
         self.overruns = 0
         self.peak_fill = 0.0
@@ -92,7 +92,7 @@ class SampleRing:
 
     @property
     def written(self) -> int:
-        """Index after the newest sample, lost ones included."""
+        """Index after the newest sample; lost samples count."""
         return self._written
 
     def write(
@@ -104,25 +104,26 @@ class SampleRing:
         *,
         overflow: bool = False,
     ) -> None:
-        """Put samples into the ring; never blocks.
+        """Write samples to the ring; never blocks.
 
         Parameters
         ----------
         samples : (channels, n) or (channels, n, 3) array
-            Of the layout's dtype, 1 <= n <= capacity; copied, so the caller may reuse its memory.
+            Array of the layout's dtype, 1 <= n <= capacity; copied, so the caller may reuse its
+            memory.
         sample_index : int
-            Absolute index of the first; more than ``written`` says that samples were lost.
+            Absolute index of the first sample; above ``written`` if samples were lost.
         t_mono_ns, t_utc_ns : int
-            Monotonic clock and UTC at the first sample [ns], smoothed by the source: the newest are
-            what all times are reckoned from.
+            Monotonic clock and UTC at the first sample [ns], smoothed by the source; all times are
+            computed from the newest ones.
         overflow : bool
             The sound system flagged a loss of unknown size before this block: the block is marked
-            as a discontinuity even where its index follows on.
+            as a discontinuity even if its index is contiguous.
 
         Raises
         ------
         InternalError
-            If the block is larger than the ring or the index goes back.
+            If the block is larger than the ring, or the index decreases.
         """
         n = samples.shape[1]
         if n > self.capacity or sample_index < self._written:
@@ -145,7 +146,7 @@ class SampleRing:
         self.data.set()
 
     def wait_for_room(self, n: int, timeout_s: float) -> bool:
-        """Wait until n samples, and a gap before them, overwrite nothing unread.
+        """Wait until n samples, and a gap before them, overwrite no unread samples.
 
         For sources that can wait.
         """
@@ -157,7 +158,7 @@ class SampleRing:
         return has_record and self._written + n - self._read <= self.capacity
 
     def close(self) -> None:
-        """Say that no more samples will come."""
+        """Signal that no more samples will come."""
         self._closed = True
         self.data.set()
 
@@ -165,29 +166,29 @@ class SampleRing:
 
     @property
     def taken(self) -> int:
-        """Index after the newest sample that was read, lost ones included; any thread may ask."""
+        """Index after the newest sample read; lost samples count. Any thread may call it."""
         return self._read
 
     @property
     def exhausted(self) -> bool:
-        """True when the source has ended and everything was read."""
-        # NB: _closed first; a last write between the two reads must not be missed.
+        """True if the source has ended and all samples were read."""
+        # NB: read _closed first, or a last write between the two reads would be missed.
         return self._closed and self._read == self._written
 
     def read(self, max_samples: int, into: NDArray[Any] | None = None) -> Block | None:
-        """Take the oldest unread samples, as many as follow on each other, up to max_samples.
+        """Read the oldest unread samples, as many as are contiguous, up to max_samples.
 
         Parameters
         ----------
         max_samples : int
-            Of a channel.
+            Samples per channel.
         into : (channels, n) or (channels, n, 3) array, optional
-            Memory of the layout's dtype to copy to; n samples at most then.
+            Destination of the layout's dtype; at most n samples are read then.
 
         Returns
         -------
         block : Block or None
-            A copy that spans no gap; None if nothing is unread.
+            A copy that spans no gap; None if there are no unread samples.
         """
         if into is not None:
             max_samples = min(max_samples, into.shape[1])
@@ -196,26 +197,26 @@ class SampleRing:
             self._copy(span.start, samples)
             if self._is_intact(span):
                 return self._take(span, samples)
-            # Overwritten while it was copied: look again.
+            # Overwritten during the copy: try again.
         return None
 
     def _is_intact(self, span: _Span) -> bool:
-        """Say whether neither the span's samples nor its gap records were overwritten."""
+        """Return True if neither the span's samples nor its gap records were overwritten."""
         return (
             self._claimed - self.capacity <= span.start
             and self._n_gaps - span.first_gap < _MAX_UNREAD_GAPS
         )
 
     def _next_span(self, max_samples: int) -> _Span | None:
-        """Find what to read next; changes nothing."""
+        """Find the next samples to read; changes nothing."""
         written = self._written  # NB: before _n_gaps, which may already be ahead of it
         n_gaps = self._n_gaps
         start, gaps_read, overrun = self._read, self._gaps_read, False
         if n_gaps - gaps_read >= _MAX_UNREAD_GAPS:
-            # Records were lost; after the newest gap at least, samples follow on each other.
+            # Records were lost; samples are contiguous after the newest gap.
             start, gaps_read, overrun = self._gap(n_gaps - 1)[1], n_gaps, True
         first_gap, gaps_before = min(gaps_read, n_gaps - 1), self._gaps_read
-        # NB: gaps first; what a gap leaves out was not overwritten, however long it is.
+        # NB: gaps first; the samples of a gap were never in the ring, whatever its length.
         start, gaps_read = self._skip_gaps(start, gaps_read, n_gaps)
         if self._claimed - self.capacity > start:
             start, overrun = max(start, written - self.capacity // 2), True
@@ -226,7 +227,7 @@ class SampleRing:
         return _Span(start, n, first_gap, gaps_read, overrun, discontinuity) if n > 0 else None
 
     def _skip_gaps(self, start: int, gaps_read: int, n_gaps: int) -> tuple[int, int]:
-        """Go past the gaps that begin at start or before it."""
+        """Skip the gaps that start at start or before it."""
         while gaps_read < n_gaps and self._gap(gaps_read)[0] <= start:
             start, gaps_read = max(start, self._gap(gaps_read)[1]), gaps_read + 1
         return start, gaps_read
@@ -236,7 +237,7 @@ class SampleRing:
         return int(start), int(end)
 
     def _take(self, span: _Span, samples: NDArray[Any]) -> Block:
-        """Make the span's samples the consumer's and free their room."""
+        """Mark the span's samples as read, and free their room."""
         lost_samples = span.start - self._read
         self.overruns += span.overrun
         self.peak_fill = max(self.peak_fill, (self._written - span.start) / self.capacity)
@@ -259,13 +260,13 @@ class SampleRing:
         samples[:, n_before_wrap:] = self._samples[:, : n - n_before_wrap]
 
     def release(self) -> None:
-        """Give the wake-ups' descriptors back; call when neither side runs any more."""
+        """Close the wake-ups' descriptors; call when neither side runs any more."""
         self.data.close()
         self._room.close()
 
 
 def _memory(layout: SampleLayout, capacity: int) -> NDArray[Any]:
-    """Take memory, and have its pages: a live source must not wait for the system to find them."""
+    """Allocate memory and touch its pages: a live source must not wait for page faults."""
     n_bytes = layout.step_bytes * capacity
     try:
         return layout.arranged(np.full(n_bytes, 0, np.uint8), capacity)

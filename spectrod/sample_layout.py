@@ -1,4 +1,4 @@
-"""How samples lie in memory, from a source up to the kernels."""
+"""Memory layout of samples, from a source to the kernels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,21 +21,21 @@ _DTYPES: dict[SampleFormat, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SampleLayout:
-    """How samples lie in memory.
+    """Memory layout of samples.
 
     Attributes
     ----------
     sample_format : {"int16", "int24", "int32", "float32"}
-        Of each sample.
+        Format of each sample.
     channels : int
-        Of the source.
+        Number of channels of the source.
     interleaved : bool
-        Whether the samples of all channels at one time are neighbours; if not, those of a channel.
+        True if the samples of all channels at one time are adjacent; False if planar.
 
     Raises
     ------
     ConfigError
-        If the format is not known.
+        If the format is unknown.
     """
 
     sample_format: SampleFormat = "float32"
@@ -50,7 +50,7 @@ class SampleLayout:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the arrays; int24 is an array of bytes, three for each sample."""
+        """Type of the arrays; int24 is an array of bytes, three per sample."""
         return np.dtype(_DTYPES[self.sample_format])
 
     @property
@@ -59,7 +59,7 @@ class SampleLayout:
         return SAMPLE_BYTES[self.sample_format] * self.channels
 
     def pitch(self, capacity: int) -> int:
-        """As ``spectrod.stft.stage.Samples`` has it, where a channel has room for so many."""
+        """Return the pitch of ``spectrod.stft.stage.Samples`` for this capacity per channel."""
         return self.channels if self.interleaved else capacity
 
     def arranged(self, memory: NDArray[Any], capacity: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Hours of the week and duty cycles in UTC: when something is wanted. Pure."""
+"""Hours of the week and duty cycles in UTC. Pure."""
 
 import re
 from bisect import bisect_right
@@ -16,29 +16,29 @@ _MINUTE_NS: Final = 60 * NS_PER_S
 _DAY_MINUTES: Final = 24 * 60
 _WEEK_MINUTES: Final = 7 * _DAY_MINUTES
 _WEEK_NS: Final = _WEEK_MINUTES * _MINUTE_NS
-_MONDAY_NS: Final = 4 * _DAY_MINUTES * _MINUTE_NS  # 1970-01-05, as 1970 began with a Thursday
+_MONDAY_NS: Final = 4 * _DAY_MINUTES * _MINUTE_NS  # 1970-01-05; 1970 began with a Thursday
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _HOURS: Final = re.compile(r"(?:(\S+)\s+)?(\d\d):(\d\d)\s*-\s*(\d\d):(\d\d)", re.ASCII)
 _RULE: Final = "must be HH:MM-HH:MM in UTC, with days before it or not: 'Mon-Fri 06:00-18:00'"
 
 
 class Schedule:
-    """When something is wanted: within hours of the week, and of a duty cycle where there is one.
+    """The times at which something is wanted: hours of the week, with an optional duty cycle.
 
     Parameters
     ----------
     hours : sequence of str
-        Each ``HH:MM-HH:MM``, UTC, the end not included; what ends before it begins, or with it,
-        goes on into the next day. ``Mon``, ``Mon-Fri`` or ``Sat,Sun`` before it names the days on
-        which it begins. None: all hours.
+        Each ``HH:MM-HH:MM``, UTC, without the end; an end not after the start is on the next day.
+        ``Mon``, ``Mon-Fri`` or ``Sat,Sun`` in front names the days of the start. Without hours: at
+        all times.
     on_s, off_s : float
-        Within them, wanted and not wanted in turn, counted from 1970 on, so that cycles which
-        divide the day begin with it [s]. Both 1 or more, or both 0: without a break.
+        Durations of the on and off phases within the hours, counted from 1970, so cycles that
+        divide a day start with it [s]. Both 1 or more, or both 0: without a break.
 
     Raises
     ------
     ConfigError
-        If a rule is broken.
+        If a rule is violated.
     """
 
     def __init__(self, hours: Sequence[str] = (), on_s: float = 0.0, off_s: float = 0.0) -> None:
@@ -51,21 +51,21 @@ class Schedule:
         for text in hours:
             for minute in _minutes(text):
                 wanted[minute] = True
-        # Minutes at which it turns, the first of them to what it is then.
+        # Minutes at which the state changes, and the state of each minute.
         self._is_always = not hours or all(wanted)
         self._turns = [k for k in range(_WEEK_MINUTES) if wanted[k] != wanted[k - 1]]
         self._wanted = wanted
 
     def covers(self, t_utc_ns: int) -> bool:
-        """Say whether it is wanted at a time [ns since 1970]."""
+        """Return True if a time is wanted [ns since 1970]."""
         if self._cycle_ns and t_utc_ns % self._cycle_ns >= self._on_ns:
             return False
         return self._is_always or self._wanted[_week_ns(t_utc_ns) // _MINUTE_NS]
 
     def next_turn_ns(self, t_utc_ns: int) -> int:
-        """Return a time after this one up to which ``covers`` says the same [ns since 1970].
+        """Return a later time up to which ``covers`` does not change [ns since 1970].
 
-        ``NEVER_NS`` if there is no end of it.
+        ``NEVER_NS`` if it never changes.
         """
         turn_ns = NEVER_NS
         if self._cycle_ns:
@@ -85,7 +85,7 @@ def _week_ns(t_utc_ns: int) -> int:
 
 
 def _minutes(text: str) -> Iterator[int]:
-    """Yield the minutes of the week that hours name, counted from Monday 00:00."""
+    """Yield the minutes of the week in a text of hours, counted from Monday 00:00."""
     found = _HOURS.fullmatch(text.strip())
     if not found:
         raise ConfigError(f"schedule={text!r}: {_RULE}")

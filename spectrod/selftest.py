@@ -1,4 +1,4 @@
-"""Prove the numbers on this machine's device: what an operator runs after installing."""
+"""Checks of the results on this machine's device, for operators to run after installation."""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _SIZES = (16, 64, 101, 256, 1000, 1024, 4095, 4096, 8192, 65536)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One proof: what was compared, what came out, what is allowed."""
+    """Result of one check: the comparison, the value and its limit."""
 
     name: str
     measured: str
@@ -36,7 +36,7 @@ class Check:
 
 
 def checks(engine: Engine) -> Iterator[Check]:
-    """Run all proofs on an engine, one after the other; the last one closes it."""
+    """Run all checks on an engine, one after another; the last one closes it."""
     for nfft in _SIZES:
         yield _accuracy(engine, nfft)
     for name, frequency_hz in (("on", 85 * FS / 4096), ("between", 85.5 * FS / 4096)):
@@ -81,7 +81,7 @@ def _level(engine: Engine, frequency_hz: float, name: str) -> Check:
 
 
 def _band_level(engine: Engine) -> Check:
-    """Expect the level of a tone in its band; A weighting leaves 1 kHz as it is."""
+    """Check the level of a tone in its band; A weighting does not change 1 kHz."""
     spec = SpectrumSpec(
         FS, 1, "hann", 8192, 4096, scaling="dbfs", weighting="A", bands="third-octave"
     )
@@ -101,7 +101,7 @@ def _level_check(name: str, level_dbfs: float) -> Check:
 
 
 def _noise(engine: Engine) -> Check:
-    """White noise: its density, summed over all bins, is its mean square."""
+    """Check white noise: its density, summed over all bins, is its mean square."""
     spec = SpectrumSpec(FS, 1, "hann", 1024, 512, scaling="density")
     noise = next(SignalSource(f"white,{TONE_DBFS}", FS, 1, "full").blocks(1 << 19)).copy()
     mean_square = _power(engine, spec, noise).mean(axis=(0, 1)).sum() * spec.delta_f
@@ -116,7 +116,7 @@ def _transpose(engine: Engine) -> Check:
 
 
 def _message(engine: Engine) -> Check:
-    """Go the whole way: test signal, ring, engine, publisher, ZeroMQ, subscriber."""
+    """Check the complete path: test signal, ring, engine, publisher, ZeroMQ, subscriber."""
     source = SignalSource(f"sine,{TONE_HZ:g},{TONE_DBFS:g}", FS, 1, "realtime")
     spec = SpectrumSpec(FS, 1, "flattop", 4096, 1024, scaling="dbfs")
     publisher = Publisher(["tcp://127.0.0.1:*"])

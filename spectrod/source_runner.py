@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 GIVE_UP_S = 2.5
-"""How long a stop waits for searches: a driver may block them."""
+"""Longest wait of a stop for searches [s]: a driver may block them."""
 
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the runners of a daemon share."""
+    """State shared by the runners of a daemon."""
 
     engine: EngineConfig
     publisher: Publisher
@@ -55,26 +55,26 @@ class Shared:
     progress: Wakeup
     """Set when the state of a source has changed."""
     changing: threading.Lock
-    """Held while a source is started and while analyses change: each sees all of the other."""
+    """Held while a source starts and while analyses change, which must not overlap."""
     is_alone: Callable[[], bool]
-    """Returns whether the daemon has one source only."""
+    """Returns True if the daemon has only one source."""
     on_pipeline: Callable[[], None] = lambda: None
-    """Called when the pipeline of a source is made, before its start, and when it has ended."""
+    """Called when a source's pipeline is created, before its start, and when it has ended."""
 
 
 class SourceRunner:
     """Runs one source of the daemon, from its samples to its feed.
 
-    If the source is absent and its kind may be, a thread searches for it from ``start`` on. When it
-    is found, its rate and channels are known, and the pipeline is made. Only that thread sets
-    ``pipeline`` after the start.
+    If the source is absent and its kind allows that, ``start`` starts a thread that searches for
+    it. When the thread finds it, rate and channels are known, and it creates the pipeline. Only
+    that thread sets ``pipeline`` after the start.
 
     Parameters
     ----------
     table : SourceTable
         The source and its analyses.
     shared : Shared
-        What the daemon's runners share.
+        State shared by the daemon's runners.
 
     Attributes
     ----------
@@ -85,14 +85,15 @@ class SourceRunner:
     pipeline : Pipeline or None
         None until the source has been opened.
     demand : Demand
-        What subscribers and leases want of the source, and whether it is paused.
+        Demand of subscribers and leases for the source, and whether it is paused.
     ended_s : float
-        When it ended [s, monotonic]; infinity before.
+        Monotonic time of the end [s]; infinity before.
 
     Raises
     ------
     SpectrodError
-        If the source or its pipeline cannot be made; a source that may be absent is no error.
+        If the source or its pipeline cannot be created; an absent source is no error if its kind
+        allows that.
     """
 
     def __init__(self, table: SourceTable, shared: Shared) -> None:
@@ -114,15 +115,15 @@ class SourceRunner:
         if source:
             self.pipeline = self._make(source)
         else:
-            self._open_engine().close()  # raises now, not when the source is found
+            self._open_engine().close()  # raise errors now, not when the source is found
 
     def open_feed(self) -> None:
-        """Make the feed to subscribers; call it before ``start``.
+        """Create the feed to subscribers; call it before ``start``.
 
         Raises
         ------
         ConfigError
-            If the name cannot stand in a topic, or another source has it.
+            If the name is not valid in a topic, or another source has it.
         """
         self._feed = self._shared.publisher.add_source(
             self.name, self.stats, self.table.channel_names, self.demand.want
@@ -147,7 +148,7 @@ class SourceRunner:
         self._search.start()
 
     def stop_search(self) -> None:
-        """End the search soon, without waiting for it."""
+        """Request the end of the search without waiting for it."""
         self._stopping.set()
 
     def stop(self, deadline_s: float = math.inf) -> None:
@@ -164,13 +165,13 @@ class SourceRunner:
             self.pipeline.stop()
 
     def is_source_of(self, table: SourceTable) -> bool:
-        """Return whether a table describes this source, whatever its analyses."""
-        # A single source needs no name, and has none again when others were removed.
+        """Return True if a table describes this source, whatever its analyses."""
+        # A single source needs no name, and loses it again when others were removed.
         is_named_so = table.name in ("", self.name, self.table.name)
         return is_named_so and _source(table) == _source(self.table)
 
     def prepare(self, table: SourceTable) -> FrameStream | None:
-        """Make what ``change_to`` needs; None if nothing changes or the source was never opened.
+        """Create the analysis for ``change_to``; None without a change or an opened source.
 
         Raises
         ------
@@ -180,13 +181,13 @@ class SourceRunner:
         if self.pipeline is None or _analyses(table) == _analyses(self.table):
             return None
         specs = specs_of(table, self.pipeline.source)
-        # Compiling at the first launch would stop the analysis for seconds.
+        # Compile now: compiling at the first launch would stop the analysis for seconds.
         new = [spec for spec in specs if spec not in self.pipeline.specs]
         warm_up_apart(self.pipeline.engine, new, self.pipeline.ring.layout.sample_format)
         return self.pipeline.prepare(specs)
 
     def change_to(self, table: SourceTable, stream: FrameStream | None) -> None:
-        """Change to the analyses of a table of this source, as ``prepare`` has made them."""
+        """Change to the analyses of a table of this source, prepared by ``prepare``."""
         self.table = table
         if self.pipeline and stream:
             self.pipeline.change_to(stream)
@@ -200,7 +201,7 @@ class SourceRunner:
         return self._feed.topics if self._feed else frozenset()
 
     def lease(self, product: str, seconds: float) -> None:
-        """Compute a product for so many seconds, whether anybody subscribes or not; any thread.
+        """Compute a product for a duration [s], even without a subscriber; any thread.
 
         Raises
         ------
@@ -212,7 +213,7 @@ class SourceRunner:
         self._opened().lease(product, seconds)
 
     def checked(self) -> tuple[tuple[str, ...], int]:
-        """Return the content checks that fail now, and how many samples were clipped so far."""
+        """Return the active content checks, and the number of clipped samples so far."""
         checks = self._checks
         return (checks.active, checks.clipped_samples) if checks else ((), 0)
 
@@ -247,16 +248,16 @@ class SourceRunner:
 
     @property
     def ended(self) -> bool:
-        """True if no more samples are analysed."""
+        """True if no more samples will be analysed."""
         return self._failure is not None or (self.pipeline is not None and self.pipeline.finished)
 
     @property
     def failure(self) -> SpectrodError | None:
-        """Why it ended early."""
+        """Failure that ended the source early."""
         return self._failure or (self.pipeline.failure if self.pipeline else None)
 
     def stats(self) -> Stats:
-        """Take a snapshot of the counters; any thread may call it."""
+        """Return a snapshot of the counters; any thread may call it."""
         pipeline, feed = self.pipeline, self._feed
         stats = pipeline.stats() if pipeline else self._stats_without_source()
         return replace(
@@ -276,7 +277,7 @@ class SourceRunner:
     # ---- the pipeline
 
     def _make(self, source: Source) -> Pipeline:
-        """Make the pipeline of a source; the pipeline owns the source from here on."""
+        """Create the pipeline of a source; the pipeline owns the source from here on."""
         with ExitStack() as undo:
             undo.callback(source.stop)
             source.left_out.report_to(self._note_left_out)
@@ -316,7 +317,7 @@ class SourceRunner:
 
     def _note_end(self) -> None:
         self.ended_s = time.monotonic()
-        # With one source the error at the exit says it.
+        # With one source the exit error already says it.
         if self.failure and not self._shared.is_alone():
             _log.error("%s: failed: %s", self.name, self.failure)
         if self.failure:
@@ -335,7 +336,7 @@ class SourceRunner:
         self._shared.events.add(kind, text, source=self.name)
 
     def _report_change(self) -> None:
-        """Report that the state has changed: to subscribers at once, and to the daemon's owner."""
+        """Report a change of state, at once to subscribers, and to the daemon's owner."""
         self._note_waiting()
         if self._feed:
             self._feed.changed()
@@ -375,7 +376,7 @@ class SourceRunner:
             self.fail(failure)
 
     def fail(self, error: SpectrodError) -> None:
-        """End early with this error; stops what has started."""
+        """End early with this error; stop the pipeline."""
         self._failure = error
         if self.pipeline:
             self.pipeline.stop()
@@ -414,7 +415,7 @@ class SourceRunner:
         self._shared.on_pipeline()
         try:
             self.pipeline.start()
-        except UnavailableError as error:  # gone again
+        except UnavailableError as error:  # the source has disappeared again
             gone, self.pipeline = self.pipeline, None
             gone.stop()
             self._shared.on_pipeline()

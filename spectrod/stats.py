@@ -12,10 +12,10 @@ State = Literal["starting", "running", "paused", "waiting", "finished", "failed"
 
 @dataclass(frozen=True, slots=True)
 class CaptureStats:
-    """Counters of a source's capture, all since its start."""
+    """Counters of a source's capture since its start."""
 
     waiting_for: str = ""
-    """Why no samples come, for a person, made ``printable``; empty while they do."""
+    """Printable reason why no samples arrive; empty while they do."""
     restarts: int = 0
     """Restarts of the capture."""
     attempts: int = 0
@@ -23,13 +23,13 @@ class CaptureStats:
     overruns: int = 0
     """Times that the ring of the capture process was overwritten before the daemon read it."""
     suspected: int = 0
-    """Losses that nothing flagged, found by counting samples against the clock."""
+    """Unflagged losses, found by counting samples against the clock."""
     suspected_samples: int = 0
-    """Samples per channel missing in them."""
+    """Samples per channel missing in these losses."""
     left_out_files: int = 0
     """Files of the source that were skipped or read only in part."""
     rate_error_ppm: float | None = None
-    """Measured over nominal sample rate, less one, by this machine's monotonic clock [1e-6]."""
+    """Measured over nominal sample rate, minus one, by this machine's monotonic clock [1e-6]."""
     rate_uncertainty_ppm: float | None = None
     """Half width of its 95 % interval [1e-6]."""
     jitter_s: float | None = None
@@ -41,19 +41,19 @@ class CaptureStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A snapshot of a pipeline's counters, all since its start.
+    """A snapshot of a pipeline's counters since its start.
 
     The four kinds of loss are *overflow* (flag of the sound system), *overrun* (the ring was
     overwritten before the analysis read it), *drop* (a sink's queue was full), and *gap* (samples
     missing between two frames, whatever the cause; no frame spans one).
 
-    ``source``, ``engine`` and ``checks`` are texts for a person, made ``printable``: they contain
-    texts of devices, files and drivers, and go into logs, messages and replies.
+    ``source``, ``engine`` and ``checks`` are ``printable`` texts: they contain texts of devices,
+    files and drivers, and are part of logs, messages and replies.
     """
 
     state: State
     source: str
-    """Description of the source, for a person."""
+    """Readable description of the source."""
     engine: str = ""
     """Engine, for example ``opencl:PoCL/AMD EPYC`` or ``numpy``."""
     fs: float = 0.0
@@ -75,7 +75,7 @@ class Stats:
     gaps: int = 0
     """Discontinuities seen by the analysis."""
     gap_samples: int = 0
-    """Samples per channel missing in them, as far as known."""
+    """Samples per channel missing in these discontinuities, as far as known."""
     ring_peak: float = 0.0
     """Highest fill of the ring when it was read, 0 to 1."""
     engine_failures: int = 0

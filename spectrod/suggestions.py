@@ -1,31 +1,31 @@
-"""What somebody may have meant by a name that is unknown."""
+"""Suggestions for unknown names."""
 
 import difflib
 from collections.abc import Iterable
 
 _CUTOFF = 0.6
 _LENGTH_MAX = 100
-"""Longest name that is compared: the time grows with the square of it [characters]."""
+"""Longest name that is compared: the time grows with its square [characters]."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most like an unknown one.
+    """Suggest the known name that is most similar to an unknown one.
 
     Parameters
     ----------
     name : str
-        That is not known.
+        The unknown name.
     known : iterable of str
-        All that are.
+        All known names.
 
     Returns
     -------
     text : str
-        ``"; did you mean NAME?"`` to end an error with; empty where no name is alike.
+        ``"; did you mean NAME?"`` to append to an error; empty if no name is similar.
     """
     if len(name) > _LENGTH_MAX:
         return ""
-    # Names that differ in case and in signs between words alone are the same to who types them.
+    # Ignore case and the characters between words, which people often mistype.
     by_plain = {_plain(one): one for one in known}
     found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=_CUTOFF)
     return f"; did you mean {by_plain[found[0]]}?" if found else ""

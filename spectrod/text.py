@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 TEXT_MAX_CHARS = 2000
-"""Length of what ``printable`` returns unless the caller gives another bound [characters]."""
+"""Default bound on the length of ``printable`` texts [characters]."""
 
 _ELLIPSIS = "..."
 _CHAR_MAX_BYTES = 4
 _DEPTH_MAX = 32
 _ESCAPED_BYTES = range(0xDC80, 0xDD00)
-"""Surrogates that stand for the bytes 0x80 to 0xff of what is not UTF-8 (PEP 383)."""
+"""Surrogates for the bytes 0x80 to 0xff of invalid UTF-8 (PEP 383)."""
 _LATIN_1 = range(0x80, 0x100)
-"""Code points that ``ascii`` would write like bytes: with two hexadecimal digits."""
+"""Code points that ``ascii`` would escape like bytes: with two hexadecimal digits."""
 
 
 def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CHARS) -> str:
@@ -23,15 +23,15 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
     Parameters
     ----------
     text : str, bytes or os.PathLike
-        From anywhere: any bytes, any code points, any length. Bytes are decoded as UTF-8.
+        Text of any origin: any bytes, any code points, any length. Bytes are decoded as UTF-8.
     max_chars : int
         Upper bound on the length of the result; at least 3 [characters].
 
     Returns
     -------
     str
-        The text with escapes: bytes that are not UTF-8 as ``\xe9``, control characters as ``\n`` or
-        ``\x1b``, and all other characters that Unicode does not call printable (C1 controls,
+        The text with escapes: invalid UTF-8 bytes as ``\xe9``, control characters as ``\n`` or
+        ``\x1b``, and all other characters that Unicode classifies as not printable (C1 controls,
         characters that change the direction of writing, invisible and unassigned ones, spaces other
         than U+0020) as ``\u202e``. In a text that is too long, ``...`` replaces the middle.
         ``str.isprintable`` is true for the result and UTF-8 can encode it.
@@ -44,13 +44,13 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
 
     References
     ----------
-    .. [1] PEP 383, how bytes that cannot be decoded are represented in ``str``.
+    .. [1] PEP 383, representation of undecodable bytes in ``str``.
     .. [2] Unicode Technical Report 36, on characters that deceive.
     """
     if max_chars < len(_ELLIPSIS):
         raise ValueError(f"{max_chars=}: must be at least {len(_ELLIPSIS)}")
     text = os.fspath(text)
-    # This many bytes hold at least max_chars characters, also if the cut goes through one.
+    # This many bytes hold at least max_chars characters, even if the cut splits one.
     limit = _CHAR_MAX_BYTES * (max_chars + 1)
     if len(text) <= limit:
         whole = _decode(text)
@@ -67,7 +67,7 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
 
 
 def printable_all(value: Any) -> Any:
-    """Return a value of built-in types, as JSON has them, with every text in it ``printable``.
+    """Return a value of JSON's types with every text in it ``printable``.
 
     Mappings become ``dict``, other containers ``list``. ``...`` replaces values that are nested
     deeper than 32 levels.
@@ -76,7 +76,7 @@ def printable_all(value: Any) -> Any:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Write JSON in ASCII, which any terminal, log and file accepts.
+    """Return JSON in ASCII, which any terminal, log and file accepts.
 
     Texts stay as they are, since JSON escapes them. Not every JSON reader accepts lone surrogates:
     if there are any, all texts are made ``printable``.

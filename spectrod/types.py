@@ -1,4 +1,4 @@
-"""What passes between the stages: blocks of samples, the analysis that is asked for, spectra."""
+"""Data passed between the stages: blocks of samples, specs of analyses, spectra."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,29 +66,29 @@ _NFFT_CHOSEN_MIN = 64
 _NAMED_MAX = 12
 _NO_WINDOW = Window("", np.empty(0), 0.0, 0.0)
 _WHOLE_MAX = 2.0**53
-"""Largest float that is taken as a whole number: all beyond are whole for want of bits."""
+"""Largest float accepted as a whole number: all larger floats are whole for lack of bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block(Chunk):
-    """Consecutive samples on their way from a source to the analysis.
+    """Consecutive samples passed from a source to the analysis.
 
     Attributes
     ----------
     samples : (channels, n) float32
-        n >= 1 samples in [-1, 1] [FS]. On the way from a file's feed also its own integers, see
-        ``SampleFormat``; int24 as (channels, n, 3) uint8.
+        n >= 1 samples in [-1, 1] [FS]. Before decoding, integers of a ``SampleFormat``; int24 as
+        (channels, n, 3) uint8.
     sample_index : int
         Absolute index of the first sample since the source started; lost samples count.
     t_mono_ns, t_utc_ns : int
         Monotonic clock and UTC at the first sample [ns].
     discontinuity : bool
-        True if this block does not follow directly on the one before.
+        True if this block does not follow the preceding one directly.
     lost_samples : int
-        How many samples are missing directly before this block, as far as is known.
+        Samples missing directly before this block, as far as known.
     fs : float
-        Sample rate [Hz]; 0 if not known: such a block has the time of its first sample alone, and
-        cannot be cut.
+        Sample rate [Hz]; 0 if unknown: such a block has a time for its first sample only, and
+        cannot be split.
     """
 
     unit: ClassVar[str] = "samples"
@@ -165,9 +165,9 @@ class Block(Chunk):
         return replace(self, lost_samples=lost, discontinuity=True)
 
     def drop_before(self, sample_index: int) -> Self | None:
-        """Drop the samples before an absolute index, missing ones included; None if none is left.
+        """Drop the samples before an absolute index, missing ones included; None if none remain.
 
-        Samples are missing before the result only from that index on.
+        Missing samples count only from that index on.
         """
         n_before = sample_index - self.sample_index
         if n_before <= 0:
@@ -182,7 +182,7 @@ class Block(Chunk):
 
 
 class SpectrumParameters(TypedDict, total=False):
-    """Fields of ``SpectrumSpec`` that ``spectrogram`` and ``Stft`` pass on as they are."""
+    """Fields of ``SpectrumSpec`` that ``spectrogram`` and ``Stft`` accept unchanged."""
 
     scaling: Scaling
     output: Output
@@ -197,82 +197,82 @@ class SpectrumParameters(TypedDict, total=False):
 
 
 class StreamParameters(SpectrumParameters, total=False):
-    """The same of a stream, which has times."""
+    """Fields for a stream, which has times."""
 
     align: Align
 
 
 @dataclass(frozen=True, slots=True)
 class SpectrumSpec:
-    """Everything that says what a spectrum means; validated when it is made.
+    """Complete definition of a spectrum; validated on creation.
 
-    Frames are windowed, transformed, squared, weighted, summed into bands and averaged, each only
-    where asked for.
+    Frames are windowed, transformed, squared, weighted, summed into bands and averaged; the last
+    three steps are optional.
 
     Attributes
     ----------
     fs : float
         Sample rate, ``FS_MIN_HZ`` to ``FS_MAX_HZ`` [Hz].
     channels : int
-        Of the source, 1 to ``CHANNELS_MAX``.
+        Channels of the source, 1 to ``CHANNELS_MAX``.
     window : str
-        Name, see ``spectrod.windows``.
+        Name of the window; see ``spectrod.windows``.
     win_length : int
         Samples under the window, 2 to nfft.
     hop : int
         Samples from one frame to the next, 1 to ``HOP_MAX``; may exceed win_length. With rate_hz
-        and no averaging, what that makes it, whatever is given.
+        and no averaging it follows from the rate, whatever is given.
     nfft : int
-        Transform length, ``NFFT_MIN`` to ``NFFT_MAX``; 0 stands for the smallest power of two from
+        Transform length, ``NFFT_MIN`` to ``NFFT_MAX``; 0 selects the smallest power of two from
         64 on that holds the window. Frames are zero-padded to it.
     scaling : {"density", "spectrum", "dbfs"}
-        Of bins: one-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level
-        [dBFS]. Of bands: mean density [FS^2/Hz], mean square [FS^2], or its level [dBFS]. Of
-        complex spectra: spectral density of amplitude [FS/Hz^0.5] or the amplitude that each of a
-        spectrum's two sides has [FS].
+        Bins: one-sided PSD [FS^2/Hz], mean square of a sine at its bin [FS^2], or its level
+        [dBFS]. Bands: mean density [FS^2/Hz], mean square [FS^2], or its level [dBFS]. Complex
+        spectra: spectral density of amplitude [FS/Hz^0.5], or the amplitude on each of the
+        spectrum's two sides [FS].
     output : {"power", "complex"}
-        Complex spectra are neither weighted nor summed nor averaged, and have no level.
+        Complex spectra cannot be weighted, summed or averaged, and have no level.
     iq : bool
-        Each two channels are the real and the imaginary part of one signal, whose spectrum is
-        two-sided; 0 dBFS is then a complex tone of amplitude 1. No weightings and no bands.
+        True if each pair of channels is the real and the imaginary part of one signal. Its spectrum
+        is two-sided; 0 dBFS is a complex tone of amplitude 1. Excludes weightings and bands.
     weighting : {"Z", "A", "C"}
-        See ``spectrod.weighting``.
+        Frequency weighting; see ``spectrod.weighting``.
     bands : str
-        Name, see ``spectrod.bands``; "" for bins.
+        Name of bands, see ``spectrod.bands``; "" for bins.
     averaging : {"none", "mean", "max", "min", "exponential"}
-        Over frames, of power; mean, max and min are of the frames of one row.
+        Averaging of power over frames; mean, max and min are over the frames of one row.
     averaging_frames : int
-        Frames a row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging. With rate_hz, what that
-        makes it: 1, or that, must be given.
+        Frames per row, 1 to ``AVERAGING_FRAMES_MAX``; 1 without averaging. With rate_hz it follows
+        from the rate: give 1 or that number.
     averaging_s : float
-        Time constant of the exponential average, > 0 [s]; by default that of a sound level meter's
-        F (IEC 61672-1).
+        Time constant of the exponential average, > 0 [s]; the default is F of a sound level meter
+        (IEC 61672-1).
     product : str
-        What topics call it; by default as the scaling.
+        Name in topics; the default is the scaling.
     rate_hz : float
-        Rows a second, exactly; 0 for rows of ``averaging_frames * hop`` samples [Hz]. Row k begins
-        at sample ``floor(k * fs / rate_hz)`` after the start. A mean is over the frames every hop
-        that lie within the row, as many as fit: Welch's estimate of that time alone. A maximum, a
-        minimum and an exponential average, and a mean where rows are shorter than a window, are
-        over the frames that begin in the row, so that no sound falls between rows. Without
-        averaging there is one frame, at the begin of the row.
+        Rows per second, exactly; 0 for rows of ``averaging_frames * hop`` samples [Hz]. Row k
+        starts at sample ``floor(k * fs / rate_hz)`` after the start. A mean is over all frames, hop
+        apart, that fit into the row: Welch's estimate of that time alone. A maximum, a minimum and
+        an exponential average, and a mean if rows are shorter than a window, are over the frames
+        that start in the row, so that every sample between rows counts. Without averaging there is
+        one frame, at the start of the row.
     align : {"start", "utc"}
-        Where rows of rate_hz begin: with the first sample, and again after each gap; or at whole
+        Start of the rows of rate_hz: the first sample, and the first one after each gap; or whole
         multiples of 1 / rate_hz in UTC.
     center_frequency_hz : float
-        Frequency to which the receiver of I/Q samples is tuned, which their 0 Hz stands for,
-        within +-``CENTER_FREQUENCY_MAX_HZ`` [Hz]. All frequencies of bins count from it.
+        Frequency to which the receiver of I/Q samples is tuned, represented by 0 Hz of the samples,
+        within +-``CENTER_FREQUENCY_MAX_HZ`` [Hz]. It is added to all frequencies of bins.
     broadband : bool
-        Whether a row also has the power of all bins, 0 Hz and Nyquist included, beside its bands:
-        the mean square of the windowed, weighted sound. Needs bands.
+        True if a row also holds the power of all bins, 0 Hz and Nyquist included, beside its bands:
+        the mean square of the windowed, weighted sound. Requires bands.
     taper : Window
-        The window itself. It follows from a name; with ``window="custom"`` it must be given, see
+        The window itself. It follows from the name; ``window="custom"`` requires it, see
         ``spectrod.windows.make_window``.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        If a rule is violated, with the name, the value and the rule.
     """
 
     fs: float
@@ -331,7 +331,7 @@ class SpectrumSpec:
             raise ConfigError(f"win_length={self.win_length}: must not exceed nfft={self.nfft}")
 
     def _check_choices(self) -> None:
-        if not isinstance(self.window, str):  # for example SciPy's ("kaiser", 8.6)
+        if not isinstance(self.window, str):  # such as SciPy's ("kaiser", 8.6)
             raise ConfigError(
                 f"window={self.window!r}: must be a name, one of {', '.join(WINDOW_NAMES)}"
             )
@@ -346,7 +346,7 @@ class SpectrumSpec:
         _one_of("align", self.align, get_args(Align))
 
     def _checked_taper(self) -> Window:
-        """Return the window itself: of a name, or the custom one that was given."""
+        """Return the window itself: the named or the given custom one."""
         if self.window != CUSTOM:
             return get_window(self.window, self.win_length)
         if self.taper.name != CUSTOM:
@@ -385,14 +385,14 @@ class SpectrumSpec:
         object.__setattr__(self, "center_frequency_hz", value + 0.0)  # no -0.0
 
     def _place_rows(self) -> None:
-        """Check rate_hz, and set what follows from it."""
+        """Check rate_hz, and set the fields that follow from it."""
         if not self.rate_hz:
             object.__setattr__(self, "rate_hz", 0.0)
             if self.align != "start":
                 raise ConfigError(f"align={self.align!r}: needs rate_hz")
             return
         object.__setattr__(self, "rate_hz", _positive("rate_hz", self.rate_hz, "Hz"))
-        step = self.fs / self.rate_hz  # not exact: for limits alone
+        step = self.fs / self.rate_hz  # not exact: only for limits
         if not step >= 1.0:
             raise ConfigError(f"rate_hz={self.rate_hz:g}: must be at most fs={self.fs:g}")
         if step > HOP_MAX:
@@ -438,23 +438,23 @@ class SpectrumSpec:
 
     @property
     def n_signals(self) -> int:
-        """Channels of the result: each two of the source's make one where I/Q."""
+        """Channels of the result: one per channel, or one per I/Q pair."""
         return self.channels // 2 if self.iq else self.channels
 
     @property
     def n_bins(self) -> int:
-        """Bins from 0 Hz to fs / 2, the Nyquist frequency included; nfft of them where I/Q."""
+        """Bins from 0 Hz to fs / 2, the Nyquist frequency included; nfft of them for I/Q."""
         return self.nfft if self.iq else self.nfft // 2 + 1
 
     @property
     def n_values(self) -> int:
-        """Values of a spectrum: bands, or bins where there are none."""
+        """Values of a spectrum: bands, or bins without bands."""
         bands = self.band_table
         return self.n_bins if bands is None else len(bands)
 
     @property
     def n_computed(self) -> int:
-        """Values that are computed of a spectrum: ``n_values``, and the broadband one."""
+        """Computed values of a spectrum: ``n_values``, and the broadband one."""
         return self.n_values + self.broadband
 
     @property
@@ -471,7 +471,7 @@ class SpectrumSpec:
 
     @property
     def frequencies(self) -> Float64Array:
-        """Frequency of each value, shape (n_values,): of bins or bands the centre [Hz]."""
+        """Frequency of each value, shape (n_values,): the centre of the bin or band [Hz]."""
         bands = self.band_table
         return self.bin_frequencies if bands is None else bands.centre
 
@@ -482,13 +482,13 @@ class SpectrumSpec:
 
     @property
     def resolving_win_length(self) -> int:
-        """Window length that resolves the bands that ``Bands.unresolved`` names; 0 without any."""
+        """Window length that resolves all bands in ``Bands.unresolved``; 0 if there are none."""
         bands = self.band_table
         return ceil(self.fs / bands.resolving_hz) if bands and bands.unresolved else 0
 
     @property
     def enbw_hz(self) -> float:
-        """Equivalent noise bandwidth of the window, and so of a bin, not of a band [Hz]."""
+        """Equivalent noise bandwidth of the window, and thus of a bin, not of a band [Hz]."""
         return self.taper.enbw_hz(self.fs)
 
     @property
@@ -500,25 +500,25 @@ class SpectrumSpec:
 
     @property
     def broadband_unit(self) -> str:
-        """Unit of the broadband values: a level, or a mean square also beside densities."""
+        """Unit of the broadband values: a level or a mean square, even beside densities."""
         return UNITS["dbfs" if self.scaling == "dbfs" else "spectrum"]
 
     @property
     def reference_power(self) -> float:
-        """Power that 0 dB stands for [FS^2; of a density FS^2/Hz].
+        """Power of 0 dB [FS^2; for a density FS^2/Hz].
 
-        That of a full-scale sine, of I/Q that of a complex tone of amplitude 1; of a density 1.
+        It is that of a full-scale sine, for I/Q of a complex tone of amplitude 1, for a density 1.
         """
         return 1.0 if self.iq or self.scaling == "density" else FULL_SCALE_SINE_FS2
 
     def to_power(self, values: NDArray[Float]) -> NDArray[Float]:
-        """Return values as linear power [FS^2, of a density FS^2/Hz], of the same dtype."""
+        """Convert values to linear power [FS^2, for a density FS^2/Hz], of the same dtype."""
         return level_to_power(values, self.reference_power) if self.scaling == "dbfs" else values
 
     def to_level(self, values: NDArray[Float]) -> NDArray[Float]:
-        """Return values as levels re ``reference_power`` [dB], of the same dtype.
+        """Convert values to levels re ``reference_power`` [dB], of the same dtype.
 
-        Levels in dBFS are no lower than ``FLOOR_DBFS``; no density is minus infinity.
+        Levels in dBFS are at least ``FLOOR_DBFS``; a density of 0 is minus infinity.
         """
         if self.scaling == "dbfs":
             return values
@@ -527,7 +527,7 @@ class SpectrumSpec:
 
     @property
     def reference(self) -> str:
-        """What the unit refers to."""
+        """Reference of the unit."""
         if self.output == "power" and not self.iq and not self.bands:
             return REFERENCES[self.scaling]
         if self.scaling == "dbfs":
@@ -567,35 +567,35 @@ class SpectrumSpec:
 
     @property
     def row_span(self) -> int:
-        """Samples that a whole row is made of, from its first frame's first to its last's last."""
+        """Samples of a whole row, from its first frame's first to its last frame's last."""
         return (self.averaging_frames - 1) * self.hop + self.win_length
 
     @property
     def uncovered(self) -> int:
-        """Samples of each row that none of its frames has, because no more frames fit."""
+        """Samples of each row that are in none of its frames, because no more frames fit."""
         if self.averaging != "mean" or not self.rate_hz or self.hop > self.win_length:
             return 0
         return max(0, int(self.row_step) - self.row_span)
 
     @property
     def grid(self) -> RowGrid:
-        """Where frames begin."""
+        """Positions of the frames."""
         return RowGrid(self.win_length, self.hop, self.averaging_frames, self.row_step)
 
     def n_frames(self, n_samples: int) -> int:
-        """Whole frames in n_samples consecutive samples."""
+        """Return the number of whole frames in n_samples consecutive samples."""
         return self.grid.count(n_samples)
 
 
 SPEC_FIELDS = tuple(one.name for one in fields(SpectrumSpec) if one.name != "taper")
-"""Settings of a spectrum that are numbers and names."""
+"""Fields of a spectrum that are numbers and names."""
 SPEC_DEFAULTS: dict[str, Any] = {
     one.name: one.default for one in fields(SpectrumSpec) if one.default is not MISSING
 }
 
 
 def chosen(spec: SpectrumSpec, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of some fields of an analysis that differ from the defaults."""
+    """Return the named fields of an analysis that differ from the defaults."""
     found = {name: getattr(spec, name) for name in names}
     return {name: value for name, value in found.items() if value != SPEC_DEFAULTS.get(name)}
 
@@ -606,30 +606,30 @@ class SpectrumBatch(Chunk):
 
     Attributes
     ----------
-    values : (rows, signals, values) float32, or complex64 of complex spectra
-        In ``spec.unit``. A row is a frame, or an average over ``spec.averaging_frames``.
+    values : (rows, signals, values) float32, or complex64 for complex spectra
+        Values in ``spec.unit``. A row is a frame, or an average over ``spec.averaging_frames``.
     sample_index : (rows,) int64
         Absolute index of the first sample of each row's first frame.
     t_mono_ns, t_utc_ns : (rows,) int64
         Monotonic clock and UTC of that sample [ns].
     spec : SpectrumSpec
-        What the values mean.
+        Definition of the values.
     engine : str
-        What computed them, for example ``"opencl:PoCL/AMD EPYC"`` or ``"numpy"``.
+        Engine that computed them, for example ``"opencl:PoCL/AMD EPYC"`` or ``"numpy"``.
     gap_samples : int
-        Samples missing between the frame before and the first of these; 0 if none.
+        Samples missing between the preceding frame and the first of these; 0 if none.
     discontinuity : bool
-        True if the first frame does not follow on the one before, or on the rows skipped: samples
-        are missing, or an average was broken off.
+        True if the first frame does not follow the preceding one or the skipped rows: samples are
+        missing, or an average was interrupted.
     skipped_rows : int
-        Rows directly before the first of these that nobody wanted, so that they were not computed.
+        Rows directly before the first one that were not computed because nobody wanted them.
     cut_frames : int
-        Frames of the only row, an average that a gap or the end cut off; 0 where rows are whole.
+        Frames of the only row, an average that a gap or the end cut off; 0 for whole rows.
     broadband : (rows, signals) float32, optional
-        The power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
+        Power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
     overflows, suspected : int
-        Losses of samples since the source started, when these rows were computed: those that the
-        sound system flagged, and those found by counting against the clock.
+        Losses of samples from the start of the source until these rows were computed: those that
+        the sound system flagged, and those found by counting against the clock.
     """
 
     unit: ClassVar[str] = "rows"
@@ -680,7 +680,7 @@ class SpectrumBatch(Chunk):
 
     @property
     def delay_s(self) -> float:
-        """See ``Chunk``; a row arrives when all its frames are there."""
+        """See ``Chunk``; a row arrives when all its frames are complete."""
         return self.spec.row_s + self.spec.win_length / self.spec.fs
 
     @property
@@ -688,7 +688,7 @@ class SpectrumBatch(Chunk):
         """See ``Chunk``."""
         step = int(self.spec.row_step)
         n_rows = self.n_frames + self.skipped_rows
-        if self.cut_frames:  # of its only row
+        if self.cut_frames:  # the cut frames are in the only row
             return self.gap_samples + step * (n_rows - 1) + self.spec.hop * self.cut_frames
         return self.gap_samples + step * n_rows
 
@@ -721,12 +721,12 @@ class SpectrumBatch(Chunk):
         return replace(self, gap_samples=0, skipped_rows=0, discontinuity=False)
 
     def runs(self, numbers: Int64Array) -> Iterator[tuple[int, Self]]:
-        """Yield the runs of rows that have the same number, each with that number.
+        """Split into runs of rows with the same number; yields each with that number.
 
         Parameters
         ----------
         numbers : (rows,) int64
-            Of each row; they need not ascend.
+            Number of each row; they need not ascend.
         """
         stops = np.flatnonzero(np.diff(numbers)) + 1
         first = 0
@@ -736,24 +736,24 @@ class SpectrumBatch(Chunk):
             first = stop
 
     def by_period(self, period_ns: int) -> Iterator[tuple[int, Self]]:
-        """See ``Chunk``; also where a clock that was set back makes times descend."""
+        """See ``Chunk``; handles times that descend because the clock was set back."""
         return self.runs(self.t_utc_ns // period_ns)
 
 
 def taper_for(window: WindowLike, win_length: int | None) -> Window:
-    """Make the window of an analysis.
+    """Return the window of an analysis.
 
     Parameters
     ----------
     window : str, tuple or array-like
         See ``spectrod.windows.make_window``.
     win_length : int, optional
-        Number of samples; if not given that of an array, or ``WIN_LENGTH_DEFAULT``.
+        Number of samples; the default is the length of an array, or ``WIN_LENGTH_DEFAULT``.
 
     Raises
     ------
     ConfigError
-        If one of them breaks a rule.
+        If one of them violates a rule.
     """
     if win_length is None:
         return make_window(window, window_length(window) or WIN_LENGTH_DEFAULT)
@@ -773,7 +773,7 @@ def without_broadband(
 
 
 def rows_leave_out(spec: SpectrumSpec) -> str:
-    """Say what of each row no frame has, for the log; see ``SpectrumSpec.uncovered``."""
+    """Return a log line on the samples of each row outside all frames; see ``uncovered``."""
     whole = int(spec.row_step)
     hop = hop_that_covers(whole, spec.win_length, spec.hop)
     return (
@@ -783,7 +783,7 @@ def rows_leave_out(spec: SpectrumSpec) -> str:
 
 
 def frames_leave_out(spec: SpectrumSpec) -> str:
-    """Say how many samples lie between frames, for the log; empty if none do."""
+    """Return a log line on the samples between frames; empty if there are none."""
     between = spec.hop - spec.win_length
     if between <= 0:
         return ""
@@ -794,9 +794,9 @@ def frames_leave_out(spec: SpectrumSpec) -> str:
 
 
 def bands_blurred(spec: SpectrumSpec) -> str:
-    """Name the audible bands that only zero-padding seems to resolve; empty without any.
+    """Return a log line on the audible bands that only zero-padding seems to resolve, or "".
 
-    Bins are fs / nfft apart, but what the window tells apart is no less than fs / win_length.
+    Bins are fs / nfft apart, but the window cannot resolve less than fs / win_length.
     """
     bands, resolution_hz = spec.band_table, spec.fs / spec.win_length
     if bands is None or not bands.names or spec.nfft <= spec.win_length:
@@ -812,14 +812,14 @@ def bands_blurred(spec: SpectrumSpec) -> str:
 
 
 def _enumerated(names: Sequence[str]) -> str:
-    """Write names one after the other, of many the first and the last."""
+    """Join names with commas; shorten a long list to the first ones and the last."""
     if len(names) > _NAMED_MAX:
         names = (*names[: _NAMED_MAX - 1], f"... {names[-1]} ({len(names)} bands)")
     return ", ".join(names)
 
 
 def bands_left_out(spec: SpectrumSpec) -> str:
-    """Name the low bands that the window does not resolve, for the log; empty without any."""
+    """Return a log line on the low bands that the window does not resolve; empty without any."""
     bands = spec.band_table
     if bands is None or not bands.unresolved:
         return ""
@@ -834,7 +834,7 @@ def bands_left_out(spec: SpectrumSpec) -> str:
 
 
 def _whole(name: str, value: object) -> int:
-    """Any integer type, or a float that is whole, as int: messages know int alone."""
+    """Return an integer of any type, or a whole float, as int, the only type in messages."""
     if isinstance(value, (float, np.floating)):
         number = float(value)
         if abs(number) <= _WHOLE_MAX and number.is_integer():

@@ -23,7 +23,7 @@ FULL_SCALE_SINE_FS2 = 0.5
 """Mean square of a full-scale sine [FS^2]."""
 
 FLOOR_DBFS = -200.0
-"""Lowest level that is reported: digital silence has no logarithm."""
+"""Lowest reported level: the logarithm of digital silence is infinite [dBFS]."""
 
 UNITS: dict[Scaling, str] = {"density": "FS^2/Hz", "spectrum": "FS^2", "dbfs": "dBFS"}
 REFERENCES: dict[Scaling, str] = {
@@ -44,7 +44,7 @@ def power_to_dbfs(power: Float32Array) -> Float32Array:
     Returns
     -------
     level : (...) float32
-        ``10 log10(power / 0.5)``, no lower than ``FLOOR_DBFS`` [dBFS]. NaN stays NaN.
+        ``10 log10(power / 0.5)``, at least ``FLOOR_DBFS`` [dBFS]. NaN stays NaN.
 
     References
     ----------
@@ -61,11 +61,11 @@ def power_to_level(
     Parameters
     ----------
     power : (...) float32 or float64
-        At least 0.
+        Powers, at least 0.
     reference : float
-        Power that 0 dB stands for.
+        Power of 0 dB.
     floor_db : float
-        Lowest level; of no power as well [dB].
+        Lowest level, also for a power of 0 [dB].
 
     Returns
     -------
@@ -73,7 +73,7 @@ def power_to_level(
         ``10 log10(power / reference)`` [dB]. NaN stays NaN.
     """
     kind = power.dtype.type
-    with np.errstate(divide="ignore"):  # silence is minus infinity, until the floor is applied
+    with np.errstate(divide="ignore"):  # silence is minus infinity before the floor is applied
         level: NDArray[Float] = np.asarray(np.log10(power, dtype=power.dtype))
     level *= kind(10.0)
     level -= kind(10.0 * np.log10(reference))
@@ -90,5 +90,5 @@ def level_to_power(level: NDArray[Float], reference: float = 1.0) -> NDArray[Flo
 
 
 def dbfs_to_amplitude(level_dbfs: float) -> float:
-    """Peak amplitude [FS] of a sine of the given level [dBFS]."""
+    """Return the peak amplitude [FS] of a sine of the given level [dBFS]."""
     return float(10.0 ** (level_dbfs / 20.0))

@@ -1,4 +1,4 @@
-"""One thread or process wakes another without a lock: the only blocking wait in the data path."""
+"""Lock-free wake-up between threads or processes: the only blocking wait in the data path."""
 
 import contextlib
 import os
@@ -9,8 +9,8 @@ class Wakeup:
     """A flag with a file descriptor, set by one side and awaited by the other.
 
     ``set`` never blocks, takes no lock and allocates nothing, so a real-time callback may call it.
-    ``fileno`` lets a poller (ZeroMQ's, select) wait on it beside other things. Between processes
-    the descriptors are inherited.
+    ``fileno`` lets a poller (ZeroMQ's, select) wait for it together with other descriptors. Child
+    processes inherit the descriptors.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Wakeup:
         self._poll = select.poll()
         self._poll.register(self._read_fd, select.POLLIN)
 
-    # An eventfd takes exactly eight bytes and adds them to its counter; a pipe keeps them.
+    # An eventfd adds a write of exactly eight bytes to its counter; a pipe stores them.
     _ONE = (1).to_bytes(8, "little")
 
     def fileno(self) -> int:

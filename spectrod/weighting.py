@@ -1,4 +1,4 @@
-"""Frequency weightings of sound: A, C, and Z, which is none."""
+"""Frequency weightings of sound: A, C, and Z (none)."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -11,15 +11,15 @@ from spectrod.units import Float64Array
 Weighting = Literal["Z", "A", "C"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
-# What IEC 61672-1 defines the curves by [Hz]: where they are 0 dB, where C's are -3 dB, and the
-# cut-off that A has besides.
+# Defining frequencies of the curves in IEC 61672-1 [Hz]: where they are 0 dB, where C is -3 dB, and
+# the additional cut-off of A.
 _REFERENCE_HZ = 1000.0
 _LOW_HZ, _HIGH_HZ = 10.0**1.5, 10.0**3.9
 _A_HZ = 10.0**2.45
 
 
 def _double_poles() -> tuple[float, float]:
-    """Squares of the frequencies of C's two double poles, f1 and f4 [Hz^2]."""
+    """Return the squares of the frequencies of C's two double poles, f1 and f4 [Hz^2]."""
     d, low, high = sqrt(0.5), _LOW_HZ**2, _HIGH_HZ**2
     b = (_REFERENCE_HZ**2 + low * high / _REFERENCE_HZ**2 - d * (low + high)) / (1.0 - d)
     root = sqrt(b * b - 4.0 * low * high)
@@ -51,14 +51,14 @@ def power_factors(weighting: Weighting, frequencies: Float64Array) -> Float64Arr
     Parameters
     ----------
     weighting : {"Z", "A", "C"}
-        The curve.
+        Name of the curve.
     frequencies : (...) float64
-        Of any sign [Hz].
+        Frequencies of any sign [Hz].
 
     Returns
     -------
     factors : (...) float64
-        Of power, 1 at 1 kHz [1]; at 0 Hz those of A and C are 0.
+        Factors of power, 1 at 1 kHz [1]; those of A and C are 0 at 0 Hz.
 
     References
     ----------

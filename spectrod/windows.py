@@ -1,6 +1,6 @@
 """Analysis windows in float64, with the sums that correct for them.
 
-Named windows are periodic (DFT-even). Arrays are taken as they are.
+Named windows are periodic (DFT-even). Arrays are used unchanged.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from spectrod.units import Float64Array
 
 # Coefficients a_k of w[n] = sum_k (-1)^k a_k cos(2 pi k n / N).
 # hann, hamming, blackman: Harris 1978; blackmanharris, nuttall (minimum 4-term): Nuttall 1981;
-# flattop: the five-term window of D'Antona and Ferrero 2006, as scipy.signal.windows.flattop.
+# flattop: the five-term window of D'Antona and Ferrero 2006, like scipy.signal.windows.flattop.
 _COSINE_SUMS: dict[str, tuple[float, ...]] = {
     "rectangular": (1.0,),
     "hann": (0.5, 0.5),
@@ -56,16 +56,16 @@ def _parse_kaiser(name: str) -> Callable[[int], Float64Array]:
 
 
 LENGTH_MAX = 1 << 20
-"""Of an analysis window [samples]."""
+"""Maximum length of an analysis window [samples]."""
 
 CUSTOM = "custom"
-"""Name of windows that are given as arrays."""
+"""Name of windows given as arrays."""
 
 WindowLike = str | tuple[Any, ...] | ArrayLike
-"""Name, (name, parameter) as SciPy has it, or the samples."""
+"""Name, (name, parameter) as in SciPy, or the samples."""
 
 _NENBW_MIN = 1.0 - 1e-9
-"""Of all windows the rectangular one has the smallest noise bandwidth, 1 bin."""
+"""Lower bound of the noise bandwidth, with rounding: 1 bin, that of the rectangular window."""
 
 WINDOW_NAMES: tuple[str, ...] = (*_COSINE_SUMS, "bartlett", "kaiser:BETA")
 
@@ -88,10 +88,10 @@ class Window:
     Attributes
     ----------
     name : str
-        As asked for, for example ``"hann"`` or ``"kaiser:8.6"``; ``CUSTOM`` for an array.
+        Name as requested, for example ``"hann"`` or ``"kaiser:8.6"``; ``CUSTOM`` for an array.
     samples : (win_length,) float64
-        The window, read-only. NaN for an array whose samples are not known: files hold only the
-        noise bandwidth.
+        The window, read-only. NaN for an array of unknown samples: files hold only the noise
+        bandwidth.
     s1 : float
         Sum of the samples: corrects the height of a sine [1].
     s2 : float
@@ -104,7 +104,7 @@ class Window:
     s2: float
 
     def __eq__(self, other: object) -> bool:
-        """Whether two windows are the same; a custom one by its samples."""
+        """Compare two windows; custom ones by their samples."""
         if not isinstance(other, Window):
             return NotImplemented
         if self is other:
@@ -132,12 +132,12 @@ class Window:
 
 @lru_cache(maxsize=32)
 def get_window(name: str, win_length: int) -> Window:
-    """Make the named periodic window.
+    """Return the named periodic window.
 
     Parameters
     ----------
     name : str
-        One of ``WINDOW_NAMES``; Kaiser's is written with its beta, ``"kaiser:8.6"``.
+        One of ``WINDOW_NAMES``; Kaiser's includes its beta, ``"kaiser:8.6"``.
     win_length : int
         Number of samples, >= 1.
 
@@ -149,7 +149,7 @@ def get_window(name: str, win_length: int) -> Window:
     Raises
     ------
     ConfigError
-        If the name is not known or win_length < 1.
+        If the name is unknown or win_length < 1.
 
     References
     ----------
@@ -165,15 +165,15 @@ def get_window(name: str, win_length: int) -> Window:
 
 
 def make_window(window: WindowLike, win_length: int) -> Window:
-    """Make a window from whatever names or holds one.
+    """Return a window from a name, a tuple or samples.
 
     Parameters
     ----------
     window : str, tuple or (win_length,) array-like
-        A name as ``get_window`` has it; ``(name,)`` or ``("kaiser", beta)`` as
-        ``scipy.signal.get_window`` has it; or real samples. Names stand for periodic windows;
-        samples are taken as they are, so those of ``scipy.signal.get_window`` are right by default
-        (``fftbins=True``), and those of ``scipy.signal.windows`` with ``sym=False``.
+        A name like in ``get_window``; ``(name,)`` or ``("kaiser", beta)`` like in
+        ``scipy.signal.get_window``; or real samples. Names mean periodic windows; samples are used
+        unchanged, so those of ``scipy.signal.get_window`` are right by default (``fftbins=True``),
+        and those of ``scipy.signal.windows`` with ``sym=False``.
     win_length : int
         Number of samples, >= 1.
 
@@ -185,7 +185,7 @@ def make_window(window: WindowLike, win_length: int) -> Window:
     ------
     ConfigError
         If it is none of these; samples must be win_length finite numbers, whose sum is not 0 (to
-        within rounding) as it corrects the height of a sine.
+        within rounding), because it corrects the height of a sine.
     """
     if isinstance(window, str):
         return get_window(window, win_length)
@@ -217,7 +217,7 @@ def window_length(window: WindowLike) -> int | None:
 
 
 def unknown_window(win_length: int, nenbw_bins: float) -> Window:
-    """Describe a custom window by its noise bandwidth, where its samples are not known.
+    """Return a custom window of known noise bandwidth and unknown samples.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def unknown_window(win_length: int, nenbw_bins: float) -> Window:
     Raises
     ------
     ConfigError
-        If that is no bandwidth of a window.
+        If the bandwidth is not that of a window.
     """
     if not 1 <= win_length <= LENGTH_MAX:
         raise ConfigError(f"win_length={win_length}: must be 1 to {LENGTH_MAX}")
@@ -240,7 +240,7 @@ def unknown_window(win_length: int, nenbw_bins: float) -> Window:
 
 
 def _name_of(window: tuple[Any, ...]) -> str:
-    """Write SciPy's tuples as our names."""
+    """Convert SciPy's tuples to the names used here."""
     name, *parameters = window
     if not parameters:
         return str(name)
@@ -255,10 +255,10 @@ def _name_of(window: tuple[Any, ...]) -> str:
 
 
 def _samples_of(window: ArrayLike) -> Float64Array:
-    """Copy the samples of a window; raises ConfigError if they are not real numbers in a row."""
+    """Copy the samples of a window; raises ConfigError if they are not real numbers in 1-D."""
     try:
         array = np.asarray(window)
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         array = np.empty(0, object)
     if array.ndim != 1 or array.dtype.kind not in "iuf" or len(array) == 0:
         what = f"shape {array.shape}, dtype {array.dtype}"

@@ -1,4 +1,4 @@
-"""Threads: named, guarded at the top, and joined with a bound."""
+"""Threads: named, guarded at the top, and joined with a timeout."""
 
 import logging
 import threading
@@ -15,18 +15,18 @@ class Worker(threading.Thread):
     Parameters
     ----------
     task : str
-        What it does, in one or two words: the thread is called ``spectrod-TASK``, and errors say
-        "TASK failed".
+        The task in one or two words: the thread is named ``spectrod-TASK``, and errors say "TASK
+        failed".
     act : callable
         Runs once in the thread. It raises SpectrodError for expected failures; any other exception
         is a defect, which is logged with its traceback and becomes an InternalError.
     on_end : callable
-        Called by the thread as its last act, with ``failure``.
+        Called by the thread as its last action, with ``failure``.
 
     Attributes
     ----------
     failure : SpectrodError or None
-        What ended the function, if it did not return.
+        Exception that ended the function, if it did not return.
     """
 
     def __init__(
