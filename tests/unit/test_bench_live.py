@@ -38,7 +38,7 @@ def test_a_paced_source_keeps_the_pace():
 
 
 def test_a_source_at_full_speed_ends_with_its_last_sample():
-    """All samples come, in blocks of the same memory, the last of them shorter."""
+    """A source at full speed writes all samples in blocks of the same memory, the last shorter."""
     blocks = list(FullSpeedSource(FS, 3, 1000).blocks(400))
     assert [block.shape for block in blocks] == [(3, 400), (3, 400), (3, 200)]
 

@@ -51,7 +51,7 @@ def look_up(template, payload):
 
 
 def test_a_spectrums_levels_are_told_with_unit_and_losses(golden):
-    """Leq and highest in dBFS, weighting, what was missed; the node is in topic and payload."""
+    """A level message has Leq, highest level, unit, weighting, losses and the node's name."""
     frame = golden["spectrum"]
     sent = TOPICS.levels(frame.topic, Meter(frame).levels())
     assert (sent.topic, sent.retain) == ("spectrod/box/mic1/0/dbfs/level", False)

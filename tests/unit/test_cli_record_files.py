@@ -128,7 +128,7 @@ def test_samples_are_cut_at_the_period():
 
 @pytest.mark.parametrize("fails", ["begin", "take", "finish"])
 def test_a_period_that_fails_leaves_the_others(fails, caplog):
-    """The files before and after are whole, the failure is logged and remembered."""
+    """If one period's file fails, files before and after it are whole and the failure is logged."""
     make = Making(s1=fails)
     files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 30, 5):

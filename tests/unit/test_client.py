@@ -154,7 +154,7 @@ def test_a_number_that_goes_back_is_an_error(daemon, subscription):
 
 
 def test_a_malformed_message_is_reported_and_the_next_one_read(daemon, subscription):
-    """Iterating raises, and then goes on."""
+    """Iteration raises on a malformed message and continues with the next one."""
     daemon.send(frame(0), [b"spec/mic/0/dbfs/", b"{"], frame(1))
     next(subscription)
     with pytest.raises(WireError, match=r"spec/mic/0/dbfs/: header='{': Input data was truncated"):
@@ -163,14 +163,14 @@ def test_a_malformed_message_is_reported_and_the_next_one_read(daemon, subscript
 
 
 def test_topics_of_a_later_version_are_ignored(daemon):
-    """A subscription to everything does not stumble over a new kind of topic."""
+    """A subscription to everything ignores topics of later versions."""
     with daemon.subscribe("") as subscription:
         daemon.send([b"level/mic/", b"?"], frame(0))
         assert next(subscription).header.seq == 0
 
 
 def test_a_subscription_narrows_its_descriptions_too(daemon):
-    """A client subscribes only to the wanted topics and their source's heartbeats."""
+    """A client subscribes only to wanted topics and their source's descriptions and heartbeats."""
     for prefix, narrower, source in [
         ("spec/mic/1/", "mic/1/", "mic/"),
         ("spec/mi", "mi", "mi"),
@@ -185,7 +185,7 @@ def test_a_subscription_narrows_its_descriptions_too(daemon):
 
 
 def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
-    """A frame's topic finds its meta."""
+    """A frame's topic finds its description."""
     header = MetaHeader(seq=0, epoch=1, t_utc_ns=0, device="test", channels=1, **COMMON)
     daemon.send(Meta("meta/mic/0/dbfs/", header, np.arange(33) * 750.0), frame(0))
     received = next(subscription)
@@ -193,7 +193,7 @@ def test_descriptions_are_kept_by_the_topic_they_describe(daemon, subscription):
 
 
 def test_latest_skips_to_the_newest_of_each_topic(daemon, subscription):
-    """A display gets the last frame of each channel, with the losses before it."""
+    """In latest mode a display gets the newest frame of each channel, with the losses before it."""
     daemon.send(frame(0), frame(0, channel=1), frame(3), frame(1, channel=1), heartbeat())
     seen = {}
     while subscription.heartbeat is None:
@@ -215,7 +215,7 @@ def test_silence_is_no_life(daemon, subscription):
 
 
 def test_a_message_that_waits_is_a_sign_of_life(daemon, subscription):
-    """A reader that is late with reading does not take the daemon for dead."""
+    """A waiting message counts as a sign of life, so a slow reader reports no dead daemon."""
     daemon.send(frame(0), frame(1))
     next(subscription)
     assert subscription._connection.socket.poll(5000)
@@ -224,7 +224,7 @@ def test_a_message_that_waits_is_a_sign_of_life(daemon, subscription):
 
 
 def test_long_silence_is_death(daemon, subscription):
-    """Three seconds without any message end a daemon's life."""
+    """Three seconds without any message mean that the daemon is dead."""
     daemon.send(heartbeat(), frame(0))
     next(subscription)
     subscription._tracker._last_message_s -= 3.1
@@ -232,7 +232,7 @@ def test_long_silence_is_death(daemon, subscription):
 
 
 def test_goodbye_is_death_at_once(daemon, subscription):
-    """A daemon that says it has stopped is not waited for."""
+    """A daemon that announces its end counts as dead at once."""
     daemon.send(frame(0), heartbeat("stopped"))
     next(subscription)
     while subscription.heartbeat is None:
@@ -254,7 +254,7 @@ def test_one_source_of_several_that_ends_is_not_the_end(daemon, subscription):
 
 
 def test_a_missing_daemon_is_reported_after_the_timeout(daemon):
-    """The error names the endpoint and the time."""
+    """The error for a missing daemon names the endpoint and the timeout."""
     with (
         subscribe("tcp://127.0.0.1:1", timeout_s=0.05) as subscription,
         pytest.raises(UnavailableError, match=r"tcp://127\.0\.0\.1:1: nothing came within 0\.05 s"),
@@ -263,7 +263,7 @@ def test_a_missing_daemon_is_reported_after_the_timeout(daemon):
 
 
 def test_a_silent_source_differs_from_a_dead_daemon(daemon):
-    """Where heartbeats come and spectra do not, the error says so."""
+    """If heartbeats arrive but no spectra, the error says so."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("starting"))
         assert subscription._connection.socket.poll(TIMEOUT_S * 1e3)
@@ -273,7 +273,7 @@ def test_a_silent_source_differs_from_a_dead_daemon(daemon):
 
 
 def test_the_reason_for_silence_is_reported(daemon):
-    """A waiting source reports the reason."""
+    """The error for a waiting source gives the reason."""
     with daemon.subscribe() as subscription:
         daemon.send(heartbeat("waiting", waiting_for="no audio input"))
         assert subscription._connection.socket.poll(TIMEOUT_S * 1e3)
@@ -283,7 +283,7 @@ def test_the_reason_for_silence_is_reported(daemon):
 
 
 def test_closing_inside_the_loop_ends_it(daemon, subscription):
-    """Iterating over a closed subscription stops; closing twice is no error."""
+    """Iteration over a closed subscription stops, and a second close is no error."""
     daemon.send(frame(0), frame(1))
     for received in subscription:
         assert received.header.seq == 0
@@ -292,7 +292,7 @@ def test_closing_inside_the_loop_ends_it(daemon, subscription):
 
 
 def test_a_loop_that_is_left_leaves_no_socket(daemon):
-    """Where nobody holds the subscription, it closes itself, without a warning."""
+    """A subscription without references closes itself without a warning."""
     subscription = daemon.subscribe()
     daemon.send(frame(0))
     socket = subscription._connection.socket
@@ -303,7 +303,7 @@ def test_a_loop_that_is_left_leaves_no_socket(daemon):
 
 
 async def _turns_of_others(frames, n_frames):
-    """Read frames; return how many turns another task had between the first and the last."""
+    """Read frames; return how often another task ran between the first and the last."""
     turns = []
 
     async def other():
@@ -319,7 +319,7 @@ async def _turns_of_others(frames, n_frames):
 
 
 def test_other_tasks_have_their_turn_while_frames_wait(daemon):
-    """A reader that is slower than its frames come neither stops the event loop nor its end."""
+    """A reader slower than its frames blocks neither the other tasks nor the end of the loop."""
     with daemon.subscribe() as subscription:
         daemon.send(*(frame(seq) for seq in range(8)))
         asynchronous = aio.AsyncSubscription(subscription._connection, timeout_s=TIMEOUT_S)
@@ -327,21 +327,21 @@ def test_other_tasks_have_their_turn_while_frames_wait(daemon):
 
 
 def test_a_context_can_be_shared(daemon):
-    """A context that was given is used and left open."""
+    """A context passed by the caller is used and left open."""
     with zmq.Context() as context:
         daemon.subscribe(context=context).close()
         assert not context.closed
 
 
 def test_an_endpoint_that_cannot_be_connected_to_is_refused():
-    """The error has the value and the rule, before anything is opened."""
+    """An invalid endpoint is refused with the value and the rule before a socket is opened."""
     with pytest.raises(ConfigError, match=r"endpoint='tcp://\*:5556': to connect, name a host"):
         subscribe("tcp://*:5556")
 
 
 @pytest.mark.slow
 def test_the_client_loads_nothing_heavy():
-    """Subscribing needs neither OpenCL nor PortAudio nor Pillow."""
+    """The client imports neither OpenCL nor PortAudio nor Pillow."""
     code = (
         "import sys, spectrod.client; "
         "print({'pyopencl', 'sounddevice', 'soundfile', 'PIL', 'scipy'} & set(sys.modules))"
@@ -353,7 +353,7 @@ def test_the_client_loads_nothing_heavy():
 
 
 def test_the_largest_part_of_the_protocol_is_received(daemon, subscription):
-    """The edges of 2^20 bands, over a connection without keys and with room for those of one."""
+    """The edges of 2^20 bands, the largest part of the protocol, arrive over a plain connection."""
     header = MetaHeader(
         seq=0,
         epoch=1,
@@ -371,7 +371,7 @@ def test_the_largest_part_of_the_protocol_is_received(daemon, subscription):
 
 @pytest.mark.slow
 def test_a_larger_part_takes_no_memory_and_does_not_end_the_subscription(daemon, monkeypatch):
-    """ZeroMQ gives up such a connection for good; the subscription makes another one."""
+    """After a part that is too large, the subscription opens a new connection."""
     monkeypatch.setattr("spectrod.client.connection._SILENCE_LATER_S", 0.1)
     with daemon.subscribe() as subscription:
         daemon.send(frame(0))

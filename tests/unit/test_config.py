@@ -1,4 +1,4 @@
-"""Configuration: layers, precedence, every error's text."""
+"""Configuration: layers, precedence, and the text of every error."""
 
 import re
 import tomllib
@@ -26,7 +26,7 @@ def file(tmp_path, text):
 
 
 def test_defaults_are_what_the_default_file_says(tmp_path):
-    """The commented default file holds every key, at its built-in value."""
+    """The commented default file holds every key with its built-in value."""
     path = file(tmp_path, config.default_toml())
     assert config.load(path) == Config() == config.load()
     written = tomllib.loads(config.default_toml())
@@ -36,7 +36,7 @@ def test_defaults_are_what_the_default_file_says(tmp_path):
 
 
 def test_later_layers_win(tmp_path, monkeypatch):
-    """Flags beat the environment, the environment beats the file, the file beats defaults."""
+    """Flags override the environment, which overrides the file, which overrides the defaults."""
     path = file(tmp_path, "[analysis]\nhop = 1\nwin_length = 128\nwindow = 'flattop'\n")
     monkeypatch.setenv("SPECTROD_ANALYSIS_HOP", "2")
     monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "256")
@@ -45,7 +45,7 @@ def test_later_layers_win(tmp_path, monkeypatch):
 
 
 def test_times_and_rates_outside_a_file_may_have_units(tmp_path, monkeypatch):
-    """Variables and flags are text, and take what the command line takes elsewhere."""
+    """Environment variables and flags accept the same units as the rest of the command line."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_AVERAGING_S", "125ms")
     monkeypatch.setenv("SPECTROD_CONTROL_REQUESTS_PER_S", "5")
     flags = {
@@ -68,13 +68,13 @@ def test_times_and_rates_outside_a_file_may_have_units(tmp_path, monkeypatch):
     ],
 )
 def test_bad_units(section, key, text, rule):
-    """The error names the key, the value and what it may be."""
+    """An error about a unit names the key, the value and the valid forms."""
     with pytest.raises(ConfigError, match=re.escape(f"{section}.{key}={text!r}: {rule}")):
         config.load(None, {section: {key: text}})
 
 
 def test_environment_names_file_and_lists(tmp_path, monkeypatch):
-    """SPECTROD_CONFIG names the file; lists are separated by commas; other names are left alone."""
+    """SPECTROD_CONFIG names the file; commas separate lists; unrelated variables are ignored."""
     monkeypatch.setenv("SPECTROD_CONFIG", file(tmp_path, "[source]\nname = 'mic'\n"))
     monkeypatch.setenv("SPECTROD_PUBLISH_ENDPOINTS", "tcp://127.0.0.1:1, ipc:///run/x,")
     monkeypatch.setenv("SPECTROD_SOMETHING_ELSE", "1")
@@ -85,19 +85,19 @@ def test_environment_names_file_and_lists(tmp_path, monkeypatch):
 
 
 def test_system_file_is_read_where_there_is_one(tmp_path, monkeypatch):
-    """Without a name the system's file is used."""
+    """Without a name, the system's file is read if it exists."""
     monkeypatch.setattr(config, "SYSTEM_FILE", config.Path(file(tmp_path, "[log]\nlevel='debug'")))
     assert config.load().log.level == "debug"
 
 
 def test_round_trip_through_toml(tmp_path):
-    """What is written reads back the same."""
+    """A configuration that is written as TOML reads back the same."""
     changed = config.load(None, {"source": {"uri": 'q"uo\\te'}, "publish": {"insecure": True}})
     assert config.load(file(tmp_path, config.to_toml(changed))) == changed
 
 
 def test_odd_texts_survive_toml(tmp_path):
-    """Control characters are escaped as TOML wants it; what no TOML can hold is refused."""
+    """Control characters are escaped in TOML, and text that TOML cannot hold is refused."""
     odd = config.load(None, {"source": {"uri": "a\x7f\x01\t漢.wav"}})
     assert config.load(file(tmp_path, config.to_toml(odd))) == odd
     other_bytes = config.load(None, {"source": {"uri": "\udcff.wav"}})
@@ -120,7 +120,7 @@ def test_odd_texts_survive_toml(tmp_path):
     ],
 )
 def test_a_file_is_checked_by_itself(tmp_path, monkeypatch, text, message):
-    """What the environment would override is wrong in the file all the same."""
+    """An error in a file is reported even if the environment overrides the value."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_HOP", "512")
     monkeypatch.setenv("SPECTROD_PUBLISH_ENDPOINTS", "tcp://127.0.0.1:1")
     monkeypatch.setenv("SPECTROD_LOG_LEVEL", "wrong, but not the file's fault")
@@ -153,7 +153,7 @@ def test_changed_keys_are_named():
     ],
 )
 def test_bad_files_are_one_clear_error(tmp_path, text, message):
-    """An error names the file, the key, the value and the rule."""
+    """An error in a file names the file, the key, the value and the rule."""
     path = file(tmp_path, text)
     with pytest.raises(ConfigError, match=re.escape(f"{path}: {message}")) as caught:
         config.load(path)
@@ -179,7 +179,7 @@ def test_analysis_rules(key, value, message):
 
 
 def test_missing_file():
-    """A configuration that was named must exist."""
+    """A configuration file that was named must exist."""
     with pytest.raises(ConfigError, match=r"^/absent\.toml: No such file or directory$"):
         config.load("/absent.toml")
     with pytest.raises(ConfigError, match="Is a directory"):
@@ -187,7 +187,7 @@ def test_missing_file():
 
 
 def test_environment_errors_name_the_layer(monkeypatch):
-    """A bad variable is an error of the environment."""
+    """An error in a variable names the environment."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_HOP", "many")
     with pytest.raises(ConfigError, match=r"^environment: analysis\.hop='many': Expected `int`"):
         config.load()
@@ -213,7 +213,7 @@ analysis = { win_length = 65536, window = "flattop" }
 
 
 def test_each_source_has_its_keys_and_its_analysis(tmp_path):
-    """What a table does not say holds from [analysis] and the defaults; its name is the table's."""
+    """A source inherits absent keys from [analysis] and the defaults; its name is its table's."""
     roof, pond = config.load(file(tmp_path, TWO)).all_sources
     assert (roof.name, roof.uri, roof.select) == ("roof", "soundcard:usb=1-1.2", (2, 0))
     assert roof.analysis == config.AnalysisConfig(hop=512)
@@ -222,14 +222,14 @@ def test_each_source_has_its_keys_and_its_analysis(tmp_path):
 
 
 def test_a_single_source_is_all_of_them():
-    """Whoever reads the sources need not know how they were written down."""
+    """A single [source] appears in the list of sources like a table of several."""
     loaded = config.load(None, {"source": {"name": "mic"}, "analysis": {"hop": 7}})
     (only,) = loaded.all_sources
     assert (only.name, only.uri, only.analysis.hop) == ("mic", "auto", 7)
 
 
 def test_several_sources_survive_toml(tmp_path):
-    """What is written reads back the same, names with dots too."""
+    """Several sources, with dots in their names, survive a round trip through TOML."""
     loaded = config.load(file(tmp_path, TWO))
     text = config.to_toml(loaded)
     assert config.load(file(tmp_path, text)) == loaded
@@ -240,7 +240,7 @@ def test_several_sources_survive_toml(tmp_path):
 def test_later_layers_change_the_analysis_of_those_that_have_none_of_their_own(
     tmp_path, monkeypatch
 ):
-    """What a source says for itself is the more particular."""
+    """A later layer's analysis applies to sources except where they set the key themselves."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "256")
     loaded = config.load(file(tmp_path, TWO), {"analysis": {"hop": 64}})
     assert [source.analysis.win_length for source in loaded.sources] == [256, 65536]
@@ -249,7 +249,7 @@ def test_later_layers_change_the_analysis_of_those_that_have_none_of_their_own(
 
 @pytest.mark.parametrize("layer", ["command line", "environment"])
 def test_a_source_that_a_later_layer_names_replaces_them_all(tmp_path, monkeypatch, layer):
-    """That is said, and other keys of a source go along with it."""
+    """A source on the command line replaces all sources of the file, and a message says so."""
     flags, notes = {}, []
     if layer == "environment":
         monkeypatch.setenv("SPECTROD_SOURCE_URI", "-")
@@ -265,7 +265,7 @@ def test_a_source_that_a_later_layer_names_replaces_them_all(tmp_path, monkeypat
 
 
 def test_keys_of_a_source_go_with_it(tmp_path, monkeypatch):
-    """What the file says of its sound card does not hold for the recording on the command line."""
+    """Keys of the file's source do not apply to another source on the command line."""
     path = file(tmp_path, "[source]\nuri = 'soundcard'\nsamplerate = 96000\nname = 'roof'")
     loaded = config.load(path, {"source": {"uri": "x.wav", "channels": "1"}})
     assert loaded.source == config.SourceConfig(uri="x.wav", channels=1)
@@ -275,7 +275,7 @@ def test_keys_of_a_source_go_with_it(tmp_path, monkeypatch):
 
 
 def test_a_key_of_one_source_fits_none_of_several(tmp_path):
-    """It is refused unless a source comes with it."""
+    """A flag for a key of one source is refused with several sources unless it names a source."""
     message = (
         r"^command line: source\.name: belongs to a single source, and the file has "
         r'\[sources\.roof\], \[sources\."pond\.left"\]; set it there, or name a source here'
@@ -328,14 +328,14 @@ def test_a_key_of_one_source_fits_none_of_several(tmp_path):
     ],
 )
 def test_bad_sources_are_one_clear_error(tmp_path, text, message):
-    """An error names the source, the key, the value and the rule."""
+    """An error about sources names the source, the key, the value and the rule."""
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         config.load(file(tmp_path, text))
     assert "\n" not in str(caught.value)
 
 
 def test_names_are_counted_when_the_source_is_known():
-    """How many channels there are, only the source says."""
+    """Channel names are counted once the source is open and its channels are known."""
     source = config.SourceTable(channel_names=("a", "b"), iq=True)
     assert source.specs(48000.0, 4)[0].n_signals == 2
     with pytest.raises(ConfigError, match=r"^channel_names=a,b: must be 3, one for each"):
@@ -343,7 +343,7 @@ def test_names_are_counted_when_the_source_is_known():
 
 
 def test_changes_of_sources_are_named(tmp_path):
-    """Keys of tables that both have, and tables that one of them lacks."""
+    """Changes of sources are reported by key, and tables that only one side has by name."""
     old = config.load(file(tmp_path, TWO))
     text = TWO.replace("65536", "32768").replace("channels = 4", "channels = 8")
     new = config.load(file(tmp_path, text + "[sources.shed]\nuri = '-'\n"))
@@ -381,7 +381,7 @@ def test_changes_of_sources_are_named(tmp_path):
     ],
 )
 def test_sources_products_and_the_log_level_are_live(key, live):
-    """Whatever they are called; endpoints, keys and engines are taken at the start."""
+    """Keys of sources, products and the log level apply at once; endpoints and engines do not."""
     assert config.is_live(key) == live
 
 
@@ -413,7 +413,7 @@ analysis = { scaling = "density" }
 
 
 def test_products_inherit_from_the_analysis_of_each_source(tmp_path):
-    """The main one comes first; what a table does not say is the source's; sources restrict."""
+    """Products, the main one first, inherit absent keys from the analysis of their source."""
     roof, pond = config.load(file(tmp_path, PRODUCTS)).all_sources
     main, levels = roof.specs(48000.0, 2)
     assert (main.product, main.win_length, main.bands) == ("dbfs", 2048, "")
@@ -440,7 +440,7 @@ def test_products_inherit_from_the_analysis_of_each_source(tmp_path):
     ],
 )
 def test_only_a_known_sample_rate_is_checked_against(tmp_path, source, settings, unchecked):
-    """Bands and rates that fit the rate of some source are no error; it is said what is open."""
+    """Bands and rates are checked only against known sample rates, and open checks are listed."""
     text = (
         "[analysis]\nwin_length = 32000\nbands = 'millidecade'\naveraging = 'mean'\nrate_hz = 1\n"
     )
@@ -458,13 +458,13 @@ def test_only_a_known_sample_rate_is_checked_against(tmp_path, source, settings,
     ],
 )
 def test_rules_that_hold_at_any_sample_rate_are_checked_without_it(tmp_path, text, message):
-    """A wrong name or a rule between settings is found before the source is opened."""
+    """Rules that do not depend on the sample rate are checked before the source is opened."""
     with pytest.raises(ConfigError, match=message):
         config.load(file(tmp_path, f"[source]\nuri = 'reef.wav'\n[analysis]\n{text}\n"))
 
 
 def test_products_survive_toml(tmp_path):
-    """Only what they say is written, so that they go on inheriting."""
+    """TOML stores only the keys that a product sets, so that it continues to inherit."""
     loaded = config.load(file(tmp_path, PRODUCTS))
     text = config.to_toml(loaded)
     assert config.load(file(tmp_path, text)) == loaded
@@ -475,7 +475,7 @@ def test_products_survive_toml(tmp_path):
 @pytest.mark.parametrize("fs", [8000.0, 44100.0, 48000.0])
 @pytest.mark.parametrize("rate_hz", [0.3, 7, 15.0])
 def test_the_rate_is_that_of_messages(fs, rate_hz):
-    """Exactly, whether frames between them are left out or make one row."""
+    """Messages come exactly at the configured rate, with frames between skipped or averaged."""
     few = config.AnalysisConfig(hop=512, rate_hz=rate_hz).spec(fs, 1)
     mean = config.AnalysisConfig(hop=512, rate_hz=rate_hz, averaging="mean").spec(fs, 1)
     step = Fraction(fs) / Fraction(str(rate_hz))
@@ -486,7 +486,7 @@ def test_the_rate_is_that_of_messages(fs, rate_hz):
 
 
 def test_a_rate_that_the_hop_forbids_names_a_hop_that_fits():
-    """Rows of one frame or more are at least a hop apart."""
+    """Rows are at least one hop apart; the error for a higher rate names a hop that fits."""
     with pytest.raises(ConfigError, match=r"rate_hz=60: rows of 800 samples have no frame of hop="):
         config.AnalysisConfig(rate_hz=60, averaging="mean").spec(48000.0, 1)
     spec = config.AnalysisConfig(rate_hz=60, averaging="mean", hop=800).spec(48000.0, 1)
@@ -494,7 +494,7 @@ def test_a_rate_that_the_hop_forbids_names_a_hop_that_fits():
 
 
 def test_align_is_a_key_of_every_analysis(tmp_path):
-    """Of the main one and of products, which inherit it; it needs a rate."""
+    """The key align is in the main analysis and in products, which inherit it; it needs a rate."""
     text = "[analysis]\nrate_hz = 1\nalign = 'utc'\n[products.all]\nrate_hz = 0\nalign = 'start'\n"
     text += "[products.same]\n[source]\nuri = 'signal:white,-20'\n"
     (source,) = config.load(file(tmp_path, text)).all_sources
@@ -535,14 +535,14 @@ def test_align_is_a_key_of_every_analysis(tmp_path):
     ],
 )
 def test_bad_products_are_one_clear_error(tmp_path, text, message):
-    """An error names the product, the key, the value and the rule."""
+    """An error about products names the product, the key, the value and the rule."""
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         config.load(file(tmp_path, text))
     assert "\n" not in str(caught.value)
 
 
 def test_products_of_sources_that_are_replaced_go_with_them(tmp_path):
-    """Those of all sources hold for the new one as well."""
+    """Products of replaced sources are dropped, and those of all sources apply to the new one."""
     notes = []
     path = file(tmp_path, PRODUCTS)
     loaded = config.load(path, {"source": {"uri": "-"}}, notes.append)
@@ -551,7 +551,7 @@ def test_products_of_sources_that_are_replaced_go_with_them(tmp_path):
 
 
 def test_changes_of_products_are_named(tmp_path):
-    """Keys that only one of both says count as changed."""
+    """A key that only one of two products sets counts as changed."""
     old = config.load(file(tmp_path, PRODUCTS))
     new = config.load(file(tmp_path, PRODUCTS.replace('weighting = "A"', "hop = 256")))
     assert config.changed_keys(old, new) == ["products.levels.weighting", "products.levels.hop"]
@@ -561,7 +561,7 @@ def test_changes_of_products_are_named(tmp_path):
 
 
 def test_changes_hold_by_the_rules_of_a_file(tmp_path):
-    """Keys are named as changed_keys names them; text is read as on a command line."""
+    """Changes use the names of changed_keys and the rules of a file; text is read as in a flag."""
     old = config.load(file(tmp_path, PRODUCTS))
     changes = {
         "sources.pond.analysis.hop": "256",
@@ -578,7 +578,7 @@ def test_changes_hold_by_the_rules_of_a_file(tmp_path):
 
 
 def test_a_single_source_that_has_a_name_can_have_others_beside():
-    """It stays as it is, and becomes one of several."""
+    """A single named source stays unchanged when another is added."""
     old = config.load(None, {"source": {"uri": "-", "name": "mic"}, "analysis": {"hop": 7}})
     new = config.with_changes(old, {"sources.b": {"uri": "x.wav"}}, "set")
     assert [source.name for source in new.sources] == ["mic", "b"]
@@ -609,7 +609,7 @@ def test_a_single_source_that_has_a_name_can_have_others_beside():
     ],
 )
 def test_bad_changes_are_one_clear_error(changes, message):
-    """Nothing is created by a slip of the pen, and the last source stays."""
+    """A misspelt change creates nothing, and the last source cannot be removed."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         config.with_changes(Config(), changes, "set")
 
@@ -624,7 +624,7 @@ def test_bad_changes_are_one_clear_error(changes, message):
     ],
 )
 def test_a_file_that_would_take_much_time_or_stack_is_refused(tmp_path, text, message):
-    """Python's TOML parser is recursive, and quadratic in the parts of a key."""
+    """A file that would take too much time or stack in Python's TOML parser is refused."""
     path = tmp_path / "c.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
@@ -632,6 +632,6 @@ def test_a_file_that_would_take_much_time_or_stack_is_refused(tmp_path, text, me
 
 
 def test_a_device_without_end_is_refused():
-    """No more is read than a configuration may have."""
+    """At most the size of a configuration is read from an endless device."""
     with pytest.raises(ConfigError, match="/dev/zero: must have at most"):
         config.load("/dev/zero")

@@ -1,4 +1,4 @@
-"""Where recordings go, what of a product a picture is made of, and what a start leaves behind."""
+"""Recordings on request: their folder, their product, and the release of resources on errors."""
 
 import threading
 from pathlib import Path
@@ -30,7 +30,7 @@ from spectrod.types import SpectrumSpec
 def test_the_state_folder_is_the_named_the_services_or_the_users(
     wanted, service, home, folder, monkeypatch
 ):
-    """In this order."""
+    """The state folder is the configured one, else the service's, else the user's."""
     monkeypatch.setenv("STATE_DIRECTORY", service)
     monkeypatch.setenv("XDG_STATE_HOME", home)
     monkeypatch.setenv("HOME", "/home/ann")
@@ -46,20 +46,20 @@ def test_the_state_folder_is_the_named_the_services_or_the_users(
     ],
 )
 def test_what_no_picture_can_show_is_refused(options, text):
-    """Before anything is recorded."""
+    """A product that no picture can show is refused before anything is recorded."""
     with pytest.raises(ConfigError) as refused:
         picture_bytes(SpectrumSpec(48000.0, **options))
     assert text in str(refused.value)
 
 
-# ---- starts that fail, and disks that hang
+# ---- failed starts, and disks that hang
 
 SPEC = SpectrumSpec(8000.0, nfft=64, win_length=64, hop=10, scaling="spectrum")
 NAMES = ["x.spd", "x.wav", "x.flac", "x.png"]
 
 
 class Source:
-    """A source whose product can vanish between the look at it and the attachment."""
+    """A source whose product can vanish between the check and the attachment."""
 
     name, ended, table = "pond", False, SourceTable()
     finished, specs, error = False, (SPEC,), None
@@ -84,7 +84,7 @@ class Source:
 
 @pytest.fixture
 def started(tmp_path):
-    """Start recordings of a source; all end with the test."""
+    """Start recordings of a source and stop all of them after the test."""
     running = recordings.Recordings(tmp_path / "state", Journal(EventLog()))
     running.source = Source()
     running.begin = lambda name, **more: running.start(
@@ -123,7 +123,7 @@ def wait_until(is_true):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_path):
-    """Whatever fails: the pipeline, or the file's name."""
+    """A start that fails, in the pipeline or at the file's name, leaves no file or descriptor."""
     before, started.source.error = descriptors(), ConfigError("product='x': is gone")
     with pytest.raises(ConfigError, match="product='x': is gone"):
         started.begin(name)
@@ -138,7 +138,7 @@ def test_a_start_that_fails_leaves_no_file_and_no_descriptor(name, started, tmp_
 
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_a_duration_that_no_clock_can_count_leaves_nothing(name, started, tmp_path):
-    """Should one ever get past the schema."""
+    """A duration beyond the range of the clock leaves nothing, even if the schema accepts it."""
     before = descriptors()
     for duration_s in (float("inf"), float("nan")):
         with pytest.raises(Exception, match="please report this"):
@@ -149,7 +149,7 @@ def test_a_duration_that_no_clock_can_count_leaves_nothing(name, started, tmp_pa
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_path):
-    """It is refused in time, and what is made later is removed."""
+    """A start on a disk that hangs is refused in time, and a file made later is removed."""
     before = descriptors()
     with pytest.raises(BusyError, match=f"{name}: the disk has not answered for 0.05 s: nothing"):
         started.begin(name)
@@ -162,7 +162,7 @@ def test_a_start_does_not_wait_for_a_disk_that_hangs(name, started, disk, tmp_pa
 
 
 def test_files_that_hang_count_for_as_many_as_may_run(started, disk):
-    """Or each request would add a thread and a queue that never end."""
+    """Files that hang count towards the limit, so requests cannot add threads without bound."""
     for k in range(recordings.RECORDINGS_MAX):
         with pytest.raises(BusyError, match="the disk has not answered"):
             started.begin(f"{k}.spd")
@@ -174,7 +174,7 @@ def test_files_that_hang_count_for_as_many_as_may_run(started, disk):
 
 
 def test_the_name_of_a_file_that_hangs_is_taken(started, disk):
-    """Until it was given up: two would write one file."""
+    """The name of a file that hangs stays reserved, so that two recordings never share it."""
     with pytest.raises(BusyError, match="the disk has not answered"):
         started.begin("x.spd")
     with pytest.raises(StorageError, match=r"x\.spd: is there already; give another name"):
@@ -182,7 +182,7 @@ def test_the_name_of_a_file_that_hangs_is_taken(started, disk):
 
 
 def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
-    """The others end when they are told to, and the status says which one hangs."""
+    """A file that hangs at its end delays no other, and the status names it."""
     answers = threading.Event()
     abort = PictureOutput.abort
 
@@ -199,7 +199,7 @@ def test_one_file_that_hangs_at_its_end_holds_up_no_other(started, monkeypatch):
         started.stop("a.png", "ann")
     monkeypatch.setattr(recordings, "STOP_MAX_S", 30.0)
     (stopped,) = started.stop("b.png", "ann")
-    assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing came to be drawn
+    assert (stopped["name"], stopped["state"]) == ("b.png", "failed")  # nothing to draw
     states = {one["name"]: one["state"] for one in started.snapshots()}
     assert states == {"a.png": "recording", "b.png": "failed"}
     answers.set()

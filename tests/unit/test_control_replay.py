@@ -15,7 +15,7 @@ COUNTS = dict.fromkeys(
 
 
 class Source:
-    """A source whose product is computed, or is not; notes for how long it was wanted."""
+    """A source that may compute its product, and that records how long it was wanted."""
 
     def __init__(self, *computed):
         self.leases = []
@@ -43,7 +43,7 @@ class Source:
 
 @pytest.fixture
 def history():
-    """Seven and eight were sent."""
+    """Make a history in which messages seven and eight were sent."""
     kept = History(10**6, EPOCH)
     for seq in (7, 8):
         kept.add(TOPIC, stored(seq))
@@ -59,7 +59,7 @@ def ask(history, source, **params):
 
 
 def test_what_is_computed_is_given_at_once(history):
-    """Its newest message cannot be old, if it is new to whoever asks."""
+    """A computed product's newest message is given at once if the client does not have it."""
     answer = ask(history, Source("dbfs"), after_seq=7, timeout_s=5)
     assert isinstance(answer, Answer)
     assert answer.parts == list(stored(8).parts)
@@ -67,7 +67,7 @@ def test_what_is_computed_is_given_at_once(history):
 
 @pytest.mark.parametrize("after_seq", [-1, 7, 8])
 def test_what_nobody_wanted_is_waited_for(history, after_seq):
-    """The last message before is old; it is computed again, and what comes then is given."""
+    """For a product that nobody wanted, the reply waits until it is computed again."""
     source, woken = Source(), []
     later = ask(history, source, after_seq=after_seq, timeout_s=5)
     assert isinstance(later, Later)
@@ -81,39 +81,39 @@ def test_what_nobody_wanted_is_waited_for(history, after_seq):
 
 @pytest.mark.parametrize(("after_seq", "parts"), [(7, list(stored(8).parts)), (8, [])])
 def test_an_old_message_is_given_if_no_other_comes(history, after_seq, parts):
-    """A source that has ended gives no more, and who has not had its last message gets it."""
+    """A source that has ended gives its last message to clients that do not have it."""
     assert ask(history, Source(), after_seq=after_seq, timeout_s=5).otherwise.parts == parts
 
 
 @pytest.mark.parametrize(("after_seq", "parts"), [(7, list(stored(8).parts)), (8, [])])
 def test_who_does_not_wait_gets_what_there_is(history, after_seq, parts):
-    """Without a timeout nothing is computed for it, whatever its age."""
+    """Without a timeout the reply is the last message of any age, and nothing is computed."""
     source = Source()
     assert ask(history, source, after_seq=after_seq).parts == parts
     assert source.leases == []
 
 
 def test_a_number_of_another_epoch_does_not_count(history):
-    """After a restart of the daemon the first message is newer than any before."""
+    """After a restart of the daemon, every message is newer than those of the old epoch."""
     answer = ask(history, Source("dbfs"), after_seq=500, epoch=EPOCH + 1, timeout_s=5)
     assert answer.parts == list(stored(8).parts)
 
 
 def test_a_product_that_is_not_there_is_told(history):
-    """With the topics that there are."""
+    """An unknown product is refused with the list of topics."""
     with pytest.raises(NotFoundError, match="topic='spec/mic/0/hold/': is not there; there are: s"):
         latest(history, lambda _: Source(), LatestParams(topic="spec/mic/0/hold/"))
 
 
 @pytest.mark.parametrize("topic", ["spec/mic/1/dbfs/", "bands/mic/0/dbfs/"])
 def test_a_topic_that_the_source_never_sends_is_refused(history, topic):
-    """Another channel, or bands of a product without them: waiting would have no end."""
+    """A topic that the source can never send, such as another channel, is refused at once."""
     with pytest.raises(NotFoundError, match=f"^topic='{topic}': is not there; there are: {TOPIC}$"):
         latest(history, lambda _: Source(), LatestParams(topic=topic, timeout_s=5))
 
 
 def test_a_topic_of_a_source_that_was_never_there_is_waited_for(history, monkeypatch):
-    """The channels of a sound card that is absent are not known before it comes."""
+    """A topic of an absent sound card is waited for, since its channels are unknown."""
     source = Source()
     monkeypatch.setattr(source, "topics", frozenset)
     later = latest(history, lambda _: source, LatestParams(topic="spec/mic/5/dbfs/", timeout_s=5))
@@ -124,7 +124,7 @@ def test_a_topic_of_a_source_that_was_never_there_is_waited_for(history, monkeyp
     "topic", ["", "spec/", "spec/mic/0/dbfs", "spec//0/dbfs/", "spec/mic//dbfs/"]
 )
 def test_a_prefix_is_refused_with_the_topics_that_there_are(history, topic):
-    """One whole topic is needed; the list names 20 topics at most."""
+    """A prefix is refused because one whole topic is needed; the error lists at most 20 topics."""
     rule = "must be spec/SOURCE/CHANNEL/PRODUCT/ or bands/SOURCE/CHANNEL/PRODUCT/, one whole topic"
     with pytest.raises(ConfigError) as refused:
         latest(history, lambda _: Source(), LatestParams(topic=topic))

@@ -1,4 +1,4 @@
-"""Settings of a running daemon: get, set, reload, sources that come and go."""
+"""Settings of a running daemon: get, set, reload, and added or removed sources."""
 
 import logging
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from spectrod.events import EventLog
 
 
 class RunningDaemon:
-    """What settings need of a daemon: a note of what was asked."""
+    """The daemon's interface to settings, which records each call."""
 
     def __init__(self, refusal=None):
         self.asked, self.refusal = [], refusal
@@ -29,7 +29,7 @@ class RunningDaemon:
 
 @pytest.fixture(autouse=True)
 def log_level():
-    """The root logger's level, put back at the end."""
+    """Restore the root logger's level after the test."""
     root = logging.getLogger()
     before = root.level
     yield lambda: root.level
@@ -37,7 +37,7 @@ def log_level():
 
 
 def live(settings=None, load=None, refusal=None, **options):
-    """Make settings in force of a daemon that only notes, and what notes them."""
+    """Make the settings of a recording daemon; return both."""
     settings = settings or Config()
     daemon, events = RunningDaemon(refusal), EventLog()
     load = load or (lambda: settings)
@@ -106,7 +106,7 @@ def changed(settings, key):
 
 @pytest.mark.parametrize("key", OTHER_VALUES)
 def test_each_key_is_applied_or_needs_a_restart(key, log_level):
-    """Once applied it is no change any more; what needs a restart is named until there is one."""
+    """Each changed key is applied once, or stays listed as pending until a restart."""
     new = changed(Config(), key)
     settings, daemon, _ = live(load=lambda: new)
     if key in LIVE:
@@ -120,7 +120,7 @@ def test_each_key_is_applied_or_needs_a_restart(key, log_level):
 
 
 def test_every_key_of_the_configuration_is_looked_at():
-    """No key is forgotten in the test before."""
+    """The test above covers every key of the configuration."""
     everything = Config()
     for key in OTHER_VALUES:
         everything = changed(everything, key)
@@ -135,7 +135,7 @@ def table(name, hop=1024, uri="signal:sine,1000,-20"):
 
 
 def test_sources_come_go_and_change_by_a_reload():
-    """All of it is the daemon's to do at once."""
+    """A reload adds, removes and changes sources in one call to the daemon."""
     old = Config(sources=(table("mic"), table("pond"), table("roof.left")))
     new = Config(
         sources=(table("shed"), table("pond", hop=77), table("roof.left", hop=88, uri="-"))
@@ -152,7 +152,7 @@ def test_sources_come_go_and_change_by_a_reload():
 
 
 def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
-    """Not the log's level either, and the next reload tries again."""
+    """A reload that the engine refuses changes nothing, and can be retried."""
     new = changed(changed(Config(), "analysis.hop"), "log.level")
     settings, _, events = live(load=lambda: new, refusal=DeviceError("too small"))
     before = log_level()
@@ -165,7 +165,7 @@ def test_a_reload_that_the_engine_refuses_changes_nothing(log_level):
 
 
 def test_the_file_wins_over_what_was_set_before():
-    """A reload takes back what was set, and says so; what the file says too stays."""
+    """A reload undoes and reports changes made by set, except those that the file contains, too."""
     settings, daemon, _ = live()
     settings.set({"analysis.hop": 77, "log.level": "error"}, "ann")
     assert settings.set_keys == ("analysis.hop", "log.level")
@@ -178,7 +178,7 @@ def test_the_file_wins_over_what_was_set_before():
 
 
 def test_what_was_set_is_what_differs_from_the_file():
-    """What was put back is not named, nor what has come and gone, however often."""
+    """The list of changes holds only differences from the file, without those that were undone."""
     settings, _, _ = live(Config(analysis=AnalysisConfig(hop=77)))
     settings.set({"analysis.hop": 5, "products.slow": {"rate_hz": 1.0}}, "ann")
     assert settings.set_keys == ("analysis.hop", "products.slow")
@@ -198,7 +198,7 @@ def test_what_was_set_is_what_differs_from_the_file():
 
 @pytest.mark.parametrize(("who", "logged"), [("ann", 1), ("SIGHUP", 0)])
 def test_a_reload_is_an_event_and_a_line_of_the_log(who, logged, caplog):
-    """Of a signal's the service logs the lines, and they are not told twice."""
+    """A reload is an event and a log line; for a signal only the service logs the lines."""
     caplog.set_level(logging.INFO)
     settings, _, events = live()
     settings.reload(who)
@@ -208,7 +208,7 @@ def test_a_reload_is_an_event_and_a_line_of_the_log(who, logged, caplog):
 
 
 def test_a_reload_reads_the_keys_too(caplog):
-    """After the settings, of which it says that they are applied if the keys are wrong."""
+    """A reload reads the keys last; an error about them says that the settings are applied."""
     caplog.set_level(logging.INFO)
     settings, _, _ = live(reload_keys=lambda: ["key ann: revoked"])
     assert settings.reload() == ["key ann: revoked"]
@@ -232,7 +232,7 @@ def test_a_reload_reads_the_keys_too(caplog):
 
 
 def test_a_change_is_applied_logged_and_an_event(caplog):
-    """One line and one event for each key, with who, what, the old value and the new one."""
+    """Each changed key gives one log line and one event with peer, key, old and new value."""
     caplog.set_level(logging.INFO)
     settings, daemon, events = live()
     lines = ['analysis.window: "hann" -> "flattop"', "analysis.hop: 1024 -> 77"]
@@ -271,7 +271,7 @@ def test_a_change_is_applied_logged_and_an_event(caplog):
     ],
 )
 def test_a_change_that_breaks_a_rule_is_refused_whole(changes, text):
-    """Other changes of the same request are not carried out either."""
+    """If one change of a request breaks a rule, none of the request is applied."""
     settings, daemon, events = live()
     with pytest.raises(ConfigError) as refused:
         settings.set({"analysis.window": "flattop", **changes}, "ann")
@@ -284,7 +284,7 @@ def test_a_change_that_breaks_a_rule_is_refused_whole(changes, text):
     "uri", ["/etc/passwd", "x.wav", "-", "pcm:/dev/sda", "pcm:", "file:///x", "", "soundcardx", "~"]
 )
 def test_a_peer_cannot_name_a_file(uri):
-    """Neither as a new source nor as another place of one that is there."""
+    """A peer can name a file neither in a new source nor in an existing one."""
     settings, daemon, _ = live(Config(sources=(table("mic"),)))
     for attempt in (
         lambda: settings.set({"sources.mic.uri": uri}, "eve"),
@@ -297,7 +297,7 @@ def test_a_peer_cannot_name_a_file(uri):
 
 
 def test_a_file_that_the_operator_has_named_goes_on():
-    """Its analysis can be changed by peers."""
+    """Peers can change the analysis of a file that the operator configured."""
     settings, daemon, _ = live(Config(sources=(table("wav", uri="/x.wav"),)))
     settings.set({"sources.wav.analysis.hop": 77}, "ann")
     assert daemon.asked == [Config(sources=(table("wav", hop=77, uri="/x.wav"),))]
@@ -317,7 +317,7 @@ def test_a_file_that_the_operator_has_named_goes_on():
     ],
 )
 def test_a_peer_changes_no_recording_outside_the_state_folder(changes):
-    """Its retention would delete files there; those in the state folder can be changed."""
+    """A peer cannot change a recording outside the state folder, whose retention deletes files."""
     outside = RecordingConfig("disk", folder="/srv/recordings")
     settings, daemon, events = live(Config(recordings=(outside, RecordingConfig("here"))))
     text = r"recordings\.disk: peers change no recording .* \(/srv/recordings\), .* in the file"
@@ -329,7 +329,7 @@ def test_a_peer_changes_no_recording_outside_the_state_folder(changes):
 
 
 def test_a_peer_makes_no_recording_outside_the_state_folder():
-    """Neither a new one nor one that was inside."""
+    """A peer can neither create a recording outside the state folder nor move one there."""
     settings, daemon, _ = live(Config(recordings=(RecordingConfig("here"),)))
     for changes in ({"recordings.new": {"folder": "/x"}}, {"recordings.here.folder": "/x"}):
         with pytest.raises(ConfigError, match=r"folder='/x': no folders from peers outside the"):
@@ -338,7 +338,7 @@ def test_a_peer_makes_no_recording_outside_the_state_folder():
 
 
 def test_a_line_of_the_log_is_one_line_whatever_a_peer_sends(caplog):
-    """Control characters are shown by their numbers, and long texts end early."""
+    """A log line stays one line: control characters are escaped and long texts are cut."""
     caplog.set_level(logging.INFO)
     settings, _, events = live()
     settings.set({"source.uri": "signal:\n<3>forged\x1b[2J" + "x" * 5000}, "eve")
@@ -369,7 +369,7 @@ def two_sources(**products):
     ],
 )
 def test_what_is_set_beside_several_sources_is_checked(changes, text):
-    """What sources that come later begin with is checked when it is set, as that of one source."""
+    """A default for later sources is checked when it is set, like the analysis of one source."""
     before, settings, daemon, _ = two_sources()
     with pytest.raises(ConfigError, match=text):
         settings.set(changes, "test")
@@ -378,7 +378,7 @@ def test_what_is_set_beside_several_sources_is_checked(changes, text):
 
 
 def test_a_file_may_leave_parts_of_the_analysis_to_each_source():
-    """Only a change that asks for such an analysis is refused."""
+    """Incomplete defaults in a file are valid; only a change that needs the whole is refused."""
     settings = Config(
         analysis=AnalysisConfig(averaging="mean"),
         sources=tuple(
@@ -397,7 +397,7 @@ def test_a_file_may_leave_parts_of_the_analysis_to_each_source():
 
 
 def test_a_change_says_which_sources_it_reaches():
-    """Those that run keep their analysis; the reply says so, and what changes all of them."""
+    """The reply to a change of defaults lists running sources that keep their analysis."""
     _, settings, daemon, events = two_sources()
     change, note = settings.set({"analysis.hop": "512"}, "test")
     assert change == "analysis.hop: 1024 -> 512"
@@ -410,7 +410,7 @@ def test_a_change_says_which_sources_it_reaches():
 
 
 def test_a_change_reaches_all_sources():
-    """sources.*.KEY is KEY of each; null puts back the default; a later key of one wins."""
+    """The key sources.*.KEY sets KEY of every source, null resets it, and a later key overrides."""
     _, settings, daemon, _ = two_sources()
     lines = settings.set({"sources.*.analysis.hop": "512"}, "test")
     assert lines == [
@@ -426,7 +426,7 @@ def test_a_change_reaches_all_sources():
 
 
 def test_all_sources_may_be_one():
-    """Of a single [source], sources.*.KEY is its own, and nothing needs a note."""
+    """For a single [source], sources.*.KEY is its own key and the reply needs no note."""
     settings, daemon, _ = live(Config(source=SourceConfig(uri="signal:sine,1000,-20")))
     changes = {"sources.*.analysis.hop": "512", "sources.*.block_ms": 20}
     assert settings.set(changes, "test") == [
@@ -437,7 +437,7 @@ def test_all_sources_may_be_one():
 
 
 def test_products_say_whose_they_are():
-    """A product of some sources, or of all, is told with their names."""
+    """Settings list each product with the names of its sources."""
     _, settings, *_ = two_sources()
     lines = settings.set({"products.slow": {"rate_hz": 1.0}}, "test")
     assert lines[-1] == "note: products.slow is of pond, roof"
@@ -447,7 +447,7 @@ def test_products_say_whose_they_are():
 
 
 def test_a_source_is_added_beside_a_single_one():
-    """The single one becomes a table under the name that its topics have."""
+    """A source added beside a single one turns that one into a table named as in its topics."""
     settings, daemon, events = live(Config(analysis=AnalysisConfig(hop=77)))
     assert settings.add_source("b", {"uri": "signal:white,-20", "channels": 2}, "ann") == [
         'sources.b: none -> {"uri":"signal:white,-20","channels":2,"analysis":{"hop":77}}'
@@ -472,7 +472,7 @@ def test_a_source_is_added_beside_a_single_one():
     ],
 )
 def test_a_source_needs_a_name_of_its_own(name, text):
-    """One that topics can carry."""
+    """An added source needs an unused name that is valid in topics."""
     settings, _, _ = live(Config(sources=(table("mic"), table("pond"))))
     with pytest.raises(ConfigError) as refused:
         settings.add_source(name, {"uri": "signal:white,-20"}, "ann")
@@ -480,7 +480,7 @@ def test_a_source_needs_a_name_of_its_own(name, text):
 
 
 def test_the_last_source_stays():
-    """A daemon without one would end."""
+    """The last source cannot be removed, because a daemon without sources would end."""
     settings, _, _ = live(Config(sources=(table("mic"), table("roof.left"))))
     with pytest.raises(NotFoundError, match="source='x': is not there; there"):
         settings.remove_source("x", "ann")
@@ -490,7 +490,7 @@ def test_the_last_source_stays():
 
 
 def test_a_single_source_goes_by_the_name_of_its_topics():
-    """Though the file gives it none."""
+    """A single source without a configured name is addressed by the name in its topics."""
     settings, _, _ = live()
     with pytest.raises(ConfigError, match="source='signal': is the last one"):
         settings.remove_source("signal", "ann")
@@ -502,7 +502,7 @@ def test_a_single_source_goes_by_the_name_of_its_topics():
 
 
 def test_settings_are_read_as_the_file_would_name_them():
-    """All, a table, a key; names with a dot are quoted."""
+    """Settings can be read whole, by table or by key; names with a dot are quoted."""
     settings, _, _ = live(Config(sources=(table("mic"), table("roof.left", hop=88))))
     everything = settings.get()
     assert everything["analysis"]["hop"] == 1024

@@ -1,4 +1,4 @@
-"""What ``spectrod ctl`` prints for people."""
+"""The text output of ``spectrod ctl``."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ LOST = "1 overflow, 20.5 k drops, 2 gaps (0.1 s)"
 
 
 def test_a_status_is_a_table_with_what_else_there_is_to_say():
-    """Losses by kind with their length, products that rest in brackets, what is odd."""
+    """The status table shows losses by kind and length, idle products in brackets, and problems."""
     recording = {
         "name": "a.png",
         "source": "roof",
@@ -92,7 +92,7 @@ def test_a_status_is_a_table_with_what_else_there_is_to_say():
 
 
 def test_recordings_are_a_table_with_their_files_and_their_trouble():
-    """What the configuration wants first; of a source that is waited for, that alone."""
+    """Recordings are listed with files and errors; one without its source shows only that."""
     recorders = [
         {
             "name": "night",
@@ -133,7 +133,7 @@ def test_recordings_are_a_table_with_their_files_and_their_trouble():
 
 
 def test_what_has_happened_once_is_told_so():
-    """And not as of several times."""
+    """An event that has occurred once is not printed in the plural."""
     stats = replace(STATS, engine_failures=1, capture=replace(STATS.capture, restarts=1))
     lines = ctl_text.status_text(status(stats)).splitlines()
     assert "  begun again once" in lines
@@ -141,7 +141,7 @@ def test_what_has_happened_once_is_told_so():
 
 
 def test_a_source_that_was_never_there_has_no_rate():
-    """It says what it waits for."""
+    """A source that was never available has no rate but shows its reason to wait."""
     away = Stats(
         "waiting", "soundcard:usb", "", 0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0,
         name="shed", capture=CaptureStats(waiting_for="no sound card 'usb'"),
@@ -165,7 +165,7 @@ def test_a_source_that_was_never_there_has_no_rate():
     ],
 )
 def test_times_have_the_unit_that_fits(seconds, text):
-    """From seconds to days."""
+    """Times are printed in the unit that fits, from seconds to days."""
     assert ctl_text.duration_text(seconds) == text
 
 
@@ -175,12 +175,12 @@ def test_times_have_the_unit_that_fits(seconds, text):
      (5e9, "5 G"), (7.5e12, "7.5 T")],
 )  # fmt: skip
 def test_counts_have_three_digits_once_they_are_long(n, text):
-    """Below that they are whole."""
+    """Large counts have three digits, small ones are whole numbers."""
     assert ctl_text.count_text(n) == text
 
 
 def test_settings_are_written_as_keys_that_set_takes():
-    """A name with a dot is quoted; a single value stands alone."""
+    """Settings are printed as keys that ``set`` accepts, and a single value alone."""
     tree = {"analysis": {"hop": 1, "loop": True}, "sources": {"a.b": {"select": [1, 0], "uri": ""}}}
     assert ctl_text.value_text(tree).splitlines() == [
         "analysis.hop = 1",
@@ -193,7 +193,7 @@ def test_settings_are_written_as_keys_that_set_takes():
 
 
 def test_metrics_are_a_line_each():
-    """Name, labels, value, unit."""
+    """Each metric is a line of name, labels, value and unit."""
     metrics = [
         {"name": "samples", "value": 48000, "unit": "samples", "labels": {"source": "a"}},
         {"name": "uptime", "value": 1.5, "unit": "s", "labels": {}},
@@ -204,7 +204,7 @@ def test_metrics_are_a_line_each():
 
 
 def test_events_and_messages_are_a_line_each():
-    """With their time in UTC to the millisecond."""
+    """Each event or message is a line with its UTC time to the millisecond."""
     event = {"t_utc_ns": 1_767_225_600_123_999_999, "kind": "control.set", "text": "x: 1 -> 2"}
     at = "2026-01-01T00:00:00.123Z"
     assert ctl_text.event_text(event | {"source": "", "who": ""}) == f"{at}  control.set  x: 1 -> 2"
@@ -229,12 +229,12 @@ def test_events_and_messages_are_a_line_each():
 
 @pytest.mark.parametrize("t_utc_ns", [10**30, -(2**63), 1e18, "now", None])
 def test_a_time_that_no_daemon_can_mean_is_refused(t_utc_ns):
-    """Whatever stands in a reply, the error names it."""
+    """A time outside the range of a daemon's clock is an error that names it."""
     with pytest.raises(WireError, match=r"t_utc_ns=.*: must be an integer of 64 bits"):
         ctl_text.time_text(t_utc_ns)
 
 
 def test_the_first_and_the_last_time_of_64_bits_are_written():
-    """They lie in the years 1677 and 2262."""
+    """The first and the last time of 64 bits, in 1677 and 2262, can be printed."""
     assert ctl_text.time_text(1 - 2**63) == "1677-09-21T00:12:43.145Z"
     assert ctl_text.time_text(2**63 - 1) == "2262-04-11T23:47:16.854Z"

@@ -1,4 +1,4 @@
-"""Windows that are given as arrays or as SciPy's tuples."""
+"""Windows given as arrays or as SciPy's tuples."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def noise(n=4001):
 
 
 def custom_spec(**settings):
-    """Describe spectra with a window that has no name."""
+    """Make a spec whose window is an array."""
     taper = make_window(TUKEY, 501)
     return SpectrumSpec(FS, 1, CUSTOM, 501, 250, taper=taper, **settings)
 
@@ -47,7 +47,7 @@ def custom_spec(**settings):
     ],
 )
 def test_arrays_agree_with_scipy(window, n, scaling, engine):
-    """Any of SciPy's windows, odd and even, with its own sums S1 and S2."""
+    """Spectra with any of SciPy's windows, even or odd, agree with SciPy and use its S1 and S2."""
     taper = signal.get_window(window, n)
     _, _, expected = signal.spectrogram(
         noise(), FS, taper, noverlap=n - n // 4, detrend=False, nfft=512, scaling=scaling
@@ -55,7 +55,7 @@ def test_arrays_agree_with_scipy(window, n, scaling, engine):
     found = spectrod.spectrogram(
         noise(), FS, window=taper, nfft=512, scaling=scaling, engine=engine
     )
-    # SciPy computes float32 in float32: both differ from float64 by as much.
+    # SciPy computes float32 in float32, and both differ from float64 by a similar error.
     error = np.linalg.norm(found.values - expected) / np.linalg.norm(expected)
     assert error < 6e-7
     assert (found.spec.window, found.spec.win_length, found.spec.hop) == ("custom", n, n // 4)
@@ -63,7 +63,7 @@ def test_arrays_agree_with_scipy(window, n, scaling, engine):
 
 
 def test_a_named_window_as_an_array_is_the_same():
-    """To the last bit, in a stream of several blocks too; scaled or negated it is as well."""
+    """A named window given as an array, scaled or negated, too, gives identical spectra."""
     hann = signal.get_window("hann", 256)
     expected = spectrod.spectrogram(noise(), FS, win_length=256, hop=100, engine="numpy")
     for window in (hann, list(hann), -hann, 4.0 * hann, hann.astype(np.float64)[::-1][::-1]):
@@ -75,7 +75,7 @@ def test_a_named_window_as_an_array_is_the_same():
 
 
 def test_an_array_is_copied():
-    """Changes afterwards do not reach the analysis; the window of a spec is read-only."""
+    """The window array is copied, and the window of a spec is read-only."""
     window = np.ones(64)
     spec = SpectrumSpec(FS, 1, CUSTOM, 64, 64, taper=make_window(window, 64))
     window[:] = 0.0
@@ -95,7 +95,7 @@ def test_an_array_is_copied():
     ],
 )
 def test_tuples_are_names(window, name):
-    """As ``scipy.signal.get_window`` takes them, with the same samples."""
+    """Tuples select the same samples as in ``scipy.signal.get_window``."""
     taper = make_window(window, 100)
     assert taper is get_window(name, 100)
     np.testing.assert_allclose(taper.samples, signal.get_window(window, 100), atol=1e-15)
@@ -136,14 +136,14 @@ def test_tuples_are_names(window, name):
     ],
 )
 def test_windows_that_break_a_rule(window, message):
-    """One line, with the value or its shape, and what there may be."""
+    """A window that breaks a rule is one line with the value or shape and the rule."""
     with pytest.raises(ConfigError, match=re.escape(message)) as refused:
         spectrod.spectrogram(noise(), FS, window=window, win_length=64)
     assert "\n" not in str(refused.value)
 
 
 def test_the_length_follows_from_an_array():
-    """Of several resolutions an array fits one alone, and its length has the bounds of any."""
+    """An array fixes the length, within the general bounds, so it fits only one resolution."""
     assert len(taper_for(TUKEY, None).samples) == 501
     assert len(taper_for("hann", None).samples) == 4096
     with pytest.raises(
@@ -155,7 +155,7 @@ def test_the_length_follows_from_an_array():
 
 
 def test_specs_are_equal_if_their_windows_are():
-    """Custom windows have one name, and are told apart by their samples."""
+    """Specs with custom windows are equal only if the samples are equal."""
     spec, same = custom_spec(), custom_spec()
     other = replace(spec, taper=make_window(TUKEY[::-1] * 2.0, 501))
     assert spec == same
@@ -173,7 +173,10 @@ def test_specs_are_equal_if_their_windows_are():
 
 
 def test_what_is_stored_says_custom_and_the_noise_bandwidth():
-    """Segments, exports and pictures; what is read back has it, but cannot be computed."""
+    """Segments, exports and pictures store "custom" and the noise bandwidth of the window.
+
+    A spec that is read back has both but cannot be computed.
+    """
     spec = custom_spec()
     about = Description(spec, "site", ("0",), "spectrod")
     enbw_hz = FS * (TUKEY**2).sum() / TUKEY.sum() ** 2
@@ -208,7 +211,7 @@ def test_what_is_stored_says_custom_and_the_noise_bandwidth():
     ],
 )
 def test_stored_windows_that_cannot_be(changes, message):
-    """A damaged or foreign file is one line, whatever it claims, and takes no memory."""
+    """A damaged stored window is an error of one line and allocates no memory."""
     with pytest.raises(StorageError, match=re.escape(message)):
         stored_spec(spec_fields(custom_spec()) | changes)
     named = spec_fields(SpectrumSpec(FS))
@@ -218,5 +221,5 @@ def test_stored_windows_that_cannot_be(changes, message):
 
 
 def test_an_unknown_window_takes_no_memory():
-    """A million samples that are not known are one."""
+    """A window of a million unknown samples is stored as one value."""
     assert unknown_window(1 << 20, 1.5).samples.strides == (0,)

@@ -1,4 +1,4 @@
-"""Averages that a gap or the end cuts off: their frames make a shorter row."""
+"""Averages cut off by a gap or by the end, which become a shorter row."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def rows_of(engine, averaging, frames, block_size, **settings):
 @pytest.mark.parametrize(("frames", "batch_frames"), [(7, None), (7, 4), (7, 1), (1000, 16)])
 @pytest.mark.parametrize("block_size", [37, 4000])
 def test_every_frame_is_in_one_row(engine, averaging, frames, batch_frames, block_size):
-    """Each stretch's rows are whole but for its last, which has the frames that are left."""
+    """Rows of a stretch are complete except for its last, which has the remaining frames."""
     batches = rows_of(engine, averaging, frames, block_size, batch_frames=batch_frames)
     singles = rows_of(engine, "none", 1, 4000)
     frame_values = np.concatenate([batch.values for batch in singles])
@@ -62,7 +62,7 @@ def test_every_frame_is_in_one_row(engine, averaging, frames, batch_frames, bloc
 
 
 def test_an_exponential_average_ends_with_its_last_frame(engine):
-    """Its last row is the state after the last frame of each stretch, of fewer frames."""
+    """The last row of an exponential average is the state after the last frame of the stretch."""
     frames = 7
     batches = rows_of(engine, "exponential", frames, 4000)
     every = rows_of(engine, "exponential", 1, 4000)
@@ -75,7 +75,7 @@ def test_an_exponential_average_ends_with_its_last_frame(engine):
 
 
 def test_a_whole_row_waits_for_nothing(engine):
-    """A row comes with the last sample of its last frame, and only then may the signal end."""
+    """A row is returned with the last sample of its last frame, before the signal ends."""
     spec = SpectrumSpec(FS, 2, win_length=WIN, hop=HOP, averaging="mean", averaging_frames=7)
     stream = FrameStream(spec, engine)
     x, n_row = samples(), WIN + 6 * HOP
@@ -86,7 +86,7 @@ def test_a_whole_row_waits_for_nothing(engine):
 
 
 def test_samples_that_fill_no_frame_are_counted(engine):
-    """Before each gap and at the end; of a hop beyond the window those between frames are not."""
+    """Samples that fill no frame are counted before gaps and at the end, not between frames."""
     spec = SpectrumSpec(FS, 2, win_length=WIN, hop=HOP)
     wide = SpectrumSpec(FS, 2, win_length=WIN, hop=100)
     stream = FrameStream([spec, wide], engine)
@@ -103,7 +103,7 @@ def test_samples_that_fill_no_frame_are_counted(engine):
 @pytest.mark.parametrize("kind", ["numpy", "auto"])
 @pytest.mark.parametrize("n_samples", [WIN, WIN + 6 * HOP, WIN + 40 * HOP + 5])
 def test_a_spectrogram_ends_with_a_shorter_row(kind, n_samples):
-    """Of a whole signal the last row is the mean of the frames that are left, at their centre."""
+    """The last row of a whole signal's spectrogram is the mean of the remaining frames."""
     x = samples()[0, :n_samples]
     settings = {"win_length": WIN, "hop": HOP, "engine": kind}
     found = spectrod.spectrogram(x, FS, averaging="mean", averaging_frames=7, **settings)

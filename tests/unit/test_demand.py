@@ -1,4 +1,4 @@
-"""Who wants what of a source, and what follows."""
+"""Demand for the products of a source."""
 
 import threading
 
@@ -19,7 +19,7 @@ def wanted(demand, unproven=(), used=()):
 
 
 def test_all_is_wanted_until_somebody_says_what():
-    """Then only that, and what is unproven or used."""
+    """Everything is computed until a subscriber is known; then wanted and unproven products are."""
     demand = Demand()
     assert wanted(demand, ["a"], ["b"]) is None
     demand.want(frozenset())
@@ -32,7 +32,7 @@ def test_all_is_wanted_until_somebody_says_what():
 
 
 def test_all_is_computed_where_that_is_asked_for():
-    """What is named meanwhile counts again afterwards; a pause overrules it."""
+    """With "compute all", products named meanwhile count again afterwards; a pause overrides it."""
     demand = Demand(frozenset())
     assert wanted(demand, ["a"]) == {"a"}
     demand.compute_all(is_of_all=True)
@@ -48,7 +48,7 @@ def test_all_is_computed_where_that_is_asked_for():
 
 
 def test_a_pause_goes_before_all():
-    """Whoever wants what, nothing is; afterwards all is as before."""
+    """A pause stops all products regardless of demand and restores the demand at its end."""
     demand = Demand()
     demand.pause(is_paused=True)
     demand.lease("a", 10.0)
@@ -59,7 +59,7 @@ def test_a_pause_goes_before_all():
 
 
 def test_a_lease_ends_by_itself(clock):
-    """That is a change; asking again prolongs it."""
+    """A lease expires by itself, which is a change; a renewed request extends it."""
     demand = Demand()
     demand.want(frozenset())
     demand.lease("a", 10.0)
@@ -67,7 +67,7 @@ def test_a_lease_ends_by_itself(clock):
     assert demand.take_change()
     clock[0] += 4.0
     demand.lease("b", 20.0)
-    demand.lease("b", 1.0)  # another's, who waits less long
+    demand.lease("b", 1.0)  # another client's lease with a shorter wait
     assert demand.take_change()
     clock[0] += 10.0
     assert wanted(demand) == {"a", "b"}
@@ -80,7 +80,7 @@ def test_a_lease_ends_by_itself(clock):
 
 
 def test_each_change_is_taken_once():
-    """Whatever it is, and a wait for one does not take it."""
+    """Each change is reported once, and a wait does not consume it."""
     demand = Demand()
     assert not demand.take_change()
     for change in (
@@ -98,7 +98,7 @@ def test_each_change_is_taken_once():
 
 
 def test_a_change_that_comes_while_one_is_taken_is_not_lost():
-    """It is there for the next look, although the look before it found nothing."""
+    """A change during a report appears in the next one."""
 
     class Late(threading.Event):
         def is_set(self):

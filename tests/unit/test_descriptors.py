@@ -1,4 +1,4 @@
-"""The limit of open descriptors, in processes that have a limit of their own."""
+"""The limit of open descriptors, in processes that set their own limit."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ print(current_limit(), raise_limit(), current_limit(), *resource.getrlimit(resou
     ("soft", "hard", "becomes"), [(200, 300, 300), (300, 300, 300), (201, 1024, 1024)]
 )
 def test_the_soft_limit_becomes_the_hard_one(soft, hard, becomes):
-    """What the system allows is used; the hard limit stays."""
+    """The soft limit is raised to the hard limit, which stays unchanged."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(soft=soft, hard=hard)],
         capture_output=True,
@@ -40,7 +40,7 @@ def test_the_soft_limit_becomes_the_hard_one(soft, hard, becomes):
     ],
 )
 def test_no_more_than_65536_is_asked_for(monkeypatch, limits, asked):
-    """Some systems allow a thousand million, and the kernel makes a table of them."""
+    """The limit is raised to 65536 at most, because kernels allocate a table of that size."""
     set_to = []
     monkeypatch.setattr("resource.getrlimit", lambda _: limits)
     monkeypatch.setattr("resource.setrlimit", lambda _, wanted: set_to.append(wanted))

@@ -1,4 +1,4 @@
-"""The queue that drops its oldest items, and what the queues that are made of it share."""
+"""The queue that drops its oldest items, and the behaviour shared by queues made of it."""
 
 import threading
 
@@ -8,7 +8,7 @@ from spectrod.drop_oldest_queue import DropOldestQueue
 
 
 class Summing(DropOldestQueue[int]):
-    """Adds what was dropped to the next item, as gaps are reported."""
+    """A queue that adds dropped items to the next one, as gaps are reported."""
 
     total = 0
 
@@ -22,7 +22,7 @@ class Summing(DropOldestQueue[int]):
 
 
 def test_items_come_out_in_order_and_the_oldest_are_dropped():
-    """By number, where no size is given."""
+    """Items come out in order, and beyond the bound, counted in items by default, the oldest go."""
     queue = DropOldestQueue(3)
     assert queue.take() is None
     queue.put(*range(5))
@@ -32,7 +32,7 @@ def test_items_come_out_in_order_and_the_oldest_are_dropped():
 
 @pytest.mark.parametrize("size", [7, 100])
 def test_one_item_fits_whatever_its_size(size):
-    """Everything before it goes, and the bound holds again for the next."""
+    """One item of any size fits; everything before it is dropped, and the bound applies again."""
     queue = DropOldestQueue(6, len)
     for item in ("a", "bc", "x" * size):
         queue.put(item)
@@ -42,7 +42,7 @@ def test_one_item_fits_whatever_its_size(size):
 
 
 def test_a_drop_is_reported_by_the_next_item_once():
-    """Whether that one was there already or comes later, and with what it reports itself."""
+    """A drop is reported once by the next item, whether that is queued already or comes later."""
     queue = Summing(2)
     queue.put(1, 2, 3, 4)
     assert (queue.take(), queue.take(), queue.dropped) == (1 + 2 + 3, 4, 3)
@@ -52,7 +52,7 @@ def test_a_drop_is_reported_by_the_next_item_once():
 
 
 def test_nothing_is_lost_or_counted_twice_between_two_threads():
-    """What is taken and what is dropped add up to what was put in."""
+    """Between two threads, taken and dropped items add up to those that were put in."""
     queue, taken, is_over = Summing(8), [], threading.Event()
 
     def take():

@@ -18,14 +18,14 @@ from spectrod.errors import ConfigError
     ],
 )
 def test_tcp_endpoints_are_read(text, host, port, is_local):
-    """Host and port are found, and whether strangers could reach them."""
+    """Host and port of a TCP endpoint are parsed, and whether other machines can reach it."""
     endpoint = parse_endpoint(text)
     assert (endpoint.transport, endpoint.host, endpoint.port) == ("tcp", host, port)
     assert endpoint.is_local is is_local
 
 
 def test_an_ipc_endpoint_is_read():
-    """Its path is all behind the slashes, and it is local."""
+    """The path of an IPC endpoint is all text after the slashes, and the endpoint is local."""
     endpoint = parse_endpoint("ipc:///run/spectrod/spectrum.ipc")
     assert (endpoint.transport, endpoint.path) == ("ipc", "/run/spectrod/spectrum.ipc")
     assert endpoint.is_local
@@ -54,14 +54,14 @@ def test_an_ipc_endpoint_is_read():
     ],
 )
 def test_malformed_endpoints_are_refused(text, rule):
-    """The error names the endpoint and the rule."""
+    """A malformed endpoint is refused with the endpoint and the rule."""
     with pytest.raises(ConfigError, match=rule) as caught:
         parse_endpoint(text)
     assert repr(text) in str(caught.value)
 
 
 def test_the_longest_ipc_path_is_107_bytes():
-    """One more would not fit the kernel's address; bytes count, not characters."""
+    """An IPC path has at most 107 bytes, the size of the kernel's address."""
     assert parse_endpoint("ipc:///" + "a" * 106).path == "/" + "a" * 106
     with pytest.raises(ConfigError, match="its path has 108 bytes, at most 107 fit"):
         parse_endpoint("ipc:///" + "a" * 105 + "ü")
@@ -77,6 +77,6 @@ def test_strangers_are_let_in_only_when_asked():
 
 @pytest.mark.parametrize("text", ["tcp://*:5556", "tcp://127.0.0.1:0", "tcp://127.0.0.1:*"])
 def test_a_subscriber_must_say_where(text):
-    """Wildcards are for binding."""
+    """A subscriber's endpoint cannot contain a wildcard, which is only for binding."""
     with pytest.raises(ConfigError, match="to connect, name a host and a port"):
         parse_remote(text)

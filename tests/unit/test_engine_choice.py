@@ -22,7 +22,7 @@ def device(name, index=0):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Return a function that sets which devices there are and which of them work."""
+    """Return a function that sets the list of devices and which of them work."""
 
     class FakeEngine:
         def __init__(self, info, fallback=None):
@@ -41,14 +41,14 @@ def machine(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])
 def test_the_best_device_is_taken(machine, caplog, kind):
-    """Where OpenCL works, the first device is taken and nothing is logged."""
+    """If OpenCL works, the first device is used and nothing is logged."""
     machine("first", "second")
     assert open_engine(kind).name == "opencl:Fake/first"
     assert not caplog.records
 
 
 def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
-    """Only auto without a device's name has an engine that goes on where the device fails."""
+    """Only auto without a device's name has a NumPy fallback."""
     machine("first")
     assert open_engine("auto").fallback.name == "numpy"
     assert open_engine("opencl").fallback is None
@@ -57,7 +57,7 @@ def test_numpy_stands_in_only_where_nothing_was_asked_for(machine):
 
 
 def test_drivers_are_not_used_behind_a_fork(monkeypatch, caplog):
-    """Some would wait for ever there: it is an error, and NumPy computes where it may."""
+    """After a fork, where some drivers would hang, OpenCL is an error and auto uses NumPy."""
     monkeypatch.setattr(devices, "_loading_process", lambda: os.getpid() - 1)
     with pytest.raises(DeviceError, match="OpenCL was loaded before this process was forked"):
         open_engine("opencl")
@@ -66,7 +66,7 @@ def test_drivers_are_not_used_behind_a_fork(monkeypatch, caplog):
 
 
 def test_a_fallback_is_logged(caplog):
-    """What goes on is logged with the reason; without it, the failure stays one."""
+    """A fallback is logged with the reason; without a fallback the failure is raised."""
     engine = NumpyEngine()
     with pytest.raises(DeviceError, match=r"^GPU: lost$"):
         fallback_for(engine, DeviceError("GPU: lost"))
@@ -76,7 +76,7 @@ def test_a_fallback_is_logged(caplog):
 
 
 def test_a_transpose_goes_on_where_the_device_fails():
-    """A picture that is drawn at the end does not depend on a device that failed before."""
+    """A picture is drawn at the end even if the device failed before."""
 
     class Lost(NumpyEngine):
         fallback = NumpyEngine()
@@ -89,7 +89,7 @@ def test_a_transpose_goes_on_where_the_device_fails():
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])
 def test_a_device_that_does_not_work_is_passed_over_aloud(machine, caplog, kind):
-    """A device that compiles nothing is skipped with one warning that says why."""
+    """A device that cannot compile is skipped with one warning that gives the reason."""
     machine("broken", "second")
     assert open_engine(kind).name == "opencl:Fake/second"
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
@@ -97,7 +97,7 @@ def test_a_device_that_does_not_work_is_passed_over_aloud(machine, caplog, kind)
 
 
 def test_auto_without_any_device_is_numpy_with_one_warning(machine, caplog):
-    """Where there is no OpenCL device, auto computes with NumPy and says so once."""
+    """Without any OpenCL device, auto uses NumPy and logs one warning."""
     machine()
     assert isinstance(open_engine(), NumpyEngine)
     assert len(caplog.records) == 1
@@ -105,7 +105,7 @@ def test_auto_without_any_device_is_numpy_with_one_warning(machine, caplog):
 
 
 def test_auto_with_only_broken_devices_is_numpy(machine, caplog):
-    """Where no device works, auto computes with NumPy and gives the reason."""
+    """If no device works, auto uses NumPy and logs the reason."""
     machine("broken")
     assert open_engine().name == "numpy"
     assert "computing with NumPy: Fake/broken: its compiler refuses" in caplog.text
@@ -113,7 +113,7 @@ def test_auto_with_only_broken_devices_is_numpy(machine, caplog):
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])
 def test_a_named_device_that_is_missing_is_an_error(machine, kind):
-    """A name that fits nothing is never replaced by something else."""
+    """A device name without a match is an error and selects nothing else."""
     machine("first")
     with pytest.raises(DeviceError, match="device='h200': no OpenCL device fits; there are: 0:0"):
         open_engine(kind, "h200")
@@ -121,34 +121,34 @@ def test_a_named_device_that_is_missing_is_an_error(machine, kind):
 
 @pytest.mark.parametrize("kind", ["auto", "opencl"])
 def test_a_named_device_that_does_not_work_is_an_error(machine, kind):
-    """A named device that compiles nothing is not replaced by another or by NumPy."""
+    """A named device that cannot compile is an error and is not replaced."""
     machine("broken", "second")
     with pytest.raises(DeviceError, match="its compiler refuses every program"):
         open_engine(kind, "broken")
 
 
 def test_opencl_without_any_device_is_an_error(machine):
-    """The engine that was asked for is not replaced."""
+    """Without any device, the opencl engine is an error and is not replaced."""
     machine()
     with pytest.raises(DeviceError, match="no OpenCL platform has a device"):
         open_engine("opencl")
 
 
 def test_numpy_takes_no_device():
-    """NumPy is opened without looking for devices, and refuses a device's name."""
+    """The NumPy engine opens without listing devices and refuses a device's name."""
     assert open_engine("numpy").name == "numpy"
     with pytest.raises(ConfigError, match="device='gpu': engine 'numpy' uses no OpenCL device"):
         open_engine("numpy", "gpu")
 
 
 def test_an_unknown_kind_is_named_with_the_choice():
-    """A misspelt engine is refused with the list of engines."""
+    """An unknown engine is refused with the list of engines."""
     with pytest.raises(ConfigError, match="engine='cuda': must be one of auto, opencl, numpy"):
         open_engine("cuda")
 
 
 def test_pyopencl_that_cannot_be_loaded_counts_as_no_device(monkeypatch, caplog):
-    """A missing OpenCL library leaves auto with NumPy, and opencl with a clear error."""
+    """If pyopencl cannot be loaded, auto uses NumPy, and opencl is a clear error."""
     monkeypatch.setitem(sys.modules, "spectrod.analysis.opencl_engine", None)
     assert open_engine().name == "numpy"
     assert "pyopencl cannot be loaded" in caplog.text
@@ -165,7 +165,7 @@ def run_python(code, **environment):
 
 @pytest.mark.slow
 def test_numpy_needs_no_opencl():
-    """Opening the NumPy engine imports nothing of OpenCL."""
+    """The NumPy engine imports no part of OpenCL."""
     code = (
         "import sys; from spectrod.analysis.engine import open_engine; open_engine('numpy');"
         "print('pyopencl' in sys.modules)"
@@ -175,7 +175,7 @@ def test_numpy_needs_no_opencl():
 
 @pytest.mark.slow
 def test_drivers_are_loaded_beforehand():
-    """Devices are the same, also asked for meanwhile; NumPy is spared the drivers."""
+    """Preloaded drivers give the same devices, and the NumPy engine loads no drivers."""
     code = (
         "import sys; from spectrod.analysis.engine import preload_drivers, open_engine;"
         "preload_drivers('numpy'); print('pyopencl' in sys.modules);"

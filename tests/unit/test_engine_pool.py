@@ -1,4 +1,4 @@
-"""Engines stay open between calls, one borrower at a time."""
+"""Engines, which stay open between calls for one borrower at a time."""
 
 import os
 from threading import Thread
@@ -13,7 +13,7 @@ from spectrod.errors import DeviceError
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Count what is opened."""
+    """Count the engines that are opened."""
     engines = []
 
     def open_engine(*_):
@@ -25,7 +25,7 @@ def opened(monkeypatch):
 
 
 def test_an_engine_is_opened_once_for_each_device(opened):
-    """Who asks for the same gets the same."""
+    """Each device's engine is opened once and shared by later calls."""
     engines = EnginePool()
     with engines.borrow("auto", "") as first:
         pass
@@ -36,7 +36,7 @@ def test_an_engine_is_opened_once_for_each_device(opened):
 
 
 def test_one_that_failed_is_not_lent_again(opened):
-    """The next call opens the device anew."""
+    """A failed engine is not lent again; the next call opens the device again."""
     engines = EnginePool()
     with (
         pytest.raises(DeviceError, match="is lost"),
@@ -48,7 +48,7 @@ def test_one_that_failed_is_not_lent_again(opened):
 
 
 def test_borrowers_take_turns(opened):
-    """While one has an engine, another thread waits for it."""
+    """A second borrower in another thread waits until the engine is returned."""
     engines, order = EnginePool(), []
 
     def later():
@@ -64,7 +64,7 @@ def test_borrowers_take_turns(opened):
 
 
 def test_a_fork_opens_its_own(opened, monkeypatch):
-    """Another process leaves the engine alone."""
+    """A forked process does not use the parent's engine but opens its own."""
     engines = EnginePool()
     with engines.borrow("auto", "") as first:
         pass

@@ -1,4 +1,4 @@
-"""Rows at an exact rate: where they begin, what they are of, and when."""
+"""Rows at an exact rate: their start, their frames, and when they are returned."""
 
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ from spectrod.grid import RowGrid, exact_row_step, hop_that_covers, row_period_s
 from spectrod.types import Block, SpectrumSpec
 
 FS, WIN, HOP = 1000.5, 64, 30
-RATE = 7.0  # 142.928... samples a row
+RATE = 7.0  # 142.928... samples per row
 NOISE = np.random.default_rng(5).uniform(-0.5, 0.5, (2, 12_000)).astype(np.float32)
 S = 1_000_000_000
 REDUCE = {"mean": np.mean, "max": np.max, "min": np.min}
@@ -32,7 +32,7 @@ def spec_of(averaging="mean", **changed):
 
 
 def pushed(stream, first=0, stop=NOISE.shape[1], *, size=997, t_utc_ns=0, **about):
-    """Batches of some of the noise, whose sample 0 has a time."""
+    """Push parts of the noise, whose sample 0 has a time; return the batches."""
     out = []
     for begin in range(first, stop, size):
         end = min(begin + size, stop)
@@ -43,7 +43,7 @@ def pushed(stream, first=0, stop=NOISE.shape[1], *, size=997, t_utc_ns=0, **abou
 
 
 def frame(index):
-    """Power density of the frame at an index, in float64."""
+    """Return the power density of the frame at an index, in float64."""
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WIN) / WIN)
     spectrum = np.fft.rfft(NOISE[:, index : index + WIN] * window)
     power = 2 * np.abs(spectrum) ** 2 / (FS * (window**2).sum())
@@ -52,7 +52,7 @@ def frame(index):
 
 
 def rows(batches):
-    """Each row with its index and how many frames it has, 0 for as many as it should."""
+    """Return each row with its index and its number of frames, 0 for a complete row."""
     return [
         (int(index), batch.cut_frames, values, int(t_ns))
         for batch in batches
@@ -76,7 +76,7 @@ def rows(batches):
     ],
 )
 def test_a_rate_is_what_is_written(rate_hz, period_s):
-    """It is exact in decimal, and the inverse of whole seconds where four digits are of that."""
+    """A rate is exact in decimal, or the inverse of whole seconds if four digits match that."""
     assert row_period_s(rate_hz) == period_s
     assert exact_row_step(44_100, rate_hz) == 44_100 * Fraction(period_s)
 
@@ -84,7 +84,7 @@ def test_a_rate_is_what_is_written(rate_hz, period_s):
 @pytest.mark.parametrize("step", [Fraction(100), Fraction(1001, 7), Fraction(350, 3)])
 @pytest.mark.parametrize(("win_length", "frames"), [(40, 3), (40, 1), (300, 4)])
 def test_frames_of_a_grid_are_counted_as_they_lie(step, win_length, frames):
-    """The count of those within some samples is that of places that end by then, at any phase."""
+    """The number of grid frames that end within given samples is right at any phase."""
     grid = RowGrid(win_length, 25, frames, step)
     for phase in {0, step.denominator - 1}:
         ends = [grid.place(number, phase) + win_length for number in range(60)]
@@ -103,7 +103,7 @@ def test_frames_of_a_grid_are_counted_as_they_lie(step, win_length, frames):
         (48_000, 1.0, 24_000, 12_000, "mean", 3),
         (48_000, 1.0, 24_000, 12_000, "max", 4),
         (44_100, 60.0, 735, 735, "mean", 1),
-        (44_100, 60.0, 4096, 256, "mean", 3),  # shorter than a window: those that begin in it
+        (44_100, 60.0, 4096, 256, "mean", 3),  # shorter than a window: frames that start in it
         (44_100, 8.0, 4096, 500, "mean", 3),
         (44_100, 8.0, 4096, 500, "min", 12),
         (48_000, 8.0, 4096, 1024, "exponential", 6),
@@ -111,7 +111,7 @@ def test_frames_of_a_grid_are_counted_as_they_lie(step, win_length, frames):
     ],
 )
 def test_how_many_frames_a_row_has(fs, rate_hz, win_length, hop, averaging, frames):
-    """Of a mean as many as lie within its own time; of others those that begin in it."""
+    """A mean has the frames within its own time; other averages have those that start in it."""
     settings = {"averaging": averaging, "rate_hz": rate_hz}
     spec = SpectrumSpec(fs, win_length=win_length, hop=hop, **settings)
     assert spec.averaging_frames == frames
@@ -134,20 +134,20 @@ def test_how_many_frames_a_row_has(fs, rate_hz, win_length, hop, averaging, fram
     ],
 )
 def test_rates_that_cannot_be(changed, message):
-    """The error names the value and the rule, and which hop fits."""
+    """An impossible rate is an error that names the value, the rule and a hop that fits."""
     with pytest.raises(ConfigError, match=message):
         spec_of(**changed)
 
 
 def test_what_frames_leave_out_of_each_row_is_known():
-    """Of a mean; holds take all samples."""
+    """Samples of a row outside all frames of a mean are counted; holds use all samples."""
     assert SpectrumSpec(48_000, hop=2048, averaging="mean", rate_hz=1.0).uncovered == 896
     assert SpectrumSpec(48_000, hop=1568, averaging="mean", rate_hz=1.0).uncovered == 0
     assert SpectrumSpec(48_000, hop=2048, averaging="max", rate_hz=1.0).uncovered == 0
 
 
 def test_a_hop_that_covers_a_row_is_found():
-    """Frames of it end with the row: of 48000 samples and windows of 4096 every 1568."""
+    """The suggested hop ends a frame with the row: 1568 for 48000 samples and windows of 4096."""
     assert hop_that_covers(48_000, 4096, 2048) == 1568
     assert (48_000 - 4096) % 1568 == 0
     assert hop_that_covers(4096, 4096, 2048) == 2048
@@ -157,9 +157,9 @@ def test_a_hop_that_covers_a_row_is_found():
 @pytest.mark.parametrize("averaging", ["mean", "max", "min", "none"])
 @pytest.mark.parametrize(("size", "batch_frames"), [(12_000, None), (61, 1), (997, 7), (997, 100)])
 def test_rows_are_of_the_frames_in_their_own_time(engine, averaging, size, batch_frames):
-    """Row k begins at floor(k fs / rate); a mean is over the frames every hop that lie within."""
+    """Row k starts at floor(k fs / rate), and a mean uses the frames every hop within the row."""
     spec = spec_of(averaging)
-    n = {"none": 1, "mean": 3}.get(averaging, 5)  # holds are over those that begin in it
+    n = {"none": 1, "mean": 3}.get(averaging, 5)  # holds use the frames that start in the row
     stream = FrameStream(spec, engine, max_latency_s=float("inf"), batch_frames=batch_frames)
     found = rows(pushed(stream, size=size) + stream.finish())
     step = Fraction(2001, 2) / 7
@@ -183,7 +183,7 @@ def test_rows_are_of_the_frames_in_their_own_time(engine, averaging, size, batch
 
 
 def test_rows_shorter_than_a_window_are_of_frames_that_begin_in_them(engine):
-    """They overlap their neighbours, but are exactly as far apart as was asked for."""
+    """Rows shorter than a window use frames that start in them, and stay exactly spaced."""
     spec = spec_of(rate_hz=20.0)  # 50 samples: frames at 0 and 30
     stream = FrameStream(spec, engine)
     found = rows(pushed(stream))
@@ -194,7 +194,7 @@ def test_rows_shorter_than_a_window_are_of_frames_that_begin_in_them(engine):
 
 
 def test_an_exponential_average_takes_the_frames_that_begin_in_a_row(engine):
-    """It goes on from row to row; its time constant is right whatever the last step is."""
+    """An exponential average continues across rows with the right time constant at any step."""
     spec = spec_of("exponential", averaging_s=0.2)
     stream = FrameStream(spec, engine)
     found = rows(pushed(stream))
@@ -209,7 +209,7 @@ def test_an_exponential_average_takes_the_frames_that_begin_in_a_row(engine):
 
 @pytest.mark.parametrize("size", [61, 5000])
 def test_rows_begin_again_after_a_gap(engine, size):
-    """What was begun before it is a shorter row; the first row after it begins with the samples."""
+    """A gap ends a row early, and the first row after it starts with the samples."""
     stream = FrameStream(spec_of(), engine)
     found = pushed(stream, 0, 4950, size=size)
     found += pushed(stream, 6000, 9000, size=size, discontinuity=True)
@@ -227,7 +227,7 @@ def test_rows_begin_again_after_a_gap(engine, size):
 @pytest.mark.parametrize("fs", [1000.0, FS, 44.1e3 / 37])
 @pytest.mark.parametrize("rate_hz", [2.0, 3.0])
 def test_aligned_rows_begin_with_the_clock(engine, t_utc_ns, fs, rate_hz):
-    """Times are whole multiples; a row begins with the first sample at or after its time."""
+    """Aligned rows start with the first sample at or after a whole multiple of their length."""
     spec = spec_of(fs=fs, rate_hz=rate_hz, align="utc")
     stream = FrameStream(spec, engine, max_latency_s=float("inf"), batch_frames=5)
     found = rows(pushed(stream, t_utc_ns=t_utc_ns) + stream.finish())
@@ -251,7 +251,7 @@ def test_aligned_rows_begin_with_the_clock(engine, t_utc_ns, fs, rate_hz):
 
 
 def test_the_lead_is_cut_by_a_gap_or_the_end(engine):
-    """Frames before the first whole row are a shorter row also where that never comes."""
+    """Frames before the first whole row become a shorter row, even if that row never comes."""
     for stop, cut in ((300, 8), (WIN + 5, 1), (WIN - 1, 0)):
         stream = FrameStream(spec_of(fs=1000.0, rate_hz=1.0, align="utc"), engine)
         found = rows(pushed(stream, 0, stop, t_utc_ns=S // 2) + stream.finish())
@@ -260,7 +260,7 @@ def test_the_lead_is_cut_by_a_gap_or_the_end(engine):
 
 
 def test_samples_before_the_first_row_that_fill_no_frame_are_counted(engine):
-    """They are left out, and said to be."""
+    """Samples before the first row that fill no frame are counted as left out."""
     stream = FrameStream(spec_of(fs=1000.0, rate_hz=1.0, align="utc"), engine)
     found = rows(pushed(stream, 0, 2100, t_utc_ns=S - 100 * 10**6) + stream.finish())
     assert [one[:2] for one in found] == [(0, 2), (100, 0), (1100, 0)]
@@ -268,7 +268,7 @@ def test_samples_before_the_first_row_that_fill_no_frame_are_counted(engine):
 
 
 def drifting(stream, ppm, n_blocks=120, size=100):
-    """Blocks of a source whose rate is off, by a clock that knows it."""
+    """Make blocks of a source whose clock shows that its rate is off."""
     out, t_ns = [], 10 * S
     for number in range(n_blocks):
         first = number * size
@@ -279,7 +279,7 @@ def drifting(stream, ppm, n_blocks=120, size=100):
 
 @pytest.mark.parametrize("ppm", [-900, 900])
 def test_aligned_rows_follow_the_clock(engine, ppm):
-    """Where the sample rate is off, rows are a sample longer or shorter now and then, not late."""
+    """If the sample rate is off, some rows are a sample longer or shorter, and none is late."""
     spec = spec_of(fs=1000.0, rate_hz=2.0, align="utc")
     stream = FrameStream(spec, engine)
     batches = drifting(stream, ppm)
@@ -292,9 +292,9 @@ def test_aligned_rows_follow_the_clock(engine, ppm):
 
 @pytest.mark.parametrize("step_ns", [S // 4, -S // 4, 7200 * S, -7200 * S])
 def test_a_step_of_utc_realigns_rows(engine, step_ns):
-    """The next row is at the next multiple of the new time, and no sample is in two rows.
+    """After a step of UTC, rows restart at the next multiple, and no sample is in two rows.
 
-    It says that it does not follow on where samples between them are left out.
+    The row says that it is not contiguous where samples before it are left out.
     """
     stream = FrameStream(spec_of(fs=1000.0, rate_hz=2.0, align="utc"), engine)
     before = pushed(stream, 0, 4000, size=100, t_utc_ns=9000 * S)
@@ -317,7 +317,7 @@ def test_a_step_of_utc_realigns_rows(engine, step_ns):
 
 
 def test_nothing_is_computed_of_rows_that_nobody_wants(engine):
-    """Rows stay where they are, and those passed over are counted, aligned or not."""
+    """Unwanted rows are not computed; those that follow keep their places, aligned or not."""
     for align in ("start", "utc"):
         spec = spec_of(fs=1000.0, rate_hz=2.0, align=align)
         stream = FrameStream(spec, engine)
@@ -331,7 +331,7 @@ def test_nothing_is_computed_of_rows_that_nobody_wants(engine):
 
 
 class Failing:
-    """An engine that another one computes for, until it is told to fail."""
+    """An engine that computes with another one until it is set to fail."""
 
     def __init__(self, engine):
         self._engine, self.name, self.fallback = engine, "failing", engine
@@ -356,7 +356,7 @@ class Failing:
 @pytest.mark.parametrize("fails_at", [0, 400, 431, 461, 500, 700])
 @pytest.mark.parametrize("batch_frames", [1, 2, 4, 100])
 def test_rows_keep_their_places_where_an_engine_fails(fails_at, batch_frames):
-    """What is lost is the row that was begun; those after it are where and what they would be."""
+    """An engine failure loses only the row in progress; later rows keep place and content."""
     numpy_engine = open_engine("numpy")
     spec = spec_of(rate_hz=6.9)
     whole = FrameStream(spec, numpy_engine)
@@ -379,7 +379,7 @@ def test_rows_keep_their_places_where_an_engine_fails(fails_at, batch_frames):
 @pytest.mark.parametrize("averaging", ["none", "mean"])
 @pytest.mark.parametrize("kind", ["numpy", "auto"])
 def test_a_whole_signal_has_the_rows_of_a_stream(kind, averaging, rate_hz):
-    """``spectrogram`` and ``Stft`` take rate_hz; times are those of the rows' centres."""
+    """The argument rate_hz of spectrogram and Stft gives a stream's rows and their centres."""
     x = NOISE[0]
     settings = {"win_length": WIN, "hop": HOP, "averaging": averaging, "rate_hz": rate_hz}
     found = spectrod.spectrogram(x, FS, engine=kind, **settings)

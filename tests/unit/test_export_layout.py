@@ -36,7 +36,7 @@ def values_of(about):
 
 
 def test_descriptions_come_back():
-    """All of one, whatever the settings hold."""
+    """A description with any settings survives writing and reading."""
     about = replace(
         described(bands="third-octave", averaging="max", averaging_frames=3),
         cal_id="é",
@@ -72,14 +72,14 @@ def _document(spec, **more):
     ],
 )
 def test_what_is_no_description_is_refused(text, reason):
-    """With the reason, never a traceback."""
+    """An invalid description is refused with the reason and without a traceback."""
     with pytest.raises(StorageError, match=reason):
         decode_description(text)
 
 
 @pytest.mark.parametrize("nfft", [255, 256])
 def test_bins_reach_from_zero_to_nyquist(nfft):
-    """Each to the next one, half a bin to both sides, cut at both ends; I/Q is not cut."""
+    """A bin extends half a bin to both sides, cut at zero and Nyquist except for I/Q."""
     spec = described(win_length=255, nfft=nfft).spec
     edges = frequency_edges(spec)
     assert edges.shape == (spec.n_values, 2)
@@ -92,14 +92,14 @@ def test_bins_reach_from_zero_to_nyquist(nfft):
 
 
 def test_bands_have_their_own_edges():
-    """As the table of the bands has them."""
+    """Bands have the edges of their own table."""
     spec = described(bands="octave").spec
     edges = frequency_edges(spec)
     np.testing.assert_array_equal(edges.T, [spec.band_table.lower, spec.band_table.upper])
 
 
 def test_rows_last_from_the_first_sample_to_the_last():
-    """Frames that overlap count once, and samples between frames not at all."""
+    """A row lasts from its first sample to its last; overlaps count once, pauses do not."""
     overlapping = described(averaging="mean", averaging_frames=3).spec
     three, cut = np.array([3]), np.array([1])
     assert row_span_s(overlapping, three) == row_effort_s(overlapping, three) == 512 / 8000
@@ -137,7 +137,7 @@ def test_rows_last_from_the_first_sample_to_the_last():
     ],
 )
 def test_values_say_what_they_are(settings, name, units, methods):
-    """Name, unit as UDUNITS has it, our own unit, and what was averaged how."""
+    """Values have a name, a UDUNITS unit, our unit, and the kind of average."""
     about = described(**settings)
     variable = values_of(about)
     assert (variable.name, variable.attributes["units"]) == (name, units)
@@ -147,7 +147,7 @@ def test_values_say_what_they_are(settings, name, units, methods):
 
 
 def test_gaps_are_listed_by_their_first_sample():
-    """Each where it begins, beside the count in the row after it."""
+    """Each gap is listed with its first sample and its length."""
     about = described()
     index = 500 + 128 * np.arange(3, dtype=np.int64)
     t_ns = 10**18 + np.arange(3, dtype=np.int64)
@@ -162,7 +162,7 @@ def test_gaps_are_listed_by_their_first_sample():
 
 
 def test_coverage_ends_after_the_last_sample():
-    """As ACDD has it, to the nanosecond, and not below nothing where a clock was set back."""
+    """Coverage ends after the last sample, to the nanosecond, and is never negative."""
     spec = described().spec
     about = coverage(10**18, 10**18 + 1_032_000_000, spec)
     assert about == {
@@ -175,7 +175,7 @@ def test_coverage_ends_after_the_last_sample():
 
 
 def test_the_operator_has_the_last_word():
-    """What is asked for goes before what is described, and that before ours."""
+    """Attributes of the operator override those of the description, which override ours."""
     about = replace(described(), attributes={"title": "mine", "license": "CC0"})
     got = global_attributes(about, {"title": "asked", "spectrod_description": "no"})
     assert (got["title"], got["license"]) == ("asked", "CC0")
@@ -184,7 +184,7 @@ def test_the_operator_has_the_last_word():
 
 
 def test_the_operator_does_not_say_what_the_analysis_was():
-    """Nor by what, nor with which calibration."""
+    """The operator cannot override attributes of the analysis, the program or the calibration."""
     asked = {"window": "flattop", "nfft": "1", "software": "mine", "calibration": "best"}
     got = global_attributes(described(), asked)
     assert (got["window"], got["nfft"], got["software"]) == ("hann", 256, "spectrod 1.2.3")
@@ -192,7 +192,7 @@ def test_the_operator_does_not_say_what_the_analysis_was():
 
 
 def test_files_name_bands_and_those_that_are_missing():
-    """Nominal names beside exact centres; what the window does not resolve is an attribute."""
+    """Files name bands by nominal names and exact centres, and list unresolved bands."""
     about = described(fs=48000.0, win_length=4096, hop=2048, bands="third-octave")
     found = {one.name: one for one in variables(about)}
     assert found["band_name"].dims == ("frequency",)
@@ -209,7 +209,7 @@ def test_files_name_bands_and_those_that_are_missing():
 
 @pytest.mark.parametrize("settings", [{}, {"bands": "mel:10"}])
 def test_bins_and_other_bands_have_no_names(settings):
-    """Columns of a table are their frequencies, to the last digit."""
+    """Columns of bins and unnamed bands are labelled with their exact frequencies."""
     about = described(**settings)
     assert "band_name" not in {one.name for one in variables(about)}
     assert value_names(about)[3] == f"1:{float(about.spec.frequencies[3])!r}"
@@ -217,7 +217,7 @@ def test_bins_and_other_bands_have_no_names(settings):
 
 
 def test_the_log_names_bands_that_are_left_out():
-    """And the window that resolves them, if there is one; of many bands the first and the last."""
+    """The log names missing bands (at most the first and the last) and a window for them."""
     thirds = SpectrumSpec(48000.0, win_length=4096, bands="third-octave")
     assert bands_left_out(thirds) == (
         "bands='third-octave': left out, as narrower than a bin of 11.72 Hz: 20 Hz, 25 Hz, "
@@ -233,7 +233,7 @@ def test_the_log_names_bands_that_are_left_out():
 
 
 def test_the_log_names_bands_that_only_zero_padding_resolves():
-    """Bins of a longer transform are nearer to each other than what the window tells apart."""
+    """Zero padding gives closer bins but no finer resolution, and the log says so."""
     padded = SpectrumSpec(48000.0, win_length=960, nfft=4096, bands="third-octave")
     assert bands_blurred(padded) == (
         "bands='third-octave': narrower than the window tells apart, 50 Hz, and so mixed with "
@@ -248,6 +248,6 @@ def test_the_log_names_bands_that_only_zero_padding_resolves():
     ("hop", "text"), [(4096, ""), (5000, "density: 904 of each 5000 samples ")]
 )
 def test_the_log_says_that_samples_lie_between_frames(hop, text):
-    """Where the hop is longer than the window."""
+    """The log reports a hop longer than the window, which leaves samples unused."""
     assert frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop)).startswith(text)
     assert bool(frames_leave_out(SpectrumSpec(48000.0, win_length=4096, hop=hop))) == bool(text)

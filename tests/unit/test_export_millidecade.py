@@ -31,7 +31,7 @@ def described(**settings):
 
 
 def batch_of(spec, values, begin_ns):
-    """Rows one hop apart: of white noise of these densities, or (rows, signals, values)."""
+    """Make rows one hop apart, of white noise densities or of values (rows, signals, values)."""
     n = len(values)
     shape = (n, spec.n_signals, spec.n_values)
     if np.ndim(values) == 1:
@@ -44,7 +44,7 @@ def batch_of(spec, values, begin_ns):
 
 
 def white(spec):
-    """The values of white noise of density 1, which 0 Hz has half of: it is not doubled."""
+    """Return the values of white noise of density 1, half of it at 0 Hz, which is not doubled."""
     values = np.ones(spec.n_values)
     if not spec.bands:
         values[0] = 0.5
@@ -63,12 +63,12 @@ def day_file(path):
 
 
 def test_powers_are_averaged_by_the_minute():
-    """The mean of power, not of levels, of the rows whose middle is in the minute."""
+    """A minute's level is the mean of power, not of levels, of rows centred in the minute."""
     spec = spec_of()
     power = np.arange(1.0, 361.0)
     got = minutes_of(spec, batch_of(spec, power, MIDNIGHT_NS))
     assert [m.begin_utc_ns for m in got] == [MIDNIGHT_NS + k * MINUTE_NS for k in range(4)]
-    # A row is 1 s long: that of 59.5 s has its middle at 60 s.
+    # A row is 1 s long, so the one at 59.5 s has its centre at 60 s.
     np.testing.assert_allclose(got[0].density, power[:119].mean(), rtol=1e-12)
     np.testing.assert_allclose(got[1].density, power[119:239].mean(), rtol=1e-12)
     np.testing.assert_allclose(got[3].density, power[359:].mean(), rtol=1e-12)
@@ -76,7 +76,7 @@ def test_powers_are_averaged_by_the_minute():
 
 
 def test_batches_may_end_anywhere():
-    """Minutes do not depend on how rows come."""
+    """Minutes do not depend on the division into batches."""
     spec = spec_of()
     power = np.random.default_rng(1).uniform(1e-6, 1e-3, 301)
     whole = batch_of(spec, power, MIDNIGHT_NS + 123_456_789)
@@ -100,19 +100,19 @@ def test_batches_may_end_anywhere():
     [
         ({}, 10.5),  # 20 rows of 1 s that overlap by half
         ({"hop": 1000}, 20.0),
-        ({"hop": 2000}, 20.0),  # a second of each two
+        ({"hop": 2000}, 20.0),  # one second of every two
         ({"averaging": "mean", "averaging_frames": 2}, 20.5),
     ],
 )
 def test_effort_is_the_time_of_the_samples(settings, effort_s):
-    """What overlaps counts once, and what is between frames not at all."""
+    """Effort is the duration of samples: overlap counts once, time between frames does not."""
     spec = spec_of(**settings)
     (minute,) = minutes_of(spec, batch_of(spec, np.ones(20), MIDNIGHT_NS + SECOND_NS))
     assert minute.effort_s == pytest.approx(effort_s, rel=1e-12)
 
 
 def test_rows_that_were_cut_off_count_by_their_frames():
-    """An average of one frame has a third of the weight of one of three, and its own time."""
+    """A row that was cut off weighs by its frames and covers its own time."""
     spec = spec_of(averaging="mean", averaging_frames=3)
     whole = batch_of(spec, np.full(1, 1.0), MIDNIGHT_NS)  # 2 s
     cut = replace(batch_of(spec, np.full(1, 5.0), MIDNIGHT_NS + 10 * SECOND_NS), cut_frames=1)
@@ -122,7 +122,7 @@ def test_rows_that_were_cut_off_count_by_their_frames():
 
 
 def test_gaps_lessen_the_effort():
-    """Ten seconds missing in a minute are ten seconds of effort less, and no level."""
+    """Ten missing seconds of a minute reduce its effort by ten seconds but not its level."""
     spec = spec_of()
     before = batch_of(spec, np.ones(39), MIDNIGHT_NS)  # to 20 s
     after = batch_of(spec, np.ones(59), MIDNIGHT_NS + 30 * SECOND_NS)  # to 60 s
@@ -134,7 +134,7 @@ def test_gaps_lessen_the_effort():
 @pytest.mark.parametrize("scaling", ["density", "spectrum", "dbfs"])
 @pytest.mark.parametrize("bands", ["", "millidecade"])
 def test_all_scalings_are_the_same_density(scaling, bands):
-    """A white density of 1e-6 FS^2/Hz is 1e-6 in every band, however the rows have it."""
+    """A white density of 1e-6 FS^2/Hz is 1e-6 in every band with any scaling of the rows."""
     spec = spec_of(scaling=scaling, bands=bands)
     width = spec.band_table.width if bands else spec.enbw_hz
     power = 1e-6 * white(spec) * (1.0 if scaling == "density" else width)
@@ -145,7 +145,7 @@ def test_all_scalings_are_the_same_density(scaling, bands):
 
 
 def test_a_line_is_in_one_band():
-    """Power in a bin is that band's, over its width, and in no other."""
+    """Power in one bin goes to one band, divided by its width."""
     spec = spec_of(win_length=2000, nfft=2000, fs=2000.0, hop=1000)
     values = np.zeros((3, 1, spec.n_values))
     values[..., 700] = 5.0
@@ -170,14 +170,14 @@ def test_a_line_is_in_one_band():
     ],
 )
 def test_only_rows_that_have_the_densities(tmp_path, settings, rule):
-    """What cannot become a mean density in millidecades is refused before the first row."""
+    """Rows without mean densities or with too coarse bins are refused before the first row."""
     with pytest.raises(ConfigError, match=rule):
         make_export(tmp_path / "x.nc", described(**settings), OPTIONS)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_a_day(tmp_path):
-    """Each has all minutes of its day, and appears when the day is over."""
+    """Each file has all minutes of its day and appears when the day is over."""
     about = described()
     writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(360, 1e-6), MIDNIGHT_NS - 2 * MINUTE_NS))
@@ -202,7 +202,7 @@ def test_a_file_a_day(tmp_path):
 
 
 def test_a_file_a_signal(tmp_path):
-    """Where there are several, each has its own, named by the signal."""
+    """Each of several signals has a file named after it."""
     about = described(channels=2)
     values = np.full((10, 1, 1), 1e-6) * np.reshape([1.0, 10.0], (2, 1)) * white(about.spec)
     writer = make_export(tmp_path / "reef.nc", about, OPTIONS)
@@ -216,7 +216,7 @@ def test_a_file_a_signal(tmp_path):
 
 
 def test_silence_has_a_level(tmp_path):
-    """The lowest one, and no infinity."""
+    """Silence has the lowest level instead of minus infinity."""
     about = described()
     writer = make_export(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.zeros(10), MIDNIGHT_NS))
@@ -226,7 +226,7 @@ def test_silence_has_a_level(tmp_path):
 
 
 def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
-    """A minute that comes again is averaged with what it had, each by its effort."""
+    """After a clock is set back within a day, repeated minutes are averaged by effort."""
     about = described(hop=1000)
     writer = make_export(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(30, 1e-6), MIDNIGHT_NS))
@@ -239,7 +239,7 @@ def test_a_clock_set_back_within_a_day_joins_minutes(tmp_path):
 
 
 def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
-    """The file of the day before stays as it was; the next one says what was left out."""
+    """After a clock is set back over midnight, the finished file stays and the loss is counted."""
     about = described(hop=1000)
     writer = make_export(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.full(90, 1e-6), MIDNIGHT_NS - MINUTE_NS))
@@ -253,7 +253,7 @@ def test_a_clock_set_back_over_midnight_is_counted(tmp_path):
 
 
 def test_days_that_are_written_stay(tmp_path):
-    """Giving up forgets the day under way alone."""
+    """Aborting discards only the current day and keeps finished days."""
     about = described()
     writer = make_export(tmp_path / "x.nc", about, OPTIONS)
     writer.submit(batch_of(about.spec, np.ones(360), MIDNIGHT_NS - MINUTE_NS))
@@ -263,7 +263,7 @@ def test_days_that_are_written_stay(tmp_path):
 
 
 def test_a_full_disk_leaves_the_days_before(tmp_path):
-    """The day that does not fit is one error; what was written is whole."""
+    """A full disk loses one day with one error; files of earlier days are complete."""
     about = described()
     writer = make_export(tmp_path / "x.nc", about, OPTIONS)
     rng = np.random.default_rng(1)
@@ -283,7 +283,7 @@ def test_a_full_disk_leaves_the_days_before(tmp_path):
 
 
 def test_nothing_is_not_a_day(tmp_path):
-    """Without a row there is no file; rows of another analysis are refused."""
+    """No rows make no file, and rows of another analysis are refused."""
     writer = make_export(tmp_path / "x.nc", described(), OPTIONS)
     with pytest.raises(ConfigError, match="the analysis has changed"):
         writer.submit(batch_of(spec_of(hop=100), np.ones(3), MIDNIGHT_NS))
@@ -293,7 +293,7 @@ def test_nothing_is_not_a_day(tmp_path):
 
 
 def test_stored_recordings_become_days(tmp_path):
-    """From any format that is read back; the files that were written are told."""
+    """Stored recordings of any readable format become daily files, whose names are returned."""
     about = described()
     writer = make_export(tmp_path / "all.npz", about, ExportOptions())
     writer.submit(batch_of(about.spec, np.full(200, 1e-6), MIDNIGHT_NS))

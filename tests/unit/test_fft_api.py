@@ -24,7 +24,7 @@ def refused(message):
 
 
 def test_importing_the_names_is_cheap():
-    """The package and its list of names need no NumPy and no OpenCL."""
+    """Importing the package and listing its names loads neither NumPy nor OpenCL."""
     code = (
         "import sys, spectrod; dir(spectrod.fft); print({'numpy', 'pyopencl'} & set(sys.modules))"
     )
@@ -33,7 +33,7 @@ def test_importing_the_names_is_cheap():
 
 
 def test_every_name_is_there():
-    """Whatever the package lists it has, and nothing else."""
+    """The package has exactly the names that it lists."""
     for name in dir(spectrod.fft):
         assert getattr(spectrod.fft, name) is not None
     with pytest.raises(AttributeError, match=r"module 'spectrod.fft' has no attribute 'dct'"):
@@ -43,26 +43,26 @@ def test_every_name_is_there():
 @pytest.mark.parametrize("n", [0, -1])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_lengths_below_one_are_refused(name, n):
-    """As NumPy does, with the value."""
+    """A length below one is refused with the value, as in NumPy."""
     with refused(f"n={n}: must be at least 1"):
         getattr(spectrod.fft, name)(X, n)
 
 
 @pytest.mark.parametrize("n", [2.5, "8", (8,)])
 def test_lengths_that_are_no_integers_are_refused(n):
-    """The value is shown as it was given."""
+    """A length that is not an integer is refused with the value as given."""
     with refused(f"n={n!r}: must be an integer"):
         spectrod.fft.fft(X, n)
 
 
 def test_a_length_beyond_the_longest_is_refused():
-    """2^26 is the limit."""
+    """A length above 2^26 is refused."""
     with refused("n=67108865: must be 1 to 67108864"):
         spectrod.fft.fft(X, (1 << 26) + 1)
 
 
 def test_an_empty_axis_is_refused():
-    """No values have no transform; nor has a single bin without a length."""
+    """An empty axis is refused, as is a single bin without a length."""
     with refused("n=0: must be at least 1"):
         spectrod.fft.fft(np.zeros((3, 0)))
     with refused("n=0: must be at least 1"):
@@ -71,26 +71,26 @@ def test_an_empty_axis_is_refused():
 
 @pytest.mark.parametrize("axis", [-3, 2])
 def test_an_axis_out_of_range_is_refused(axis):
-    """The error names the range."""
+    """An axis out of range is refused with the range."""
     with refused(f"axis={axis}: must be -2 to 1 for an array of 2 axes"):
         spectrod.fft.fft(np.zeros((3, 4)), axis=axis)
 
 
 def test_an_axis_that_is_no_integer_is_refused():
-    """The value is shown as it was given."""
+    """An axis that is not an integer is refused with the value as given."""
     with refused("axis=1.0: must be an integer"):
         spectrod.fft.fft(np.zeros((3, 4)), axis=1.0)
 
 
 def test_a_scalar_is_refused():
-    """There is no axis to transform."""
+    """A scalar is refused because it has no axis."""
     with refused("a 0-d array: must have at least one axis"):
         spectrod.fft.fft(3.0)
 
 
 @pytest.mark.parametrize("name", ["fft", "rfft", "irfft", "hfft", "ihfft"])
 def test_an_unknown_norm_is_refused(name):
-    """The error lists the three."""
+    """An unknown norm is refused with the list of three."""
     with refused("norm='unit': must be one of backward, ortho, forward"):
         getattr(spectrod.fft, name)(X, norm="unit")
 
@@ -106,7 +106,7 @@ def test_an_unknown_norm_is_refused(name):
     ],
 )
 def test_what_is_no_number_up_to_double_is_refused(x):
-    """Texts, objects, dates and long doubles; the error names the type."""
+    """Text, objects, dates and long doubles are refused with the name of the type."""
     with refused(
         f"dtype={x.dtype}: must be of integers, or of real or complex numbers up to double"
     ):
@@ -115,13 +115,13 @@ def test_what_is_no_number_up_to_double_is_refused(x):
 
 @pytest.mark.parametrize("name", ["fft", "hfft", "fft2"])
 def test_what_is_no_array_is_refused(name):
-    """Rows of different lengths; the error is ours, with NumPy's reason."""
+    """Rows of different lengths are refused with NumPy's reason in our error."""
     with refused("not an array: setting an array element with a sequence"):
         getattr(spectrod.fft, name)([[1.0], [1.0, 2.0]])
 
 
 def test_hfft_refuses_what_cannot_be_conjugated():
-    """The error is that of the other functions."""
+    """An argument that hfft cannot conjugate gives the same error as in the other functions."""
     with refused("dtype=object: must be of integers"):
         spectrod.fft.hfft(None)
 
@@ -129,7 +129,7 @@ def test_hfft_refuses_what_cannot_be_conjugated():
 @pytest.mark.parametrize("name", ["fft", "hfft", "ihfft"])
 @pytest.mark.parametrize("norm", [["ortho"], np.array(["ortho", "ortho"]), 1])
 def test_a_norm_that_is_no_text_is_refused(name, norm):
-    """Whether it can be compared or hashed does not matter."""
+    """A norm that is not text is refused even if it cannot be compared or hashed."""
     with refused(f"norm={norm!r}: must be one of backward, ortho, forward"):
         getattr(spectrod.fft, name)(X, norm=norm)
 
@@ -145,7 +145,7 @@ def test_a_norm_that_is_no_text_is_refused(name, norm):
     ],
 )
 def test_two_axes_and_lengths_are_asked_for(options, message):
-    """A single number is neither."""
+    """Two axes and two lengths are required; a single number is refused."""
     with refused(message):
         spectrod.fft.fft2(np.ones((4, 4)), **options)
 
@@ -163,21 +163,21 @@ def test_two_axes_and_lengths_are_asked_for(options, message):
     ],
 )
 def test_a_plan_is_checked(shape, options, message):
-    """Before anything is compiled; the error names the argument."""
+    """Arguments of a plan are checked before compilation, and the error names the argument."""
     with refused(message):
         spectrod.fft.plan(shape, **options)
 
 
 @pytest.mark.parametrize("name", [0, None])
 def test_a_device_is_named_by_a_text(name):
-    """An index is a text, too."""
+    """A device is named by text, and an index is text, too."""
     with refused(f"name={name!r}: must be a text"):
         spectrod.fft.use_device(name)
 
 
 @pytest.mark.parametrize("name", ["rfft", "ihfft"])
 def test_complex_values_are_not_taken_for_real(name):
-    """Nothing is dropped silently."""
+    """Complex values are refused where real ones are required, so nothing is dropped silently."""
     with refused("dtype=complex128: rfft takes real values"):
         getattr(spectrod.fft, name)(X + 0j)
 
@@ -196,7 +196,7 @@ def test_complex_values_are_not_taken_for_real(name):
     ],
 )
 def test_single_stays_single_and_all_else_is_double(given, precision):
-    """As in scipy.fft."""
+    """Single precision stays single and all other types become double, as in scipy.fft."""
     assert checks.precision_of(np.dtype(given)) == precision
 
 
@@ -205,7 +205,7 @@ def test_single_stays_single_and_all_else_is_double(given, precision):
     [(None, 1, 1 / 16), ("backward", 1, 1 / 16), ("ortho", 1 / 4, 1 / 4), ("forward", 1 / 16, 1)],
 )
 def test_norms_are_those_of_numpy(norm, forward, inverse):
-    """Forward and backward factors multiply to 1 / n."""
+    """Forward and backward factors of every norm multiply to 1/n, as in NumPy."""
     assert checks.norm_scale(norm, 16, inverse=False) == forward
     assert checks.norm_scale(norm, 16, inverse=True) == inverse
 
@@ -228,13 +228,13 @@ MEMORY = np.zeros((5, 16), np.complex64)
     ],
 )
 def test_out_is_checked(out, message):
-    """Each rule for the place of the result has its error."""
+    """Each rule for the argument out has its error."""
     with refused(message):
         spectrod.fft.fft(MEMORY[:4], out=out)
 
 
 def test_a_plan_needs_a_type_that_fits():
-    """Real transforms start from reals, complex ones and inverse real ones from complex values."""
+    """Real transforms take real input, complex and inverse real transforms take complex input."""
     for dtype, kind, rule in (
         ("int16", None, "float32 or float64 for r2c"),
         ("float16", None, "float32 or float64 for r2c"),
@@ -248,7 +248,7 @@ def test_a_plan_needs_a_type_that_fits():
 
 
 def test_device_arrays_without_a_queue_are_refused(opencl_device):
-    """Their commands would have nowhere to go."""
+    """Device arrays without a command queue are refused."""
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = array.zeros(queue, 16, np.complex64)
@@ -259,6 +259,6 @@ def test_device_arrays_without_a_queue_are_refused(opencl_device):
 
 
 def test_the_names_are_the_functions():
-    """What the package gives is what the modules hold."""
+    """The names of the package are the functions of its modules."""
     assert spectrod.fft.plan is api.plan
     assert spectrod.fft.fftfreq is np.fft.fftfreq

@@ -10,7 +10,7 @@ from spectrod.fft.stage import TransformSpec
 
 @pytest.fixture
 def made(monkeypatch):
-    """Transforms that are nothing but what they were made for, with tables of n bytes."""
+    """Make transforms that hold only their key and tables of n bytes."""
     made = []
 
     def make(context, spec):
@@ -26,7 +26,7 @@ def use(cache, *lengths, context="context"):
 
 
 def test_a_transform_is_made_once(made):
-    """The same one comes back, until it is forgotten."""
+    """A transform is made once and reused until it is dropped from the cache."""
     cache = TransformCache()
     first, second = use(cache, 8, 8)
     assert first is second
@@ -36,13 +36,13 @@ def test_a_transform_is_made_once(made):
 
 
 def test_each_device_has_its_own(made):
-    """Contexts count as they are, not as they compare."""
+    """Contexts are distinguished by identity, not by equality."""
     cache = TransformCache()
     assert use(cache, 8, context=[])[0] is not use(cache, 8, context=[])[0]
 
 
 def test_the_least_recently_used_goes_beyond_the_count(made):
-    """Asking for one makes it young."""
+    """Beyond the count, the least recently used transform is dropped; a request renews one."""
     cache = TransformCache(max_count=2)
     use(cache, 1, 2, 1, 3, 1, 2)
     assert made == [1, 2, 3, 2]
@@ -50,7 +50,7 @@ def test_the_least_recently_used_goes_beyond_the_count(made):
 
 
 def test_the_least_recently_used_goes_beyond_the_size(made):
-    """Tables count; a single transform stays whatever its size."""
+    """Beyond the size of tables, the least recently used is dropped; one transform always stays."""
     cache = TransformCache(max_bytes=10)
     use(cache, 4, 5, 100, 100, 4)
     assert made == [4, 5, 100, 4]
@@ -74,20 +74,20 @@ def two_devices(monkeypatch):
 
 
 def test_the_first_device_that_works_is_opened(two_devices):
-    """One that compiles nothing is passed over."""
+    """The first device that can compile is opened and the others before it are skipped."""
     two_devices.add("P/a")
     assert open_first("").device.label == "P/b"
 
 
 def test_no_device_that_works_is_one_line(two_devices):
-    """The error is that of the best device."""
+    """If no device works, the error is that of the best device."""
     two_devices.update(("P/a", "P/b"))
     with pytest.raises(DeviceError, match=r"^P/a is broken$"):
         open_first("")
 
 
 def test_another_device_is_chosen(two_devices):
-    """It stays the default one; a name that does not fit changes nothing."""
+    """A chosen device stays the default, and a name without a match changes nothing."""
     devices = Devices()
     assert devices.default() is devices.default()
     assert devices.choose("/b").label == "P/b"
@@ -97,7 +97,7 @@ def test_another_device_is_chosen(two_devices):
 
 
 def test_queues_are_remembered_within_a_bound(monkeypatch):
-    """The least recently used goes; until then a queue keeps its context."""
+    """A bounded number of queues is kept with their contexts; the least recently used goes."""
     monkeypatch.setattr(
         runtime.Context, "adopt", lambda queue: SimpleNamespace(queue=queue), raising=False
     )

@@ -23,7 +23,7 @@ def rng():
 
 
 def guarded(queue, values, first):
-    """Put an array so many values behind the start of a buffer, among guard bytes."""
+    """Place an array at an offset in a buffer, between guard bytes."""
     n_bytes = values.nbytes + (first + 8) * values.itemsize
     memory = cla.to_device(queue, np.full(n_bytes, GUARD, np.uint8))
     offset = first * values.itemsize
@@ -50,7 +50,7 @@ def refused(message):
 @pytest.mark.parametrize("first", [0, 2, 4])
 @pytest.mark.parametrize("n", [1, 15, 16])
 def test_real_rows_are_overwritten_where_they_are(queue, rng, n, first):
-    """Behind other values of their buffer, which stay; and back."""
+    """Real rows at an offset are transformed in place and back without a change around them."""
     x = rng.standard_normal((3, n)).astype(np.float32)
     rows = np.zeros((3, 2 * (n // 2 + 1)), np.float32)
     rows[:, :n] = x
@@ -66,7 +66,7 @@ def test_real_rows_are_overwritten_where_they_are(queue, rng, n, first):
 
 
 def test_real_rows_between_complex_places_are_refused(queue):
-    """An array of spectra cannot start in the middle of a value."""
+    """Real rows at an odd offset are refused, since spectra cannot start within a complex value."""
     array, _ = guarded(queue, np.zeros((2, N + 2), np.float32), 1)
     plan = spectrod.fft.plan((2, N), "float32", inplace=True, queue=queue)
     with refused("a pyopencl array at byte 4: must be a multiple of 8"):
@@ -74,7 +74,7 @@ def test_real_rows_between_complex_places_are_refused(queue):
 
 
 def test_no_rows_are_overwritten(queue):
-    """The result has the shape that it would have."""
+    """An array without rows gives a result of the right shape."""
     array = cla.empty(queue, (0, N + 2), np.float32)
     plan = spectrod.fft.plan((1, N), "float32", inplace=True, queue=queue)
     assert plan.execute(array).shape == (0, N // 2 + 1)
@@ -82,7 +82,7 @@ def test_no_rows_are_overwritten(queue):
 
 @pytest.mark.parametrize("first", [0, 3])
 def test_columns_are_overwritten_where_they_are(queue, rng, first):
-    """Complex arrays, along any axis."""
+    """Complex arrays are transformed in place along any axis."""
     x = rng.standard_normal((2, N, 3)).astype(np.complex64)
     array, memory = guarded(queue, x, first)
     plan = spectrod.fft.plan(x.shape, axis=1, inplace=True, queue=queue)
@@ -92,7 +92,7 @@ def test_columns_are_overwritten_where_they_are(queue, rng, first):
 
 
 def test_out_takes_the_result(queue, rng):
-    """Another array, or a itself; the guard bytes around stay."""
+    """The result goes to out, which may be the input, and the guard bytes stay unchanged."""
     x = rng.standard_normal((3, N)).astype(np.complex64)
     a, _ = guarded(queue, x, 1)
     out, memory = guarded(queue, np.zeros_like(x), 5)
@@ -104,7 +104,7 @@ def test_out_takes_the_result(queue, rng):
 
 
 def test_an_overlap_is_refused(queue):
-    """Whether of two parts of an array, or of a part of a buffer and the whole."""
+    """Overlapping input and output are refused, also of views and buffers."""
     whole = cla.zeros(queue, 4096, np.complex64)
     part = whole.base_data.get_sub_region(4096, 8 * N)
     of_part = cla.Array(queue, (N,), np.complex64, data=part)

@@ -1,4 +1,4 @@
-"""Shapes of the local-memory kernels: their rules, and what is chosen for a device."""
+"""Shapes of the local-memory kernels: their rules, and the choice for a device."""
 
 import json
 from dataclasses import asdict
@@ -52,14 +52,14 @@ def device(kind="gpu", group=1024, local=49152):
     ],
 )
 def test_a_broken_rule_is_named(values, rule):
-    """Every parameter that breaks a rule is refused with its value and the rule."""
+    """Each parameter that breaks a rule is refused with its value and the rule."""
     with pytest.raises(ConfigError, match=rule):
         LocalShape(**values)
 
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_radix_lists_multiply_to_the_length(n):
-    """Each list is a product of known radices, and the shortest come first."""
+    """Radix lists are products of known radices equal to the length, the shortest list first."""
     lists = radix_lists(n)
     assert lists
     assert all(prod(radices) == n for radices in lists)
@@ -69,14 +69,14 @@ def test_radix_lists_multiply_to_the_length(n):
 
 @pytest.mark.parametrize("n", [17, 34, 1021, 2 * 8191])
 def test_a_large_prime_factor_has_no_radices(n):
-    """Lengths with a prime factor above 13 are for another family."""
+    """A length with a prime factor above 13 has no radices in this family."""
     assert radix_lists(n) == []
     assert not LOCAL.supports(TransformSpec(n), device())
     assert not MULTIPASS.supports(TransformSpec(n), device())
 
 
 def test_values_per_item_counts_the_fullest_item():
-    """An item that has a second butterfly in any pass holds that one's values too."""
+    """Values per item count the item with most butterflies in any pass."""
     assert values_per_item(64, (8, 8), 8) == 8
     assert values_per_item(64, (8, 8), 7) == 16
     assert values_per_item(1920, (16, 12, 10), 120) == 24
@@ -86,7 +86,7 @@ def test_values_per_item_counts_the_fullest_item():
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
-    """The choice and the candidates keep the device's limits and load as they were saved."""
+    """The choice and the candidates respect the device's limits and load as they were saved."""
     spec, where = TransformSpec(n, precision=precision), device(kind)
     if not LOCAL.supports(spec, where):
         pytest.fail(f"n={n} must fit")
@@ -102,7 +102,7 @@ def test_all_candidates_fit_and_survive_a_file(n, kind, precision):
 @pytest.mark.parametrize("n", [4, 6000, 1 << 14, 44100, 1 << 20, 13**5, 1 << 24, 1 << 26])
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
-    """Passes multiply to the length, fit, and have columns of 64 bytes where that is possible."""
+    """Passes of a long length fit, multiply to it, and have columns of 64 bytes if possible."""
     spec, where = TransformSpec(n, precision=precision), device()
     params = untuned(MULTIPASS, spec, where)
     assert params.length == n
@@ -112,7 +112,7 @@ def test_long_lengths_are_cut_into_passes_that_fit(n, precision):
 
 
 def test_a_device_that_is_too_small_is_named():
-    """A choice for a device without the memory is an error that says so."""
+    """A device without enough local memory is an error that says so."""
     tiny = device(local=1024)
     with pytest.raises(DeviceError, match="n=4096: no local kernel for c2c on Fake/one"):
         untuned(LOCAL, TransformSpec(4096), tiny)
@@ -121,7 +121,7 @@ def test_a_device_that_is_too_small_is_named():
 
 
 def test_files_with_other_names_are_refused():
-    """A file that misses a parameter or has one too many is refused with the names."""
+    """A file with a missing or an extra parameter is refused with the names."""
     with pytest.raises(ConfigError, match=r"\['radices'\]: must be \['items', 'lines'"):
         LOCAL.load({"radices": (8, 8)})
     with pytest.raises(ConfigError, match=r"\['passes'\]: must be \['passes', 'slice_bytes'\]"):
@@ -136,26 +136,26 @@ def test_files_with_other_names_are_refused():
 
 
 def test_a_work_group_of_a_cpu_fits_on_its_stack():
-    """What the items of a work-group hold stays below what PoCL's threads have."""
+    """The memory of all items in a work-group fits the stack of PoCL's threads."""
     spec = TransformSpec(16384, "r2c", precision="double")
     wide = LocalShape((32, 16, 16), 256, 16)
     assert not wide.fits(device("cpu", 4096, 1 << 22), spec.real_bytes)
 
 
 def test_the_gap_is_the_first_radix_if_that_is_even():
-    """Odd strides are free of bank conflicts by themselves."""
+    """The padding is the first radix if that is even, since odd strides have no bank conflicts."""
     assert [best_pad(radices) for radices in ((8, 8), (15, 16), (32, 3))] == [8, 0, 32]
 
 
 def test_long_lines_of_one_item_are_avoided():
-    """No item reads a stretch of its own where four could share the work."""
+    """No item reads a long line alone if four items could share it."""
     assert all(items >= 4 for _, items in cuts(32, 1024)[:1])
     assert all(items >= 4 for _, items in cuts(16, 1024)[:1])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12, 1000, 4099, 65536])
 def test_unit_roots_are_right_to_an_ulp(n):
-    """Roots agree with long double to less than one unit in the last place of float64."""
+    """Roots of unity agree with long double within one unit in the last place of float64."""
     k = np.arange(n)
     angle = k.astype(np.longdouble) * (
         2 * np.longdouble("3.14159265358979323846264338327950288") / n
@@ -167,7 +167,7 @@ def test_unit_roots_are_right_to_an_ulp(n):
 
 
 def test_two_short_tables_make_every_root():
-    """An entry of the first table times one of the second is any root."""
+    """Every root is a product of one entry each of two short tables."""
     n, low = 1000, 32
     table = turn_tables(n, low)
     k = np.arange(n)
@@ -176,7 +176,7 @@ def test_two_short_tables_make_every_root():
 
 
 def test_pass_twiddles_fill_the_table_without_gaps():
-    """Passes of radix R after length s take (R - 1) s entries each, n - 1 in all."""
+    """Passes of radix R after length s take (R - 1) s twiddles each, n - 1 in all."""
     table = pass_twiddles((4, 3, 2))
     assert len(table) == 23
     np.testing.assert_allclose(table[3 + 4 + 1], unit_roots(2 * 1, 12), atol=1e-15)
@@ -184,7 +184,7 @@ def test_pass_twiddles_fill_the_table_without_gaps():
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.json")), ids=lambda path: path.stem)
 def test_results_that_come_with_the_package_can_be_built(path):
-    """Every shipped result is of these kernels, loads, has the right length, and fits a GPU."""
+    """Every shipped result matches the kernels, loads, has the right length, and fits a GPU."""
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["results"]
     for result in content["results"]:
@@ -203,7 +203,7 @@ def test_results_that_come_with_the_package_can_be_built(path):
 
 
 def test_pairs_that_items_cannot_hold_are_refused(opencl_device):
-    """A mirrored shape needs two whole butterflies an item in the pass next to the bins."""
+    """A mirrored shape needs two whole butterflies per item in the pass next to the bins."""
     context = Context(opencl_device)
     params = LocalShape((8, 8), 8, mirrored=True)
     with pytest.raises(ConfigError, match="mirrored=True: 8 items cannot hold pairs"):

@@ -42,7 +42,7 @@ def refused(message):
 
 @pytest.mark.parametrize("shape", [(1, N), (7, N), (2, 3, N), (N,), (0, N)])
 def test_the_batch_is_not_part_of_a_plan(context, rng, shape):
-    """Arrays of any counts go through one plan, also none."""
+    """One plan transforms arrays with any batch size, zero included."""
     plan = spectrod.fft.plan((5, N))
     x = noise(rng, shape)
     result = plan.execute(x)
@@ -52,7 +52,7 @@ def test_the_batch_is_not_part_of_a_plan(context, rng, shape):
 
 @pytest.mark.parametrize("axis", [0, 1, -3, -1])
 def test_any_axis_is_transformed(context, rng, axis):
-    """From the front and from the back."""
+    """Any axis can be transformed, counted from the front or the back."""
     x = noise(rng, (N, N, N))
     result = spectrod.fft.plan((N, N, N), axis=axis).execute(x)
     assert_close(result, np.fft.fft(x, axis=axis))
@@ -61,7 +61,7 @@ def test_any_axis_is_transformed(context, rng, axis):
 @pytest.mark.parametrize("piece_lines", [1, 2, 3, 100])
 @pytest.mark.parametrize(("outer", "inner"), [(7, 1), (3, 5), (1, 7)])
 def test_pieces_make_the_whole(context, rng, piece_lines, outer, inner):
-    """What does not fit at once goes in parts, rows or columns of them."""
+    """Arrays too large for one piece are transformed in pieces of rows or columns."""
     spec = TransformSpec(N)
     transform = LineTransform(context, spec, piece_bytes=piece_lines * 2 * 8 * N)
     x = noise(rng, (outer, N, inner))
@@ -73,13 +73,13 @@ def test_pieces_make_the_whole(context, rng, piece_lines, outer, inner):
 
 
 def test_input_of_any_layout_is_taken(context, rng):
-    """Strided, reversed, read-only, unaligned: out of place they are read as they are."""
+    """Strided, reversed, read-only and unaligned input is accepted out of place."""
     plan = spectrod.fft.plan((4, N))
     x = noise(rng, (N, 8))
     read_only = x.T.copy()
     read_only.flags.writeable = False
     unaligned = np.frombuffer(b"\0" + read_only.tobytes(), np.complex64, offset=1).reshape(8, N)
-    floats = np.zeros(2 * 8 * N + 1, np.float32)  # where a vector of two may not lie
+    floats = np.zeros(2 * 8 * N + 1, np.float32)  # an offset at which a vector of two is unaligned
     between = floats[1:].view(np.complex64).reshape(8, N)
     between[...] = read_only
     for given in (x.T, x.T[::-1], read_only, unaligned, between, read_only[::2]):
@@ -89,7 +89,7 @@ def test_input_of_any_layout_is_taken(context, rng):
 
 
 def test_out_takes_the_result(context, rng):
-    """It is what is returned; x may be out of a complex transform."""
+    """The result is written to out and returned; out may be the input of a complex transform."""
     plan = spectrod.fft.plan((4, N))
     x = noise(rng, (4, N))
     expected, out = plan.execute(x), np.empty_like(x)
@@ -101,7 +101,7 @@ def test_out_takes_the_result(context, rng):
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_a_matrix_takes_the_result(context, rng):
-    """NumPy's subclass that has two axes whatever happens to it, apart and in place."""
+    """NumPy's matrix, which always has two axes, can be out and can be transformed in place."""
     x = noise(rng, (4, N))
     expected, out = np.fft.fft(x), np.matrix(np.zeros_like(x))
     assert_close(np.asarray(spectrod.fft.fft(np.matrix(x), out=out)), expected)
@@ -113,7 +113,7 @@ def test_a_matrix_takes_the_result(context, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [16, 15])
 def test_real_rows_are_overwritten_as_fftw_does(context, rng, n):
-    """Padded rows become half spectra, and those become rows again; odd lengths as well."""
+    """Padded real rows become half spectra in place and back, as in FFTW, odd lengths included."""
     rows = np.full((3, 2 * (n // 2 + 1)), 99, np.float32)
     rows[:, :n] = rng.standard_normal((3, n))
     x = rows[:, :n].copy()
@@ -136,20 +136,20 @@ def test_real_rows_are_overwritten_as_fftw_does(context, rng, n):
     ],
 )
 def test_what_cannot_be_overwritten_is_refused(context, x, message):
-    """A plan in place does not copy."""
+    """A plan in place refuses arrays that it would have to copy."""
     with refused(message):
         spectrod.fft.plan((4, N), inplace=True).execute(x)
 
 
 def test_a_plan_in_place_has_no_out(context):
-    """There is one array only."""
+    """A plan in place refuses the argument out."""
     x = np.zeros((4, N), np.complex64)
     with refused("out is given: a plan in place has none"):
         spectrod.fft.plan((4, N), inplace=True).execute(x, x.copy())
 
 
 def test_real_columns_are_not_overwritten(context):
-    """Only rows can be padded."""
+    """Real columns cannot be transformed in place because only rows can be padded."""
     x = np.zeros((N + 2, 4), np.float32)
     with refused("axis=0: must be the last for a real transform in place"):
         spectrod.fft.plan((N, 4), "float32", axis=0, inplace=True).execute(x)
@@ -164,13 +164,13 @@ def test_real_columns_are_not_overwritten(context):
     ],
 )
 def test_an_array_of_another_plan_is_refused(context, x, message):
-    """Plans convert nothing."""
+    """An array of another type or shape is refused, since plans do not convert."""
     with refused(message):
         spectrod.fft.plan((4, N)).execute(x)
 
 
 def test_a_plan_knows_where_it_runs(context):
-    """Its device is the default one."""
+    """A plan reports its device, by default the default device."""
     plan = spectrod.fft.plan((4, N))
     assert isinstance(plan, Plan)
     assert plan.device == context.device
@@ -179,7 +179,7 @@ def test_a_plan_knows_where_it_runs(context):
 
 @pytest.mark.slow
 def test_threads_share_a_plan(context, rng):
-    """Eight threads with batches of different sizes each get their own results."""
+    """Eight threads that share a plan with batches of different sizes get their own results."""
     plan = spectrod.fft.plan((1, N))
     inputs = [noise(rng, (1 + count % 13, N)) for count in range(200)]
     with ThreadPoolExecutor(8) as pool:
@@ -189,7 +189,7 @@ def test_threads_share_a_plan(context, rng):
 
 
 def test_a_nan_stays_in_its_line(context, rng):
-    """Every value of its line becomes NaN, and no other changes by a bit."""
+    """A NaN makes its whole line NaN and changes no bit of the other lines."""
     x = noise(rng, (5, N))
     plan = spectrod.fft.plan((5, N))
     clean = plan.execute(x)
@@ -200,14 +200,14 @@ def test_a_nan_stays_in_its_line(context, rng):
 
 
 def test_pieces_are_a_share_of_the_device(context):
-    """No piece is larger than a buffer may be."""
+    """No piece exceeds the size limit of a buffer."""
     small = replace(context.device, global_mem_bytes=800, max_alloc_bytes=90)
     assert default_piece_bytes(small) == 90
     assert default_piece_bytes(replace(small, max_alloc_bytes=1000)) == 100
 
 
 def test_counts_are_halved_until_they_fit():
-    """At worst one remains."""
+    """Counts are halved until they fit, at least to one."""
     assert halved(100, lambda count: count <= 30) == 25
     assert halved(100, lambda _: False) == 1
     assert list(steps(5, 2)) == [(0, 2), (2, 4), (4, 5)]

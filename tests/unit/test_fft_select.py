@@ -19,7 +19,7 @@ def context(opencl_device):
 
 @pytest.fixture
 def saved(monkeypatch):
-    """Let the tuner have saved one result, of length 16."""
+    """Save one tuning result, of length 16."""
 
     def save(name, values):
         def lookup(_, spec):
@@ -31,12 +31,12 @@ def saved(monkeypatch):
 
 
 def test_every_family_has_its_own_name():
-    """A result of the tuner names the family that loads it."""
+    """Each family has a unique name, by which a tuning result finds it."""
     assert all(family.name == name for name, family in FAMILIES.items())
 
 
 def test_cpus_prefer_vector_kernels(opencl_device):
-    """Each device has all families, in its own order."""
+    """A processor prefers the vector kernels, and every device can use all families."""
     on_cpu = families(replace(opencl_device, kind="cpu"))
     on_gpu = families(replace(opencl_device, kind="gpu"))
     assert set(on_cpu) == set(on_gpu) == set(FAMILIES)
@@ -46,7 +46,7 @@ def test_cpus_prefer_vector_kernels(opencl_device):
 
 @pytest.mark.slow
 def test_a_saved_result_is_taken(context, saved):
-    """The tuner's family and parameters come before the untuned choice."""
+    """The saved family and parameters take precedence over the untuned choice."""
     saved("bluestein", {"length": 45})
     stage = make_stage(context, TransformSpec(16))
     assert (type(stage).__name__, stage.spec.n) == ("BluesteinStage", 16)
@@ -64,7 +64,7 @@ def test_a_saved_result_is_taken(context, saved):
 def test_a_saved_result_that_makes_no_sense_is_ignored(
     context, saved, caplog, name, values, reason
 ):
-    """The log says why; the untuned choice is taken."""
+    """An invalid saved result is ignored with a log line, and the untuned choice is used."""
     spec = TransformSpec(16)
     saved(name, values)
     assert type(make_stage(context, spec)).__name__ != "BluesteinStage"
@@ -73,19 +73,19 @@ def test_a_saved_result_that_makes_no_sense_is_ignored(
 
 
 def test_a_saved_result_of_an_unknown_family_is_ignored(context, saved):
-    """Files may come from another version."""
+    """A saved result of an unknown family, as from another version, is ignored."""
     saved("quantum", {})
     make_stage(context, TransformSpec(16))
 
 
 def test_double_precision_needs_a_device_that_has_it(context, monkeypatch):
-    """The error names the device and the way out."""
+    """Double precision on a device without it is an error that names the device and a way out."""
     monkeypatch.setattr(context, "device", replace(context.device, has_fp64=False))
     with pytest.raises(DeviceError, match="has no double precision: give it float32 or complex64"):
         make_stage(context, TransformSpec(16, precision="double"))
 
 
 def test_a_long_length_with_a_large_prime_is_refused(context):
-    """Bluestein needs twice the length."""
+    """A long length with a large prime factor is refused, as Bluestein needs twice the length."""
     with pytest.raises(ConfigError, match="n=67108859: too long for a length with a prime factor"):
         make_stage(context, TransformSpec((1 << 26) - 5))

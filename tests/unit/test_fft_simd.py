@@ -32,18 +32,18 @@ def turn(k, n):
     ],
 )
 def test_a_broken_rule_is_named(change, message):
-    """Each rule of a shape is checked before anything is compiled."""
+    """Each rule of a shape is checked before compilation."""
     with pytest.raises(ConfigError, match=message):
         replace(GOOD, **change)
 
 
 def test_parameters_survive_a_file():
-    """What a file holds of parameters, lists for tuples, makes the same parameters."""
+    """Parameters survive a file, where tuples become lists."""
     assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
 
 
 def test_a_file_with_other_names_is_refused():
-    """Names that are missing or unknown are an error that lists the right ones."""
+    """A file with missing or unknown names is an error that lists the right ones."""
     with pytest.raises(
         ConfigError, match=r"\['lanes'\]: must be \['columns', 'lanes', 'radices', 'staged'\]"
     ):
@@ -51,7 +51,7 @@ def test_a_file_with_other_names_is_refused():
 
 
 def test_parameters_of_another_length_are_refused():
-    """A stage says which length its parameters miss."""
+    """Parameters of another length are refused with that length."""
     with pytest.raises(ConfigError, match="must make the complex length 128 of n=256"):
         SimdStage(None, TransformSpec(256, "r2c"), GOOD)
 
@@ -60,7 +60,7 @@ def test_parameters_of_another_length_are_refused():
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 @pytest.mark.parametrize("n", [2, 16, 100, 256, 1000, 1024, 2310, 8192, 65536, 1 << 20])
 def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, precision):
-    """The tuner gets a few different shapes, each of the right length and within the limit."""
+    """The tuner gets a few distinct candidates of the right length within the limit."""
     spec = TransformSpec(n, kind, kind == "c2r", precision)
     candidates = list(SIMD.candidates(spec, CPU))
     assert SIMD.supports(spec, CPU)
@@ -81,7 +81,7 @@ def test_candidates_are_of_the_length_and_the_choice_is_the_first(n, kind, preci
     ],
 )
 def test_what_it_cannot_compute_has_no_choice(spec, device):
-    """GPUs, large primes, odd real lines and lines past the memory are not supported."""
+    """GPUs, large primes, odd real lines and lines beyond the memory limit are not supported."""
     assert not SIMD.supports(spec, device)
     assert list(SIMD.candidates(spec, device)) == []
     with pytest.raises(DeviceError, match=f"n={spec.n}: no simd kernel for {spec.kind} on P/D"):
@@ -89,7 +89,7 @@ def test_what_it_cannot_compute_has_no_choice(spec, device):
 
 
 def test_row_turns_are_those_of_a_decimation_in_frequency():
-    """Factors lie pass by pass, for the last none, in the order in which a pass reads them."""
+    """Row twiddles lie pass by pass, none for the last, in the order in which a pass reads them."""
     table = row_turns((2, 3, 4))
     assert len(table) == 12 * 1 + 4 * 2
     np.testing.assert_allclose(table[:12], turn(np.arange(12), 24), atol=1e-15)
@@ -97,7 +97,7 @@ def test_row_turns_are_those_of_a_decimation_in_frequency():
 
 
 def test_column_turns_cover_rows_that_make_no_whole_block():
-    """Of six rows in blocks of four the second block begins at row 2."""
+    """Column twiddles cover a partial block: of six rows in blocks of four, the second has two."""
     table = column_turns(24, 4)
     assert table.shape == (2, 3, 2, 4)
     expected = turn(3 * np.arange(2, 6), 24)
@@ -105,7 +105,7 @@ def test_column_turns_cover_rows_that_make_no_whole_block():
 
 
 def test_mirror_turns_cover_half_the_bins():
-    """Bins below half the length, in blocks of four, of a real line twice as long."""
+    """Mirror twiddles cover bins below half the length, in blocks of four, of a line of 2n."""
     table = mirror_turns(24, 4)
     assert table.shape == (3, 2, 4)
     expected = turn(np.arange(8, 12), 48)

@@ -18,7 +18,7 @@ PLENTY_S = 1.0
 
 @dataclass(frozen=True)
 class FakeParams:
-    """A candidate's fate: its time, and what is wrong with it."""
+    """A candidate with a preset time and preset faults."""
 
     ms: float
     fault: str = ""
@@ -26,14 +26,14 @@ class FakeParams:
 
 @dataclass(frozen=True)
 class FakeStage:
-    """What a family built."""
+    """A stage that a fake family built."""
 
     spec: TransformSpec
     params: FakeParams
 
 
 class FakeFamily:
-    """Builds stages that do what their parameters say."""
+    """A family whose stages behave as their parameters say."""
 
     def __init__(self, *candidates):
         self._candidates = candidates
@@ -53,7 +53,7 @@ class FakeFamily:
 
 
 class FakeArena:
-    """Answers with the time and the error that a stage's parameters say."""
+    """A benchmark that returns the time and the error of a stage's parameters."""
 
     context = SimpleNamespace(device=None)
     twins = Arena.twins
@@ -80,7 +80,7 @@ def run(*, seconds=PLENTY_S, spec=SPEC, on_progress=lambda _: None, **families):
 
 
 def test_the_fastest_of_all_families_wins():
-    """The winner is the fastest candidate; rates count the bytes over the time."""
+    """The fastest candidate of all families wins, and rates are bytes over time."""
     outcome = run(
         a=FakeFamily(FakeParams(2.0), FakeParams(1.5)),
         b=FakeFamily(FakeParams(4.0), FakeParams(1.0)),
@@ -95,7 +95,7 @@ def test_the_fastest_of_all_families_wins():
 
 @pytest.mark.parametrize("fault", ["forward", "inverse", "nan"])
 def test_a_wrong_result_cannot_win(fault):
-    """However fast a candidate is, wrong in either direction it is out, and reported."""
+    """A candidate that is wrong in either direction is excluded and reported, however fast."""
     outcome = run(a=FakeFamily(FakeParams(2.0), FakeParams(1.8, fault), FakeParams(1.9)))
     assert outcome.result.params["ms"] == 1.9
     (wrong,) = outcome.wrong
@@ -104,7 +104,7 @@ def test_a_wrong_result_cannot_win(fault):
 
 
 def test_what_does_not_compile_is_counted():
-    """Candidates that the device refuses are dropped with a count, the untuned choice among them.
+    """Candidates that do not compile are dropped and counted, even the untuned choice.
 
     The untuned choice is then the next family's.
     """
@@ -117,25 +117,25 @@ def test_what_does_not_compile_is_counted():
 
 
 def test_where_nothing_works_there_is_no_result():
-    """Neither families that do not support a transform, nor broken ones, make a result."""
+    """If no candidate works, there is no result."""
     assert run(a=FakeFamily(), b=FakeFamily(FakeParams(1.0, "forward"))).result is None
     assert run().result is None
 
 
 def test_a_gain_that_may_be_chance_is_none():
-    """Within 2 % the untuned choice stays."""
+    """A gain within 2 % may be chance, so the untuned choice stays."""
     assert run(a=FakeFamily(FakeParams(1.0), FakeParams(0.99))).result.params["ms"] == 1.0
 
 
 def test_a_hopeless_family_is_not_searched():
-    """A family whose own choice is over three times slower than the best is left at that."""
+    """A family whose own choice is three times slower than the best is not searched further."""
     slow = FakeFamily(FakeParams(3.1), FakeParams(0.1))
     run(a=FakeFamily(FakeParams(1.0)), b=slow)
     assert slow.built == {FakeParams(3.1): 1}
 
 
 def test_without_time_the_untuned_choices_are_compared():
-    """Every family's own choice is tried even if the budget is nothing, and nothing else is."""
+    """With a budget of zero, only each family's own choice is timed."""
     outcome = run(
         seconds=0.0,
         a=FakeFamily(FakeParams(2.0), FakeParams(0.1)),
@@ -146,20 +146,20 @@ def test_without_time_the_untuned_choices_are_compared():
 
 
 def test_progress_is_told_after_each_candidate():
-    """Counts go up by one, the best time only down."""
+    """Progress is reported after each candidate, with rising counts and falling best times."""
     told = []
     run(a=FakeFamily(*map(FakeParams, (3.0, 1.0, 2.0))), on_progress=told.append)
     assert [(p.n_tried, p.best_seconds) for p in told] == [(1, 3e-3), (2, 1e-3), (3, 1e-3)]
 
 
 def test_a_batch_is_past_the_caches_of_a_gpu():
-    """256 MiB of complex values on a GPU, 2 MiB on a CPU."""
+    """A batch exceeds the caches: 256 MiB of complex values on a GPU, 2 MiB on a CPU."""
     assert default_points(SimpleNamespace(kind="gpu")) * 8 == 256 << 20
     assert default_points(SimpleNamespace(kind="cpu")) * 8 == 2 << 20
 
 
 def test_times_are_taken_in_turns(monkeypatch):
-    """A turn is a few runs, of which the best counts; of the turns, the median."""
+    """Candidates run in turns; the time is the median over turns of the best run in each."""
     monkeypatch.setattr(timing, "_TURN_S", 0.0)
     monkeypatch.setattr(timing, "_TURN_RUNS", 2)
     order = []
@@ -174,7 +174,7 @@ def test_times_are_taken_in_turns(monkeypatch):
 
 
 def test_a_timing_that_takes_too_long_ends_after_three_rounds(monkeypatch):
-    """Three rounds are run in any case, for a median."""
+    """A slow timing ends after three rounds, the fewest for a median."""
     monkeypatch.setattr(timing, "_TURN_S", 0.0)
     monkeypatch.setattr(timing, "_TURN_RUNS", 2)
     assert median_seconds([iter(range(99)).__next__], 99, 0.0) == [2]
@@ -184,7 +184,7 @@ def test_a_timing_that_takes_too_long_ends_after_three_rounds(monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 15, 64, 1009])
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 def test_the_reference_is_the_definition(kind, n, precision):
-    """Each kind is the sum that defines it, without scaling, in more than its own precision."""
+    """The reference is the defining sum, without scaling, in more than its own precision."""
     spec = TransformSpec(n, kind=kind, inverse=kind == "c2r", precision=precision)
     rng = np.random.default_rng(n)
     x = rng.standard_normal((3, spec.n_in)).astype(reference.in_dtype(spec))
@@ -206,7 +206,7 @@ def test_the_reference_is_the_definition(kind, n, precision):
 
 
 def test_error_limits_grow_slowly():
-    """The limits are those that the engine is held to."""
+    """Error limits of the tuner are those of the engine and grow slowly with the length."""
     assert reference.error_limit(TransformSpec(1024)) <= 2.0e-7
     assert reference.error_limit(TransformSpec(1 << 20)) <= 2.8e-7
     assert reference.error_limit(TransformSpec(100_000, precision="double")) <= 6e-16

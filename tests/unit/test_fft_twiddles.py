@@ -6,7 +6,7 @@ from spectrod.fft.twiddles import pass_twiddles, real_turns
 
 @pytest.mark.parametrize("radices", [(8, 4), (8, 4, 4), (8, 8, 4, 4), (16, 3, 5)])
 def test_each_pass_finds_its_factors_where_it_looks(radices):
-    """Factor r, k of a pass lies at span - 1 + (r - 1) span + k."""
+    """Twiddle r, k of a pass lies at span - 1 + (r - 1) span + k."""
     table = pass_twiddles(radices)
     assert table.shape == (np.prod(radices) - 1,)
     span = 1
@@ -21,7 +21,7 @@ def test_each_pass_finds_its_factors_where_it_looks(radices):
 
 
 def test_the_split_of_the_real_transform_ends_at_a_quarter_turn():
-    """The factors of the even and odd split go from none to a quarter turn."""
+    """Twiddles that split even and odd parts of a real transform go from 0 to a quarter turn."""
     table = real_turns(32)
     np.testing.assert_allclose(table, np.exp(-2j * np.pi * np.arange(17) / 64), atol=1e-15)
     assert table[0] == 1.0

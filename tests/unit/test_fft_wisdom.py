@@ -43,7 +43,7 @@ def _own_folders(monkeypatch, tmp_path):
 
 
 def test_a_saved_result_is_found_again():
-    """What was saved for a transform is found for it, in both directions, and for no other."""
+    """A result saved for a transform is found in both directions, and for no other transform."""
     wisdom.save(device(), [result()])
     found = ("local", {"radices": [8, 16, 8], "pad": 1})
     assert wisdom.lookup(device(), SPEC) == found
@@ -54,7 +54,7 @@ def test_a_saved_result_is_found_again():
 
 
 def test_results_are_added_and_replaced():
-    """A second save keeps the other transforms, and replaces the same one."""
+    """A second save keeps other transforms' results and replaces its own."""
     wisdom.save(device(), [result(), result(n=64)])
     path = wisdom.save(device(), [result(family="simd")])
     assert [(r.n, r.family) for r in wisdom.results(device())] == [(64, "local"), (1024, "simd")]
@@ -62,7 +62,7 @@ def test_results_are_added_and_replaced():
 
 
 def test_the_file_can_be_read_by_a_person():
-    """The file is JSON that names the device and its driver, one result a line."""
+    """The file is JSON that names the device and its driver, with one result per line."""
     path = wisdom.save(device(), [result(), result(n=64)])
     assert path.name == "plat-form-tm-dev-ice-9.json"
     text = path.read_text()
@@ -74,7 +74,7 @@ def test_the_file_can_be_read_by_a_person():
 
 
 def test_files_are_read_once():
-    """A second look does not read the file again; a save in this process does count."""
+    """A file is read once per process, and a save in this process counts."""
     path = wisdom.save(device(), [result()])
     assert wisdom.lookup(device(), SPEC)
     path.unlink()
@@ -109,7 +109,7 @@ def changed(**values):
     ],
 )
 def test_a_file_that_is_not_valid_is_ignored(change, reason, caplog):
-    """A foreign, stale or corrupt file counts as none, with one warning that names it and why."""
+    """A foreign, stale or corrupt file is ignored with one warning that names it and the reason."""
     path = damaged(change)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -119,21 +119,21 @@ def test_a_file_that_is_not_valid_is_ignored(change, reason, caplog):
 
 
 def test_a_file_that_is_not_valid_is_replaced():
-    """Tuning anew drops what is no longer valid."""
+    """A new result replaces a file that is not valid."""
     damaged(changed(driver="old"))
     wisdom.save(device(), [result(n=64)])
     assert [r.n for r in wisdom.results(device())] == [64]
 
 
 def test_an_unreadable_file_is_ignored(caplog):
-    """A folder of that name, for one, is a warning and no result."""
+    """An unreadable file, such as a folder of that name, is a warning and no result."""
     wisdom.file_for(device()).mkdir(parents=True)
     assert wisdom.lookup(device(), SPEC) is None
     assert "Is a directory" in caplog.text
 
 
 def test_shipped_results_come_after_the_users_own(tmp_path):
-    """A shipped file counts for any driver if it says so, where the user has no result."""
+    """A result of the user precedes a shipped one, which may be marked valid for any driver."""
     own = wisdom.file_for(device())
     shipped = tmp_path / "shipped" / own.name
     wisdom.save(device(driver=wisdom.ANY_DRIVER), [result(), result(n=64)], shipped)
@@ -143,7 +143,7 @@ def test_shipped_results_come_after_the_users_own(tmp_path):
 
 
 def test_forget_deletes_the_users_file():
-    """After that there is no result; a second time there is nothing to delete."""
+    """Forget deletes the user's file, and a second call finds nothing to delete."""
     path = wisdom.save(device(), [result()])
     assert wisdom.forget(device())
     assert not path.exists()
@@ -152,7 +152,7 @@ def test_forget_deletes_the_users_file():
 
 
 def test_saving_where_nothing_can_be_written(tmp_path):
-    """The error is one of storage, with the path and the reason, and leaves nothing behind."""
+    """An unwritable place is a storage error with path and reason, and no file is left."""
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=r"file/x.json: File exists"):
         wisdom.save(device(), [result()], tmp_path / "file" / "x.json")
@@ -163,7 +163,7 @@ def test_saving_where_nothing_can_be_written(tmp_path):
 
 
 def test_without_a_home(monkeypatch):
-    """A service without a home has no results of its own, and cannot save any."""
+    """A service without a home folder has no results of its own and cannot save any."""
 
     def no_home():
         raise RuntimeError
@@ -177,7 +177,7 @@ def test_without_a_home(monkeypatch):
 
 @pytest.fixture
 def kernels(monkeypatch, tmp_path):
-    """Write a kernel file into a folder that takes the kernels' place."""
+    """Write a kernel file into a folder that replaces the kernels."""
     folder = tmp_path / "kernels"
     folder.mkdir()
 
@@ -193,7 +193,7 @@ def kernels(monkeypatch, tmp_path):
 
 
 def test_comments_do_not_make_results_stale(kernels):
-    """The version of the kernels depends on their code, not on comments and line breaks."""
+    """The kernels' version depends on their code, not on comments or line breaks."""
 
     def version(text):
         kernels("fft_x.cl", text)
@@ -219,7 +219,7 @@ def test_comments_do_not_make_results_stale(kernels):
     ],
 )
 def test_results_of_changed_kernels_are_dropped(kernels, file, stale, caplog):
-    """A changed file costs the results of the families that use it, with one warning; no other."""
+    """A changed kernel file drops the results of families that use it, with one warning."""
     sizes = {"local": 64, "multipass": 128, "simd": 256, "bluestein": 512, "stft-local": 1024}
     path = wisdom.save(device(), [result(n=n, family=name) for name, n in sizes.items()])
     kernels(file, "int changed;")
@@ -235,7 +235,7 @@ def test_results_of_changed_kernels_are_dropped(kernels, file, stale, caplog):
 
 
 def test_families_use_the_kernels_that_count_for_them():
-    """What makes a family's results stale are the files that its programs are put together from."""
+    """A family's results become stale with the files of which its programs consist."""
     general = [p.name for p in kernel_dir().glob("fft_*.cl")]
     general += ["stft_frames.cl", "stft_bands.cl", "stft_products.cl"]
     programs = {
@@ -255,7 +255,7 @@ def test_families_use_the_kernels_that_count_for_them():
 
 
 def test_results_of_frames_have_places_of_their_own():
-    """Frames of real and of I/Q samples and transforms of one length do not share a result."""
+    """Frames of real or I/Q samples and transforms of one length have separate results."""
     real, iq = StftSpec(1024, 1000, "int16", interleaved=True), StftSpec(1024, 1024, iq=True)
     wisdom.save(device(), [result(), result(kind="stft", family="stft-simd")])
     assert wisdom.lookup(device(), SPEC)[0] == "local"
@@ -264,7 +264,7 @@ def test_results_of_frames_have_places_of_their_own():
 
 
 def test_saving_at_the_same_time_loses_nothing():
-    """Two that tune different transforms both find their results in the file."""
+    """Two processes that tune different transforms at once both find their results saved."""
 
     def save(first):
         for n in range(first, first + 10):

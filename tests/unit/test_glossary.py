@@ -20,7 +20,7 @@ NAMES = sorted(
 
 
 def defines(name: str) -> bool:
-    """Say whether ``a.b`` is a package or module of spectrod, or a class or function in one."""
+    """Return whether ``a.b`` is a package or module of spectrod, or a class or function in one."""
     path = PACKAGE.joinpath(*name.split("."))
     if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
         return True
@@ -34,25 +34,25 @@ def defines(name: str) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_the_glossary_are_in_the_code(name):
-    """A renamed module, class or function is renamed in the glossary."""
+    """Every module, class and function that the glossary names exists in the code."""
     assert defines(name), f"docs/glossary.md names {name}, which spectrod/ does not define"
 
 
 def test_the_check_of_names_fails_for_unknown_ones():
-    """Neither a missing module nor a missing class of a module that exists counts."""
+    """The check of names fails for a missing module and for a missing class in a module."""
     assert not defines("types.NoSuchClass")
     assert not defines("no_such_module")
 
 
 def test_each_term_is_explained_once():
-    """No term stands twice, and each has a meaning."""
+    """Every term is listed once and has a meaning."""
     terms = [row[0] for row in CELLS if len(row) == 3]
     assert sorted(set(terms) - {"term"}) == sorted(term for term in terms if term != "term")
     assert all(row[1] for row in CELLS)
 
 
 def test_each_package_is_listed():
-    """A new package has a line that says what it contains."""
+    """Every package has a line in the glossary."""
     listed = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in CELLS if len(row) == 2)))
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert packages <= listed
