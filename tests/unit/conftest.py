@@ -1,4 +1,4 @@
-"""What tests of several sources share."""
+"""Helpers that the tests of several sources share."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,11 @@ from spectrod.ring import SampleRing
 
 @pytest.fixture
 def collect():
-    """Run a source to its end, or to so many samples, through a ring: its blocks, joined by gap.
+    """Run a source through a ring and join its blocks between gaps.
 
-    Returns a list of (sample index, (channels, n) samples, monotonic ns, UTC ns): one for each
-    stretch without a gap.
+    The run stops at the end of the source or after a given number of samples. Returns a list of
+    (sample index, (channels, n) samples, monotonic ns, UTC ns), one entry for each stretch without
+    a gap.
     """
 
     def run(source, n_samples=None, capacity=1 << 17):

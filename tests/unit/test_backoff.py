@@ -1,4 +1,4 @@
-"""Pauses between attempts, and the patience with streams that pause."""
+"""Pauses between attempts, and the timeout of streams that stall."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from spectrod.source.patience import Patience
 
 
 def test_pauses_double_up_to_the_last():
-    """0.1, 0.2, ... 2 s, each within a quarter of it; begun anew after a reset."""
+    """Pauses double from 0.1 s to 2 s with 25 % jitter, and restart at 0.1 s after a reset."""
     backoff = Backoff()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0):
         assert backoff.next_s() == pytest.approx(expected, rel=0.25)
@@ -16,7 +16,7 @@ def test_pauses_double_up_to_the_last():
 
 
 def test_pauses_differ():
-    """Many that wait for one thing do not all come at once."""
+    """Clients that wait for the same thing do not all retry at the same moment."""
     backoff = Backoff(1.0, 1.0)
     pauses = [backoff.next_s() for _ in range(1000)]
     assert min(pauses) < 0.8
@@ -25,33 +25,33 @@ def test_pauses_differ():
 
 
 def test_patience_grows_at_the_third_stall_in_time():
-    """Three stalls within 30 s let it be half as long again as the longest, once."""
+    """Three stalls within 30 s raise the timeout once, to 1.5 times the longest stall."""
     patience = Patience(0.9)
     assert not patience.bear(1.0, 100.0)
     assert not patience.bear(2.0, 110.0)
     assert patience.s == 0.9
     assert patience.bear(1.5, 129.0)
     assert patience.s == pytest.approx(3.0)
-    assert not any(patience.bear(1.0, 130.0 + t) for t in range(9))  # shorter than it is by now
+    assert not any(patience.bear(1.0, 130.0 + t) for t in range(9))  # below the timeout
     assert patience.s == pytest.approx(3.0)
 
 
 def test_patience_is_bounded():
-    """A stream that is silent for minutes is not waited for so long."""
+    """The stall timeout has an upper bound, so minutes of silence still count as a loss."""
     patience = Patience(0.9)
     assert [patience.bear(60.0, t) for t in (0.0, 1.0, 2.0)] == [False, False, True]
     assert patience.s == 5.0
 
 
 def test_rare_stalls_do_not_count():
-    """Stalls that are further apart are faults, each by itself."""
+    """Stalls that are far apart are separate faults and do not raise the timeout."""
     patience = Patience(0.9)
     assert not any(patience.bear(2.0, 16.0 * t) for t in range(20))
     assert patience.s == 0.9
 
 
 def test_stalls_before_a_loss_do_not_count():
-    """A stream that loses samples is not one that merely delivers in bursts."""
+    """Losses show that a stream does not merely deliver in bursts, so its stalls are dropped."""
     patience = Patience(0.9)
     for t in range(10):
         assert not patience.bear(2.0, t)

@@ -1,4 +1,4 @@
-"""Bands: where they lie, and what of each bin is theirs."""
+"""Bands: their edges and centres, and each bin's share in them."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ FS, NFFT = 48000.0, 8192
 
 
 def matrix(bands, nfft):
-    """The shares as a dense (bands, bins) matrix."""
+    """Return the shares as a dense (bands, bins) matrix."""
     dense = np.zeros((len(bands), nfft // 2 + 1))
     rows = np.split(bands.shares, np.cumsum(bands.count)[:-1])
     for row, first, shares in zip(dense, bands.first, rows, strict=True):
@@ -19,7 +19,7 @@ def matrix(bands, nfft):
 
 
 def test_octaves_are_the_standards():
-    """Exact mid-band frequencies are powers of 10^0.3 times 1 kHz, edges half a band away."""
+    """Octave centres are powers of 10^0.3 times 1 kHz, with edges half a band away."""
     bands = get_bands("octave", FS, NFFT)
     np.testing.assert_allclose(bands.centre, 1000.0 * 10.0 ** (0.3 * np.arange(-6, 5)))
     np.testing.assert_allclose(bands.upper / bands.lower, 10.0**0.3)
@@ -27,7 +27,7 @@ def test_octaves_are_the_standards():
 
 
 def test_third_octaves_are_decades_in_ten():
-    """Three of them are an octave, ten a decade, and one is at 1 kHz."""
+    """Three third-octaves make an octave, ten make a decade, and one is centred at 1 kHz."""
     centres = get_bands("third-octave", FS, NFFT).centre
     exact = 10.0 ** (np.round(10.0 * np.log10(centres)) / 10.0)
     np.testing.assert_allclose(centres, exact, rtol=1e-12)
@@ -37,7 +37,7 @@ def test_third_octaves_are_decades_in_ten():
 
 @pytest.mark.parametrize(("fraction", "offset"), [(1, 0.0), (2, 0.5), (3, 0.0), (12, 0.5)])
 def test_even_fractions_are_half_a_band_off(fraction, offset):
-    """An even number of bands an octave has an edge at 1 kHz, an odd one a centre."""
+    """An even number of bands per octave has an edge at 1 kHz, an odd number a centre."""
     centres = get_bands(f"octave/{fraction}", FS, NFFT).centre
     steps = fraction * np.log10(centres / 1000.0) / 0.3
     np.testing.assert_allclose(steps - offset, np.round(steps - offset), atol=1e-9)
@@ -46,7 +46,7 @@ def test_even_fractions_are_half_a_band_off(fraction, offset):
 @pytest.mark.parametrize("nfft", [8192, 8191, 1000, 16384])
 @pytest.mark.parametrize("name", ["octave", "third-octave", "octave/24", "millidecade"])
 def test_neighbours_share_what_an_edge_cuts(name, nfft):
-    """All bins between the first and the last edge belong to bands, wholly and once."""
+    """Every bin between the first and the last edge is shared out to bands completely and once."""
     fs = 48000.0 if name != "millidecade" else min(nfft, 48000.0)
     bands = get_bands(name, fs, nfft)
     np.testing.assert_allclose(bands.lower[1:], bands.upper[:-1])
@@ -63,7 +63,7 @@ def test_neighbours_share_what_an_edge_cuts(name, nfft):
 
 
 def test_flat_density_gives_the_width():
-    """Of a flat density the sum over a band is its width, also where the last bins are halves."""
+    """A flat density sums to the width of each band, also where the half bins at the ends count."""
     for name, nfft in (("third-octave", NFFT), ("octave/3", 8191), ("millidecade", 48000)):
         bands = get_bands(name, FS, nfft)
         extents = np.full(nfft // 2 + 1, FS / nfft)
@@ -74,14 +74,17 @@ def test_flat_density_gives_the_width():
 
 
 def test_bands_above_nyquist_or_below_a_bin_are_left_out():
-    """Half a band has no level, nor has one that no bin is narrower than."""
+    """Bands that reach above Nyquist or are narrower than a bin are left out."""
     bands = get_bands("octave", 44100.0, 1024)
     assert bands.upper[-1] <= 22050.0 < bands.upper[-1] * 10.0**0.3
     assert bands.width[0] >= 44100.0 / 1024 > bands.width[0] / 10.0**0.3
 
 
 def test_millidecades_begin_with_single_hertz():
-    """1 Hz bands to 434 Hz, then a thousand a decade, without a gap (Martin et al. 2021)."""
+    """Millidecades start with 1 Hz bands to 434 Hz, then 1000 bands per decade, without a gap.
+
+    Source: Martin et al. 2021.
+    """
     bands = get_bands("millidecade", FS, 48000)
     np.testing.assert_array_equal(bands.centre[:435], np.arange(435))
     # PyPAM 1.0's table for 48 kHz.
@@ -97,13 +100,13 @@ def test_millidecades_begin_with_single_hertz():
 
 @pytest.mark.parametrize("fs", [16.0, 868.0, 870.0, 48000.0, 44101.0])
 def test_millidecades_reach_as_far_as_they_fit(fs):
-    """The last one ends at or below fs/2, and no other would fit above it."""
+    """The last millidecade ends at or below fs/2, and no other band would fit above it."""
     bands = get_bands("millidecade", fs, 1 << 16)
     assert bands.upper[-1] <= fs / 2 < bands.upper[-1] + 1.1 * max(1.0, bands.width[-1])
 
 
 def test_mel_centres_are_slaneys():
-    """Linear to 1 kHz, then in steps of ln(6.4) / 27; the values are those of his 40 filters."""
+    """Mel centres are linear to 1 kHz, then in steps of ln(6.4)/27, as Slaney's 40 filters are."""
     centres = get_bands("mel:38", 22050.0, 2048).centre
     np.testing.assert_allclose(centres[:3], [85.317, 170.635, 255.952], atol=1e-3)
     np.testing.assert_allclose(centres[10:13], [938.490, 1024.856, 1119.114], atol=1e-3)
@@ -111,7 +114,7 @@ def test_mel_centres_are_slaneys():
 
 
 def test_mel_bands_are_triangles():
-    """One at the centre, nothing at the neighbours' centres, and the width is the area."""
+    """A mel band is 1 at its centre, 0 at the neighbours' centres, and its area is its width."""
     nfft = 1 << 16
     bands = get_bands("mel:24", FS, nfft)
     frequencies = np.arange(nfft // 2 + 1) * FS / nfft
@@ -125,7 +128,7 @@ def test_mel_bands_are_triangles():
 
 
 def test_bands_are_shared_and_read_only():
-    """Nobody can change a table under another's hands."""
+    """Band tables are shared between callers and read-only."""
     bands = get_bands("octave", FS, NFFT)
     assert get_bands("octave", FS, NFFT) is bands
     with pytest.raises(ValueError, match="read-only"):
@@ -150,13 +153,13 @@ def test_bands_are_shared_and_read_only():
     ],
 )
 def test_rules(name, nfft, message):
-    """A broken rule names the value and the rule."""
+    """An error about bands names the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         get_bands(name, FS, nfft)
 
 
 def test_octaves_and_thirds_have_nominal_names():
-    """IEC 61260-1 and ISO 266: 31.5 Hz, 63 Hz, 1.25 kHz, at any decade."""
+    """Octaves and thirds have the nominal names of IEC 61260-1 and ISO 266 in any decade."""
     octaves = get_bands("octave", FS, 65536)
     named = "2 Hz,4 Hz,8 Hz,16 Hz,31.5 Hz,63 Hz,125 Hz,250 Hz,500 Hz,1 kHz,2 kHz,4 kHz,8 kHz,16 kHz"
     assert octaves.names == tuple(named.split(","))
@@ -172,7 +175,7 @@ def test_octaves_and_thirds_have_nominal_names():
 
 
 def test_other_bands_have_exact_names_or_none():
-    """Six digits of the exact frequency; mel and millidecades have no names."""
+    """Other fractions are named by six digits of the frequency; mel and millidecades are not."""
     bands = get_bands("octave/12", FS, NFFT)
     assert "1.0292 kHz" in bands.names
     assert "971.628 Hz" in bands.names
@@ -186,7 +189,7 @@ def test_other_bands_have_exact_names_or_none():
 @pytest.mark.parametrize("name", ["octave", "third-octave", "octave/2", "octave/24"])
 @pytest.mark.parametrize(("fs", "nfft"), [(48000.0, 1024), (44100.0, 1001), (96000.0, 4096)])
 def test_bands_that_are_not_resolved_are_named(name, fs, nfft):
-    """Those from 20 Hz to the first that is there, and the bin width at which they all are."""
+    """The report lists the missing bands from 20 Hz and the bin width that resolves all."""
     bands = get_bands(name, fs, nfft)
     assert bands.unresolved
     needed = int(np.ceil(fs / bands.resolving_hz))
@@ -201,7 +204,7 @@ def test_bands_that_are_not_resolved_are_named(name, fs, nfft):
 
 
 def test_thirds_from_20_hz_are_missed():
-    """What a window of 4096 samples at 48 kHz lacks; octaves from 31.5 Hz."""
+    """A window of 4096 samples at 48 kHz misses low thirds, and octaves from 31.5 Hz."""
     thirds = get_bands("third-octave", FS, 4096)
     assert thirds.unresolved == ("20 Hz", "25 Hz", "31.5 Hz", "40 Hz", "50 Hz")
     assert thirds.names[0] == "63 Hz"

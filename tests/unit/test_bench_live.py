@@ -21,7 +21,7 @@ def batch(first_frame, n_frames):
 
 
 def test_a_paced_source_keeps_the_pace():
-    """Every block is written, none before its last sample was due; then the ring is closed."""
+    """A paced source writes no block before its last sample is due, and then closes the ring."""
     source, ring = PacedSource(FS, 2, 0.05), SampleRing(FS, 2, 4800)
     start_ns = time.monotonic_ns()
     source.start(ring)
@@ -44,20 +44,20 @@ def test_a_source_at_full_speed_ends_with_its_last_sample():
 
 
 def test_latency_counts_from_the_last_sample_of_a_frame():
-    """The block that holds a frame's last sample sets its clock, not the one with its first."""
+    """Latency counts from the block that holds a frame's last sample, not its first."""
     source, sink = PacedSource(FS, 1, 0.02), LatencySink(10)
     source.written_ns[:] = time.monotonic_ns() - np.array([2_000_000_000, 1_000_000_000])
     sink.submit(batch(0, 1))
     sink.submit(batch(1, 9))
     assert sink.n_frames == 10
     latencies = sink.latencies(source, 0)
-    # Block 0 has samples up to 479; the first frame that ends behind it is number 9.
+    # Block 0 has samples up to 479; the first frame that ends after it is number 9.
     np.testing.assert_allclose(latencies, [2.0] * 9 + [1.0], atol=0.5)
     assert len(sink.latencies(source, 4)) == 6
 
 
 def test_memory_is_written_down_at_equal_distances():
-    """Twenty times over the run, however the frames come."""
+    """Memory is recorded twenty times at equal distances, whatever the timing of frames."""
     sink = memory.MemorySink(1000)
     for first in range(0, 1000, 10):
         sink.submit(batch(first, 10))
@@ -66,7 +66,7 @@ def test_memory_is_written_down_at_equal_distances():
 
 
 def test_what_grows_after_the_first_tenth_is_not_flat():
-    """Growth before it is warm-up; after it, a MiB is too much."""
+    """Growth in the first tenth of a run is warm-up; a MiB of growth after it is a fault."""
     sizes = [1 << 20, 9 << 20] + [9 << 20] * 10 + [(10 << 20) + 1] * 8
     rows = [{"rss_bytes": size} for size in sizes]
     assert memory.growth_bytes(rows) == (1 << 20) + 1
@@ -76,7 +76,7 @@ def test_what_grows_after_the_first_tenth_is_not_flat():
 
 
 def test_usage_of_this_process():
-    """Memory is more than nothing and never above its peak; a busy loop takes time of a core."""
+    """Memory is above zero and at most its peak, and a busy loop uses processor time."""
     assert 1 << 20 < resident_bytes() <= peak_resident_bytes() + (1 << 20)
     meter = CpuMeter()
     deadline = time.process_time() + 0.02
@@ -87,7 +87,7 @@ def test_usage_of_this_process():
 
 @pytest.mark.parametrize("fs", [8000.0, 44_100.0])
 def test_a_block_is_ten_milliseconds(fs):
-    """Whatever the rate; the source ends on a whole block."""
+    """A block lasts 10 ms at any sample rate, and the source ends on a whole block."""
     source = PacedSource(fs, 1, 0.1)
     assert source.block_samples == round(fs / 100)
     assert source.n_samples == 10 * source.block_samples

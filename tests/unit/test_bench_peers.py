@@ -30,7 +30,7 @@ def work(kind, precision, n, *, inverse=False):
     ("kind", "inverse"), [("c2c", False), ("c2c", True), ("r2c", False), ("c2r", False)]
 )
 def test_a_peer_computes_what_ours_does(name, precision, n, kind, inverse):
-    """Every library that is installed gives the unscaled transform, in the same precision."""
+    """Every installed library gives the same unscaled transform in the same precision."""
     this = work(kind, precision, n, inverse=inverse)
     run, error = peers.prepare(name, this, CPU)
     assert error <= 2 * reference.error_limit(this.spec)
@@ -39,7 +39,7 @@ def test_a_peer_computes_what_ours_does(name, precision, n, kind, inverse):
 
 
 def test_what_is_installed_is_chosen():
-    """Without names, those that are installed and meant for the device; SciPy is here."""
+    """Without names, the installed libraries for the device are chosen, always with SciPy."""
     assert "scipy.fft" in peers.choose_peers(None, CPU)
     assert not set(HOST_PEERS) & set(peers.choose_peers(None, GPU))
     assert peers.choose_peers([], CPU) == []
@@ -47,7 +47,7 @@ def test_what_is_installed_is_chosen():
 
 
 def test_a_peer_that_is_not_installed(monkeypatch):
-    """Asked for by name it is an error that says what is missing; else it is left out."""
+    """A missing library is an error if it was named, and is left out otherwise."""
     monkeypatch.setattr(peers, "find_spec", lambda _: None)
     assert peers.choose_peers(None, CPU) == []
     with pytest.raises(UnavailableError, match=r"peer 'cuFFT': cupy is not installed"):
@@ -63,7 +63,7 @@ def test_a_peer_that_is_not_installed(monkeypatch):
     ],
 )
 def test_a_peer_that_fails(monkeypatch, failure, text):
-    """Whatever a library says, one line of it is kept, and nothing else is stopped."""
+    """An error of a library is kept as one line and does not stop the other libraries."""
 
     class Broken:
         def prepare(self, *_):

@@ -1,4 +1,4 @@
-"""The numbered signal, the check that reads it, and the rate that is read from arrivals."""
+"""The sequence signal, its check, and the sample rate measured from arrival times."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def samples(first, n):
 
 @pytest.mark.parametrize("first", [1, 65535, 2**31 - 3, FRAMES_MAX - 1000])
 def test_each_frame_says_its_number(first):
-    """Numbers are read back from samples as capture decodes them, from the first to the last."""
+    """Frame numbers can be read back from decoded samples, from the first to the last."""
     assert read_numbers(samples(first, 1000)).tolist() == list(range(first, first + 1000))
 
 
 def test_silence_says_nothing():
-    """Silence reads as 0, which no frame that is played has."""
+    """Silence reads as 0, a number that no played frame has."""
     assert not read_numbers(np.zeros((2, 5), np.float32)).any()
 
 
@@ -37,7 +37,7 @@ def test_silence_says_nothing():
     st.lists(st.tuples(st.integers(1, 700), st.integers(0, 3), st.integers(-40, 40)), max_size=20)
 )
 def test_every_loss_is_measured(blocks):
-    """Samples lost unsaid, said but not lost, and silence put in are told apart, to the sample."""
+    """Unreported losses, false reports and inserted silence are distinguished to the sample."""
     check, index, number, expected, silent = NumberCheck(), 0, 1, [], 0
     check.look(samples(number, 50), index)
     index, number = 50, 51
@@ -55,7 +55,7 @@ def test_every_loss_is_measured(blocks):
 
 
 def test_gap_that_is_said_as_it_is():
-    """A gap whose size is right is a break with nothing unaccounted."""
+    """A gap of the right size is a discontinuity without unexplained samples."""
     check = NumberCheck()
     check.look(samples(1, 100), 0)
     check.look(samples(1101, 100), 1100)
@@ -65,21 +65,22 @@ def test_gap_that_is_said_as_it_is():
 
 @pytest.mark.parametrize("rate_ppm", [-80.0, 0.0, 3.0])
 def test_rate_is_read_from_the_soonest_arrivals(rate_ppm):
-    """Lateness of most blocks does not move the rate; the uncertainty covers what it does."""
+    """Late blocks do not change the measured rate, and the uncertainty covers the error."""
     rng = np.random.default_rng(7)
     index = np.arange(1, 601) * FS
     late_s = rng.exponential(50e-6, len(index))
     t_s = 5.0 + index / (FS * (1 + rate_ppm * 1e-6)) + late_s
     arrivals = np.stack([index, np.rint(t_s * 1e9).astype(np.int64)], axis=1)
     error, uncertainty = rate_error_ppm(arrivals, FS)
-    # The soonest of 120 is late by 50 us / 120 on average, over 480 s at least: 0.001 ppm.
+    # The earliest of 120 arrivals is late by 50 us / 120 on average, over at least 480 s: 0.001
+    # ppm.
     assert error == pytest.approx(rate_ppm, abs=0.01)
     assert abs(error - rate_ppm) < uncertainty < 0.5
 
 
 @pytest.mark.parametrize("seconds", [8, 13, 24])
 def test_rate_of_a_short_run_is_known_to_its_jitter(seconds):
-    """Of a few seconds each, the true rate is within the uncertainty, which is not 0."""
+    """The true rate of a run of a few seconds lies within a nonzero uncertainty."""
     for seed in range(200):
         rng = np.random.default_rng(seed)
         index = np.arange(1, seconds + 1) * FS
@@ -90,7 +91,7 @@ def test_rate_of_a_short_run_is_known_to_its_jitter(seconds):
 
 
 def test_ring_keeps_the_soonest_block_of_each_second(monkeypatch):
-    """Arrivals are few, and each is of the block that came least late in its second."""
+    """The ring keeps the arrival of the least late block of each second."""
     ring = WatchedRing(1000.0, 2, 1000)
     late_ms = iter([3, 1, 2, 9, 5, 4, 5, 7, 6, 8, 1])
     times = []

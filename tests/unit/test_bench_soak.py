@@ -1,4 +1,4 @@
-"""What a soak calls a fault."""
+"""The criteria by which a soak test fails."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def rows(**last):
 
 
 def test_run_that_lost_nothing_has_no_faults():
-    """Equal counts, a rate that agrees and flat memory are no faults."""
+    """Equal counts, an agreeing rate and flat memory are no faults."""
     assert list(faults(rows(rss_bytes=(100 << 20) + 4096))) == []
 
 
@@ -35,5 +35,5 @@ def test_run_that_lost_nothing_has_no_faults():
     ],
 )
 def test_each_defect_is_a_fault(last, fault):
-    """One thing that is not as it should be is one fault, with its size."""
+    """Each single defect is reported as one fault with its size."""
     assert list(faults(rows(**last))) == [fault]

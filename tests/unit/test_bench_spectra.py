@@ -18,7 +18,7 @@ def right_rows(this):
 @pytest.mark.parametrize("sample_format", FORMATS)
 @pytest.mark.parametrize("product", ["power", "db", "octave"])
 def test_the_error_is_that_of_the_worst_end(product, sample_format):
-    """A fault in the first or in the last frame is seen; NaN and a wrong shape are NaN."""
+    """The error covers the first and the last frame; NaN or a wrong shape gives NaN."""
     this = spectra(product, sample_format, n=512)
     right = right_rows(this)
     assert right.shape == this.shape
@@ -34,21 +34,21 @@ def test_the_error_is_that_of_the_worst_end(product, sample_format):
 
 @pytest.mark.parametrize("sample_format", FORMATS)
 def test_noise_is_the_same_in_every_format(sample_format):
-    """Integers are the floats, rounded at their full scale."""
+    """Integer noise is the float noise, rounded at full scale."""
     floats, this = spectra().samples, spectra(sample_format=sample_format)
     assert this.samples.dtype == FORMATS[sample_format]
     np.testing.assert_allclose(this.samples / this.full_scale, floats, atol=2.0**-15)
 
 
 def test_decibels_are_held_to_a_thousandth():
-    """An error of 0.0005 dB passes and one of 0.002 dB does not."""
+    """An error of 0.0005 dB passes, one of 0.002 dB fails."""
     this = spectra("db")
     right = right_rows(this).astype(float)
     assert this.error(right + 0.0005) <= this.limit < this.error(right + 0.002)
 
 
 def test_wrong_results_are_not_timed():
-    """The error says what was wrong, by how much, and how much would be right; NaN is wrong."""
+    """A wrong or NaN result is not timed; the error names the deviation and the limit."""
     this = spectra()
     require_right("spectrod.Stft", this, 3e-7)
     with pytest.raises(

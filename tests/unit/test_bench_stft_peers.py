@@ -13,7 +13,7 @@ INSTALLED = [name for name in ON_HOST if find_spec(stft_peers.PEERS[name].module
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    """Batches so small that a short signal has several, the last of them incomplete."""
+    """Make batches so small that a short signal has several, the last one incomplete."""
     monkeypatch.setattr(framing, "BATCH_KIB", (4, 8))
 
 
@@ -26,7 +26,7 @@ def spectra(product="power", sample_format="float32", channels=2, n=256, hop=128
 @pytest.mark.parametrize("sample_format", ["float32", "int16", "int32"])
 @pytest.mark.parametrize("product", ["power", "db", "octave"])
 def test_a_peer_computes_what_ours_does(name, product, sample_format):
-    """Every library that is installed gives the same spectra, in every way it is used."""
+    """Every installed library gives the same spectra in each of its variants."""
     this = spectra(product, sample_format)
     for _, run, error in stft_peers.prepare(name, this):
         assert error <= max(PEER_LIMIT, this.limit)
@@ -36,27 +36,27 @@ def test_a_peer_computes_what_ours_does(name, product, sample_format):
 
 @pytest.mark.parametrize(("n", "hop"), [(255, 100), (256, 300), (64, 1)])
 def test_numpy_frames_of_any_hop(n, hop):
-    """Odd lengths have no bin at half the rate; frames may overlap by much or not at all."""
+    """The NumPy peer takes odd lengths and frames that overlap much or not at all."""
     this = spectra(n=n, hop=hop)
     ways = [way for way, _, _ in stft_peers.prepare("scipy.fft", this)]
     assert ways == ["whole", "batches", "threads"]
 
 
 def test_a_peer_that_computes_something_else(monkeypatch):
-    """What is wrong is not measured, and says by how much."""
+    """A peer with wrong results is not timed, and the error gives the deviation."""
     monkeypatch.setattr(framing.Finish, "__call__", lambda _self, power, **_: 2 * power)
     with pytest.raises(UnavailableError, match=r"^is wrong: relative L2 error 1\.0e\+00$"):
         list(stft_peers.prepare("ShortTimeFFT", spectra()))
 
 
 def test_a_hop_that_shorttimefft_does_not_share():
-    """Its slices are centred on multiples of the hop, so not every hop gives our frames."""
+    """ShortTimeFFT centres slices on multiples of the hop, so some hops cannot be compared."""
     with pytest.raises(UnavailableError, match=r"^hop=100 does not divide n / 2"):
         list(stft_peers.prepare("ShortTimeFFT", spectra(hop=100)))
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    """Without names, what is not installed is listed with how to get it; by name it is an error."""
+    """A missing peer is listed with the way to install it, and is an error if it was named."""
     monkeypatch.setattr(stft_peers, "find_spec", lambda _: None)
     chosen, missing = stft_peers.choose_peers(None, "cpu")
     assert chosen == []
@@ -67,7 +67,7 @@ def test_what_is_missing_is_named(monkeypatch):
 
 
 def test_peers_go_with_the_device():
-    """Those for processors are not the usual ones of a GPU, but may be asked for."""
+    """Peers for processors are not among the defaults of a GPU, but can be named."""
     assert "scipy.fft" in stft_peers.choose_peers(None, "cpu")[0]
     assert not set(ON_HOST) & set(stft_peers.choose_peers(None, "gpu")[0])
     assert stft_peers.choose_peers(["scipy.fft"], "gpu") == (["scipy.fft"], [])
@@ -76,7 +76,7 @@ def test_peers_go_with_the_device():
 
 @pytest.mark.parametrize("is_resident", [False, True])
 def test_peers_have_their_data_where_ours_are(is_resident, monkeypatch):
-    """On a GPU, torch's data are in its memory where ours are; processors have but one memory."""
+    """On a GPU, torch's data are in GPU memory, as spectrod's are."""
     monkeypatch.setattr(stft_peers, "find_spec", lambda _: True)
     names, _ = stft_peers.choose_peers(None, "gpu", is_resident=is_resident)
     assert names == ["torch-cuda" if is_resident else "torch-cuda-host"]
@@ -85,7 +85,7 @@ def test_peers_have_their_data_where_ours_are(is_resident, monkeypatch):
 
 
 def test_bands_are_written_as_a_matrix():
-    """Its columns are the bands' rows: power of one in every bin gives the sum of each."""
+    """Column sums of the band matrix are the bands' responses to power 1 in every bin."""
     this = spectra("mel:8")
     rows = this.kernel_spec[1].bands
     sums = np.add.reduceat(rows.weights, np.cumsum(rows.count) - rows.count)

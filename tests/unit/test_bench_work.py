@@ -24,7 +24,7 @@ def work(n=64, kind="c2c", batch=5, precision="single"):
     ],
 )
 def test_work_is_counted_as_usual(kind, flops, n_bytes):
-    """5 n log2(n) operations, half for real transforms; one read and one write."""
+    """Work counts as 5 n log2(n) operations, half for real transforms, one read and one write."""
     assert work(kind=kind).flops == flops
     assert work(kind=kind).n_bytes == n_bytes
 
@@ -32,7 +32,7 @@ def test_work_is_counted_as_usual(kind, flops, n_bytes):
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 @pytest.mark.parametrize("n", [15, 64])
 def test_the_error_is_that_of_the_worst_end(kind, n):
-    """A fault in the first or in the last line is seen; NaN and a wrong shape are NaN."""
+    """The error covers the first and the last line; NaN or a wrong shape gives NaN."""
     this = work(n, kind, batch=3000)
     right = reference.transform(this.spec, this.lines)
     assert this.error(right) == 0.0
@@ -47,7 +47,7 @@ def test_the_error_is_that_of_the_worst_end(kind, n):
 
 @pytest.mark.parametrize("n", [15, 64])
 def test_strict_half_spectra_are_those_of_real_values(n):
-    """Bin 0, and an even length's last, are real; the transform does not change for it."""
+    """Strict half spectra have a real bin 0 and, for even lengths, a real last bin."""
     loose = work(n, "c2r")
     strict = loose.strict()
     assert not strict.lines[:, 0].imag.any()
@@ -57,7 +57,7 @@ def test_strict_half_spectra_are_those_of_real_values(n):
 
 
 def test_wrong_results_are_not_timed():
-    """The error says what was wrong, by how much, and how much would be right; NaN is wrong."""
+    """A wrong or NaN result is not timed; the error names the deviation and the limit."""
     spec = TransformSpec(64)
     require_right("spectrod", spec, 1e-7, 1e-7)
     with pytest.raises(

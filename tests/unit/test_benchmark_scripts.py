@@ -1,4 +1,4 @@
-"""Scripts in ``benchmarks/`` are run by hand: what they import of the program must be there."""
+"""Imports of the scripts in ``benchmarks/``, which are run by hand."""
 
 import ast
 from importlib import import_module
@@ -11,7 +11,7 @@ SCRIPTS = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.py"))
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_what_a_script_imports_exists(script):
-    """A name that is moved or renamed is moved or renamed in the scripts, too."""
+    """Every name of the package that a benchmark script imports exists."""
     for node in ast.walk(ast.parse(script.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spectrod"):
             module = import_module(node.module)

@@ -21,7 +21,7 @@ from spectrod.errors import ConfigError
     ],
 )
 def test_a_broker_is_scheme_user_host_and_port(text, expected):
-    """The ports are those of MQTT where none is given."""
+    """A broker's URL consists of scheme, user, host and port; default ports are those of MQTT."""
     assert parse_broker(text) == BrokerAddress(text, *expected)
 
 
@@ -29,27 +29,27 @@ def test_a_broker_is_scheme_user_host_and_port(text, expected):
     "text", ["", "box", "tcp://box", "mqtt://", "mqtt://box:0x1", "mqtt://box:70000", "mqtt://b/c"]
 )
 def test_what_is_no_broker_is_refused_with_the_rule(text):
-    """In one line."""
+    """A malformed broker URL is refused in one line that names the rule."""
     with pytest.raises(ConfigError, match=r"broker=.*must be mqtt://\[USER@\]HOST\[:PORT\]"):
         parse_broker(text)
 
 
 def test_a_password_in_the_url_is_refused_and_not_repeated():
-    """Every process sees the arguments of the others."""
+    """A password in the URL, visible in the list of processes, is refused and not repeated."""
     with pytest.raises(ConfigError, match=r"\.\.\..*give --password-file") as caught:
         parse_broker("mqtt://me:s3cret@box")
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_password_is_not_in_a_traceback():
-    """Nor in a log."""
+    """A password appears in neither tracebacks nor logs."""
     address = BrokerAddress("mqtt://box", "box", 1, tls=False, user="me", password="s3cret")  # noqa: S106
     assert "s3cret" not in repr(address)
 
 
 @pytest.mark.parametrize(("content", "password"), [("a b\n", "a b"), ("x", "x"), ("é\r\n", "é")])
 def test_a_password_is_its_files_text_without_the_newline(tmp_path, content, password):
-    """Spaces in it count."""
+    """A password is its file's text without the final newline; spaces count."""
     path = tmp_path / "password"
     path.write_bytes(content.encode())
     path.chmod(0o600)
@@ -57,7 +57,10 @@ def test_a_password_is_its_files_text_without_the_newline(tmp_path, content, pas
 
 
 def test_a_password_that_others_may_read_is_refused(tmp_path):
-    """With the command that mends it. Credentials of systemd are root's, and for a unit's group."""
+    """A password file that others may read is refused, with the command that repairs it.
+
+    Credentials of systemd belong to root and are readable by a unit's group.
+    """
     path = tmp_path / "password"
     path.write_text("x")
     path.chmod(0o644)
@@ -69,7 +72,7 @@ def test_a_password_that_others_may_read_is_refused(tmp_path):
 
 
 def test_a_password_that_cannot_be_read_is_told(tmp_path):
-    """Missing, or no text."""
+    """A password file that is missing or not text is an error that names it."""
     with pytest.raises(ConfigError, match="No such file"):
         read_password(tmp_path / "none")
     path = tmp_path / "password"
@@ -84,7 +87,7 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "a/", "/a", "a//b", "a/+", "#", "$SYS/a", "a\0b"])
 def test_topics_cannot_begin_with_what_a_broker_gives_a_meaning(prefix):
-    """Wildcards, empty levels, the broker's own."""
+    """A topic prefix must not have wildcards, empty levels or the broker's own $ prefix."""
     with pytest.raises(ConfigError, match=r"prefix=.*must be levels separated by /"):
         check_topic_prefix("prefix", prefix)
     assert check_topic_prefix("prefix", "home/upstairs") == "home/upstairs"

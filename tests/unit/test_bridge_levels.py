@@ -56,7 +56,7 @@ def signals():
 @pytest.mark.parametrize("kind", ["noise", "tone"])
 @pytest.mark.parametrize("scaling", ["dbfs", "spectrum", "density"])
 def test_a_level_is_that_of_the_samples(signals, kind, scaling):
-    """Noise and a tone between bins at -20 dBFS, for any window, length and scaling."""
+    """Levels of noise and of a tone between bins are right for any window, length and scaling."""
     for window, win_length in itertools.product(("hann", "flattop", "rectangular"), (1024, 2047)):
         levels = meter_of(frames_of(signals[kind], window, win_length, scaling)).levels()
         assert levels.unit == "dBFS"
@@ -65,7 +65,7 @@ def test_a_level_is_that_of_the_samples(signals, kind, scaling):
 
 
 def test_means_are_of_power_and_the_highest_is_one_frames():
-    """Of levels of 0 and -10 dB in turns the mean is -2.6, not -5."""
+    """Means are of power, so levels of 0 and -10 dB in turn average to -2.6 dB, not -5."""
     frames = bands_of([[0.0, -30.0], [-10.0, -20.0]])
     levels = meter_of(frames).levels()
     np.testing.assert_allclose(levels.mean, [-2.596, -22.596], atol=1e-3)
@@ -97,14 +97,14 @@ def bands_of(rows, unit="dBFS"):
     [("FS^2", "dBFS", 0.0), ("FS^2/Hz", "dB re FS^2/Hz", -3.0103), ("dBSPL", "dBSPL", 0.5)],
 )
 def test_units_of_power_become_levels_and_levels_stay(unit, expected_unit, expected):
-    """A mean square of 1/2 is a full-scale sine's."""
+    """A mean square of 1/2 becomes 0 dBFS, and values that are levels stay unchanged."""
     levels = Meter(bands_of([[0.5]], unit)[0]).levels()
     assert levels.unit == expected_unit
     assert abs(levels.mean[0] - expected) < 1e-4
 
 
 def test_silence_has_the_floors_level_and_nan_stays():
-    """Neither is minus infinity, and neither is hidden."""
+    """Silence has the level of the floor instead of minus infinity, and NaN stays NaN."""
     levels = Meter(bands_of([[0.0, np.nan]], "FS^2")[0]).levels()
     assert levels.mean[0] == -200.0
     assert np.isnan(levels.mean[1])
@@ -112,7 +112,7 @@ def test_silence_has_the_floors_level_and_nan_stays():
 
 
 def test_a_shorter_row_counts_by_its_frames():
-    """A mean of 1 of 4 frames has a quarter of the weight of a whole one."""
+    """A mean of one of four frames has a quarter of the weight of a whole row."""
     first = frames_of(np.tile([0.4, -0.4], 256), "hann", 64, "spectrum")[0]
     header = msgspec.structs.replace(first.header, averaging="mean", averaging_frames=4)
     cut = msgspec.structs.replace(header, cut_frames=1)
@@ -123,7 +123,7 @@ def test_a_shorter_row_counts_by_its_frames():
 
 
 def test_losses_add_up():
-    """Missed messages, gaps and restarts of all frames."""
+    """Missed messages, gaps and restarts are summed over all frames."""
     first, second = bands_of([[0.0], [0.0]])
     gap = msgspec.structs.replace(second.header, gap_samples=7)
     meter = Meter(replace(first, missed=2))
@@ -134,7 +134,7 @@ def test_losses_add_up():
 
 @pytest.mark.parametrize("field", ["unit", "fs", "nfft", "hop", "weighting", "averaging"])
 def test_frames_of_another_analysis_do_not_fit(field):
-    """They would be added to what they cannot be compared with."""
+    """Frames of another analysis cannot be added to a level."""
     (frame,) = bands_of([[0.0]])
     new = {
         "unit": "FS^2",

@@ -1,4 +1,4 @@
-"""What a bridge publishes, against the rules of MQTT and of Home Assistant's documentation."""
+"""MQTT messages of a bridge, by the rules of MQTT and of Home Assistant's documentation."""
 
 import json
 import re
@@ -25,13 +25,13 @@ def parts_of(golden):
 
 @pytest.fixture(scope="module")
 def golden():
-    """Golden messages by their names."""
+    """Return the golden messages by name."""
     return {message["name"]: decode(parts_of(message)) for message in GOLDEN}
 
 
 @pytest.fixture(scope="module")
 def sensors(golden):
-    """All sensors of the golden messages."""
+    """Return all sensors of the golden messages."""
     discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
     frame, bands, meta = golden["spectrum"], golden["bands"], golden["bands_meta"]
     assert isinstance(meta, Meta)
@@ -44,7 +44,7 @@ def sensors(golden):
 
 
 def look_up(template, payload):
-    """Do what Home Assistant does with the templates that we use."""
+    """Evaluate a template as Home Assistant does, for the syntax that the bridge uses."""
     name, index = re.fullmatch(r"\{\{ value_json\.(\w+)(?:\[(\d+)\])? \}\}", template).groups()
     value = payload[name]
     return value if index is None else value[int(index)]
@@ -75,7 +75,7 @@ def test_a_spectrums_levels_are_told_with_unit_and_losses(golden):
 
 
 def test_bands_are_told_with_their_frequencies(golden):
-    """One value a band, in the order of the frequencies."""
+    """Band levels are published with their frequencies, in ascending order."""
     bands, meta = golden["bands"], golden["bands_meta"]
     sent = TOPICS.levels(bands.topic, Meter(bands).levels(), meta.f)
     assert sent.topic == "spectrod/box/mic1/0/octaves/bands"
@@ -86,7 +86,7 @@ def test_bands_are_told_with_their_frequencies(golden):
 
 
 def test_what_is_not_a_number_is_null(golden):
-    """JSON has no other way to say it."""
+    """NaN and infinity become null, since JSON cannot express them."""
     bands = golden["bands"]
     values = np.full_like(bands.values, np.nan)
     broken = BandFrame(bands.topic, bands.header, values)
@@ -105,7 +105,7 @@ def test_what_is_not_a_number_is_null(golden):
     ],
 )
 def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
-    """States that this version does not know count as running, as the protocol says."""
+    """A source is available while it gives spectra; unknown states count as running."""
     beat = golden["heartbeat"]
     assert isinstance(beat, Heartbeat)
     availability, told = TOPICS.source_state("mic1", state, beat.header)
@@ -123,7 +123,7 @@ def test_a_source_is_available_if_it_gives_spectra(golden, state, expected):
 
 
 def test_events_are_told_of_sources_and_of_the_daemon(golden):
-    """Not retained: an event that was is not one that is."""
+    """Events of sources and of the daemon are published and not retained."""
     of_source, of_daemon = golden["event"], golden["event_daemon"]
     assert isinstance(of_source, EventMessage)
     sent = TOPICS.event(of_source)
@@ -137,7 +137,7 @@ def test_events_are_told_of_sources_and_of_the_daemon(golden):
 
 @pytest.mark.parametrize("t_utc_ns", [-1, 0, 10**19, 10**30])
 def test_no_time_ends_the_bridge(golden, t_utc_ns):
-    """A peer's clock may say anything."""
+    """A timestamp of any value does not stop the bridge."""
     event = golden["event"]
     odd = EventMessage(event.topic, msgspec.structs.replace(event.header, t_utc_ns=t_utc_ns))
     time = json.loads(TOPICS.event(odd).payload)["time"]
@@ -145,7 +145,7 @@ def test_no_time_ends_the_bridge(golden, t_utc_ns):
 
 
 def test_no_number_or_name_of_a_daemon_ends_the_bridge(golden):
-    """It may be another program that publishes there."""
+    """Invalid numbers and names from another publisher do not stop the bridge."""
     bands = golden["bands"]
     odd = BandFrame(bands.topic, msgspec.structs.replace(bands.header, fs=5e-324), bands.values)
     payload = json.loads(
@@ -158,7 +158,7 @@ def test_no_number_or_name_of_a_daemon_ends_the_bridge(golden):
 
 
 def test_every_sensor_is_one_that_home_assistant_takes(sensors):
-    """Topic, required fields, and the values that fields may have."""
+    """Every sensor has a topic, the required fields and values that Home Assistant accepts."""
     assert len(sensors) == 2 + 4 + 1
     for sensor in sensors:
         config = json.loads(sensor.payload)
@@ -186,7 +186,7 @@ def test_every_sensor_is_one_that_home_assistant_takes(sensors):
 
 
 def test_every_template_finds_its_figure(golden, sensors):
-    """In what is published to the sensor's state topic."""
+    """Every template finds its value in the message on the sensor's state topic."""
     bands, meta, frame = golden["bands"], golden["bands_meta"], golden["spectrum"]
     sent = [
         TOPICS.levels(frame.topic, Meter(frame).levels()),
@@ -204,7 +204,7 @@ def test_every_template_finds_its_figure(golden, sensors):
 
 
 def test_identities_are_the_same_each_time_and_of_each_name_another(golden):
-    """Home Assistant's own characters are fewer than ours, and must not make two sensors one."""
+    """Identities are stable and distinct, although Home Assistant allows fewer characters."""
     levels = Meter(golden["spectrum"]).levels()
 
     def identities(node, topic):
@@ -218,7 +218,7 @@ def test_identities_are_the_same_each_time_and_of_each_name_another(golden):
 
 
 def test_very_many_bands_are_no_sensors(golden):
-    """They are published, but nobody could look at them."""
+    """More bands than a dashboard can show are published but get no sensors."""
     bands = golden["bands"]
     many = BandFrame(bands.topic, bands.header, np.zeros(BANDS_MAX + 1, np.float32))
     discovery = Discovery("ha", TOPICS, 10.0, qos=0)
@@ -231,7 +231,7 @@ def test_very_many_bands_are_no_sensors(golden):
     [(31.6228, "31.5 Hz"), (125.893, "125 Hz"), (1000.0, "1 kHz"), (15848.9, "16 kHz")],
 )
 def test_octaves_have_their_usual_names(hertz, name):
-    """The exact centre of the band called 125 Hz is 125.9 Hz."""
+    """Octave sensors have nominal names: the band centred at 125.9 Hz is called 125 Hz."""
     assert band_name(hertz) == name
     assert band_name(123.4) == "123.4 Hz"
     assert band_name(0.0) == "0 Hz"

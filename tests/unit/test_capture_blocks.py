@@ -1,4 +1,4 @@
-"""Raw blocks on their way into the ring: placed, and each kind of loss told apart."""
+"""Raw blocks on their way into the ring: their position, and each kind of loss."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def writer_into(ring, channels=1, selected=(0,), format_="f32le"):
 
 
 def block(frame, *, late=0, flagged=False, n=BLOCK):
-    """A block whose samples are their frames' numbers; it comes when its last one is due."""
+    """Make a block whose samples are their frames' numbers, due with its last sample."""
     t = T0_NS + (frame + n + late) * PERIOD_NS
     data = np.arange(frame, frame + n, dtype="<f4").tobytes()
     return RawBlock(frame, n, flagged, t, data)
@@ -55,7 +55,7 @@ def read_all(ring):
 
 
 def test_blocks_follow_on_each_other(ring):
-    """A stream's samples stand one after the other from index 0, in the times they came at."""
+    """Samples of a stream are contiguous from index 0 and keep their arrival times."""
     writer = writer_into(ring)
     assert write_all(writer, stream(300)) == 0
     (read,) = read_all(ring)
@@ -69,7 +69,7 @@ def test_blocks_follow_on_each_other(ring):
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("format_", NATIVE_FORMATS)
 def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, selected):
-    """The selected channels, in that order and in the device's format, however the ring is laid."""
+    """Selected channels keep their order and the device's format in any ring layout."""
     layout = SampleLayout(NATIVE_FORMATS[format_], len(selected), interleaved)
     ring = SampleRing(FS, layout, 1 << 10)
     data = np.random.default_rng(1).integers(0, 100, 7 * 3 * BYTES_PER_SAMPLE[format_], np.uint8)
@@ -82,7 +82,7 @@ def test_selected_channels_arrive_as_the_device_gave_them(format_, interleaved, 
 
 
 def test_the_first_block_after_a_wait_has_the_utc_of_its_time(ring):
-    """A clock that was set while no samples came is read before the next are written."""
+    """After a wait the UTC clock is read again before the next samples are written."""
     writer = writer_into(ring)
     step_ns, now = 3_600_000_000_000, [T0_NS, T0_NS]
     writer._wall = WallClock(lambda: now[0], lambda: now[1])
@@ -98,7 +98,7 @@ def test_the_first_block_after_a_wait_has_the_utc_of_its_time(ring):
 
 
 def test_overwritten_blocks_are_a_gap_of_exact_size(ring, caplog):
-    """Frames that a later block's number leaves out are lost, counted as an overrun."""
+    """Frame numbers that are skipped become a gap of that size, counted as an overrun."""
     writer = writer_into(ring)
     write_all(writer, stream(10) + stream(10, start=1230))
     first, second = read_all(ring)
@@ -108,7 +108,7 @@ def test_overwritten_blocks_are_a_gap_of_exact_size(ring, caplog):
 
 
 def test_a_stream_begun_again_stands_where_time_says(ring):
-    """What time passed between two streams is a gap; indices never go back."""
+    """A restarted stream continues after a gap as long as the pause; indices never go back."""
     writer = writer_into(ring)
     write_all(writer, stream(300))
     again = [each._replace(t_mono_ns=each.t_mono_ns + 4321 * PERIOD_NS) for each in stream(30)]
@@ -116,17 +116,17 @@ def test_a_stream_begun_again_stands_where_time_says(ring):
     first, second = read_all(ring)
     assert second.lost_samples == second.sample_index - 3000 == pytest.approx(1321, abs=1)
     assert second.samples[0, 0] == 0.0
-    assert write_all(writer, stream(1)) == 0  # though it came, they say, before the others
+    assert write_all(writer, stream(1)) == 0  # though its time is earlier
     assert first.discontinuity is False
 
 
 def late_by(n_lost):
-    """Two streams' worth of blocks; the second half comes later by what was lost before it."""
+    """Make the blocks of two streams, the second half delayed by the samples lost before it."""
     return stream(300) + stream(700, start=3000, late=n_lost)
 
 
 def test_an_unflagged_loss_is_suspected(ring, caplog):
-    """Samples that come later for good were lost: the index goes on higher by so many."""
+    """A lasting delay without a flag is a suspected loss of as many samples."""
     writer = writer_into(ring)
     write_all(writer, late_by(200))
     assert (writer.suspected, writer.suspected_samples) == (1, pytest.approx(200, abs=BLOCK))
@@ -136,7 +136,7 @@ def test_an_unflagged_loss_is_suspected(ring, caplog):
 
 
 def test_a_flagged_loss_is_no_suspected_one(ring, caplog):
-    """A flag is a discontinuity at once; what the clock then misses is its size."""
+    """A flagged loss is a discontinuity at once, and the clock then gives its size."""
     writer = writer_into(ring)
     blocks = late_by(200)
     blocks[300] = blocks[300]._replace(flagged=True)
@@ -149,7 +149,7 @@ def test_a_flagged_loss_is_no_suspected_one(ring, caplog):
 
 
 def test_a_flag_explains_one_loss_in_its_time(ring):
-    """A loss long after a flag is another one."""
+    """A flag explains one loss; a loss long after it is a separate one."""
     writer = writer_into(ring)
     blocks = stream(900) + stream(700, start=9000, late=200)
     blocks[300] = blocks[300]._replace(flagged=True)
@@ -158,7 +158,7 @@ def test_a_flag_explains_one_loss_in_its_time(ring):
 
 
 def test_a_rate_that_is_off_is_said_once(ring, caplog):
-    """Samples that come 0.1 % too fast are reported when that is certain, and only then."""
+    """A sample rate that is 0.1 % off is reported once, when it is certain."""
     writer = writer_into(ring)
     blocks = stream(6000)
     fast = [

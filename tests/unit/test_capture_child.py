@@ -1,4 +1,4 @@
-"""The capture process by itself: what it imports, how it ends, how it sorts errors."""
+"""The capture process by itself: its imports, its end, and its classes of errors."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ COMMAND = [sys.executable, "-P", "-m", "spectrod.capture"]
 
 
 def test_it_imports_little():
-    """Neither NumPy nor anything else of the package is there, so it starts quickly."""
+    """The capture process imports neither NumPy nor the package, so it starts quickly."""
     program = (
         "import sys, spectrod.capture.child; "
         "print(sorted(m for m in sys.modules if m.startswith(('spectrod', 'numpy', 'msgspec'))))"
@@ -26,7 +26,7 @@ def test_it_imports_little():
 
 @pytest.mark.parametrize("parent", ["alive", "gone"])
 def test_it_ends_with_its_parent(parent):
-    """It ends when its standard input does, or if it finds that its parent had ended before."""
+    """The capture process ends with its standard input, or if its parent has already ended."""
     pid = os.getpid() if parent == "alive" else 0
     process = subprocess.Popen([*COMMAND, str(pid), "0", "0"], stdin=subprocess.PIPE)
     if parent == "alive":
@@ -53,12 +53,12 @@ def test_it_ends_with_its_parent(parent):
     ],
 )
 def test_errors_are_sorted_by_what_can_be_done(arguments, kind):
-    """A device that is absent or busy may come back; a value that is refused has a name."""
+    """Absent and busy devices are errors to retry; a refused value is named."""
     assert child._kind(Exception(*arguments)) == kind
 
 
 def test_a_callback_that_spins_is_made_ordinary(real_time_allowed):
-    """A real-time thread that never waits is none for long, and the machine keeps its processor."""
+    """A real-time thread that never waits loses its priority, so the machine stays usable."""
     program = """
         import os, signal, threading
         from spectrod.capture import child

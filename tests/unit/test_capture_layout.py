@@ -26,12 +26,12 @@ def bell():
         (48_000, 480, 8, 400),
         (48_000, 241, 6, 797),
         (768_000, 7_680, 256, 136),  # 64 channels: 256 MiB hold 1.4 s
-        (768_000, 768_000, 256, 4),  # blocks of a second
+        (768_000, 768_000, 256, 4),  # blocks of one second
         (8_000, 8_000, 2, 4),
     ],
 )
 def test_the_ring_holds_four_seconds_within_limits(fs, block_frames, frame_bytes, n_slots):
-    """Four seconds, or what 256 MiB hold of them, but four blocks at least."""
+    """The ring holds four seconds, at most 256 MiB, but at least four blocks."""
     layout = Layout.of_stream(fs, block_frames, frame_bytes)
     assert layout.n_slots == n_slots
     assert layout.offset(n_slots) == layout.offset(0)
@@ -39,7 +39,7 @@ def test_the_ring_holds_four_seconds_within_limits(fs, block_frames, frame_bytes
 
 
 def test_a_block_larger_than_a_slot_is_refused(bell):
-    """PortAudio never delivers more than it was asked for; if it did, nothing is written."""
+    """A block larger than a slot, which PortAudio never delivers, is not written."""
     layout = Layout(4, 2, 4)
     writer = RingWriter(layout, mmap.mmap(-1, layout.size), bell)
     with pytest.raises(ValueError, match="block of 5 frames: a slot has 4"):
@@ -49,7 +49,7 @@ def test_a_block_larger_than_a_slot_is_refused(bell):
 
 
 def test_a_pipe_is_as_good_a_bell():
-    """Where the system has no eventfd, a pipe counts the blocks."""
+    """Without eventfd, a pipe counts the blocks."""
     layout = Layout(2, 1, 100)
     memory = mmap.mmap(-1, layout.size)
     read_end, write_end = os.pipe()
@@ -80,10 +80,10 @@ WRITER = """
 
 @pytest.mark.slow
 def test_two_processes_never_show_a_torn_block(bell):
-    """Whatever the reader gets is whole, in order, and where it says, while it is overtaken.
+    """A reader that is overtaken by the writer sees only whole blocks, in order and in place.
 
-    Each frame holds its own number; the reader lags behind at random, so that the ring of 32
-    blocks is overwritten under it many times.
+    Each frame holds its own number; the reader lags behind at random, so the ring of 32 blocks is
+    overwritten under it many times.
     """
     layout = Layout(64, 8, 32)
     memory_fd = os.memfd_create("test")
@@ -115,7 +115,7 @@ def test_two_processes_never_show_a_torn_block(bell):
 
 
 def test_costs_of_callbacks_are_kept_as_quantiles(bell, monkeypatch):
-    """A quantile is the cost it stands for, at most a sixteenth too high."""
+    """Quantiles of callback costs are at most a sixteenth too high."""
     layout = Layout(1, 1, 4)
     memory = mmap.mmap(-1, layout.size)
     assert callback_cost_us(memory, 0.5) is None

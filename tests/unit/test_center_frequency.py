@@ -27,7 +27,7 @@ SPEC = SpectrumSpec(FS, 2, win_length=256, nfft=256, iq=True, center_frequency_h
 
 @pytest.mark.parametrize("nfft", [256, 255])
 def test_a_tone_is_found_at_its_radio_frequency(nfft):
-    """The axis of a spectrum counts from the centre frequency, of even and odd lengths."""
+    """The frequency axis of a spectrum of even or odd length includes the centre frequency."""
     x = np.exp(2j * np.pi * 30 / nfft * np.arange(4 * nfft))
     settings = {"win_length": nfft, "nfft": nfft, "engine": "numpy"}
     spectra = spectrod.spectrogram(x, FS, center_frequency_hz=CENTER_HZ, **settings)
@@ -47,14 +47,14 @@ def test_a_tone_is_found_at_its_radio_frequency(nfft):
     ],
 )
 def test_what_is_no_centre_frequency(settings, message):
-    """It is a number of Hz, and that of I/Q samples alone."""
+    """A centre frequency must be a number of Hz and needs I/Q samples."""
     settings = {"iq": True, "center_frequency_hz": CENTER_HZ} | settings
     with pytest.raises(ConfigError, match=re.escape(message)):
         SpectrumSpec(FS, 2, **settings)
 
 
 def test_messages_say_it():
-    """Header and description place each value where the analysis does."""
+    """Header and description of a message give each value the frequency that the analysis gives."""
     stream = Stream("radio", (), SPEC, "numpy")
     (batch,) = FrameStream(SPEC, NumpyEngine()).push(Block(np.ones((2, 256), np.float32), 0, 0, 0))
     header = stream.header(QueuedFrame(batch, 0, 0, 0), 1)
@@ -67,7 +67,7 @@ def test_messages_say_it():
 
 
 def test_segments_keep_it():
-    """The header of a stored recording has it, and earlier headers without it are still read."""
+    """A segment's header stores the centre frequency, and headers without it can still be read."""
     about = Header(Description(SPEC, "radio", ("0",), "spectrod"), Place(1), 0, 0)
     payload = encode_header(about)
     assert decode_header(payload).description.spec == SPEC
@@ -77,7 +77,7 @@ def test_segments_keep_it():
 
 
 def test_pictures_have_an_axis_in_mhz():
-    """The axis is absolute, and each bin lies in the row of its radio frequency."""
+    """A picture has an absolute axis, and each bin lies in the row of its radio frequency."""
     axis = PictureOptions().frequency_axis(SPEC)
     assert (axis.lo_hz, axis.hi_hz) == (CENTER_HZ - FS / 2, CENTER_HZ + FS / 2)
     labels = next(axis.candidates(5))
@@ -96,14 +96,14 @@ def test_pictures_have_an_axis_in_mhz():
     ("hi_hz", "title"), [(1.0e6, "kHz"), (2.4e9, "MHz"), (10.5e9, "GHz"), (1500.0, "Hz")]
 )
 def test_units_of_a_linear_axis(hi_hz, title):
-    """Axes are labelled in the unit that suits their highest frequency."""
+    """A linear axis has the unit that suits its highest frequency."""
     fs = 1000.0
     spec = SpectrumSpec(fs, 2, iq=True, center_frequency_hz=hi_hz - fs / 2)
     assert next(PictureOptions().frequency_axis(spec).candidates(5)).title == title
 
 
 def test_the_live_view_counts_from_it():
-    """Labels have as many digits as tell them apart, and columns are those of the baseband."""
+    """Labels of the live view have enough digits to differ; columns are those of the baseband."""
     axis = frequency_axis(FS, 256, 80, -128, center_hz=CENTER_HZ)
     labels = dict(axis.ticks())
     assert list(labels.values()) == ["433M", "433.5M", "434M", "434.5M"]
@@ -114,7 +114,7 @@ def test_the_live_view_counts_from_it():
 
 
 def test_it_is_configured_with_a_unit(tmp_path):
-    """Text outside a file may have a unit; a source without I/Q has no centre frequency."""
+    """Text may give the frequency a unit; a source without I/Q refuses a centre frequency."""
     path = tmp_path / "x.cu8"
     path.write_bytes(bytes(100))
     given = {"uri": f"pcm:{path}", "format": "cu8", "center_frequency_hz": "433.92M"}

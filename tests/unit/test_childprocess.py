@@ -1,4 +1,4 @@
-"""Child processes: asked, listened to, killed, and nothing left of them."""
+"""Child processes: requests, output, termination, and release of all resources."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ def descriptors():
 
 @pytest.fixture
 def start():
-    """Start Python programs; end them afterwards."""
+    """Start Python programs and stop them after the test."""
     before = descriptors()
     children = []
 
@@ -43,14 +43,14 @@ def soon():
 
 
 def test_answers(start):
-    """A request is one line, and so is the answer."""
+    """A request is one line, and its answer is one line."""
     child = start(ECHO)
     for text in ("a", "\N{GREEK SMALL LETTER ALPHA}\n" * 100_000):
         assert child.ask({"text": text}, 10.0, None) == {"text": text}
 
 
 def test_lines_that_come_together_are_taken_one_by_one(start):
-    """Two lines in one write, or one in two, are what they would be apart."""
+    """Two lines in one write, or one line in two writes, are read as separate lines."""
     child = start(
         'import os, time\nos.write(1, b\'{"n":1}\\n{"n":2}\\n{"n"\')\n'
         "time.sleep(0.05)\nos.write(1, b':3}\\n')\nimport signal; signal.pause()"
@@ -60,7 +60,7 @@ def test_lines_that_come_together_are_taken_one_by_one(start):
 
 
 def test_a_line_that_came_with_another_is_heard_of(start):
-    """What was read together with the line before is ready at once, though its pipe is empty."""
+    """A line that was read together with an earlier one is ready, though the pipe is empty."""
     child = start('import os; input(); os.write(1, b\'{"n":1}\\n{"n":2}\\n\'); input()')
     assert child.ask({}, 5.0, None) == {"n": 1}
     assert child.poll(time.monotonic() + 5.0)
@@ -69,7 +69,7 @@ def test_a_line_that_came_with_another_is_heard_of(start):
 
 
 def test_a_child_that_hangs_is_given_up_in_time(start):
-    """A stopped process does not answer; a request waits so long and no longer."""
+    """A request to a stopped process ends at its timeout."""
     child = start(ECHO)
     os.kill(child.pid, signal.SIGSTOP)
     t = time.monotonic()
@@ -79,7 +79,7 @@ def test_a_child_that_hangs_is_given_up_in_time(start):
 
 
 def test_a_wait_can_be_ended(start):
-    """Whoever waits for an answer is woken by the wakeup that it gave."""
+    """A caller that waits for an answer is woken by its wakeup descriptor."""
     child, stop = start(ECHO), Wakeup()
     os.kill(child.pid, signal.SIGSTOP)
     stop.set()
@@ -96,13 +96,13 @@ def test_a_wait_can_be_ended(start):
     ],
 )
 def test_a_child_that_ended_says_why(start, program, message):
-    """How a process ended, and what it said last, is in the error."""
+    """The error of a process that ended has its exit status and its last output."""
     with pytest.raises(UnavailableError, match=f"^child: {message}$"):
         start(program).take_line(soon(), None)
 
 
 def test_asking_a_child_that_is_gone(start):
-    """A request to a process that has ended says so as well."""
+    """A request to a process that has ended is the same error."""
     child = start("")
     with pytest.raises(UnavailableError, match=r"ended \(exit status 0\)"):
         child.take_line(soon(), None)
@@ -111,7 +111,7 @@ def test_asking_a_child_that_is_gone(start):
 
 
 def test_chatter_is_bounded_and_blocks_nobody(start, caplog):
-    """However much a process prints while nobody listens, it answers; 50 lines are logged."""
+    """A process that prints without limit still answers, and 50 lines of it are logged."""
     caplog.set_level(logging.DEBUG, childprocess.__name__)
     child = start(
         "import os, sys, json\nfor i in range(100_000):\n"
@@ -125,7 +125,7 @@ def test_chatter_is_bounded_and_blocks_nobody(start, caplog):
 
 
 def test_a_program_that_is_not_there():
-    """What cannot be started leaves no descriptor behind."""
+    """A program that cannot be started leaves no open descriptor."""
     before = descriptors()
     with pytest.raises(UnavailableError, match=r"^child: cannot be started: No such file"):
         ChildProcess(["/no/such/program"], "child", os.environ, ())
@@ -133,7 +133,7 @@ def test_a_program_that_is_not_there():
 
 
 def test_what_the_system_does_not_let_end_is_reaped_later(start, monkeypatch, caplog):
-    """A killed process that is caught in the system holds nobody up, is counted, and is reaped."""
+    """A killed process that is stuck in the kernel blocks nobody and is reaped later."""
     child = start(ECHO)
     kill = child._process.kill
     monkeypatch.setattr(child._process, "kill", lambda: None)

@@ -1,4 +1,4 @@
-"""The analysis and the data files of ``record`` and ``convert`` by flags alone."""
+"""Options for the analysis and the data files of ``record`` and ``convert``."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def rows_of(path):
 
 @pytest.mark.parametrize("command", ["record", "run"])
 def test_every_key_of_the_analysis_has_a_flag(command):
-    """A key that is added to the struct appears on the command line by itself."""
+    """Every analysis key has a flag, so a new key appears on the command line by itself."""
     source = ["a.wav", "-o", "a.spd"] if command == "record" else []
     given = {key: f"value of {key}" for key in AnalysisConfig.__struct_fields__}
     flags = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
@@ -44,7 +44,7 @@ def test_every_key_of_the_analysis_has_a_flag(command):
 
 
 def test_third_octaves_of_a_file(tmp_path):
-    """Flags say all that a configuration file does: bands, weighting and rows of a second."""
+    """Flags can set all that a configuration file can: bands, weighting and rows of one second."""
     noise("a.wav", 4.0)
     frames = ["--win-length", "4000", "--hop", "2000"]
     levels = [
@@ -72,7 +72,7 @@ def test_third_octaves_of_a_file(tmp_path):
 
 @pytest.mark.slow
 def test_like_repeats_rows_at_a_rate(tmp_path):
-    """A picture of maxima of tenths of a second is made again, to the byte, by --like alone."""
+    """The option --like alone reproduces a picture of 0.1 s maxima byte for byte."""
     noise("a.wav", 30.0)
     rows = ["--averaging", "max", "--rate-hz", "10", "--win-length", "256", "--hop", "128"]
     assert main(["record", "a.wav", "-o", "a.png", "--width", "200", "--raw", *rows]) == 0
@@ -81,11 +81,11 @@ def test_like_repeats_rows_at_a_rate(tmp_path):
     told = like(Path("a.png"))
     assert (told["averaging"], told["rate_hz"]) == ("max", 10.0)
     assert main(["record", "a.wav", "-o", "c.png", "--width", "200", "--raw"]) == 0
-    assert "averaging" not in like(Path("c.png"))  # the picture's own, by its width
+    assert "averaging" not in like(Path("c.png"))  # derived from the width
 
 
 def test_attributes_go_into_data_files(tmp_path):
-    """--attribute is of record too, and reaches every data file."""
+    """The option --attribute of ``record`` reaches every data file."""
     noise(NAME, 1.0)
     said = ["--attribute", "title=Reef", "--attribute", "creator_name=A. Nonym"]
     assert main(["record", NAME, "-o", "a.nc", "-o", "a.spd", *said]) == 0
@@ -98,7 +98,7 @@ def test_attributes_go_into_data_files(tmp_path):
 
 @pytest.mark.parametrize("output", ["daily.nc", "days/", "days"])
 def test_daily_files_in_one_command(output, tmp_path):
-    """--profile millidecade makes each day's file of samples, and chooses what they need."""
+    """The option --profile millidecade writes a file a day and selects the needed analysis."""
     (tmp_path / "days").mkdir()
     x = noise(NAME, 90.0)
     assert main(["record", NAME, "-o", output, "--profile", "millidecade"]) == 0
@@ -113,7 +113,7 @@ def test_daily_files_in_one_command(output, tmp_path):
             frequency = file["frequency"][:]
             levels.append(file["psd"][minute])
     assert effort == pytest.approx(90.0, abs=1.0)
-    # White noise of uniform samples from -0.5 to 0.5 on average over both minutes.
+    # White noise of uniform samples from -0.5 to 0.5, averaged over both minutes.
     density = np.mean(np.square(x)) / (FS / 2)
     inner = (frequency > 10) & (frequency < 3900)
     power = np.average(10.0 ** (np.array(levels) / 10.0), axis=0, weights=[1, 2])
@@ -121,7 +121,7 @@ def test_daily_files_in_one_command(output, tmp_path):
 
 
 def test_daily_files_beside_a_picture_and_by_other_frames():
-    """The picture keeps its own analysis; flags win over the profile's."""
+    """A picture keeps its own analysis beside daily files, and flags override the profile's."""
     noise(NAME, 40.0)
     made = ["-o", "a.png", "-o", "a.nc", "-o", "a.spd", "--profile", "millidecade"]
     assert main(["record", NAME, *made, "--hop", "8000"]) == 0
@@ -160,7 +160,7 @@ def test_daily_files_beside_a_picture_and_by_other_frames():
     ],
 )
 def test_what_does_not_fit_is_one_line(arguments, message, capsys):
-    """A flag that nothing takes, or that cannot be, is an error that says which outputs do."""
+    """A flag that is invalid or that no output uses is an error that names the outputs that do."""
     noise("a.wav", 1.0)
     assert main(["record", "a.wav", *arguments]) == 2
     error = capsys.readouterr().err
@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_one_line(arguments, message, capsys):
 
 
 def test_spectra_that_are_stored_stay_as_they_are(capsys):
-    """Flags of the analysis are refused where there are no samples."""
+    """Analysis flags are refused for stored spectra, which have no samples."""
     noise("a.wav", 1.0)
     assert main(["record", "a.wav", "-o", "a.spd"]) == 0
     assert main(["record", "a.spd", "-o", "a.csv", "--bands", "octave"]) == 2

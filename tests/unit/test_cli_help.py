@@ -1,4 +1,4 @@
-"""What the command line says to arguments that it does not know, and to values with a sign."""
+"""Answers of the command line to unknown arguments, and values with a sign."""
 
 import os
 import re
@@ -44,7 +44,7 @@ SIGNAL = ["record", "signal:pink,-20", "--duration", "1", "-o", "a.png"]
     ],
 )
 def test_what_was_meant(arguments, message, capsys, monkeypatch, tmp_path):
-    """An unknown command, option, choice or name is one line with the nearest one that there is."""
+    """An unknown command, option, choice or name is one line with the nearest valid one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
     assert main(arguments) == 2
@@ -65,7 +65,7 @@ def test_what_was_meant(arguments, message, capsys, monkeypatch, tmp_path):
     ],
 )
 def test_keys_that_were_meant(toml, message, tmp_path):
-    """Unknown keys, sections and choices of a file are answered in the same way."""
+    """Unknown keys, sections and choices of a file are answered with the nearest valid one."""
     (tmp_path / "c.toml").write_text(toml)
     with pytest.raises(ConfigError, match=re.escape(message)):
         config.check_file(str(tmp_path / "c.toml"))
@@ -75,7 +75,7 @@ def test_keys_that_were_meant(toml, message, tmp_path):
     "value", [["--levels", "-100,-20"], ["--levels=-100,-20"], ["--levels", "-.5,0"]]
 )
 def test_values_with_a_sign(value):
-    """What begins with a minus sign and a digit is a value, with a space before it as well."""
+    """An argument of a minus sign and a digit is a value, also with a space before it."""
     args = whole_parser().parse_args(["record", "a.wav", "-o", "a.png", *value])
     assert args.levels == value[-1].removeprefix("--levels=")
 
@@ -95,7 +95,7 @@ def test_values_with_a_sign(value):
     ],
 )
 def test_uris_are_checked_without_being_opened(uri, message, tmp_path, capsys):
-    """A URI that can never be opened is found by the plain check."""
+    """The plain check finds a URI that can never be opened."""
     (tmp_path / "c.toml").write_text(f"[source]\nuri = '{uri}'\n")
     assert main(["config", "check", str(tmp_path / "c.toml")]) == 2
     assert message in capsys.readouterr().err
@@ -103,14 +103,14 @@ def test_uris_are_checked_without_being_opened(uri, message, tmp_path, capsys):
 
 @pytest.mark.parametrize("uri", ["none.wav", "pcm:/none", "soundcard:none", "auto", "-"])
 def test_what_only_opening_can_tell_is_right_in_the_plain_check(uri, tmp_path, capsys):
-    """Files and devices may come later."""
+    """The plain check accepts files and devices that do not exist yet."""
     (tmp_path / "c.toml").write_text(f"[source]\nuri = '{uri}'\n")
     assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
     assert capsys.readouterr().out.endswith(": right\n")
 
 
 def test_the_plain_check_says_what_it_cannot_check(tmp_path, capsys):
-    """Whether bands fit the bins depends on the sample rate of the file, which is not opened."""
+    """The plain check reports what it skips: bands that depend on a sample rate not yet known."""
     text = "[source]\nuri = 'a.wav'\n[analysis]\nwin_length = 32000\nbands = 'millidecade'\n"
     (tmp_path / "c.toml").write_text(text)
     assert main(["config", "check", str(tmp_path / "c.toml")]) == 0
@@ -130,7 +130,7 @@ def write_wav(path, fs=8000):
 
 
 def test_deep_check_of_what_is_there(tmp_path, capsys, monkeypatch):
-    """All that the file names is opened, and said in a line each."""
+    """The deep check opens everything that the file names and prints a line for each."""
     monkeypatch.chdir(tmp_path)
     write_wav("a.wav")
     os.mkfifo("fifo")
@@ -153,7 +153,7 @@ def test_deep_check_of_what_is_there(tmp_path, capsys, monkeypatch):
 
 
 def test_deep_check_reports_every_problem(tmp_path, capsys, monkeypatch):
-    """Each thing that cannot be opened is a line; none hides another, and no traceback comes."""
+    """The deep check prints a line for each problem, hides none, and never prints a traceback."""
     monkeypatch.chdir(tmp_path)
     write_wav("a.wav")
     Path("plain").write_text("")
@@ -182,7 +182,7 @@ def test_deep_check_reports_every_problem(tmp_path, capsys, monkeypatch):
 
 
 def test_unknown_keys_of_a_running_daemon():
-    """The daemon suggests a key, too."""
+    """A running daemon suggests the nearest key for an unknown one."""
     settings = LiveSettings(None, config.Config(), config.Config, Journal(EventLog()))
     with pytest.raises(NotFoundError, match=r"analysis.hopp: unknown key; .*did you mean hop\?"):
         settings.get("analysis.hopp")

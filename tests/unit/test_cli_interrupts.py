@@ -1,4 +1,4 @@
-"""Ctrl-C, and what does the same, while files are written."""
+"""Ctrl-C and other ending signals while files are written."""
 
 import signal
 import threading
@@ -17,7 +17,7 @@ def _write(*steps):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_block_is_not_interrupted(number):
-    """It comes to its end, and the interrupt comes then; the handlers are those from before."""
+    """A protected block runs to its end before the interrupt, and the handlers are restored."""
     with signals_as_interrupts():
         before = signal.getsignal(number)
         done = []
@@ -29,7 +29,7 @@ def test_a_block_is_not_interrupted(number):
 
 
 def test_what_is_ignored_stays_ignored():
-    """A program under nohup goes on when its terminal is closed."""
+    """A program under nohup continues when its terminal is closed."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with signals_as_interrupts(), interrupts_held():
@@ -39,13 +39,13 @@ def test_what_is_ignored_stays_ignored():
 
 
 def test_an_error_in_the_block_is_told():
-    """It says more than the interrupt."""
+    """An error in the block is raised in place of the interrupt, because it says more."""
     with pytest.raises(IndexError):
         _write(lambda: signal.raise_signal(signal.SIGINT), [].pop)
 
 
 class _Thing:
-    """Can be referred to weakly."""
+    """An object that can be weakly referenced."""
 
 
 def _end_of_a_thing():
@@ -57,7 +57,7 @@ def _end_of_a_thing():
 
 
 def test_an_interrupt_that_python_swallows_comes_again(capsys):
-    """Ctrl-C while an object ends is neither lost nor a traceback."""
+    """Ctrl-C in a finalizer, which Python swallows, is raised again without a traceback."""
     with signals_as_interrupts(), pytest.raises(KeyboardInterrupt):
         _end_of_a_thing()
     assert capsys.readouterr().err == ""

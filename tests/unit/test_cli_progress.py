@@ -22,14 +22,14 @@ HOUR = 3600 * FS
     ],
 )  # fmt: skip
 def test_the_line(n_done, n_samples, elapsed_s, line):
-    """Share, bar, times and speed are right, from before the first sample to beyond the last."""
+    """Share, bar, times and speed are right from before the first sample to beyond the last."""
     assert render(n_done, n_samples, FS, elapsed_s, 100) == line
 
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 60, 80, 81, 100, 1000])
 @pytest.mark.parametrize("n_samples", [99 * HOUR, None])
 def test_the_line_never_wraps(columns, n_samples):
-    """On any terminal the line stays shorter than a row, or it could not be erased."""
+    """The line stays shorter than the terminal's width, so that it can be erased."""
     line = render(10 * HOUR, n_samples, FS, 3.0, columns)
     assert len(line) < columns
     if columns >= 80 and n_samples:
@@ -38,7 +38,7 @@ def test_the_line_never_wraps(columns, n_samples):
 
 
 def test_a_source_that_waits(monkeypatch):
-    """While nothing comes the line says why, cut to the terminal's width."""
+    """While a source waits, the line gives the reason, cut to the terminal's width."""
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
@@ -51,7 +51,7 @@ def test_a_source_that_waits(monkeypatch):
 
 
 def test_without_a_standard_error(monkeypatch):
-    """A program that was started with its standard error closed shows nothing, and goes on."""
+    """A program whose standard error is closed shows no progress and continues."""
     monkeypatch.setattr("sys.stderr", None)
     with ProgressBar(FS, HOUR) as bar:
         bar.update(FS)

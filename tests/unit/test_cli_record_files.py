@@ -1,4 +1,4 @@
-"""Outputs of a recording, one for all or one for each period, and their failures."""
+"""Outputs of a recording, one in all or one for each period, and their failures."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ BEGIN_NS = 1_777_609_800 * SECOND_NS
 
 
 class Writer:
-    """Keeps what it takes, and fails where it is told to."""
+    """A writer that keeps its input and fails at a given point."""
 
     def __init__(self, path, fails=""):
         if fails == "begin":
@@ -42,7 +42,7 @@ class Writer:
 
 
 class Making:
-    """Makes writers, and remembers them by name."""
+    """A factory that makes writers and keeps them by name."""
 
     def __init__(self, **fails):
         self.fails, self.made = fails, {}
@@ -69,7 +69,7 @@ def taken(writer):
 
 @pytest.mark.parametrize("size", [1, 3, 25])
 def test_every_row_is_in_the_period_it_begins_in(size):
-    """However rows come, each is in one file, none is left out, and only files with rows are."""
+    """Every row is in the file of the period in which it starts; empty periods have no file."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
     for first in range(0, 25, size):
@@ -86,7 +86,7 @@ def test_every_row_is_in_the_period_it_begins_in(size):
 
 
 def test_a_gap_is_told_once():
-    """What is missing before a batch is missing before its first row, not before later files."""
+    """A gap before a batch counts for its first row and not for later files."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
     files.submit(rows(8, 4, gap_samples=800, discontinuity=True))
@@ -95,7 +95,7 @@ def test_a_gap_is_told_once():
 
 
 def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
-    """The period has one file: a second one of its name would take the place of the first."""
+    """If the clock is set back within a period, the period's file is continued, not replaced."""
     make = Making()
     files = RowFiles(lambda _: Path("x"), make, 60 * SECOND_NS)
     for first in (0, 300, 100):
@@ -105,7 +105,7 @@ def test_a_clock_that_is_set_back_within_a_period_replaces_no_file():
 
 
 def test_samples_are_cut_at_the_period():
-    """Blocks are cut at the sample where a period begins, and no sample is lost or doubled."""
+    """Blocks are cut at the first sample of a period, and every sample is written once."""
     make = Making()
     files = SampleFiles(second, make, SECOND_NS)
     samples = np.arange(2700, dtype=np.float32)[np.newaxis]
@@ -144,7 +144,7 @@ def test_a_period_that_fails_leaves_the_others(fails, caplog):
 
 
 def test_the_only_file_fails_at_once():
-    """Without periods the caller hears of it, and gives the output up."""
+    """Without periods, a failure of the file is raised at once."""
     files = RowFiles(lambda _: Path("x"), Making(x="take"))
     with pytest.raises(StorageError, match="x: full") as caught:
         files.submit(rows(0, 1))
@@ -155,7 +155,7 @@ def test_the_only_file_fails_at_once():
 
 
 def test_one_failure_does_not_keep_others_from_their_end():
-    """All are finished; what is told is the failure, not that another had nothing."""
+    """If one file fails at its end, the others are finished and that failure is raised."""
 
     class Empty(Writer):
         def finish(self):
@@ -175,7 +175,7 @@ def test_one_failure_does_not_keep_others_from_their_end():
 
 
 def test_abort_leaves_finished_files():
-    """Only the file that is being written is given up."""
+    """Aborting a recording discards only the file that is open."""
     make = Making()
     files = RowFiles(second, make, SECOND_NS)
     files.submit(rows(0, 15))
@@ -184,7 +184,7 @@ def test_abort_leaves_finished_files():
 
 
 def test_what_suffixes_stand_for():
-    """Every suffix has its kind, in capitals too; others are refused with the known ones."""
+    """Every suffix selects its format in any case; an unknown one is refused with a list."""
     assert [kind_of(f"x{one}") for one in (".PNG", ".nc", ".flac")] == [
         "picture",
         "rows",
@@ -196,6 +196,6 @@ def test_what_suffixes_stand_for():
 
 
 def test_no_file_is_named_twice():
-    """Two outputs of one name, however it is spelled, would overwrite each other."""
+    """Two outputs with the same name, in any spelling, are refused."""
     with pytest.raises(ConfigError, match=r"\./x\.png: must be named once"):
         check_outputs(["x.png", "y.png", "./x.png"])

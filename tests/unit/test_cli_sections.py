@@ -1,4 +1,4 @@
-"""Parts of recordings by position and by UTC, whatever the recording is."""
+"""Parts of recordings, selected by position and by UTC."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from spectrod.source.soundfile import SoundFile
 
 FS = 8000
 SECONDS = 10.0
-SPD = ["--win-length", "800", "--hop", "800"]  # a row each 0.1 s
+SPD = ["--win-length", "800", "--hop", "800"]  # one row per 0.1 s
 
 
 @pytest.fixture(autouse=True)
@@ -23,14 +23,14 @@ def _own_folder(monkeypatch, tmp_path):
 
 
 def ramp(path, seconds=SECONDS, begin=0.0):
-    """Write samples that say when they are: their value is the time, in 16ths of a second."""
+    """Write samples whose value is their time, in 16ths of a second."""
     n = round(seconds * FS)
     x = (np.floor((begin + np.arange(n) / FS) * 16.0) + 1.0) / 1024.0
     soundfile.write(path, x, FS, subtype="PCM_16")
 
 
 def times_of(path):
-    """Time of the first and past the last sample, in 16ths of a second."""
+    """Return the times of the first sample and past the last one, in 16ths of a second."""
     x, _ = soundfile.read(path)
     return round(x[0] * 1024.0) - 1, round(x[-1] * 1024.0), len(x)
 
@@ -54,7 +54,7 @@ def times_of(path):
 )
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_part_of_a_file(arguments, first_s, stop_s, suffix):
-    """A position counts from the beginning, from the end with a minus sign; UTC stays UTC."""
+    """A position counts from the start, or from the end with a minus sign; UTC is absolute."""
     name = f"20260501_043000.{suffix}"
     ramp(name)
     assert main(["record", name, "-o", "out.wav", *arguments]) == 0
@@ -64,7 +64,7 @@ def test_part_of_a_file(arguments, first_s, stop_s, suffix):
 
 @pytest.mark.parametrize("name", ["a.wav", "pcm:a.raw", "site"])
 def test_part_of_what_has_no_date(name, tmp_path):
-    """Files without a date, raw ones and folders have positions too."""
+    """Positions work for files without a date, raw files and folders."""
     ramp("a.wav")
     (tmp_path / "a.raw").write_bytes((tmp_path / "a.wav").read_bytes()[-round(SECONDS * FS) * 2 :])
     (tmp_path / "site").mkdir()
@@ -78,7 +78,7 @@ def test_part_of_what_has_no_date(name, tmp_path):
 
 
 def test_part_of_a_folder_with_a_gap(tmp_path):
-    """A part that begins in a gap begins with what is left of it; one behind it is at its time."""
+    """A part that starts in a gap starts with the rest of the gap; one after a gap is in place."""
     (tmp_path / "site").mkdir()
     ramp("site/20260501_043000.wav", 2.0)
     ramp("site/20260501_043006.wav", 4.0, begin=6.0)
@@ -92,7 +92,7 @@ def test_part_of_a_folder_with_a_gap(tmp_path):
 
 
 def test_part_of_standard_input(monkeypatch, tmp_path, capsys):
-    """A stream's first seconds can be left out; nobody knows where it ends."""
+    """A part of standard input can skip its first seconds; positions from its end are refused."""
     ramp("a.wav")
     samples = (tmp_path / "a.wav").read_bytes()[-round(SECONDS * FS) * 2 :]
     (tmp_path / "a.raw").write_bytes(samples)
@@ -122,7 +122,7 @@ def test_part_of_standard_input(monkeypatch, tmp_path, capsys):
     ],
 )
 def test_part_of_stored_spectra(name, command, arguments, first_row, stop_row):
-    """Rows are chosen by the same positions, of segments and of what was exported."""
+    """Positions select the same rows of segments and of exported spectra."""
     ramp("20260501_043000.wav")
     made = ["-o", "a.spd", "-o", "a.npz", "-o", "a.csv"]
     assert main(["record", "20260501_043000.wav", *made, *SPD]) == 0
@@ -134,7 +134,7 @@ def test_part_of_stored_spectra(name, command, arguments, first_row, stop_row):
 
 
 def test_stop_is_a_position_too():
-    """A part ends before a position, from the beginning or from the end."""
+    """A part stops at a position from the start or from the end."""
     ramp("20260501_043000.wav")
     assert main(["record", "20260501_043000.wav", "-o", "a.spd", *SPD]) == 0
     assert main(["convert", "a.spd", "b.spd", "--start", "1", "--stop", "-8.5"]) == 0
@@ -155,7 +155,7 @@ def test_stop_is_a_position_too():
     ],
 )
 def test_bad_parts(arguments, message, capsys):
-    """What is no position, or none of this recording, is one line with the value and the rule."""
+    """A malformed or out-of-range position is one line with the value and the rule."""
     ramp("a.wav")
     assert main(["record", "a.wav", "-o", "out.png", *arguments]) == 2
     error = capsys.readouterr().err
@@ -164,7 +164,7 @@ def test_bad_parts(arguments, message, capsys):
 
 
 def test_live_sources_have_no_positions(capsys):
-    """A position in what is live is refused before anything waits."""
+    """A position in a live source is refused before the program waits for the source."""
     assert main(["record", "ipc:///nowhere", "-o", "out.png", "--start", "12.5"]) == 2
     assert (
         "--start 12.5: is a position in a recording, and ipc:///nowhere is live: must be UTC"
@@ -174,7 +174,7 @@ def test_live_sources_have_no_positions(capsys):
 
 @pytest.mark.parametrize(("suffix", "n_read_max"), [("flac", 3 * FS), ("aiff", 3 * FS)])
 def test_what_comes_before_is_not_decoded(suffix, n_read_max, monkeypatch):
-    """Formats that can be sought in are read from the position on."""
+    """In seekable formats, decoding starts at the position."""
     name = f"a.{suffix}"
     ramp(name)
     n_read = 0
@@ -194,7 +194,7 @@ def test_what_comes_before_is_not_decoded(suffix, n_read_max, monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["ogg", "mp3"])
 def test_coded_streams_are_read_to_the_end_of_the_part(suffix, monkeypatch):
-    """Where seeking is inexact, a part has the samples that reading from the beginning gives."""
+    """Where seeking is inexact, a part has the same samples as a read from the start."""
     rng = np.random.default_rng(5)
     soundfile.write(f"a.{suffix}", rng.uniform(-0.5, 0.5, 4 * FS), FS)
     whole, _ = soundfile.read(f"a.{suffix}")
@@ -202,13 +202,13 @@ def test_coded_streams_are_read_to_the_end_of_the_part(suffix, monkeypatch):
         main(["record", f"a.{suffix}", "-o", "out.wav", "--start", "-0.1", "--subtype", "f32"]) == 0
     )
     part, _ = soundfile.read("out.wav")
-    # Decoded to float32 and to float64, samples differ in the last bit.
+    # Samples decoded to float32 and to float64 differ in the last bit.
     np.testing.assert_allclose(part, whole[len(whole) - len(part) :], rtol=0, atol=3e-7)
     assert len(part) == 800
 
 
 def test_frequencies_with_units():
-    """--f-min and --f-max take k and MHz as well as plain numbers."""
+    """The options --f-min and --f-max accept numbers with k and MHz as well as plain ones."""
     ramp("a.wav")
     limits = ["--f-min", "0.1k", "--f-max", "0.002MHz"]
     assert main(["record", "a.wav", "-o", "a.png", *limits]) == 0
@@ -217,11 +217,11 @@ def test_frequencies_with_units():
 
 
 def test_the_elapsed_time_of_a_part_counts_from_the_beginning_of_the_file():
-    """In the picture as in the data of the same command."""
+    """The elapsed times of a part count from the start of the file, in pictures and in data."""
     ramp("a.wav")
     part = ["--start", "7", "--width", "600"]
     assert main(["record", "a.wav", "-o", "x.svg", "-o", "x.csv", *part]) == 0
     drawn = Path("x.svg").read_text(encoding="utf-8")
-    assert all(f">{label}.0</text>" in drawn for label in (7, 8, 9))  # the frequencies end at 4
+    assert all(f">{label}.0</text>" in drawn for label in (7, 8, 9))  # up to column 4
     rows = [line for line in Path("x.csv").read_text().splitlines() if line[0].isdigit()]
     assert rows[0].startswith("7.0")

@@ -1,4 +1,4 @@
-"""Sources that are shorter than a window: one window over the samples there are, levels right."""
+"""Sources shorter than a window: one window over the existing samples, with right levels."""
 
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +22,7 @@ def _own_folder(monkeypatch, tmp_path):
 
 
 def sound(n_samples, channels=2):
-    """Make noise and tones of -6 dBFS, those of each channel elsewhere."""
+    """Make noise and tones of -6 dBFS, at other frequencies in each channel."""
     t = np.arange(n_samples)[:, np.newaxis] / FS
     tone = 0.5 * np.sin(2.0 * np.pi * (6000.0 + 3000.0 * np.arange(channels)) * t)
     noise = np.random.default_rng(7).normal(0.0, 1e-3, tone.shape)
@@ -39,7 +39,7 @@ def rows_of(path):
 
 
 def expected_dbfs(samples, nfft):
-    """Compute the level of each bin but the first and the last, with SciPy's window."""
+    """Compute the level of each bin except the first and the last with SciPy's window."""
     window = scipy.signal.get_window("hann", len(samples))
     spectrum = np.fft.rfft(samples.T * window, nfft) / window.sum()
     return 10.0 * np.log10(4.0 * np.abs(spectrum[:, 1:-1]) ** 2)
@@ -47,7 +47,7 @@ def expected_dbfs(samples, nfft):
 
 @pytest.mark.parametrize("n_samples", [2, 3, 220, 2047])
 def test_picture_and_data_have_the_levels_of_the_samples_there_are(capsys, n_samples):
-    """The window covers them, its gain and bandwidth corrected for; the rest is padding."""
+    """The window covers the existing samples, the rest is padding, and levels are right."""
     samples = sound(n_samples)
     look = ["--raw", "--height", "64", "--width", "3", "--levels", "-90,10"]
     assert main(["record", "short.wav", "-o", "x.pgm", "-o", "x.spd", *look]) == 0
@@ -67,7 +67,7 @@ def test_picture_and_data_have_the_levels_of_the_samples_there_are(capsys, n_sam
         level = read_levels("x.pgm", channel)
         assert (level.pixels.win_length, level.pixels.nfft) == (n_samples, 2048)
         loudest = expected_dbfs(samples, 2048)[channel].max()
-        # Of two samples the spectrum has its largest value at 0 Hz or the Nyquist frequency.
+        # A spectrum of two samples has its largest value at 0 Hz or the Nyquist frequency.
         assert level.level.max() >= loudest - 2e-3
         if n_samples > 3:
             assert level.level.max() == pytest.approx(loudest, abs=2e-3)
@@ -76,7 +76,7 @@ def test_picture_and_data_have_the_levels_of_the_samples_there_are(capsys, n_sam
 
 
 def test_a_window_of_just_the_length_is_no_reason_to_report(capsys):
-    """Nothing is said, and nothing shortened, from the window's length on."""
+    """From the window's length on, nothing is reported and nothing is shortened."""
     sound(2048)
     assert main(["record", "short.wav", "-o", "x.pgm", "--raw", "--width", "1"]) == 0
     assert capsys.readouterr().err == ""
@@ -94,7 +94,7 @@ def test_a_window_of_just_the_length_is_no_reason_to_report(capsys):
     ],
 )
 def test_rows_at_a_rate_and_bands_are_made_too(analysis):
-    """One row of one frame, in which nothing is left out, whatever the analysis."""
+    """Any analysis, with a row rate or bands, makes one row of one frame from a short source."""
     sound(2000)
     assert main(["record", "short.wav", "-o", "x.spd", *analysis]) == 0
     spec, values = rows_of("x.spd")
@@ -108,7 +108,7 @@ def test_rows_at_a_rate_and_bands_are_made_too(analysis):
 
 
 def test_a_long_term_average_is_drawn_too():
-    """Its density is that of a tone over the bandwidth of the shortened window."""
+    """The density of a long-term average uses the bandwidth of the shortened window."""
     sound(2000)
     look = ["--raw", "--width", "2", "--height", "64", "--levels", "-100,0"]
     assert main(["record", "short.wav", "-o", "x.pgm", "--view", "ltsa", *look]) == 0
@@ -119,7 +119,7 @@ def test_a_long_term_average_is_drawn_too():
 
 
 def test_a_short_source_compiles_no_kernels():
-    """Its window may have any length: NumPy computes, unless a device or OpenCL is asked for."""
+    """NumPy computes short windows of any length unless a device or OpenCL is requested."""
     sound(1234)
     assert main(["record", "short.wav", "-o", "x.pgm", "--raw", "--width", "1"]) == 0
     assert read_levels("x.pgm").pixels.engine == "numpy"
@@ -137,7 +137,7 @@ def test_a_short_source_compiles_no_kernels():
     ],
 )
 def test_what_makes_no_spectrum_is_refused(capsys, n_samples, options, text):
-    """One sample is no spectrum, and a profile's frames are a second long by its definition."""
+    """One sample makes no spectrum, and a profile needs frames of one second; both are refused."""
     sound(n_samples)
     assert main(["record", "short.wav", "-o", "x.nc", *options]) == 2
     assert capsys.readouterr().err == f"spectrod: {text}\n"

@@ -1,4 +1,4 @@
-"""An output to standard output: the file that would have been written, and nothing else."""
+"""An output to standard output: the bytes of the file, and nothing else."""
 
 import io
 import os
@@ -22,7 +22,7 @@ SMALL = ["--raw", "--width", "8", "--height", "8"]
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch, tmp_path):
-    """Work in a folder of its own, and leave nothing in that of temporary files."""
+    """Work in a separate folder, and check that nothing is left in the temporary folder."""
     monkeypatch.setenv("SPECTROD_ENGINE_ENGINE", "numpy")
     folder, temporary = tmp_path / "here", tmp_path / "temporary"
     folder.mkdir()
@@ -42,7 +42,7 @@ def record(*outputs, options=()):
 
 @pytest.mark.parametrize("suffix", [one for one, kind in KINDS.items() if kind == "picture"])
 def test_standard_output_is_the_file_to_the_byte(capsysbinary, suffix):
-    """Whatever the format of the picture."""
+    """Standard output has the bytes of the picture file, in any format."""
     assert record(f"a{suffix}", options=SMALL) == 0
     assert capsysbinary.readouterr() == (b"", b"")
     assert record(f"{suffix[1:]}:-", options=SMALL) == 0
@@ -51,7 +51,7 @@ def test_standard_output_is_the_file_to_the_byte(capsysbinary, suffix):
 
 @pytest.mark.parametrize("form", ["wav", "flac"])
 def test_sound_is_whole(capsysbinary, form):
-    """Headers that are written last are there."""
+    """Sound on standard output is complete, with headers that are written last."""
     assert record(f"{form}:-", options=["--subtype", "s16"]) == 0
     read, fs = soundfile.read(io.BytesIO(capsysbinary.readouterr().out), dtype="int16")
     assert fs == FS
@@ -60,7 +60,7 @@ def test_sound_is_whole(capsysbinary, form):
 
 @pytest.mark.parametrize("form", ["nc", "h5", "npz", "csv", "spd"])
 def test_data_are_whole(capsysbinary, form):
-    """Formats that need to seek come as their files, too."""
+    """Data formats that need to seek are complete on standard output."""
     assert record(f"{form}:-") == 0
     Path(f"b.{form}").write_bytes(capsysbinary.readouterr().out)
     assert main(["convert", f"b.{form}", "c.csv"]) == 0
@@ -69,7 +69,7 @@ def test_data_are_whole(capsysbinary, form):
 
 
 def test_a_dash_is_a_png_beside_other_files(capsysbinary):
-    """Messages go to standard error, other outputs to their files."""
+    """A dash is a PNG beside other outputs; messages go to standard error."""
     assert record("-", "x.csv", options=SMALL) == 0
     captured = capsysbinary.readouterr()
     with Image.open(io.BytesIO(captured.out)) as image:
@@ -79,7 +79,7 @@ def test_a_dash_is_a_png_beside_other_files(capsysbinary):
 
 
 def test_stored_spectra_are_converted_to_it(capsysbinary):
-    """``convert`` takes the same names, and so does ``record`` of a recording."""
+    """``convert``, and ``record`` of a recording, accept the same names for standard output."""
     assert record("x.spd") == 0
     capsysbinary.readouterr()
     assert main(["convert", "x.spd", "-", *SMALL]) == 0
@@ -106,7 +106,7 @@ def test_stored_spectra_are_converted_to_it(capsysbinary):
     ],
 )
 def test_what_cannot_go_there_is_refused(capsysbinary, outputs, options, text):
-    """In one line, and nothing is written."""
+    """An output that standard output cannot take is refused in one line, and nothing is written."""
     assert record(*outputs, options=options) != 0
     captured = capsysbinary.readouterr()
     assert captured.out == b""
@@ -117,7 +117,7 @@ def test_what_cannot_go_there_is_refused(capsysbinary, outputs, options, text):
 
 
 def test_a_terminal_is_refused_what_it_cannot_show(monkeypatch, capsys):
-    """Pictures in pixels and other binary formats; texts are shown."""
+    """A terminal as output refuses binary formats and shows text."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert record("-") != 0
     text = "standard output: is a terminal, which shows no .png: redirect it, or name a file"
@@ -125,14 +125,14 @@ def test_a_terminal_is_refused_what_it_cannot_show(monkeypatch, capsys):
 
 
 def test_a_closed_standard_output_is_refused(monkeypatch, capsys):
-    """Before anything is recorded."""
+    """A closed standard output is refused before anything is recorded."""
     monkeypatch.setattr(sys, "stdout", None)
     assert record("-") == 74
     assert capsys.readouterr().err == "spectrod: standard output: is closed\n"
 
 
 def test_a_reader_that_has_gone_is_no_error(monkeypatch, capfd):
-    """As of every program in a pipe, and nothing is left behind."""
+    """A reader that closes the pipe is no error, and no temporary file is left."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
@@ -143,7 +143,7 @@ def test_a_reader_that_has_gone_is_no_error(monkeypatch, capfd):
 
 
 def test_a_full_disk_behind_it_is_reported(monkeypatch, capfd):
-    """With the exit code of what cannot be stored."""
+    """A full disk behind standard output gives the exit code of a storage error."""
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
         assert record("-", options=SMALL) == 74
@@ -153,7 +153,7 @@ def test_a_full_disk_behind_it_is_reported(monkeypatch, capfd):
 
 
 def test_no_room_for_temporary_files_is_reported(monkeypatch, capsys, tmp_path):
-    """Of standard output and of a PDF's fonts, with the exit code of what cannot be stored."""
+    """A lack of room for temporary files, also for a PDF's fonts, gives that exit code, too."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     for output, options in (("-", SMALL), ("a.pdf", [])):
         assert record(output, options=options) == 74

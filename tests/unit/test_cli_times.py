@@ -1,4 +1,4 @@
-"""Points and lengths of time as arguments have them."""
+"""Points and lengths of time in arguments."""
 
 import pytest
 
@@ -21,7 +21,7 @@ HOUR_NS = 3600 * 10**9
     ],
 )
 def test_lengths(text, seconds):
-    """Seconds are meant where no unit is named."""
+    """A length without a unit is in seconds."""
     assert parse_seconds("--every", text) == seconds
 
 
@@ -38,7 +38,7 @@ def test_lengths(text, seconds):
     ],
 )
 def test_bad_lengths(text, rule):
-    """What is none, or beyond all use, is refused with the flag and the rule."""
+    """A malformed or excessive length is refused with the flag and the rule."""
     with pytest.raises(ConfigError, match=f"--every {text}: {rule}"):
         parse_seconds("--every", text)
 
@@ -55,19 +55,19 @@ def test_bad_lengths(text, rule):
     ],
 )
 def test_times_of_day(text, after_h):
-    """A time of day is the first one from then on; that very time counts."""
+    """A time of day is its next occurrence; the present moment counts."""
     found_ns = parse_next_utc_ns("--start", text, HALF_PAST_FOUR_NS)
     assert found_ns - HALF_PAST_FOUR_NS == pytest.approx(after_h * HOUR_NS)
 
 
 def test_points_of_time_may_be_past():
-    """ISO 8601 stands for itself."""
+    """A point of time in ISO 8601 may be past."""
     found_ns = parse_next_utc_ns("--start", "2026-05-01T05:00:00+01:00", HALF_PAST_FOUR_NS)
     assert found_ns == HALF_PAST_FOUR_NS - HOUR_NS // 2
 
 
 @pytest.mark.parametrize("text", ["24:00", "12:60", "12:00:60"])
 def test_bad_times_of_day(text):
-    """There is no such time of day."""
+    """An impossible time of day is refused."""
     with pytest.raises(ConfigError, match="must be a time of day, 00:00 to 23:59:59"):
         parse_next_utc_ns("--start", text, 0)

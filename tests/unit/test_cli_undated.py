@@ -1,4 +1,4 @@
-"""Recordings that do not say when they began: their times are not taken for UTC."""
+"""Recordings without a start time, whose times are not taken for UTC."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from spectrod.formats.segment.reader import SegmentReader
 from spectrod.source.recorded_at import find_start
 
 FS = 8000
-FRAMES = ["--win-length", "800", "--hop", "800"]  # a row each 0.1 s
+FRAMES = ["--win-length", "800", "--hop", "800"]  # one row per 0.1 s
 EXPORTS = ["a.csv", "a.nc", "a.h5", "a.npz", "a.zarr"]
 
 
@@ -38,7 +38,7 @@ def record(*outputs, source="a.wav", options=()):
 
 
 def test_data_files_say_so_and_count_from_the_beginning(capsys):
-    """A warning, an attribute, and times that begin at 0, in all formats and after reading back."""
+    """Data files have a warning, an attribute and times from 0, in all formats and after a read."""
     noise("a.wav")
     assert record("a.spd", *EXPORTS) == 0
     error = capsys.readouterr().err
@@ -55,7 +55,7 @@ def test_data_files_say_so_and_count_from_the_beginning(capsys):
 
 
 def test_nothing_looks_like_a_date():
-    """CSV has elapsed seconds; NetCDF's time has no epoch; no coverage is claimed."""
+    """CSV has elapsed seconds, NetCDF's time has no epoch, and no coverage is claimed."""
     noise("a.wav")
     assert record("a.csv", "a.nc", "a.npy") == 0
     lines = Path("a.csv").read_text().splitlines()
@@ -76,7 +76,7 @@ def test_nothing_looks_like_a_date():
 
 
 def test_the_same_file_makes_the_same_data():
-    """No clock of ours gets into the rows."""
+    """The same file gives the same data: no system clock appears in the rows."""
     noise("a.wav")
     values = []
     for name in ("a.npz", "b.npz"):
@@ -88,7 +88,7 @@ def test_the_same_file_makes_the_same_data():
 
 
 def test_a_part_has_the_times_of_the_whole():
-    """--start leaves elapsed times as they are."""
+    """A part made with --start keeps the elapsed times of the whole file."""
     noise("a.wav")
     assert record("a.spd", options=["--start", "0.5"]) == 0
     (batch,) = SegmentReader("a.spd").batches()
@@ -99,7 +99,7 @@ def test_a_part_has_the_times_of_the_whole():
 
 
 def test_dated_files_are_as_before(capsys):
-    """Where the name or --start-time says when, times are UTC and nothing is warned of."""
+    """If the name or --start-time gives the date, times are UTC and nothing is warned of."""
     noise("20260501_043000.wav")
     assert record("a.csv", source="20260501_043000.wav") == 0
     noise("b.wav")
@@ -112,7 +112,7 @@ def test_dated_files_are_as_before(capsys):
 
 
 def test_pictures_alone_need_no_warning(capsys):
-    """Their axis is of elapsed time; one of UTC is refused, of stored spectra too."""
+    """A picture's axis of elapsed time needs no warning; a UTC axis is refused."""
     noise("a.wav")
     assert main(["record", "a.wav", "-o", "a.png"]) == 0
     assert capsys.readouterr().err == ""
@@ -130,7 +130,7 @@ def test_pictures_alone_need_no_warning(capsys):
 
 @pytest.mark.parametrize("name", ["b.wav", "b.flac"])
 def test_sound_files_get_no_date(name):
-    """What is cut out of a file without a date has none either; of a dated one it has."""
+    """A part of an undated sound file has no date, and a part of a dated one has one."""
     noise("a.wav")
     assert record(name, options=["--start", "0.5", "--subtype", "s16"]) == 0
     with soundfile.SoundFile(name) as file:
@@ -143,12 +143,12 @@ def test_sound_files_get_no_date(name):
 
 @pytest.mark.parametrize("t_ns", [0, 1, 999_999_999, 1_000_000_000, 12_500_000_000, -1, -(10**9)])
 def test_elapsed_times_survive_the_way_there_and_back(t_ns):
-    """To the nanosecond."""
+    """Elapsed times survive formatting and parsing to the nanosecond."""
     assert _elapsed_ns(elapsed_time(t_ns)) == t_ns
 
 
 @pytest.mark.parametrize("text", ["1", "1.5", "2026-05-01T04:30:00.000000000Z", "nan", ""])
 def test_other_times_are_refused(text):
-    """A line with anything else is no row."""
+    """A line with any other form of time is not a row."""
     with pytest.raises(ValueError, match="must be as"):
         _elapsed_ns(text)

@@ -70,7 +70,7 @@ class Daemon:
             self._socket.send_multipart(parts)
 
     def send_when_subscribed(self, *messages):
-        """Wait until the subscriptions of a connection end and those of another one arrive."""
+        """Wait until the subscriptions of one connection end and those of another arrive."""
         while self._socket.recv()[:1] != b"\x00":
             pass
         while self._socket.recv()[:1] != b"\x01":
@@ -98,7 +98,7 @@ def subscription(daemon):
 
 
 def test_frames_come_in_order_and_complete(daemon, subscription):
-    """Nothing is missed when nothing is lost."""
+    """Frames arrive in order, and without a loss nothing counts as missed."""
     daemon.send(frame(0), frame(1), frame(2))
     received = [next(subscription) for _ in range(3)]
     assert [f.header.seq for f in received] == [0, 1, 2]
@@ -107,7 +107,7 @@ def test_frames_come_in_order_and_complete(daemon, subscription):
 
 
 def test_the_frame_after_a_hole_reports_it(daemon, subscription):
-    """Missed counts the lost messages of that topic; the subscription adds them up."""
+    """The frame after a hole counts the lost messages of its topic, and the sum is kept."""
     daemon.send(frame(5), frame(5, channel=1), frame(9), frame(7, channel=1), frame(10))
     received = [next(subscription) for _ in range(5)]
     assert [(f.channel, f.missed) for f in received] == [
@@ -121,7 +121,7 @@ def test_the_frame_after_a_hole_reports_it(daemon, subscription):
 
 
 def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
-    """A request that was lost is made again, but from then on one that fails is enough a hole."""
+    """A lost replay request is retried, but later one failed request per hole is the limit."""
     asked_s = []
 
     def ask(control, *_args, **_params):
@@ -138,7 +138,7 @@ def test_where_nobody_replays_holes_do_not_make_more_holes(daemon, monkeypatch):
 
 
 def test_a_new_epoch_means_a_restarted_daemon(daemon, subscription):
-    """Numbers that restart with a new epoch are no loss."""
+    """Sequence numbers that restart with a new epoch are no loss."""
     daemon.send(frame(8), frame(0, epoch=2), frame(1, epoch=2))
     received = [next(subscription) for _ in range(3)]
     assert [f.restarted for f in received] == [False, True, False]
@@ -146,7 +146,7 @@ def test_a_new_epoch_means_a_restarted_daemon(daemon, subscription):
 
 
 def test_a_number_that_goes_back_is_an_error(daemon, subscription):
-    """Within an epoch numbers only rise."""
+    """Within an epoch a sequence number that goes back is an error."""
     daemon.send(frame(8), frame(8))
     next(subscription)
     with pytest.raises(WireError, match="seq=8: must be above 8, the one before"):

@@ -1,4 +1,4 @@
-"""Pictures in files: what is written is what is read, and what is no picture is said to be none."""
+"""Pictures in files: round trips, and errors for invalid files."""
 
 import io
 from struct import pack
@@ -46,7 +46,7 @@ def assert_same(a, b):
     ],
 )
 def test_written_and_read(tmp_path, name, channels, maxval):
-    """Every pixel and the maxval come back."""
+    """Every pixel and the maximum value survive writing and reading."""
     picture = random_picture(channels, maxval)
     write_picture(tmp_path / name, picture)
     assert_same(read_picture(tmp_path / name), picture)
@@ -54,7 +54,7 @@ def test_written_and_read(tmp_path, name, channels, maxval):
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_alpha_is_kept(tmp_path, channels):
-    """A PNG's alpha comes back with grey and with colour."""
+    """A PNG's alpha channel survives with grey and with colour."""
     picture = random_picture(channels, 255, alpha=True)
     write_picture(tmp_path / "x.png", picture)
     assert_same(read_picture(tmp_path / "x.png"), picture)
@@ -62,7 +62,7 @@ def test_alpha_is_kept(tmp_path, channels):
 
 @pytest.mark.parametrize(("maxval", "top"), [(100, 255), (1023, 65535)])
 def test_png_stretches_other_maxvals(tmp_path, maxval, top):
-    """A PNG is as bright as the picture was."""
+    """A PNG of a picture with another maximum value has the same brightness."""
     picture = random_picture(1, maxval)
     write_picture(tmp_path / "x.png", picture)
     result = read_picture(tmp_path / "x.png")
@@ -71,7 +71,7 @@ def test_png_stretches_other_maxvals(tmp_path, maxval, top):
 
 
 def test_plain_files(tmp_path):
-    """Plain PGM and PPM, with comments wherever there may be some."""
+    """Plain PGM and PPM files can be read, with comments in all allowed places."""
     (tmp_path / "x").write_bytes(b"P2 # grey\n3#w\n2\n# max\n300\n0 1 2 # row\n300 4\n5")
     picture = read_picture(tmp_path / "x")
     assert picture.maxval == 300
@@ -84,7 +84,7 @@ def test_plain_files(tmp_path):
 
 
 def test_pillow_agrees(tmp_path):
-    """Another program reads the same pixels from raw files."""
+    """Pillow reads the same pixels from raw files."""
     picture = random_picture(3, 255)
     write_picture(tmp_path / "x.ppm", picture)
     pixels = np.asarray(Image.open(tmp_path / "x.ppm"))
@@ -99,7 +99,7 @@ def png_of(image, **options):
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 def test_png_kinds(tmp_path, mode):
-    """Bitmaps become grey, palettes colour, and transparency of any kind alpha."""
+    """Bitmaps are read as grey, palettes as colour, and any transparency as alpha."""
     colours = Image.fromarray(np.moveaxis(random_picture(3, 255).planes, 0, 2), "RGB")
     image = colours.convert(mode)
     (tmp_path / "x.png").write_bytes(png_of(image))
@@ -121,7 +121,7 @@ def test_transparent_palette(tmp_path):
 
 
 def png_chunks(size, bits, transparent=b""):
-    """A grey PNG, by hand: Pillow writes no such ones."""
+    """Build a grey PNG by hand, since Pillow cannot write this kind."""
 
     def chunk(name, data):
         return pack(">I", len(data)) + name + data + pack(">I", crc32(name + data))
@@ -158,7 +158,7 @@ BAD_CONTENT = {
 
 @pytest.mark.parametrize("kind", BAD_CONTENT)
 def test_bad_content(tmp_path, kind):
-    """What is no picture is one error with the path and the reason."""
+    """A file that is not a picture is one error with the path and the reason."""
     content, message = BAD_CONTENT[kind]
     (tmp_path / "x.png").write_bytes(content)
     with pytest.raises(InputError, match=r"x.png: ") as caught:
@@ -168,7 +168,7 @@ def test_bad_content(tmp_path, kind):
 
 
 def test_pictures_too_large_for_pillow(tmp_path, monkeypatch):
-    """A picture beyond Pillow's limit is an error, one of half of it no warning."""
+    """A picture beyond Pillow's limit is an error, and one of half that size gives no warning."""
     (tmp_path / "x.png").write_bytes(GREY)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 64 * 64 - 1)
     assert read_picture(tmp_path / "x.png").shape == (64, 64)
@@ -178,7 +178,7 @@ def test_pictures_too_large_for_pillow(tmp_path, monkeypatch):
 
 
 def test_missing_file(tmp_path):
-    """A file that is not there is an error with the system's reason."""
+    """A missing file is an error with the system's reason."""
     with pytest.raises(InputError, match=r"x.png: No such file or directory"):
         read_picture(tmp_path / "x.png")
 
@@ -195,7 +195,7 @@ def test_missing_file(tmp_path):
     ],
 )
 def test_formats_that_cannot_hold_it(tmp_path, name, picture, message):
-    """A picture that a format would change is refused, and nothing is written."""
+    """A format that cannot store the picture unchanged is refused, and nothing is written."""
     for write in (check_output, write_picture):
         with pytest.raises(ConfigError, match=message):
             write(tmp_path / name, picture)
@@ -203,7 +203,7 @@ def test_formats_that_cannot_hold_it(tmp_path, name, picture, message):
 
 
 def test_no_such_folder(tmp_path):
-    """A folder that is not there is a StorageError."""
+    """A missing folder is a StorageError."""
     with pytest.raises(StorageError, match="No such file or directory"):
         write_picture(tmp_path / "no" / "x.png", random_picture(1, 255))
 
@@ -213,18 +213,18 @@ def test_no_such_folder(tmp_path):
     [("keep", [0, 0, 3, 255]), ("centre", [28, 127, 130, 255]), ("stretch", [0, 63, 65, 255])],
 )
 def test_tones(tone, expected):
-    """Levels are kept, moved to mid-grey or stretched; then rounded and clipped."""
+    """Levels are kept, moved to mid-grey or stretched, then rounded and clipped."""
     planes = np.array([[[-100.0, -1.0, 2.5, 300.0]]])
     expected = [0, 0, 2, 255] if tone == "keep" else expected
     np.testing.assert_array_equal(to_pixels(planes, 255, tone)[0, 0], expected)
 
 
 def test_flat_planes_stretch_to_black():
-    """What has no lowest and highest level becomes black, not NaN."""
+    """A flat plane, which has no range to stretch, becomes black and not NaN."""
     np.testing.assert_array_equal(to_pixels(np.full((1, 2, 2), 7.0), 65535, "stretch"), 0)
 
 
 def test_unknown_tone():
-    """A tone that there is not is refused."""
+    """An unknown tone is refused."""
     with pytest.raises(ConfigError, match="tone='sepia': must be one of keep, centre, stretch"):
         to_pixels(np.zeros((1, 1, 1)), 255, "sepia")

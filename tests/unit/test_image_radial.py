@@ -18,14 +18,14 @@ def test_radii(text, cycles):
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-0.5nyq", "9e-7", "1.1e9"])
 def test_radii_out_of_range(text):
-    """A radius that is no positive number, or one that float32 has no square of, is refused."""
+    """A radius must be positive and have a square in float32."""
     with pytest.raises(ConfigError, match=r"radius=\S+: must be from 1e-06 to 1e\+09"):
         Radius.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "nyq", "3 px", "0.5nyqcyc"])
 def test_radii_that_are_none(text):
-    """A text that is no radius is refused with what would be one."""
+    """A text that is not a radius is refused with the valid forms."""
     with pytest.raises(ConfigError, match=r"radius='.*': must be a number of cycles along"):
         Radius.parse(text)
 
@@ -41,7 +41,7 @@ def test_radii_that_are_none(text):
     ],
 )
 def test_edges(text, edge):
-    """Each edge has its text."""
+    """Each edge has its text form."""
     assert Edge.parse(text) == edge
 
 
@@ -61,13 +61,13 @@ def test_edges(text, edge):
     ],
 )
 def test_bad_edges(text, message):
-    """What is no edge is refused with the value and the rule."""
+    """A malformed edge is refused with the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         Edge.parse(text)
 
 
 def test_edges_without_sense():
-    """An edge of another name, or a width where there is none, is refused."""
+    """An edge with an unknown name, or with a width that it does not use, is refused."""
     with pytest.raises(ConfigError, match="edge='sharp': must be one of ideal, gauss,"):
         Edge("sharp")
     with pytest.raises(ConfigError, match="must be given for a cosine edge, and only there"):
@@ -75,7 +75,7 @@ def test_edges_without_sense():
 
 
 def test_what_passes():
-    """Low-passes begin at zero and keep the mean; high-passes have no end."""
+    """A low-pass starts at zero and keeps the mean; a high-pass has no upper end."""
     low, high = RadialFilter(outer=Radius(5.0)), RadialFilter(inner=Radius(5.0))
     assert (low.cycles(100), high.cycles(100)) == ((0.0, 5.0), (5.0, inf))
     assert (low.keeps_mean, high.keeps_mean) == (True, False)
@@ -83,7 +83,7 @@ def test_what_passes():
 
 @pytest.mark.parametrize("inner", [Radius(25.0), Radius(26.0), Radius(0.25, "nyq")])
 def test_bands_upside_down(inner):
-    """A band's lower radius must be below its upper one, whatever their units."""
+    """A band's lower radius must be below its upper one in any units."""
     band = RadialFilter(inner, Radius(25.0))
     with pytest.raises(ConfigError, match=r"band=2\d 25 cycles: must be two radii, lower first"):
         band.check(200)
@@ -96,7 +96,7 @@ def test_no_radius():
 
 
 def test_cosines_that_reach_below_zero():
-    """A cosine edge ends at zero at the latest."""
+    """A cosine edge ends at or above zero."""
     edge = Edge.parse("cosine,10.1")
     RadialFilter(outer=Radius(5.05), edge=edge).check(100)
     with pytest.raises(ConfigError, match=r"width=10.1 cycles: must be at most twice the radius 5"):

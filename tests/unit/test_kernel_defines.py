@@ -1,4 +1,4 @@
-"""The names that the host defines for the FFT and STFT kernels."""
+"""The macros that the host defines for the FFT and STFT kernels."""
 
 import re
 from dataclasses import fields
@@ -22,13 +22,13 @@ from spectrod.stft.stage import BandRows, StftSpec, StftTables
 
 RADICES = {"N_PASSES", "RADIX_LAST", *(f"RADIX_{i}" for i in range(1, 7))}
 NAMES = {field.name.upper() for field in fields(KernelDefines)} - {"RADICES"} | RADICES
-# What common.clh does without.
+# Macros with a default in common.clh.
 OPTIONAL = {"DOUBLE", "LANES"}
 BANDS = BandRows(np.array([0, 3]), np.array([3, 30]), np.ones(33))
 
 
 class Compiler:
-    """A context that records the programs it is asked for and compiles none."""
+    """A context that records the requested programs and compiles none."""
 
     def __init__(self, kind):
         self.device = DeviceInfo(
@@ -79,14 +79,14 @@ def stft(family, **settings):
 
 
 def mentioned(file):
-    """Names of the dialect that a program's files read and do not define themselves."""
+    """Find the macros that a program's files read and do not define themselves."""
     text = re.sub(r"//.*", "", program_source(file, ()))
     own = set(re.findall(r"#define (\w+)", text))
     return set(re.findall(r"\b[A-Z][A-Z_0-9]*\b", text)) & NAMES - own
 
 
 def test_defines_are_the_fields_in_their_order():
-    """A field is a define in capitals, a flag 0 or 1, and radices are one line each."""
+    """A field is a define in capitals, a flag is 0 or 1, and radices are one line each."""
     defines = KernelDefines(n=32, columns=False, radices=(4, 8), mirrored=True)
     radices = [("N_PASSES", 2), ("RADIX_1", 4), ("RADIX_2", 8)]
     ones = [(f"RADIX_{i}", 1) for i in range(3, 7)]
@@ -96,12 +96,12 @@ def test_defines_are_the_fields_in_their_order():
 
 @pytest.mark.parametrize(("double", "pairs"), [(None, ()), (False, ()), (True, (("DOUBLE", 1),))])
 def test_single_precision_has_no_define(double, pairs):
-    """Kernels ask whether DOUBLE is defined, not what it is."""
+    """Single precision has no define, since kernels only ask whether DOUBLE is defined."""
     assert KernelDefines(double=double).pairs() == pairs
 
 
 def test_joined_defines_keep_what_the_other_leaves_out():
-    """The values of the right operand win where it has any; zero is a value."""
+    """Values of the right operand win if present, and zero counts as a value."""
     both = KernelDefines(n=4, iq=True, n_bands=3) | KernelDefines(n=8, iq=False)
     assert both == KernelDefines(n=8, iq=False, n_bands=3)
 
@@ -121,14 +121,14 @@ def test_joined_defines_keep_what_the_other_leaves_out():
     ],
 )
 def test_programs_have_the_defines_that_their_files_name(kind, build):
-    """A name that no host defines would count as 0 without a word, so each program has them all."""
+    """Every program defines all macros that its files read, since a missing one would read as 0."""
     for file, defines in programs_of(kind, build):
         names = {name for name, _ in defines}
         assert names - OPTIONAL == mentioned(file) - OPTIONAL, file
 
 
 def test_every_define_is_read_by_a_kernel():
-    """The dialect has no name that has fallen out of use."""
+    """Every macro is read by some kernel."""
     files = "fft_local.cl fft_simd.cl fft_move.cl stft_local.cl stft_simd.cl stft_frames.cl "
     files += "stft_bands.cl stft_products.cl"
     assert set().union(*map(mentioned, files.split())) == NAMES

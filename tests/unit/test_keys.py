@@ -1,4 +1,4 @@
-"""Keys in files: writing, refused files, and secrets that others can never read."""
+"""Keys in files: writing, refused files, and the protection of secrets."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ def pair(tmp_path):
 
 
 def test_what_is_written_is_read_back(pair):
-    """Name, right, comment and both halves survive, and the halves belong together."""
+    """Name, right, comment and both halves of a key survive, and the halves match."""
     public, secret = read_public(pair[0]), read_secret(pair[1])
     assert (public.name, public.right, public.comment) == ("alice", "control", 'of "A\\lice", \x7f')
     assert (secret.name, secret.key) == ("alice", public.key)
@@ -29,14 +29,14 @@ def test_what_is_written_is_read_back(pair):
 
 
 def test_two_keys_differ(tmp_path):
-    """Each call makes a key of its own."""
+    """Each call makes a different key."""
     first, second = (make_keys(tmp_path, name, "read")[0] for name in ("a", "b"))
     assert read_public(first).key != read_public(second).key
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_modes_do_not_depend_on_the_umask(tmp_path, umask):
-    """Folder 0700, secret 0600, public 0644."""
+    """The folder has mode 0700, the secret 0600 and the public key 0644 with any umask."""
     before = os.umask(umask)
     try:
         public, secret = make_keys(tmp_path / "new", "alice", "read")
@@ -48,7 +48,7 @@ def test_modes_do_not_depend_on_the_umask(tmp_path, umask):
 
 
 def test_a_secret_is_never_open_to_others_not_for_a_moment(tmp_path, monkeypatch):
-    """The file has its mode when it is made, before the first byte, whatever the umask."""
+    """A secret file has mode 0600 from its creation on, before its first byte, with any umask."""
     modes = []
     opened = os.open
 
@@ -70,7 +70,7 @@ def test_a_secret_is_never_open_to_others_not_for_a_moment(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("existing", ["alice.key", "alice.pub"])
 def test_keys_are_never_overwritten(tmp_path, existing):
-    """A file that is there stays as it is, and its other half is not left behind."""
+    """An existing key file is kept, and no other half is left beside it."""
     (tmp_path / existing).write_text("mine")
     with pytest.raises(StorageError, match=rf"{existing}: exists already; keys are never"):
         make_keys(tmp_path, "alice", "read")
@@ -79,7 +79,7 @@ def test_keys_are_never_overwritten(tmp_path, existing):
 
 
 def test_a_link_is_not_followed(tmp_path):
-    """A user who may write to the folder cannot redirect a secret elsewhere."""
+    """A symbolic link in the folder cannot redirect a secret elsewhere."""
     (tmp_path / "alice.key").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match=r"alice\.key: exists already"):
         make_keys(tmp_path, "alice", "read")
@@ -88,21 +88,21 @@ def test_a_link_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "a" * 65, "ä"])
 def test_names_that_could_not_stand_in_a_file_name_are_refused(tmp_path, name):
-    """The rule is that of names in topics."""
+    """Key names follow the rule of names in topics, which also suits file names."""
     with pytest.raises(ConfigError, match=r"name of a key=.*: must be 1 to 64 of"):
         make_keys(tmp_path, name, "read")
 
 
 @pytest.mark.parametrize("open_to", [0o640, 0o604, 0o602, 0o660, 0o610])
 def test_a_secret_that_others_may_read_is_refused(pair, open_to):
-    """One line names the file, the mode and what to do, and nothing of the secret."""
+    """A secret file that others may read is refused with its mode and the remedy."""
     pair[1].chmod(open_to)
     with pytest.raises(ConfigError, match=rf"alice\.key: mode {open_to:04o}: nobody but its owner"):
         read_secret(pair[1])
 
 
 def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
-    """As systemd hands credentials over; but not the world, and the group must not write."""
+    """A service may read root's secret by its group, as with systemd, but not more."""
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     if pair[1].stat().st_uid != 0:
         with pytest.raises(ConfigError, match="must belong to this user or root"):
@@ -117,7 +117,7 @@ def test_a_service_may_read_roots_file_by_its_group(pair, monkeypatch):
 
 
 def test_a_secret_shows_in_no_text(pair):
-    """Logs and tracebacks do not contain the secret key."""
+    """A secret key appears in neither logs nor tracebacks."""
     secret = read_secret(pair[1])
     assert secret.secret.decode() not in repr(secret)
 
@@ -139,14 +139,14 @@ def edited(path, old, new):
     ],
 )
 def test_public_files_that_are_wrong_are_refused(pair, old, new, message):
-    """The error names the file and the rule."""
+    """An invalid public key file is refused with the file and the rule."""
     with pytest.raises(ConfigError, match=rf"alice\.pub: .*{message}"):
         read_public(edited(pair[0], old, new))
 
 
 @pytest.mark.parametrize("character", ['"', "#", "ä", "\\\\"])
 def test_a_key_that_is_no_key_is_refused(pair, character):
-    """40 characters that are not 32 bytes in Z85."""
+    """Text of 40 characters that does not decode from Z85 to 32 bytes is refused."""
     key = read_public(pair[0]).key.decode()
     text = pair[0].read_text()
     bad = {'"': '\\"', "\\\\": "\\\\"}.get(character, character) * 40
@@ -156,7 +156,7 @@ def test_a_key_that_is_no_key_is_refused(pair, character):
 
 
 def test_halves_of_two_keys_are_refused(pair, tmp_path):
-    """A secret file whose public half is another's would refuse everybody."""
+    """A secret file with another key's public half, which would refuse every client, is refused."""
     other = read_public(make_keys(tmp_path, "bob", "read")[0]).key.decode()
     own = read_public(pair[0]).key.decode()
     with pytest.raises(ConfigError, match="must belong together"):
@@ -164,14 +164,14 @@ def test_halves_of_two_keys_are_refused(pair, tmp_path):
 
 
 def test_a_large_file_is_not_read(tmp_path):
-    """A path that is a mistake does no harm."""
+    """A large file given as a key by mistake is refused without being read."""
     (tmp_path / "x.pub").write_bytes(b"#" * 20000)
     with pytest.raises(ConfigError, match="must be a key's file, at most 16384 bytes"):
         read_public(tmp_path / "x.pub")
 
 
 def test_a_folder_of_keys(tmp_path):
-    """All public keys, by name; other files do not count."""
+    """Loading a folder returns all public keys by name and ignores other files."""
     for name in ("bob", "alice"):
         make_keys(tmp_path, name, "read")
     (tmp_path / "README").write_text("?")
@@ -181,7 +181,7 @@ def test_a_folder_of_keys(tmp_path):
 
 
 def test_a_folder_may_have_a_key_once_only(tmp_path):
-    """Two files with one name or one key would make the right ambiguous."""
+    """Two files with the same name or key are refused, as the right would be ambiguous."""
     public, _ = make_keys(tmp_path, "alice", "read")
     copy = tmp_path / "copy.pub"
     copy.write_text(public.read_text())
@@ -197,7 +197,7 @@ def test_a_folder_may_have_a_key_once_only(tmp_path):
 
 
 def test_a_public_key_by_file_or_by_text(pair):
-    """Where a server's key is asked for, either will do."""
+    """A server's public key can be given as a file or as text."""
     key = read_public(pair[0]).key
     assert read_key(key.decode()) == key == read_key(str(pair[0]))
     with pytest.raises(ConfigError, match="No such file"):
@@ -207,7 +207,7 @@ def test_a_public_key_by_file_or_by_text(pair):
 @pytest.mark.parametrize("what", ["folder", "file"])
 @pytest.mark.parametrize("open_to", [0o777, 0o775, 0o757])
 def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
-    """A user who can write a public key or its folder could grant itself the right ``control``."""
+    """A public key that other users can write, or whose folder they can write, is refused."""
     folder = tmp_path / "clients"
     public, _ = make_keys(folder, "alice", "read")
     path = folder if what == "folder" else public
@@ -221,13 +221,13 @@ def test_what_others_may_write_gives_no_right(tmp_path, capsys, what, open_to):
 
 @pytest.mark.parametrize("what", ["folder", "file"])
 def test_what_belongs_to_another_user_gives_no_right(tmp_path, monkeypatch, what):
-    """The owner of a public key or of its folder can change it; root and this user are trusted."""
+    """A public key or folder of another user than root and this one is refused."""
     folder = tmp_path / "clients"
     public, _ = make_keys(folder, "alice", "read")
     path = folder if what == "folder" else public
     if os.geteuid() == 0:
         os.chown(path, 12345, -1)
-    else:  # files of this user, seen by another one; the folder comes first
+    else:  # files of this user as another user sees them; the folder comes first
         path = folder
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(ConfigError, match=rf"{path}: must belong to root or .*; uid \d+ owns it"):
@@ -236,7 +236,7 @@ def test_what_belongs_to_another_user_gives_no_right(tmp_path, monkeypatch, what
 
 @pytest.mark.parametrize(("kind", "rule"), [("fifo", "must be a regular"), ("folder", "Is a dir")])
 def test_only_a_regular_file_is_accepted(tmp_path, kind, rule):
-    """Opening a FIFO would wait for a writer; a folder of that name is a mistake."""
+    """Only a regular file is read: a FIFO would block, and a folder is a mistake."""
     for name in ("x.pub", "x.key"):
         path = tmp_path / name
         os.mkfifo(path, 0o600) if kind == "fifo" else path.mkdir(0o700)
@@ -246,7 +246,7 @@ def test_only_a_regular_file_is_accepted(tmp_path, kind, rule):
 
 
 def test_the_command_line(tmp_path, capsys):
-    """New, list and check, with the exit codes of configuration and storage."""
+    """The command line makes, lists and checks keys, with exit codes for both kinds of error."""
     folder = tmp_path / "keys"
     assert main(["keys", "new", str(folder), "--name", "alice", "--right", "control"]) == 0
     out = capsys.readouterr().out
@@ -269,7 +269,7 @@ def test_the_command_line(tmp_path, capsys):
 
 
 def test_a_comment_is_text_and_shows_as_one_line(tmp_path, capsys):
-    """A comment may neither look like another line nor move the cursor."""
+    """A comment is shown escaped on one line, so that it cannot forge another."""
     folder = str(tmp_path / "keys")
     assert main(["keys", "new", folder, "--name", "a", "--comment", "\udcff"]) == 2
     assert "comment='\\udcff': must be valid UTF-8" in capsys.readouterr().err
@@ -280,7 +280,7 @@ def test_a_comment_is_text_and_shows_as_one_line(tmp_path, capsys):
 
 
 def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
-    """Without --name it is the machine's name, with invalid characters replaced."""
+    """Without --name the key has the machine's name, with invalid characters replaced."""
     monkeypatch.setattr("platform.node", lambda: "räck 7.local")
     assert main(["keys", "new", str(tmp_path)]) == 0
     capsys.readouterr()
@@ -289,7 +289,7 @@ def test_a_name_is_made_of_the_machines(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("opening", ["[", "{a = "])
 def test_a_key_file_nested_without_end_is_refused(tmp_path, opening):
-    """Python's TOML parser is recursive."""
+    """A deeply nested key file is one error, although Python's TOML parser is recursive."""
     path = tmp_path / "a.pub"
     path.write_text("name = " + opening * (16_000 // len(opening)))
     with pytest.raises(ConfigError, match="not a key's file: tables or arrays too deep"):

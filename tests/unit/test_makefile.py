@@ -1,4 +1,4 @@
-"""What `make install` and `make uninstall` refuse: they may remove only what is spectrod's."""
+"""What `make install` and `make uninstall` refuse: they may remove only spectrod's files."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def refused(target, prefix, folder):
-    """Run a target that must fail, unable to reach this machine's own unit; return its error."""
+    """Run a target that must fail, without access to this machine's unit; return its error."""
     elsewhere = [f"UNITDIR={folder}", f"SYSUSERSDIR={folder}", "SYSTEMD_RUNS=false"]
     result = subprocess.run(
         ["make", target, f"PREFIX={prefix}", *elsewhere],
@@ -24,7 +24,7 @@ def refused(target, prefix, folder):
 
 @pytest.mark.parametrize("target", ["install-program", "uninstall"])
 def test_a_shared_prefix_is_left_alone(target, tmp_path):
-    """A folder that holds something else (/usr/local) gets no program and is never removed."""
+    """A prefix that contains something else, such as /usr/local, is refused and never removed."""
     shared = tmp_path / "local"
     program = shared / "bin" / "spectrod"
     program.parent.mkdir(parents=True)
@@ -35,6 +35,6 @@ def test_a_shared_prefix_is_left_alone(target, tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "relative", "/two words"])
 def test_a_prefix_that_cannot_be(prefix, tmp_path):
-    """What the shell would split, or take from the current folder, is refused with its rule."""
+    """A prefix with spaces or a relative prefix is refused with the rule."""
     expected = f"PREFIX={prefix}: must be one absolute path without spaces"
     assert expected in refused("uninstall", prefix, tmp_path)

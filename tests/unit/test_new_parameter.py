@@ -20,7 +20,7 @@ INSERTED = {
     },
     "spectrod.wire.headers": {'    align: str = "start"\n': f'    align: str = "start"\n{FIELD}'},
 }
-"""Where the field is added, by the module: text that stands there, and what takes its place."""
+"""The edits that add the field, by module: existing text and its replacement."""
 
 SCRIPT = """
 import importlib.abc, importlib.util, json, sys
@@ -104,7 +104,7 @@ print(json.dumps({
 
 @pytest.mark.slow
 def test_a_new_parameter_appears_everywhere(tmp_path):
-    """Configuration, flags, signatures, messages, schemas, files and --like need no line of it."""
+    """A new field appears in configuration, flags, signatures, messages, schemas and files."""
     command = [sys.executable, "-c", SCRIPT, json.dumps(INSERTED), str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

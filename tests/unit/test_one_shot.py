@@ -1,4 +1,4 @@
-"""Recordings of one file that somebody asks for: where they end, and what of them is reported."""
+"""Recordings of one file on request: their end, and their status."""
 
 import threading
 from pathlib import Path
@@ -28,7 +28,7 @@ def block(first, n):
 
 
 class Source:
-    """A pipeline that gives what the test gives."""
+    """A pipeline that gives the test's data."""
 
     finished = False
 
@@ -46,7 +46,7 @@ class Source:
 
 
 class File:
-    """An output in memory that fails where it is told to."""
+    """An output in memory that fails at a given point."""
 
     path, is_gone, fails = Path("x.spd"), False, ""
 
@@ -76,7 +76,7 @@ class File:
 
 @pytest.fixture
 def begin():
-    """Start a recording of a file in memory; it is ended with the test."""
+    """Start a recording of a file in memory, which is stopped after the test."""
     started = []
 
     def begin(*, is_of_samples=False, duration_s=None, fails=""):
@@ -103,7 +103,7 @@ def end(one):
 @pytest.mark.parametrize(("n_rows", "kept"), [(1, 1), (7, 5), (5, 5)])
 @pytest.mark.parametrize("size", [1, 7])
 def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
-    """Counted from the first row's first sample, and over several batches; the file is whole."""
+    """A recording ends at its duration, counted from the first row, and the file is complete."""
     one = begin(duration_s=0.05)
     for first in range(0, n_rows, size):
         one.submit(batch(first, min(size, n_rows - first)))
@@ -116,7 +116,7 @@ def test_a_duration_ends_it_to_the_row(n_rows, kept, size, begin):
 
 
 def test_a_duration_ends_it_to_the_sample(begin):
-    """Also within a block, and what a configured recording reports is reported of it."""
+    """A recording of samples ends at its duration within a block, with the usual status."""
     one = begin(is_of_samples=True, duration_s=0.25)
     for first in range(0, 400, 100):
         one.take(block(first, 100))
@@ -129,7 +129,7 @@ def test_a_duration_ends_it_to_the_sample(begin):
 
 
 def test_an_analysis_that_changes_ends_it(begin):
-    """What came before stays, and the status says why it ended."""
+    """A change of the analysis ends the recording, keeps its rows and appears in the status."""
     one = begin()
     one.submit(batch(0))
     one.submit(batch(1, spec=SpectrumSpec(FS, nfft=64, win_length=64, hop=11, scaling="spectrum")))
@@ -141,7 +141,7 @@ def test_an_analysis_that_changes_ends_it(begin):
 
 @pytest.mark.parametrize(("fails", "frames"), [("write", 0), ("finish", 1)])
 def test_a_fault_of_the_disk_ends_it(fails, frames, begin):
-    """The status has the error; what was written is left as it is."""
+    """A disk error ends the recording, appears in the status and leaves the written data."""
     one = begin(fails=fails)
     one.submit(batch(0))
     facts = end(one)
@@ -151,7 +151,7 @@ def test_a_fault_of_the_disk_ends_it(fails, frames, begin):
 
 
 def test_without_anything_to_write_there_is_no_file(begin):
-    """A file without content is not left, and the recording has failed."""
+    """A recording without data leaves no file and has failed."""
     one = begin()
     facts = end(one)
     assert (facts["state"], facts["error"]) == ("failed", "x.spd: nothing came to be written")
@@ -159,7 +159,7 @@ def test_without_anything_to_write_there_is_no_file(begin):
 
 
 def test_a_source_that_ends_ends_it(begin):
-    """Nobody needs to stop it."""
+    """The end of the source ends the recording by itself."""
     one = begin()
     one.submit(batch(0, 3))
     one.source.finished = True
@@ -168,7 +168,7 @@ def test_a_source_that_ends_ends_it(begin):
 
 
 def test_what_a_slow_disk_has_cost_is_a_gap(begin):
-    """The oldest blocks are dropped and counted, and the next one says what is missing."""
+    """On a slow disk the oldest blocks are dropped, counted and reported as a gap."""
     one, is_writing, answers = begin(is_of_samples=True), threading.Event(), threading.Event()
     write = one.file.write
 
@@ -190,7 +190,7 @@ def test_what_a_slow_disk_has_cost_is_a_gap(begin):
 
 
 def test_a_file_that_cannot_be_made_is_refused():
-    """The caller has the error, and nothing is attached."""
+    """If the file cannot be created, the caller gets the error and nothing is attached."""
 
     def refuse():
         raise ConfigError("no")

@@ -50,12 +50,12 @@ def age(path, seconds):
     ],
 )
 def test_the_folder_is_where_caches_belong(variable, folder):
-    """The variable for cache folders says where, if it holds an absolute path."""
+    """The folder is in XDG_CACHE_HOME if that is an absolute path."""
     assert default_folder({"XDG_CACHE_HOME": variable}) == Path(folder).expanduser()
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch):
-    """Nothing is kept, and nothing fails."""
+    """A user without a home folder has no cache, which is no error."""
 
     def no_home():
         raise RuntimeError
@@ -67,7 +67,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
 
 
 def test_what_cannot_be_touched_is_loaded(cache, monkeypatch):
-    """As on a disk that is mounted read-only."""
+    """A cached file that cannot be touched, as on a read-only disk, is still loaded."""
 
     def utime(_):
         raise OSError
@@ -78,7 +78,7 @@ def test_what_cannot_be_touched_is_loaded(cache, monkeypatch):
 
 
 def test_folders_are_not_removed(tmp_path):
-    """One in the cache's folder, whoever made it, does not keep the oldest file from going."""
+    """A folder within the cache is not removed and does not keep old files from removal."""
     cache = BinaryCache(tmp_path, max_bytes=32 + 100)
     (tmp_path / "folder").mkdir()
     cache.store("a", bytes(100))
@@ -88,7 +88,7 @@ def test_folders_are_not_removed(tmp_path):
 
 
 def test_what_is_stored_is_loaded(cache):
-    """A binary comes back as it was, and only under its own key."""
+    """A stored binary loads unchanged, and only under its own key."""
     cache.store("key", b"binary")
     assert cache.load("key") == b"binary"
     assert cache.load("other") is None
@@ -99,7 +99,7 @@ def test_what_is_stored_is_loaded(cache):
     "damage", [lambda c: c[:-1], lambda c: c + b"x", lambda _: b"", bytes.upper]
 )
 def test_a_damaged_file_counts_as_none(cache, damage):
-    """Truncated, extended, emptied or altered files are not used, and can be replaced."""
+    """A truncated, extended, empty or altered file is not used and can be replaced."""
     cache.store("key", b"a binary of some length")
     path = cache.folder / "key.bin"
     path.write_bytes(damage(path.read_bytes()))
@@ -109,7 +109,7 @@ def test_a_damaged_file_counts_as_none(cache, damage):
 
 
 def test_a_folder_that_cannot_be_is_no_error(tmp_path):
-    """Where a file is in the way nothing is kept, and nothing fails."""
+    """If a file is in place of the folder, nothing is cached and nothing fails."""
     (tmp_path / "file").write_bytes(b"")
     cache = BinaryCache(tmp_path / "file" / "programs")
     cache.store("key", b"binary")
@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_is_no_error(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing_behind(cache, monkeypatch):
-    """Where the last step fails, the temporary file goes."""
+    """If the last step of a write fails, the temporary file is removed."""
 
     def replace(*_):
         raise OSError
@@ -128,7 +128,7 @@ def test_a_failed_write_leaves_nothing_behind(cache, monkeypatch):
 
 
 def test_the_least_recently_used_goes_first(tmp_path):
-    """Beyond the bound the oldest file goes, whatever it is; loading makes one young."""
+    """Beyond the bound the least recently used file is removed; loading counts as use."""
     cache = BinaryCache(tmp_path, max_bytes=3 * (32 + 100))
     for key in ("a", "b", "c"):
         cache.store(key, bytes(100))
@@ -139,14 +139,14 @@ def test_the_least_recently_used_goes_first(tmp_path):
 
 
 def test_the_second_start_does_not_compile(opencl_device, cache, monkeypatch):
-    """A context finds all that an earlier one compiled."""
+    """A second context loads all programs that the first one compiled."""
     use_kernel(opencl_device, cache)
     monkeypatch.setattr(program, "_build", lambda *_: pytest.fail("compiled"))
     use_kernel(opencl_device, cache)
 
 
 def test_garbage_is_compiled_anew(opencl_device, cache):
-    """A start among damaged files works, and repairs them."""
+    """With damaged cache files, a start compiles again and repairs them."""
     use_kernel(opencl_device, cache)
     files = sorted(cache.folder.iterdir())
     whole = [path.stat().st_size for path in files]
@@ -157,7 +157,7 @@ def test_garbage_is_compiled_anew(opencl_device, cache):
 
 
 def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache, monkeypatch):
-    """A driver that changed without its version saying so costs a compilation."""
+    """A binary that the driver refuses is compiled again."""
 
     def load(*_):
         raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=-42, routine="clBuildProgram"))
@@ -168,7 +168,7 @@ def test_a_binary_that_the_driver_refuses_is_compiled_anew(opencl_device, cache,
 
 
 def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
-    """The last ones stay; others are compiled or loaded when they are wanted again."""
+    """A bounded number of programs is kept; others are compiled or loaded on demand."""
     programs = program.Programs(None, opencl_device, cache, programs_max=2)
     built = []
 
@@ -183,35 +183,35 @@ def test_programs_are_kept_within_a_bound(opencl_device, cache, monkeypatch):
 
 
 def test_what_takes_too_long_is_not_stored(opencl_device, cache):
-    """The end of a process is not held up; a later one compiles once more."""
+    """Storing that takes too long at exit is abandoned, so a later process compiles again."""
     cache.store_s = 0.0
     use_kernel(opencl_device, cache)
     assert not cache.folder.exists()
 
 
 def test_what_is_to_be_kept_is_however_long_that_takes(opencl_device, cache):
-    """Somebody waits for it, unlike at the end."""
+    """An explicit request to store waits until all is stored."""
     cache.store_s = 0.0
     Context(opencl_device, cache=cache).keep_programs()
     assert len(list(cache.folder.iterdir())) == 1
 
 
 def test_a_context_that_goes_stores_what_it_compiled(opencl_device, cache):
-    """Closing it is not needed."""
+    """A context that is garbage-collected stores its programs without close."""
     Context(opencl_device, cache=cache)
     gc.collect()
     assert len(list(cache.folder.iterdir())) == 1
 
 
 def test_a_cache_of_no_size_keeps_nothing(opencl_device, tmp_path):
-    """With a bound of 0 the folder is not even made."""
+    """With a bound of 0, not even the cache folder is created."""
     use_kernel(opencl_device, BinaryCache(tmp_path / "programs", max_bytes=0))
     assert not (tmp_path / "programs").exists()
 
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_do_not_meet(opencl_device, cache, monkeypatch):
-    """Both compile and store; what is there in the end is whole."""
+    """Two processes that start at once both store, and the files are valid."""
     command = [sys.executable, "-c", START, opencl_device.number, str(cache.folder)]
     started = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(timeout=60) for process in started] == [0, 0]

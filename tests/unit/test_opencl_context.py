@@ -26,7 +26,7 @@ def transpose(context, out, source, rows, columns):
 
 
 def test_a_queue_is_adopted(opencl_device):
-    """Kernels run in a caller's queue, on the device that it is of."""
+    """Kernels run in a queue passed by the caller, on its device."""
     theirs = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(theirs)
     context = Context.adopt(queue)
@@ -40,7 +40,7 @@ def test_a_queue_is_adopted(opencl_device):
 
 
 def test_a_queue_without_order_is_refused(opencl_device):
-    """Plans count on commands that keep their order."""
+    """An out-of-order queue is refused, since plans rely on the order of commands."""
     if not opencl_device.handle.queue_on_host_properties & 1:
         pytest.skip("the device has no other queues")
     out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -51,14 +51,14 @@ def test_a_queue_without_order_is_refused(opencl_device):
 
 
 def test_a_part_of_a_device_is_refused():
-    """Only whole devices can be named in messages."""
+    """A sub-device is refused, since only whole devices can be named."""
     with pytest.raises(DeviceError, match="a name: must be a whole device of a platform"):
         identify(type("Part", (), {"name": "a name"})())
 
 
 @pytest.mark.parametrize("memory_class", [SharedMemory, CopiedMemory])
 def test_arrays_of_the_host_are_read_and_written(context, memory_class):
-    """In place or through copies, the result is in the array when it is collected."""
+    """After collection, the host's array holds the result, whether it was wrapped or copied."""
     if memory_class is SharedMemory and not context.device.shares_host_memory:
         pytest.skip("the device has memory of its own")
     memory = memory_class(context)
@@ -74,7 +74,7 @@ def test_arrays_of_the_host_are_read_and_written(context, memory_class):
 
 @pytest.mark.parametrize("memory_class", [SharedMemory, CopiedMemory])
 def test_an_array_is_overwritten(context, memory_class):
-    """What is read and written by the device holds the values before, and its own after."""
+    """An array that is both read and written holds the values before, then the results."""
     if memory_class is SharedMemory and not context.device.shares_host_memory:
         pytest.skip("the device has memory of its own")
     memory, x = memory_class(context), np.arange(64, dtype=np.uint32)
@@ -87,7 +87,7 @@ def test_an_array_is_overwritten(context, memory_class):
 
 @pytest.mark.parametrize("offset", [0, 8, 16])
 def test_arrays_are_wrapped_where_vectors_may_lie(context, offset):
-    """Complex values in double precision start at a multiple of 16 bytes, or are copied."""
+    """Complex doubles are wrapped in place only at multiples of 16 bytes, and copied otherwise."""
     if not context.device.shares_host_memory:
         pytest.skip("the device has memory of its own")
     memory, room = SharedMemory(context), np.zeros(96, np.uint8)
@@ -105,13 +105,13 @@ def test_arrays_are_wrapped_where_vectors_may_lie(context, offset):
 
 
 def test_the_device_says_how_arrays_reach_it(context):
-    """CPUs work where the arrays are."""
+    """A CPU works on arrays in place."""
     shared = context.device.kind == "cpu"
     assert isinstance(host_memory(context), SharedMemory if shared else CopiedMemory)
 
 
 def test_parts_of_parts_are_parts_of_the_whole(context):
-    """A region of a region starts where both starts add up to."""
+    """A region of a region starts at the sum of both offsets."""
     whole = context.table(np.arange(4 * REGION_ALIGN // 4, dtype=np.uint32))
     part = context.region(context.region(whole, REGION_ALIGN, 3 * REGION_ALIGN), REGION_ALIGN, 16)
     values = np.empty(4, np.uint32)
@@ -120,14 +120,14 @@ def test_parts_of_parts_are_parts_of_the_whole(context):
 
 
 def test_tables_are_counted(context):
-    """Whoever makes plans can tell what their tables take."""
+    """A context counts the bytes of the tables that it allocates."""
     before = context.table_bytes
     context.table(np.zeros(100, np.complex64))
     assert context.table_bytes - before == 800
 
 
 def test_a_workspace_grows_and_is_kept():
-    """A buffer is allocated anew only when it must be larger; the smaller one goes first."""
+    """A workspace is kept and grows only on demand, after the smaller buffer is released."""
     sizes = []
 
     def allocate(n_bytes):

@@ -56,12 +56,12 @@ def cl_error(code, kind=cl.LogicError):
 
 
 def test_devices_are_listed_best_first(machine):
-    """GPUs come first and by compute units, then accelerators, then CPUs."""
+    """Devices are ordered GPUs first, by compute units, then accelerators, then CPUs."""
     assert [d.name for d in list_devices()] == ["Big GPU", "Small GPU", "Card", "pthread-EPYC"]
 
 
 def test_a_device_is_described(machine):
-    """Names lose their blanks; the index, label and limits are the driver's."""
+    """A device has a trimmed name, index, label and the driver's limits."""
     device = choose("small")
     assert (device.index, device.number, device.kind) == ((1, 0), "1:0", "gpu")
     assert device.label == "Acme CUDA/Small GPU"
@@ -82,13 +82,13 @@ def test_a_device_is_described(machine):
     ],
 )
 def test_a_name_is_part_of_the_label_or_an_index(machine, name, expected):
-    """Text matches anywhere in PLATFORM/DEVICE in any case; digits are indices; best first."""
+    """Text matches part of PLATFORM/DEVICE in any case, digits an index; the best is first."""
     assert choose(name).name == expected
 
 
 @pytest.mark.parametrize("name", ["nvidia", "1:3", "2", "0:1", "1:", "gpu:0"])
 def test_a_name_without_a_match_lists_what_is_there(machine, name):
-    """The error names the value and every device with its index."""
+    """The error for a name without a match lists every device with its index."""
     with pytest.raises(DeviceError, match=f"device='{name}': no OpenCL device fits") as caught:
         choose(name)
     assert str(caught.value).endswith(
@@ -98,12 +98,12 @@ def test_a_name_without_a_match_lists_what_is_there(machine, name):
 
 
 def test_all_matches_come_in_order(machine):
-    """A name may mean several devices, best first."""
+    """A name may match several devices, which are ordered best first."""
     assert [d.name for d in matching("gpu", list_devices())] == ["Big GPU", "Small GPU"]
 
 
 def test_no_platform_is_no_devices(monkeypatch):
-    """The loader's error for an empty list of platforms is an empty list of devices."""
+    """The loader's error for no platforms gives an empty list of devices."""
     error = cl_error(cl.status_code.PLATFORM_NOT_FOUND_KHR)
     monkeypatch.setattr(devices.cl, "get_platforms", raising(error))
     assert list_devices() == []
@@ -112,7 +112,7 @@ def test_no_platform_is_no_devices(monkeypatch):
 
 
 def test_a_platform_without_devices_is_passed_over(monkeypatch):
-    """A driver without its hardware is no error."""
+    """A platform without devices is skipped without an error."""
     empty = fake_platform("Empty")
     empty.get_devices = raising(cl_error(cl.status_code.DEVICE_NOT_FOUND))
     other = fake_platform("Other", fake_device("d", CPU, 1))
@@ -129,7 +129,7 @@ def test_a_broken_loader_is_a_device_error(monkeypatch):
 
 
 def test_a_broken_platform_is_a_device_error(monkeypatch):
-    """A platform that fails to list its devices is named."""
+    """An error of a platform that cannot list its devices names the platform."""
     broken = fake_platform("Broken")
     broken.get_devices = raising(cl_error(cl.status_code.OUT_OF_HOST_MEMORY, cl.RuntimeError))
     monkeypatch.setattr(devices.cl, "get_platforms", lambda: [broken])
@@ -138,7 +138,7 @@ def test_a_broken_platform_is_a_device_error(monkeypatch):
 
 
 def test_a_device_of_no_known_type_is_other(monkeypatch):
-    """Custom devices are listed, last."""
+    """Custom devices are listed last, with type "other"."""
     platform = fake_platform("P", fake_device("custom", 16, 99), fake_device("cpu", CPU, 1))
     monkeypatch.setattr(devices.cl, "get_platforms", lambda: [platform])
     assert [d.kind for d in list_devices()] == ["cpu", "other"]

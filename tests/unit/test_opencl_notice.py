@@ -1,4 +1,4 @@
-"""That kernels are compiled is told once, if it takes long, and never of what is cached."""
+"""The notice about kernel compilation, which appears once and only if it takes long."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ DEADLINE_S = 30.0
 
 
 class Told:
-    """What was told, and an event for it."""
+    """Collects notices and sets an event for each."""
 
     def __init__(self):
         self.texts, self.event = [], threading.Event()
@@ -33,14 +33,14 @@ class Told:
 
 @pytest.fixture
 def told(monkeypatch):
-    """Tell at once, and note it; programs are built by nothing."""
+    """Report at once and record it; programs are built by a stub."""
     told = Told()
     monkeypatch.setattr(program, "NOTICE", CompileNotice(told, after_s=0.0))
     return told
 
 
 def test_it_is_told_while_it_lasts_and_once():
-    """The text comes before the compiler is done, and no second time."""
+    """The notice appears once, while the compiler still runs."""
     told = Told()
     compiling = CompileNotice(told, after_s=0.0)
     for _ in range(2):
@@ -50,7 +50,7 @@ def test_it_is_told_while_it_lasts_and_once():
 
 
 def test_what_is_quick_is_not_told():
-    """Below the limit nothing is told, and no timer is left behind."""
+    """A compilation below the limit gives no notice and leaves no timer."""
     told = Told()
     compiling = CompileNotice(told, after_s=3600.0)
     before = threading.active_count()
@@ -64,7 +64,7 @@ def test_what_is_quick_is_not_told():
 
 
 def test_many_short_ones_add_up(monkeypatch):
-    """Three kernels of half a second each are as long as one of a second and a half."""
+    """Three compilations of half a second each count as one of a second and a half."""
     told = Told()
     compiling = CompileNotice(told, after_s=1.0)
     now_s = 0.0
@@ -79,7 +79,7 @@ def test_many_short_ones_add_up(monkeypatch):
 
 
 def test_a_build_and_its_first_use_are_told(told, tmp_path, monkeypatch):
-    """Drivers compile in the build and at the first launch; waiting later is no compiling."""
+    """Build and first launch count, as drivers compile in both; later waits do not."""
     monkeypatch.setattr(program, "_build", lambda *_: told.event.wait(DEADLINE_S) and object())
     programs = Programs(None, DEVICE, BinaryCache(tmp_path, max_bytes=0))
     assert programs.first_use() is program._NOTHING
@@ -91,7 +91,7 @@ def test_a_build_and_its_first_use_are_told(told, tmp_path, monkeypatch):
 
 
 def test_what_is_cached_is_not_told(told, tmp_path, monkeypatch):
-    """A program from the cache is loaded without a word."""
+    """A program from the cache is loaded without a notice."""
     monkeypatch.setattr(program, "_load", lambda *_: object())
     cache = BinaryCache(tmp_path)
     monkeypatch.setattr(cache, "load", lambda _: b"binary")
@@ -102,7 +102,7 @@ def test_what_is_cached_is_not_told(told, tmp_path, monkeypatch):
 
 
 def test_it_is_a_warning(caplog):
-    """Commands show warnings on standard error, terminal or not."""
+    """The notice is a warning, which commands show on standard error, also without a terminal."""
     compiling = CompileNotice(after_s=0.0)
     with caplog.at_level(logging.WARNING, "spectrod.opencl.notice"), compiling.during():
         # The timer's own thread logs.
@@ -113,7 +113,7 @@ def test_it_is_a_warning(caplog):
 
 @pytest.mark.slow
 def test_the_command_line_tells_it_on_standard_error(opencl_device, tmp_path):
-    """With empty caches it is the one line there is, and standard output is left alone."""
+    """With empty caches the notice is the only line on standard error, and no output changes."""
     code = (
         "import sys; from spectrod.opencl.notice import NOTICE; NOTICE.after_s = 0.0\n"
         "from spectrod.cli import main; sys.exit(main(sys.argv[1:]))"

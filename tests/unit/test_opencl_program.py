@@ -20,7 +20,7 @@ def cache(tmp_path):
 
 @pytest.fixture
 def broken_compiler(monkeypatch):
-    """Make every build fail as PoCL does on a processor that it does not know."""
+    """Make every build fail as PoCL does on an unknown processor."""
     log = "\n\nBuild on <device>:\n\nerror: unknown target CPU 'generic'\nmore"
 
     code = cl.status_code.BUILD_PROGRAM_FAILURE
@@ -33,7 +33,7 @@ def broken_compiler(monkeypatch):
 
 @pytest.mark.usefixtures("broken_compiler")
 def test_a_compiler_that_refuses_everything_is_one_line(cache):
-    """The check for a working compiler names the device and the first complaint, in one line."""
+    """The error of a device that compiles nothing is one line with its name and a reason."""
     with pytest.raises(DeviceError, match="its compiler refuses every program") as caught:
         Programs(None, DEVICE, cache).check_compiler()
     assert str(caught.value) == (
@@ -44,7 +44,7 @@ def test_a_compiler_that_refuses_everything_is_one_line(cache):
 
 @pytest.mark.usefixtures("broken_compiler")
 def test_a_build_error_has_device_options_and_log(cache):
-    """A kernel that does not compile is reported with all that is needed to repeat it."""
+    """A build error has the device, the options and the compiler's log."""
     with pytest.raises(KernelBuildError) as caught:
         Programs(None, DEVICE, cache).get("transpose.cl", (("TILE", 16),))
     text = str(caught.value)

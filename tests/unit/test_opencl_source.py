@@ -20,31 +20,31 @@ def lay_out(folder):
 
 
 def test_a_checkout_has_its_kernels_beside_the_package(tmp_path):
-    """In a checkout the folder is ``kernels`` next to ``spectrod``."""
+    """In a checkout the kernel folder is ``kernels`` beside ``spectrod``."""
     lay_out(tmp_path / "kernels")
     assert kernel_dir(tmp_path / "spectrod") == tmp_path / "kernels"
 
 
 def test_a_wheel_has_its_kernels_inside_the_package(tmp_path):
-    """In a wheel the folder is ``spectrod/kernels``, whatever lies beside the package."""
+    """In a wheel the kernel folder is ``spectrod/kernels``, whatever is beside the package."""
     lay_out(tmp_path / "kernels")
     lay_out(tmp_path / "spectrod" / "kernels")
     assert kernel_dir(tmp_path / "spectrod") == tmp_path / "spectrod" / "kernels"
 
 
 def test_an_installation_without_kernels_is_an_internal_error(tmp_path):
-    """Where neither folder is there, the error names the place and what to do."""
+    """If neither folder exists, the error names the place and the remedy."""
     with pytest.raises(InternalError, match=r"no OpenCL kernels in .*: install again"):
         kernel_dir(tmp_path / "spectrod")
 
 
 def test_this_checkout_is_found():
-    """Without an argument the folder is that of the imported package."""
+    """Without an argument the kernel folder is that of the imported package."""
     assert (kernel_dir() / "stft_frames.cl").is_file()
 
 
 def test_a_program_is_defines_then_header_then_file():
-    """Defines come first, and each file starts at its own line 1 for the compiler's log."""
+    """A program has its defines first, and each file starts at line 1 for the compiler's log."""
     text = program_source("transpose.cl", (("TILE", 32), ("TILE_ROWS", 8)))
     parts = [
         "#define TILE 32\n#define TILE_ROWS 8\n",
@@ -59,7 +59,7 @@ def test_a_program_is_defines_then_header_then_file():
 
 
 def test_an_included_header_is_put_in_place(tmp_path, monkeypatch):
-    """A header takes the place of its ``#include``; the lines around it keep their numbers."""
+    """A header replaces its ``#include``, and the lines around it keep their numbers."""
     monkeypatch.setattr(source, "kernel_dir", lambda: tmp_path)
     (tmp_path / "common.clh").write_text("types\n")
     (tmp_path / "dft.clh").write_text("transforms\n")
@@ -71,7 +71,7 @@ def test_an_included_header_is_put_in_place(tmp_path, monkeypatch):
 
 
 def test_no_kernel_uses_inexact_functions():
-    """No kernel file asks for the driver's own approximations, but the one that compares them."""
+    """No kernel uses native or half functions, except the one that compares them."""
     for path in set(kernel_dir().rglob("*.cl*")) - {kernel_dir() / "baselines" / "fft_radix2.cl"}:
         code = "\n".join(line.partition("//")[0] for line in path.read_text().splitlines())
         assert not re.search(
@@ -81,7 +81,7 @@ def test_no_kernel_uses_inexact_functions():
 
 @pytest.mark.slow
 def test_a_built_wheel_finds_its_kernels(tmp_path):
-    """The wheel has ``kernels/`` inside the package, which finds them, and the measurements."""
+    """A built wheel contains ``kernels/`` and the tuning results inside the package."""
     pytest.importorskip("hatchling")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)

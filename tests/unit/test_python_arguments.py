@@ -1,4 +1,4 @@
-"""What the Python functions take as SciPy does: integers, axes, whole floats."""
+"""Arguments of the Python functions that follow SciPy: integers, axes, whole floats."""
 
 import re
 
@@ -20,7 +20,7 @@ def noise(channels=2, n=1001):
 
 
 def pushed(blocks, **settings):
-    """Spectra of blocks, (rows, channels, bins)."""
+    """Push blocks and return the spectra (rows, channels, bins)."""
     with spectrod.Stft(FS, channels=2, **SETTINGS, **settings) as stft:
         return np.concatenate([b.values for block in blocks for b in stft.push(block)])
 
@@ -29,7 +29,7 @@ def pushed(blocks, **settings):
     "dtype", ["int8", "uint8", "int16", "uint16", ">i2", "int32", "uint32", "int64", "uint64", "f8"]
 )
 def test_integers_of_any_kind_have_a_full_scale(dtype):
-    """They are divided by it, exactly; nothing is subtracted, not even from unsigned ones."""
+    """Integers are divided exactly by their full scale, and unsigned ones are not shifted."""
     x = (noise() * 100.0).astype(np.int8)
     given = (x & 127 if np.dtype(dtype).kind == "u" else x).astype(dtype)
     expected = spectrod.spectrogram(np.float64(given) / 128.0, FS, **SETTINGS)
@@ -42,7 +42,7 @@ def test_integers_of_any_kind_have_a_full_scale(dtype):
 
 
 def test_lists_of_int_and_large_integers():
-    """Lists are int64; values beyond float32 are divided in float64."""
+    """Lists become int64, and values beyond float32's precision are divided in float64."""
     x = noise(1)[0]
     expected = spectrod.spectrogram(x, FS, **SETTINGS).values
     listed = [int(value) for value in x * 2.0**15]
@@ -54,7 +54,7 @@ def test_lists_of_int_and_large_integers():
 
 
 def test_complex_numbers_have_a_full_scale():
-    """Integers of a receiver as complex numbers."""
+    """A receiver's integers as complex numbers are divided by their full scale."""
     x = noise()
     pairs = (x[0] + 1j * x[1]) * 2.0**15
     expected = spectrod.spectrogram(x, FS, iq=True, **SETTINGS)
@@ -65,7 +65,7 @@ def test_complex_numbers_have_a_full_scale():
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i4"])
 @pytest.mark.parametrize("axis", [0, -2])
 def test_time_may_be_the_first_axis(axis, dtype):
-    """(n, channels), as soundfile and sounddevice give it; the result is as of (channels, n)."""
+    """With axis 0, samples are (n, channels), as in soundfile, and give the same result."""
     x = noise()
     x = np.int64(x * 2**15).astype(dtype) if dtype.startswith("i") else x.astype(dtype)
     expected = spectrod.spectrogram(x, FS, **SETTINGS).values
@@ -84,7 +84,7 @@ def test_time_may_be_the_first_axis(axis, dtype):
 
 
 def test_the_axis_is_of_arrays_alone():
-    """Bytes are interleaved, and blocks are (channels, n), whatever the axis of arrays is."""
+    """The argument axis applies to whole arrays, not to bytes or blocks."""
     x = np.float32(noise())
     expected = pushed([x])
     block = Block(x, 0, 0, 0)
@@ -95,7 +95,7 @@ def test_the_axis_is_of_arrays_alone():
 
 @pytest.mark.parametrize("channels", [1, 2])
 def test_packed_samples_have_their_bytes_last(channels):
-    """The axis of time of int24 is counted without that of the bytes."""
+    """For packed int24, the axis of time is counted without the axis of bytes."""
     packed = np.random.default_rng(24).integers(0, 256, (channels, 600, 3), np.uint8)
     settings = SETTINGS | {"channels": channels, "sample_format": "int24"}
     given = packed.swapaxes(0, 1) if channels == 2 else packed[0]
@@ -105,7 +105,7 @@ def test_packed_samples_have_their_bytes_last(channels):
 
 
 def test_lengths_may_be_whole_floats():
-    """As ``fs * 0.032`` gives them; the spectra say int."""
+    """Lengths may be whole floats, such as ``fs * 0.032``, and are ints in the result."""
     x = noise(1)[0]
     expected = spectrod.spectrogram(x, FS, win_length=256, hop=64, nfft=512, engine="numpy")
     found = spectrod.spectrogram(
@@ -144,14 +144,14 @@ def test_lengths_may_be_whole_floats():
     ],
 )
 def test_arguments_that_break_a_rule(x, settings, message):
-    """One line with the value and what it must be."""
+    """An argument that breaks a rule is one line with the value and the rule."""
     with pytest.raises((ConfigError, InputError), match=re.escape(message)) as refused:
         spectrod.spectrogram(x, FS, **(SETTINGS | settings))
     assert "\n" not in str(refused.value)
 
 
 def test_a_stream_checks_its_arguments_when_it_is_made():
-    """Before a device is opened."""
+    """A stream checks its arguments before a device is opened."""
     with pytest.raises(ConfigError, match=r"^axis=3: must be 0 or -2 of \(n, channels\), 1 or -1"):
         spectrod.Stft(FS, axis=3)
     with pytest.raises(ConfigError, match=r"^full_scale=0: must be a positive number$"):

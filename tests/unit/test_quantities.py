@@ -1,4 +1,4 @@
-"""Lengths of time and frequencies as people write them."""
+"""Parsing of times and frequencies."""
 
 import pytest
 
@@ -35,7 +35,7 @@ from spectrod.quantities import parse_frequency, parse_time
     ],
 )
 def test_times(text, seconds):
-    """A time is a number with or without units, or a clock's reading; all bits are right."""
+    """A time is a number with or without units, or a clock reading, converted exactly."""
     assert parse_time(text) == seconds
 
 
@@ -45,12 +45,12 @@ def test_times(text, seconds):
      "1e999", "1,5", "0x10", "--1", "1 h -5 s", "4kHz", "1" * 101, "2026-05-01", "1_000"],
 )  # fmt: skip
 def test_bad_times(text):
-    """What is no time is none: nothing is guessed."""
+    """A text that is not a time is refused and not guessed at."""
     assert parse_time(text) is None
 
 
 def test_times_in_another_unit():
-    """A number alone is of the unit asked for, and so is the result."""
+    """A plain number has the requested unit, as does the result."""
     assert parse_time("10", "ms") == parse_time("10ms", "ms") == parse_time("0.01s", "ms") == 10.0
     assert parse_time("20.1ms", "ms") == 20.1
 
@@ -75,7 +75,7 @@ def test_times_in_another_unit():
     ],
 )
 def test_frequencies(text, hertz):
-    """A frequency is a number with or without k, M or G and Hz, or a ratio, exactly."""
+    """A frequency is a number or ratio with or without k, M or G and Hz, converted exactly."""
     assert parse_frequency(text) == hertz
 
 
@@ -85,5 +85,5 @@ def test_frequencies(text, hertz):
      "4 000", "4k4k", "9" * 101],
 )  # fmt: skip
 def test_bad_frequencies(text):
-    """What is no frequency is none; m is refused, as it would be milli."""
+    """A text that is not a frequency is refused, m included, which would mean milli."""
     assert parse_frequency(text) is None

@@ -24,7 +24,7 @@ def labels(axis):
 @settings(max_examples=100)
 @given(st.floats(1e-9, 1e12))
 def test_nice_steps_are_one_two_five(at_least):
-    """A nice step is 1, 2 or 5 times a power of ten, just large enough."""
+    """A nice step is the smallest sufficient 1, 2 or 5 times a power of ten."""
     step = nice_step(at_least)
     mantissa = step / 10.0 ** math.floor(math.log10(step * (1.0 + 1e-9)))
     assert min(abs(mantissa - m) for m in (1.0, 2.0, 5.0)) < 1e-6
@@ -34,7 +34,7 @@ def test_nice_steps_are_one_two_five(at_least):
 @settings(max_examples=100)
 @given(st.floats(-1e4, 1e4), st.floats(0.01, 1e5), st.integers(1, 20))
 def test_linear_ticks_stay_inside_and_are_few(lo, span, count):
-    """Ticks lie within the axis, ascend, do not exceed the number asked for and read true."""
+    """Linear ticks lie within the axis, ascend, stay below the limit and have true labels."""
     ticks = linear_ticks(lo, lo + span, count)
     values = [tick.value for tick in ticks]
     assert values == sorted(set(values))
@@ -46,13 +46,13 @@ def test_linear_ticks_stay_inside_and_are_few(lo, span, count):
 
 
 def test_linear_ticks_include_both_ends():
-    """Ends on round numbers have their ticks, whatever the rounding of the step."""
+    """Ends on round numbers have ticks despite rounding of the step."""
     assert [t.label for t in linear_ticks(0.0, 0.3, 3)] == ["0.0", "0.1", "0.2", "0.3"]
     assert [t.label for t in linear_ticks(-25.0, -15.0, 5)] == ["-24", "-22", "-20", "-18", "-16"]
 
 
 def test_linear_frequencies_are_in_khz_to_both_ends():
-    """0 to 24 kHz is labelled 0 to 24, at the frequencies that the labels say."""
+    """An axis from 0 to 24 kHz is labelled 0 to 24 at those frequencies."""
     axis = next(FrequencyAxis("linear", 0.0, 24000.0).candidates(12))
     assert axis.title == "kHz"
     assert labels(axis)[0] == "0"
@@ -68,7 +68,7 @@ def test_low_frequencies_are_in_hz():
 
 
 def test_logarithmic_frequencies_reach_both_ends():
-    """20 Hz to 20 kHz has 1-2-5 labels, the ends included."""
+    """A logarithmic axis of 20 Hz to 20 kHz has 1-2-5 labels, the ends included."""
     axis = next(FrequencyAxis("log", 20.0, 20000.0).candidates(12))
     assert labels(axis) == ["20", "50", "100", "200", "500", "1k", "2k", "5k", "10k", "20k"]
 
@@ -83,7 +83,7 @@ def test_logarithmic_frequencies_reach_both_ends():
     ],
 )
 def test_octaves_have_their_nominal_names(ends, expected):
-    """Octave mid-bands read as the standard names them, thirds where there are few octaves."""
+    """Octave labels have the standard's names, and thirds appear if there are few octaves."""
     axis = next(FrequencyAxis("octave", *ends).candidates(12))
     assert labels(axis) == expected.split()
     assert [tick.value for tick in axis.ticks] == pytest.approx(
@@ -92,21 +92,21 @@ def test_octaves_have_their_nominal_names(ends, expected):
 
 
 def test_octaves_get_sparser_where_there_is_little_room():
-    """Every second and every third octave are tried too, and 1 kHz is always there."""
+    """With little room, labels skip to every second or third octave and include 1 kHz."""
     axes = list(FrequencyAxis("octave", 20.0, 20000.0).candidates(1))
     assert labels(axes[1]) == ["63", "250", "1k", "4k", "16k"]
     assert labels(axes[2]) == ["125", "1k", "8k"]
 
 
 def test_octaves_are_evenly_spaced():
-    """An octave is as tall anywhere on the axis."""
+    """An octave has the same height everywhere on the axis."""
     axis = FrequencyAxis("octave", 62.5, 16000.0)
     heights = [axis.fraction(62.5 * 2.0**n) for n in range(9)]
     assert heights == pytest.approx([n / 8 for n in range(9)])
 
 
 def test_mel_is_linear_up_to_1_khz_and_logarithmic_above():
-    """The axis is Slaney's: 1 kHz is mel 15, 6.4 kHz mel 42; labels are about evenly spaced."""
+    """The mel axis is Slaney's, with 1 kHz at mel 15 and 6.4 kHz at 42, and even labels."""
     axis = FrequencyAxis("mel", 0.0, 6400.0)
     assert axis.fraction(500.0) == pytest.approx(7.5 / 42)
     assert axis.fraction(1000.0) == pytest.approx(15 / 42)
@@ -121,13 +121,13 @@ def test_mel_is_linear_up_to_1_khz_and_logarithmic_above():
 
 @pytest.mark.parametrize("scale", ["log", "mel", "octave"])
 def test_short_axes_have_linear_labels(scale):
-    """Where a scale's own frequencies are too few, multiples of a step stand."""
+    """An axis with too few labels of its scale has multiples of a step."""
     axis = next(FrequencyAxis(scale, 900.0, 1100.0).candidates(5))
     assert labels(axis) == ["900", "950", "1000", "1050", "1100"]
 
 
 def test_negative_frequencies_are_in_khz_too():
-    """The axis of an I/Q signal has 0 in the middle and its labels on both sides."""
+    """An I/Q axis has 0 in the middle and labels in kHz on both sides."""
     axis = next(FrequencyAxis("linear", -4000.0, 4000.0).candidates(4))
     assert (axis.title, labels(axis)) == ("kHz", ["-4", "-2", "0", "2", "4"])
     assert FrequencyAxis("linear", -4000.0, 4000.0).fraction(0.0) == 0.5
@@ -135,7 +135,7 @@ def test_negative_frequencies_are_in_khz_too():
 
 @pytest.mark.parametrize("scale", FREQUENCY_SCALES)
 def test_frequency_axis_is_its_own_inverse(scale):
-    """Position and frequency convert back and forth; edges are exact at both ends."""
+    """Position and frequency convert back and forth, exactly at the ends."""
     axis = FrequencyAxis(scale, 31.0, 22050.0)
     edges = axis.edges(300)
     assert edges[0] == 31.0
@@ -147,7 +147,7 @@ def test_frequency_axis_is_its_own_inverse(scale):
 
 
 def test_minor_ticks_fill_decades():
-    """A logarithmic axis has 1 to 9 of each decade as minor ticks, a linear one none."""
+    """A logarithmic axis has minor ticks at 1 to 9 of each decade, a linear one none."""
     minor = [tick.value for tick in FrequencyAxis("log", 100.0, 1000.0).minor()]
     assert minor == pytest.approx([100, 200, 300, 400, 500, 600, 700, 800, 900, 1000])
     assert FrequencyAxis("linear", 0.0, 1000.0).minor() == ()
@@ -167,14 +167,14 @@ def test_minor_ticks_fill_decades():
     ],
 )
 def test_elapsed_times_read_like_a_clock(duration_s, count, title, expected):
-    """Labels suit the duration: seconds, minutes, hours or days, at steps a clock shows."""
+    """Time labels suit the duration, in seconds to days at a clock's steps."""
     axis = elapsed_axis(duration_s, count)
     assert axis.title == f"elapsed time [{title}]"
     assert labels(axis)[: len(expected)] == expected
 
 
 def test_elapsed_times_go_on_in_the_next_picture():
-    """Ticks of a later part stand where the whole recording's would, and read as those."""
+    """Ticks of a later part have the same times and labels as on the whole recording."""
     axis = elapsed_axis(600.0, 4, begin_s=5400.0 - 33.0)
     assert axis.title == "elapsed time [h:min]"
     assert labels(axis) == ["1:30", "1:35"]
@@ -182,14 +182,14 @@ def test_elapsed_times_go_on_in_the_next_picture():
 
 
 def test_elapsed_labels_carry_over():
-    """A value just below the minute because of rounding does not read 60 seconds."""
+    """A value that rounding puts just below a minute is not labelled as 60 seconds."""
     axis = elapsed_axis(60.3, 200)
     assert "1:00.0" in labels(axis)
     assert not any(label.endswith(":60.0") for label in labels(axis))
 
 
 def test_utc_ticks_stand_on_round_times():
-    """Ticks are where the wall clock is round, not where the recording began."""
+    """UTC ticks are at round wall-clock times, independent of the start."""
     axis = utc_axis(EVENING_NS, 60.0, 6)
     assert axis.title == "UTC, 2026-11-20"
     assert labels(axis)[:2] == ["21:47:10", "21:47:20"]
@@ -197,7 +197,7 @@ def test_utc_ticks_stand_on_round_times():
 
 
 def test_utc_fractions_are_exact():
-    """Fractions of a second are right to the digit, despite 1.8e18 ns since 1970."""
+    """Fractions of a second are exact despite 1.8e18 ns since 1970."""
     axis = utc_axis(EVENING_NS + 1, 0.01, 5)
     assert labels(axis) == ["21:47:03.002", "21:47:03.004", "21:47:03.006", "21:47:03.008",
                             "21:47:03.010"]  # fmt: skip
@@ -205,14 +205,14 @@ def test_utc_fractions_are_exact():
 
 
 def test_midnight_names_the_day():
-    """A recording over midnight shows the date there, and both dates in the title."""
+    """A recording across midnight shows the date there, and both dates in the title."""
     axis = utc_axis(EVENING_NS, 4.0 * 3600.0, 4)
     assert labels(axis) == ["22:00", "23:00", "Nov 21", "01:00"]
     assert axis.title == "UTC, 2026-11-20 to 2026-11-21"
 
 
 def test_long_recordings_have_dates():
-    """Over weeks the labels are dates, at midnight."""
+    """Labels of a recording of weeks are dates at midnight."""
     axis = utc_axis(EVENING_NS, 20.0 * 86400.0, 5)
     assert labels(axis)[0].startswith("2026-11-2")
     assert all((EVENING_NS + round(t.value * 1e9)) % DAY_NS < 1000 for t in axis.ticks)

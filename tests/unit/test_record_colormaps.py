@@ -23,7 +23,7 @@ def luminance(table):
 
 @pytest.mark.parametrize("name", ENDS)
 def test_maps_have_their_published_ends(name):
-    """Each map begins and ends with its known colours, at any number of entries."""
+    """Each map starts and ends with its published colours, at any number of entries."""
     for n_entries in (2, 239, 240, 256):
         table = colormap(name, n_entries)
         assert table.shape == (n_entries, 3)
@@ -32,12 +32,12 @@ def test_maps_have_their_published_ends(name):
 
 @pytest.mark.parametrize("name", sorted(ENDS.keys() - {"turbo"}))
 def test_louder_is_lighter(name):
-    """Lightness rises all the way, so levels keep their order in print and for every eye."""
+    """Lightness increases monotonically, so levels keep their order in print and for everyone."""
     assert (np.diff(luminance(colormap(name, 64))) > 0.0).all()
 
 
 def test_turbo_is_lightest_in_the_middle():
-    """The one map that is not even: bright to see, but a level of it has no order in print."""
+    """Turbo, the one map without monotonic lightness, is lightest in the middle."""
     light = luminance(colormap("turbo", 64))
     assert 20 < np.argmax(light) < 44
     assert light[0] < 0.1 > light[-1]
@@ -45,24 +45,24 @@ def test_turbo_is_lightest_in_the_middle():
 
 @pytest.mark.parametrize("name", ENDS)
 def test_reversed_maps_are_reversed(name):
-    """The suffix _r turns a map around."""
+    """The suffix _r reverses a map."""
     np.testing.assert_array_equal(colormap(f"{name}_r", 256), colormap(name, 256)[::-1])
 
 
 def test_names_are_those_tested():
-    """No map is shipped untested."""
+    """The tests cover every map."""
     assert set(colormap_names()) == set(ENDS)
 
 
 def test_unknown_names_are_listed():
-    """A wrong name is answered with the right ones."""
+    """An unknown name is refused with the list of names."""
     with pytest.raises(ConfigError, match=r"colormap='jet': must be one of viridis, .*, grey, or"):
         colormap("jet", 256)
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_palette_has_data_inks_and_gap(theme):
-    """The 256 entries hold the map, then paper to ink, then the colour of gaps."""
+    """The 256 palette entries hold the map, then the ramp from paper to ink, then the gaps."""
     entries = np.frombuffer(palette("viridis", THEMES[theme]), np.uint8).reshape(256, 3)
     np.testing.assert_array_equal(entries[:N_LEVELS], colormap("viridis", N_LEVELS))
     assert tuple(entries[N_LEVELS]) == THEMES[theme].paper
@@ -71,7 +71,7 @@ def test_palette_has_data_inks_and_gap(theme):
 
 
 def test_ink_never_is_data_nor_gap():
-    """Every coverage has an entry of the ramp, paper and full ink at its ends."""
+    """Every coverage of ink has an entry of the ramp, with paper and full ink at the ends."""
     entries = ink_entries(np.arange(256, dtype=np.uint8))
     assert entries[0] == N_LEVELS
     assert entries[-1] == GAP - 1

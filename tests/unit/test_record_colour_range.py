@@ -33,7 +33,7 @@ def test_the_automatic_range_has_bounds(levels, expected):
 
 
 def test_levels_stand_as_they_are():
-    """Ends that were given do not depend on the picture."""
+    """Levels given as numbers do not depend on the picture."""
     assert ranged([-50.0], levels=(-33.3, -22.2)) == (-33.3, -22.2)
 
 
@@ -42,24 +42,24 @@ def test_levels_stand_as_they_are():
     [((0.0, 100.0), (-100.0, 0.0)), ((10.0, 90.0), (-90.0, -10.0)), ((2.5, 50.0), (-98.0, -50.0))],
 )
 def test_percentiles_are_those_of_what_is_heard(percentiles, expected):
-    """The ends are the percentiles, rounded outwards to whole dB, of neither gaps nor silence."""
+    """Percentile ends, rounded outwards to whole dB, ignore gaps and silence."""
     levels = [*np.linspace(-100.0, 0.0, 1001), *[np.nan] * 99, *[-200.0] * 500]
     assert ranged(levels, percentiles=percentiles) == expected
 
 
 def test_percentiles_of_a_flat_picture_are_apart():
-    """A picture of one level still has a range."""
+    """A picture of one level still has a range with different ends."""
     assert ranged([-50.0, -50.0], percentiles=(1.0, 99.0)) == (-51.0, -50.0)
 
 
 @pytest.mark.parametrize("levels", [[-150.0, -12.0], [-14.0, -13.0], [-10.0]])
 def test_a_dynamic_range_is_kept_below_the_top(levels):
-    """The low end is so far below the loud end, whatever is quiet."""
+    """The lower end lies at the dynamic range below the upper one, whatever is quiet."""
     assert ranged(levels, dynamic_range_db=72.5) == (-82.5, -10.0)
 
 
 def test_a_dynamic_range_counts_from_a_percentile():
-    """The two options go together: the percentile gives the top."""
+    """With both options, the dynamic range counts from the percentile."""
     levels = np.linspace(-100.0, 0.0, 1001)
     options = {"percentiles": (0.0, 90.0), "dynamic_range_db": 40.0}
     assert ranged(levels, **options) == (-50.0, -10.0)

@@ -1,4 +1,4 @@
-"""Files by descriptor: no link is followed, no file is replaced, names survive."""
+"""Files by descriptor: links are not followed, and no file is replaced."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def fail_with(number):
 
 @pytest.fixture(params=["renameat2", "link", "look"])
 def way(request, monkeypatch):
-    """Rename by each way in turn: as ext4 does, as NFS, and as exFAT on an old kernel."""
+    """Rename with each method in turn: those of ext4, of NFS, and of exFAT on an old kernel."""
     if request.param != "renameat2":
         monkeypatch.setattr(directory_module, "_renameat2_noreplace", fail_with(errno.EINVAL))
     if request.param == "look":
@@ -47,7 +47,7 @@ def way(request, monkeypatch):
 
 
 def test_a_finished_file_replaces_none_whatever_the_file_system(way, folder):
-    """It takes the first number that is free; the other file stays what it is."""
+    """A finished file gets the first free number and replaces no file on any file system."""
     for name in ("a.spd", "a_1.spd"):
         (folder.path / name).write_text("another's")
     (folder.path / "new").write_text("ours")
@@ -58,7 +58,7 @@ def test_a_finished_file_replaces_none_whatever_the_file_system(way, folder):
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "dangling"])
 def test_whatever_has_the_name_is_not_replaced(way, kind, folder):
-    """Not even a link that leads nowhere."""
+    """A name that is taken, even by a broken link, is not replaced."""
     taken = folder.path / "a"
     if kind == "folder":
         taken.mkdir()
@@ -73,7 +73,7 @@ def test_whatever_has_the_name_is_not_replaced(way, kind, folder):
 
 
 def test_an_error_of_the_disk_is_not_taken_for_a_missing_call(monkeypatch, folder):
-    """Only what says that there is no such call leads to another way."""
+    """Only errors that mean a missing system call lead to the next method of renaming."""
     monkeypatch.setattr(directory_module, "_renameat2_noreplace", fail_with(errno.EIO))
     (folder.path / "new").touch()
     with pytest.raises(OSError, match="Input/output error"):
@@ -86,12 +86,12 @@ def test_an_error_of_the_disk_is_not_taken_for_a_missing_call(monkeypatch, folde
     [("a.spd", 0, "a.spd"), ("a.b.wav", 2, "a.b_2.wav"), ("a", 1, "a_1"), (".x", 3, ".x_3")],
 )
 def test_a_number_stands_before_the_suffix(name, number, expected):
-    """So the file is still of its kind, and sorts behind the one without."""
+    """A number goes before the suffix, so the file keeps its type and sorts after the first."""
     assert numbered(name, number) == expected
 
 
 def test_a_folder_that_is_a_link_is_not_opened(folder):
-    """Nor a file, nor one that was there before it was to be made."""
+    """A link or a file in place of a folder is refused, even if it appears before the creation."""
     (folder.path / "target").mkdir()
     (folder.path / "link").symlink_to("target")
     (folder.path / "file").touch()
@@ -104,7 +104,7 @@ def test_a_folder_that_is_a_link_is_not_opened(folder):
 
 
 def test_only_regular_files_are_opened(folder):
-    """A link leads elsewhere, and a FIFO would block."""
+    """Only regular files are opened, since a link leads elsewhere and a FIFO blocks."""
     os.mkfifo(folder.path / "fifo")
     (folder.path / "file").write_text("x")
     (folder.path / "link").symlink_to("file")
@@ -116,7 +116,7 @@ def test_only_regular_files_are_opened(folder):
 
 
 def test_a_folder_that_was_moved_is_still_the_one(folder):
-    """Whatever is in its old place."""
+    """A folder that was moved stays the open one, whatever replaces it at its old path."""
     with folder.make_child("a") as held:
         (folder.path / "a").rename(folder.path / "b")
         (folder.path / "a").mkdir()
@@ -128,7 +128,7 @@ def test_a_folder_that_was_moved_is_still_the_one(folder):
     }  # fmt: skip
 
 
-# ---- files that are being written
+# ---- files being written
 
 
 def segment(part):
@@ -150,7 +150,7 @@ WRITERS = pytest.mark.parametrize(
 
 @WRITERS
 def test_a_recording_replaces_no_file_that_came_meanwhile(write, name, folder, caplog):
-    """A user's file of the final name stays, and the recording gets the next name."""
+    """A user's file of the final name stays, and the recording gets the next number."""
     writer = write(PartFile(folder.path / name, folder))
     (folder.path / name).write_text("a user's")
     writer.finish()
@@ -163,7 +163,7 @@ def test_a_recording_replaces_no_file_that_came_meanwhile(write, name, folder, c
 
 @WRITERS
 def test_a_file_that_the_user_names_is_replaced_if_it_was_there(write, name, tmp_path):
-    """As ``-o`` of an existing file asks for; one that came meanwhile is not."""
+    """A file named with ``-o`` is replaced if it existed at the start, and not if it came later."""
     (tmp_path / name).write_text("old")
     write(tmp_path / name).finish()
     assert (tmp_path / name).read_bytes() != b"old"
@@ -175,7 +175,7 @@ def test_a_file_that_the_user_names_is_replaced_if_it_was_there(write, name, tmp
 
 @WRITERS
 def test_another_file_in_place_of_the_unfinished_one_is_left_alone(write, name, folder):
-    """It neither gets the final name nor is deleted."""
+    """Another file in place of the unfinished one is neither renamed nor deleted."""
     for end in ("finish", "abort"):
         writer = write(PartFile(folder.path / name, folder))
         writer.part.unlink()
@@ -196,7 +196,7 @@ def descriptors():
 @WRITERS
 @pytest.mark.parametrize("end", ["finish", "abort"])
 def test_no_descriptor_is_left_open(write, name, end, folder):
-    """Also where a writer cannot be made."""
+    """No descriptor stays open, even if a writer cannot be made."""
     before = descriptors()
     getattr(write(PartFile(folder.path / name, folder)), end)()
     (folder.path / f"{name}.part").touch()

@@ -26,7 +26,7 @@ STRIPS = ("waveform", "level")
 
 
 def plots_of(channels=1, height=64, width=201):
-    """Noise between two levels, with a gap in the middle."""
+    """Make plots of noise between two levels, with a gap in the middle."""
     rng = np.random.default_rng(channels)
     levels = rng.uniform(-90.0, -10.0, (channels, height, width)).astype(np.float32)
     entries = np.rint((levels + 90.0) * ((N_LEVELS - 1) / 80.0)).astype(np.uint8)
@@ -66,7 +66,7 @@ def placed(tmp_path, page, suffix):
 @pytest.mark.parametrize("raw", [False, True])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_says_what_its_pixels_mean(tmp_path, suffix, raw):
-    """The same description is read back from each format, with the options that were chosen."""
+    """The description, with the chosen options, is read back from each format."""
     page = page_of(2, raw=raw, f_scale="mel", colormap="magma_r", signals=("left", "right"))
     path = placed(tmp_path, page, suffix.upper())
     read = json.loads(read_pixel_map(path).to_json())
@@ -83,14 +83,14 @@ def test_every_format_says_what_its_pixels_mean(tmp_path, suffix, raw):
 @pytest.mark.parametrize("strips", [(), STRIPS])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pages_are_as_large_as_their_layout(suffix, strips, channels):
-    """A page has the size that was chosen for it, in every format of pixels."""
+    """A page has the chosen size in every pixel format."""
     page = page_of(channels, strips=strips)
     image = opened(encode(page, suffix))
     assert image.size == (page.layout.width, page.layout.height)
 
 
 def test_a_lossless_page_is_the_same_page():
-    """WebP has the very colours of PNG; JPEG comes close to them."""
+    """WebP has exactly the colours of PNG, and JPEG approximates them."""
     page = page_of(strips=STRIPS, theme="dark")
     png, webp, jpeg = (
         np.asarray(opened(encode(page, suffix)).convert("RGB"), np.int16)
@@ -102,7 +102,7 @@ def test_a_lossless_page_is_the_same_page():
 
 @pytest.mark.parametrize("channels", [1, 2])
 def test_raw_pictures_are_their_plots(tmp_path, channels):
-    """A raw picture is width x height a channel, and every pixel is a palette entry of data."""
+    """A raw picture is width x height per channel, and every pixel is an entry for data."""
     page = page_of(channels, raw=True)
     path = placed(tmp_path, page, ".png")
     with Image.open(path) as image:
@@ -124,7 +124,7 @@ def test_a_pgm_keeps_levels(levels):
     assert values.shape == expected.shape
     np.testing.assert_array_equal(values == 0.0, np.isnan(expected))
     if levels is not None:
-        assert lo == -90.0  # of the colour map that the page has
+        assert lo == -90.0  # of the page's colour map
     decoded = np.where(values > 0.0, lo + (values - 1.0) * step, np.nan)
     np.testing.assert_allclose(decoded, expected, atol=0.5 * step + 1e-5)
     assert step < 0.002
@@ -132,7 +132,7 @@ def test_a_pgm_keeps_levels(levels):
 
 @pytest.mark.parametrize("strips", [(), STRIPS])
 def test_levels_are_read_back_from_a_pgm(tmp_path, strips):
-    """As from a PNG but finer, channel by channel; what was around the plots is not in it."""
+    """Levels are read back per channel from a PGM, finer than from a PNG and without margins."""
     path = placed(tmp_path, page_of(2, strips=strips), ".pgm")
     for channel in range(2):
         read = read_levels(path, channel)
@@ -142,14 +142,14 @@ def test_levels_are_read_back_from_a_pgm(tmp_path, strips):
 
 @pytest.mark.parametrize("suffix", [".jpg", ".webp", ".svg"])
 def test_levels_are_not_read_from_colours(tmp_path, suffix):
-    """Formats without numbers are refused by name, and not guessed from."""
+    """Formats that store only colours are refused by name when levels are read."""
     path = placed(tmp_path, page_of(), suffix)
     with pytest.raises(InputError, match=rf"x\{suffix}: must be a PNG or a PGM"):
         read_levels(path)
 
 
 def test_a_pgm_of_nothing_but_gaps_is_zero():
-    """Where there are no samples at all every value says so."""
+    """Every value of a PGM without samples marks a gap."""
     plots = plots_of()
     page = replace(page_of(), raw_levels=np.full_like(plots.levels, np.nan))
     assert not np.asarray(opened(encode(page, ".pgm"))).any()
@@ -157,7 +157,7 @@ def test_a_pgm_of_nothing_but_gaps_is_zero():
 
 @pytest.mark.parametrize("channels", [1, 2])
 def test_an_svg_has_texts_as_texts_and_plots_as_pixels(channels):
-    """Axes, title and strips are elements of their own; the plots are the entries, unchanged."""
+    """In an SVG, axes, title and strips are elements and the plots are unchanged pixels."""
     page = page_of(channels, strips=STRIPS, signals=("left", "right")[:channels])
     root = ET.fromstring(encode(page, ".svg"))  # noqa: S314 - our own
     texts = [element.text for element in root.iter(f"{SVG}text")]
@@ -184,7 +184,7 @@ def test_an_svg_has_texts_as_texts_and_plots_as_pixels(channels):
 @pytest.mark.parametrize("n_samples", [3, 80, 80_000, 8 * 10**8])
 @pytest.mark.parametrize("strips", [(), STRIPS])
 def test_no_text_leaves_its_page_or_covers_another(time_axis, n_samples, strips):
-    """Whatever the times read, texts keep apart and inside the page, with even margins."""
+    """Texts stay inside the page and apart at any times, with even margins."""
     spec = SpectrumSpec(fs=8000.0, channels=2, win_length=128, hop=64, scaling="density")
     about = Recording(spec, "numpy", 1_795_211_223 * 10**9 + 1, 1, 4000, "spectrod 1.2.3")
     options = PictureOptions(
@@ -225,7 +225,7 @@ def test_no_text_leaves_its_page_or_covers_another(time_axis, n_samples, strips)
     ],
 )  # fmt: skip
 def test_the_footer_says_what_a_column_is(averaging, n_frames, pool, expected):
-    """Averages of averages are told apart where they are not the same as one."""
+    """The footer states averages of averages only if they differ from one average."""
     spec = SpectrumSpec(fs=8000.0, averaging=averaging, averaging_frames=n_frames)
     about = Recording(spec, "numpy", 0, 0, 0, "spectrod 1.2.3")
     options = PictureOptions(width=201, height=64, pool=pool)
@@ -233,14 +233,14 @@ def test_the_footer_says_what_a_column_is(averaging, n_frames, pool, expected):
 
 
 def test_the_footer_says_nothing_of_single_frames():
-    """Where frames are spread over columns, a column is no average."""
+    """If each frame fills columns, the footer mentions no average."""
     about = Recording(SpectrumSpec(fs=8000.0), "numpy", 0, 0, 0, "spectrod 1.2.3")
     options = PictureOptions(width=201, height=64)
     assert averages_told(about, options, 0.99) == averages_told(about, options, 1.0) == []
 
 
 def averages_told(about, options, frames_per_pixel):
-    """Give the parts of a page's footer that are about averages."""
+    """Return the parts of a page's footer about averages."""
     page = compose(replace(plots_of(), frames_per_pixel=frames_per_pixel), about, options)
     pieces = [piece for line in page.layout.footer for piece in line.split("  ·  ")]
     return [piece for piece in pieces if piece.startswith(("row:", "column:", "exponential"))]
@@ -248,7 +248,7 @@ def averages_told(about, options, frames_per_pixel):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_strips_are_drawn_where_their_values_are(theme):
-    """Of the waveform ink covers what lies between the extremes, and gaps are hatched."""
+    """The ink of a waveform covers its extremes, and gaps are hatched."""
     page = page_of(strips=("waveform",), theme=theme)
     entries = np.asarray(opened(encode(page, ".png")))
     (box,) = page.layout.strips[0]
@@ -265,7 +265,7 @@ def test_strips_are_drawn_where_their_values_are(theme):
 
 
 def test_unfit_formats_are_refused_before_anything_is_recorded():
-    """What is no picture's suffix, or too small a format for the page, is named with the rule."""
+    """An unknown suffix, or a format too small for the page, is refused before recording."""
     spec = SpectrumSpec(fs=8000.0, channels=16)
     tall = PictureOptions(height=1200)
     check_format(".png", tall, spec)
@@ -281,7 +281,7 @@ def test_unfit_formats_are_refused_before_anything_is_recorded():
 
 @pytest.mark.parametrize("suffix", [".jpg", ".jpeg", ".webp"])
 def test_a_format_that_pillow_lacks_is_said_at_once(monkeypatch, suffix):
-    """Pillow may be built without JPEG or WebP: that is found out before anything is recorded."""
+    """A format missing from Pillow, as JPEG or WebP may be, is refused before recording."""
     monkeypatch.setattr("PIL.features.check", lambda _: False)
     spec = SpectrumSpec(fs=8000.0)
     with pytest.raises(UnavailableError, match=rf"\{suffix}: the installed Pillow cannot write it"):
@@ -307,7 +307,7 @@ def test_what_is_not_ours_is_not_repeated(tmp_path, name, content, text):
 
 
 def test_pictures_of_others_and_missing_ones_are_named(tmp_path):
-    """A JPEG of a camera has EXIF too, and is still not ours."""
+    """A camera's JPEG with EXIF is refused by name, and so is a missing file."""
     exif = Image.Exif()
     exif[0x010E] = "holiday"
     Image.new("RGB", (8, 8)).save(tmp_path / "x.jpg", exif=exif)
@@ -324,7 +324,7 @@ def chunk(kind, content):
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".svg", ".pgm"])
 def test_damage_is_an_error_of_one_line(tmp_path, suffix):
-    """Whatever byte of a picture is lost or changed, it is read back or refused, not more."""
+    """A picture with any byte lost or changed is read or refused with one line."""
     content = encode(page_of(height=50, width=200), suffix)
     path = tmp_path / f"x{suffix}"
     rng = np.random.default_rng(7)
@@ -343,7 +343,7 @@ def test_damage_is_an_error_of_one_line(tmp_path, suffix):
 
 
 def test_texts_that_would_fill_the_memory_are_refused(tmp_path):
-    """A PNG of a few kB whose text unpacks to 10 MB is no picture of ours."""
+    """A PNG of a few kB whose text unpacks to 10 MB is refused."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
     text = chunk(b"zTXt", b"spectrod\0\0" + zlib.compress(b" " * 10**7))
     pixels = chunk(b"IDAT", zlib.compress(b"\0\0"))
@@ -355,7 +355,7 @@ def test_texts_that_would_fill_the_memory_are_refused(tmp_path):
 
 @pytest.mark.parametrize("analysis", [{"rate_hz": "often"}, {"align": 7}, {"averaging": "median"}])
 def test_damaged_parameters_are_refused(tmp_path, analysis):
-    """Parameters that no analysis can have are an input error, and reach no flag."""
+    """Parameters that no analysis can have are an input error and reach no flag."""
     pixels = json.loads(page_of(raw=True).pixels.to_json()) | {"analysis": analysis}
     path = tmp_path / "x.pgm"
     path.write_bytes(b"P5\n# spectrod: " + json.dumps(pixels).encode() + b"\n1 1\n255\n\0")
@@ -365,7 +365,7 @@ def test_damaged_parameters_are_refused(tmp_path, analysis):
 
 @pytest.mark.parametrize("options", [{"width": "wide"}, {"width": 1}, {"f_scale": "bark"}])
 def test_damaged_options_are_refused(tmp_path, options):
-    """Options that no picture can have are an input error, of whatever type they are."""
+    """Options of any type that no picture can have are an input error."""
     page = page_of(raw=True)
     pixels = json.loads(page.pixels.to_json()) | {"options": options}
     path = tmp_path / "x.pgm"

@@ -9,13 +9,13 @@ from spectrod.formats.files import check_writable, whole_file, write_whole
 
 
 def test_a_check_leaves_nothing(tmp_path):
-    """Asking whether a file could be made makes none."""
+    """A check whether a file can be created leaves no file."""
     check_writable(tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_are_written_whole(tmp_path):
-    """The file has its content and the usual permissions, and nothing else is left."""
+    """A file has its content and the usual permissions, and no other file is left."""
     path = tmp_path / "x.png"
     path.write_bytes(b"old")
     write_whole(path, b"new")
@@ -36,7 +36,7 @@ def test_files_are_written_whole(tmp_path):
     ],
 )
 def test_impossible_paths_are_found_early(tmp_path, name, reason):
-    """A path where no file can be is an error that names it and the reason."""
+    """A path where no file can be is an error with the path and the reason."""
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=reason) as caught:
@@ -56,7 +56,7 @@ def test_impossible_paths_are_found_early(tmp_path, name, reason):
     ],
 )
 def test_only_files_are_replaced(tmp_path, make, reason):
-    """A pipe, a device or a folder is not replaced by a picture, nor what a link of it names."""
+    """A picture does not replace a pipe, a device or a folder, also behind a link."""
     path = tmp_path / "x.png"
     make(path)
     with pytest.raises(StorageError, match=rf"x\.png: {reason}"):
@@ -65,10 +65,10 @@ def test_only_files_are_replaced(tmp_path, make, reason):
 
 
 def test_files_without_write_permission_are_kept(tmp_path, monkeypatch):
-    """A file that may not be written is not replaced, although its folder would allow it."""
+    """A file without write permission is not replaced, even if its folder allows that."""
     path = tmp_path / "x.png"
     path.touch()
-    # Root may write everything: the system's answer is given for it.
+    # Root may write everything, so the system's answer is simulated.
     monkeypatch.setattr(files.os, "access", lambda *asked: asked != (path, os.W_OK))
     with pytest.raises(StorageError, match=r"x\.png: Permission denied"):
         check_writable(path)
@@ -76,7 +76,7 @@ def test_files_without_write_permission_are_kept(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_links_stay_links(tmp_path, exists):
-    """Writing to a link writes the file that it names, there or not, in that file's folder."""
+    """Writing to a link writes the file that it names, existing or not, in that file's folder."""
     (tmp_path / "there").mkdir()
     file = tmp_path / "there" / "y.png"
     if exists:
@@ -91,7 +91,7 @@ def test_links_stay_links(tmp_path, exists):
 
 
 def test_an_interrupted_check_leaves_nothing(tmp_path, monkeypatch):
-    """Ctrl-C right after the probe was made still removes it."""
+    """Ctrl-C right after the check's probe is created still removes it."""
 
     def interrupted(path, **_):
         path.write_bytes(b"")
@@ -104,7 +104,7 @@ def test_an_interrupted_check_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
-    """Where the disk fills up the old file stays, the part is removed, and the reason is told."""
+    """If the disk fills up, the old file stays, the part is removed, and the reason is reported."""
 
     def no_space(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -119,7 +119,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_a_file_that_gets_the_name_meanwhile_is_not_replaced(tmp_path, caplog):
-    """A user's file stays, and the new one has a number, which is logged."""
+    """If a file of the name appears meanwhile, it stays, and the new one gets a logged number."""
     path = tmp_path / "x.npz"
     with whole_file(path) as part:
         part.write_bytes(b"new")

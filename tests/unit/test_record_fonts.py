@@ -1,4 +1,4 @@
-"""Characters that the usual typefaces lack: fontconfig finds fonts, or a warning names them."""
+"""Characters missing from the usual typefaces: fonts from fontconfig, or a warning."""
 
 import logging
 import stat
@@ -18,7 +18,7 @@ from spectrod.formats.picture.theme import THEMES
 from spectrod.formats.picture.vector import VectorSheet
 
 HAN, WHALE, THAI = "\u4e2d", "\U0001f40b", "\u0e17"
-"""The first is in the font that is found, the others are in none."""
+"""The first is in the found font, the others are in none."""
 
 
 def rectangle(left, bottom, right, top):
@@ -32,7 +32,7 @@ def rectangle(left, bottom, right, top):
 
 @pytest.fixture(scope="module")
 def font_path(tmp_path_factory):
-    """Make a font whose glyph of one Han character is a filled square, red where it has colours."""
+    """Make a font with one Han character, a filled square that is red if it has colours."""
     builder = FontBuilder(1000, isTTF=True)
     builder.setupGlyphOrder([".notdef", "han"])
     builder.setupCharacterMap({ord(HAN): "han"})
@@ -52,7 +52,7 @@ def font_path(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _own_finder(monkeypatch):
-    """Let no test know what another one has found, and no font of this machine's have more."""
+    """Give each test a fresh font finder, without fonts of this machine."""
     monkeypatch.setattr(lettering, "_finder", fonts.FontFinder())
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
     lettering._report.cache_clear()
@@ -60,7 +60,7 @@ def _own_finder(monkeypatch):
 
 @pytest.fixture
 def fc_match(monkeypatch, tmp_path):
-    """Replace the program by a script, and count its runs."""
+    """Replace the program with a script, and count its runs."""
     log = tmp_path / "asked"
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
@@ -84,7 +84,7 @@ def warnings(caplog):
 
 
 def test_a_font_is_found_for_characters_that_the_usual_ones_lack(fc_match, font_path, caplog):
-    """The glyph of the font that fontconfig names is drawn, as wide as it is, on the line."""
+    """A missing character is drawn with the font from fontconfig, at its width and baseline."""
     asked = fc_match(f"printf '0|{font_path}'")
     with caplog.at_level(logging.WARNING):
         report_missing((f"a{HAN}b",))
@@ -102,7 +102,7 @@ def test_a_font_is_found_for_characters_that_the_usual_ones_lack(fc_match, font_
 
 
 def test_what_no_font_has_is_named_in_one_warning(fc_match, font_path, caplog):
-    """Question marks stand for it; the same title of the next picture is not reported again."""
+    """Characters without a font are drawn as question marks and named once in a warning."""
     fc_match(f"printf '0|{font_path}'")
     title = f"{THAI}{HAN}{WHALE}{THAI}.wav"
     with caplog.at_level(logging.WARNING):
@@ -116,7 +116,7 @@ def test_what_no_font_has_is_named_in_one_warning(fc_match, font_path, caplog):
 
 
 def test_fontconfig_is_asked_once_for_the_characters_of_a_text(fc_match, font_path):
-    """A text is measured a thousand times while it is shortened."""
+    """A text that is measured many times queries fontconfig once."""
     asked = fc_match(f"printf '0|{font_path}'")
     title = f"{HAN}{THAI}{WHALE}" * 40
     short = lettering.shorten(title, 17, 300.0)
@@ -125,7 +125,7 @@ def test_fontconfig_is_asked_once_for_the_characters_of_a_text(fc_match, font_pa
 
 
 def test_a_warning_names_so_many_characters_and_counts_the_others(fc_match, caplog):
-    """A title of hundreds of different characters makes a short line."""
+    """A warning names a few characters and counts the rest, so it stays one short line."""
     fc_match("exit 1")
     report_missing(("".join(map(chr, range(0x4E00, 0x4E00 + 300))),))
     assert "(U+4E13) and 280 more: drawn as ?" in warnings(caplog)[0]
@@ -136,13 +136,13 @@ def test_a_warning_names_so_many_characters_and_counts_the_others(fc_match, capl
     "script", ["exit 1", "true", "echo nonsense", "printf '0|/no/such/font'", "printf '7|FONT'"]
 )
 def test_a_reply_that_names_no_usable_font_is_no_font(fc_match, font_path, script):
-    """Whatever the program says, the line is drawn with what there is."""
+    """An invalid reply of fontconfig counts as no font, and the text is still drawn."""
     fc_match(script.replace("FONT", str(font_path)))
     assert [run.text for run in typeset(f"x{HAN}", 13)] == ["x", "?"]
 
 
 def test_a_program_that_does_not_reply_is_given_up(fc_match, monkeypatch, caplog):
-    """It is ended, and not asked again for the same characters."""
+    """A program that does not reply is killed and not queried again for the same characters."""
     monkeypatch.setattr(fonts, "FC_MATCH_TIMEOUT_S", 0.05)
     asked = fc_match("exec sleep 60")
     for _ in range(3):
@@ -152,7 +152,7 @@ def test_a_program_that_does_not_reply_is_given_up(fc_match, monkeypatch, caplog
 
 
 def test_without_fontconfig_the_warning_says_so(monkeypatch, caplog):
-    """It is no dependency."""
+    """Without fontconfig, an optional program, the warning says so."""
     monkeypatch.setenv("PATH", "")
     report_missing((HAN,))
     assert warnings(caplog) == [
@@ -161,7 +161,7 @@ def test_without_fontconfig_the_warning_says_so(monkeypatch, caplog):
 
 
 def test_few_characters_are_remembered(fc_match, monkeypatch):
-    """Titles without end do not fill the memory."""
+    """A bounded number of characters is remembered."""
     fc_match("exit 1")
     monkeypatch.setattr(fonts, "KNOWN_MAX", 5)
     for first in range(0x4E00, 0x4E40, 4):
@@ -170,7 +170,7 @@ def test_few_characters_are_remembered(fc_match, monkeypatch):
 
 
 def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monkeypatch):
-    """Glyphs that exist in one size only take that of the text; the darker, the more ink."""
+    """Colour bitmap glyphs are scaled to the text and drawn in ink by their darkness."""
     fc_match(f"printf '0|{font_path}'")
     only = ImageFont.truetype(font_path, 100)
     monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
@@ -183,7 +183,7 @@ def test_coloured_pictures_are_scaled_and_drawn_in_ink(fc_match, font_path, monk
 
 
 def test_coloured_pictures_have_their_colours_in_a_pdf(fc_match, font_path, monkeypatch):
-    """A PDF has no palette that all colours must be of."""
+    """Colour glyphs keep their colours in a PDF, which has no palette."""
     fc_match(f"printf '0|{font_path}'")
     only = ImageFont.truetype(font_path, 100)
     monkeypatch.setattr(fonts, "_open", lambda _path, _index, size: (only, size / 100))
@@ -200,13 +200,13 @@ def test_coloured_pictures_have_their_colours_in_a_pdf(fc_match, font_path, monk
 
 
 def test_variation_selectors_are_no_characters_of_their_own(fc_match):
-    """A heart that asks to be coloured is drawn as a heart."""
+    """Variation selectors are not drawn, so a heart with one is a plain heart."""
     fc_match("exit 1")
     assert "".join(run.text for run in typeset("a\ufe0fb\U000e0100", 13)) == "ab"
 
 
 def test_an_svg_keeps_characters_that_its_viewer_may_have(fc_match, font_path):
-    """Only what is measured here is given a width, so that no viewer squeezes the others."""
+    """In an SVG only texts measured here get a width, so viewers do not squeeze the others."""
     fc_match(f"printf '0|{font_path}'")
     sheet = VectorSheet(300, 100, THEMES["light"], bytes(768))
     for title in (f"{HAN}x", f"{WHALE}x"):

@@ -15,7 +15,7 @@ ROW_NS = 1_250_000
 
 
 class Reader:
-    """A recording of another format: three batches, the second behind a gap."""
+    """A recording of another format, with three batches, the second after a gap."""
 
     description = describe(SPEC)
 
@@ -46,7 +46,7 @@ class Reader:
     ],
 )
 def test_other_formats_are_cut_by_time(start, stop, rows):
-    """From the start on and before the stop; nothing is missing before the first row of a part."""
+    """Other formats are cut between start and stop, and a part does not start with a gap."""
     times = [None if row is None else BEGIN_UTC_NS + row * ROW_NS for row in (start, stop)]
     parts = list(batches_between(Reader(), *times))
     whole = rows_of(Reader().stored)
@@ -58,7 +58,7 @@ def test_other_formats_are_cut_by_time(start, stop, rows):
 
 
 def test_recordings_are_known_by_their_names(tmp_path):
-    """Segments, finished or not, exports, and folders with a segment in them."""
+    """Finished and unfinished segments, exports and folders with a segment are recognised."""
     for name in ("a.spd", "A.SPD.part", "a.nc", "a.zarr", "a.csv"):
         assert is_recording(tmp_path / name), name
     for name in ("a.wav", "a.part", "a.spd.damaged", "none"):
@@ -69,13 +69,13 @@ def test_recordings_are_known_by_their_names(tmp_path):
 
 
 def test_what_is_none_is_refused(tmp_path):
-    """With the formats that can be read."""
+    """Other files are refused with the list of readable formats."""
     with pytest.raises(InputError, match=r"a\.wav: must be a recording of spectra \(\.spd, \.spd"):
         open_recording(tmp_path / "a.wav")
 
 
 def test_the_span_is_known_where_that_costs_little(tmp_path):
-    """Of segments it is from the first row to the end of the last, of other formats unknown."""
+    """The time span of segments is known without reading all rows; of other formats it is not."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     reader = open_recording(made.part)
     begin, end = span_utc_ns(reader)

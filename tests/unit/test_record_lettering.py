@@ -11,7 +11,7 @@ from spectrod.formats.picture.surface import Box
 
 @pytest.fixture
 def without_freetype(monkeypatch):
-    """Pillow as it is where FreeType is missing: one bitmap typeface."""
+    """Use Pillow without FreeType, which has one bitmap typeface."""
     monkeypatch.setattr(lettering.features, "check_module", lambda _: False)
     bitmap = lettering.ImageFont.load_default_imagefont()
     monkeypatch.setattr(lettering.ImageFont, "load_default", lambda: bitmap)
@@ -23,12 +23,12 @@ def without_freetype(monkeypatch):
 
 
 def test_short_texts_stay():
-    """A text that fits is not touched."""
+    """A text that fits stays unchanged."""
     assert shorten("speech.wav", 13, 500.0) == "speech.wav"
 
 
 def test_long_texts_keep_both_ends():
-    """A long file name keeps its beginning and its suffix, and fits."""
+    """A shortened file name fits and keeps its start and its suffix."""
     short = shorten("a" * 200 + ".wav", 13, 200.0)
     assert short.startswith("aaa")
     assert short.endswith(".wav")
@@ -37,7 +37,7 @@ def test_long_texts_keep_both_ends():
 
 
 def test_wrapped_lines_fit_and_lose_nothing():
-    """Pieces are joined into lines no wider than allowed, in order."""
+    """Wrapped lines fit and contain all pieces in order."""
     pieces = ["hann window", "hop 1024", "bin width 11.72 Hz", "ENBW 17.58 Hz"]
     lines = wrap(pieces, 12, 180.0)
     assert len(lines) > 1
@@ -46,7 +46,7 @@ def test_wrapped_lines_fit_and_lose_nothing():
 
 
 def test_long_texts_are_shortened_at_once(monkeypatch):
-    """The number of measurements depends on the room, not on the text: no title takes minutes."""
+    """The number of measurements depends on the room and not on the length of the text."""
     measured = []
 
     def width_of(text, size):
@@ -60,7 +60,7 @@ def test_long_texts_are_shortened_at_once(monkeypatch):
 
 @pytest.mark.parametrize("align", [0.0, 0.5, 1.0])
 def test_text_stands_where_it_is_anchored(align):
-    """Text begins, is centred or ends at its anchor, digits centred in height."""
+    """Text starts, is centred or ends at its anchor, with digits centred vertically."""
     sheet = Sheet(200, 60)
     sheet.text((100, 30), "1000", 20, align=align)
     ink = sheet.coverage() > 128
@@ -72,7 +72,7 @@ def test_text_stands_where_it_is_anchored(align):
 
 
 def test_characters_without_a_glyph_are_replaced(monkeypatch):
-    """Where no typeface has a character a question mark stands; control characters are escaped."""
+    """A character without a glyph becomes a question mark, and control characters are escaped."""
     monkeypatch.setattr(lettering, "_wide", lambda _: None)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(lettering, "_finder", FontFinder())
@@ -93,21 +93,21 @@ def axis_of(*labels):
 
 
 def test_the_first_axis_without_collisions_is_taken():
-    """Of several candidates the first whose labels keep their distance is chosen."""
+    """The first candidate whose labels keep their distance is chosen."""
     crowded, roomy = axis_of("long label", "long label", "long label"), axis_of("a", "b")
     chosen = fitting([crowded, roomy], lambda v: v * 20.0, len, spacing=12.0)
     assert chosen is roomy
 
 
 def test_one_label_is_worse_than_two():
-    """One label says nothing of a scale: it is taken only where no candidate has two that fit."""
+    """One label gives no scale, so it is used only if no candidate fits two."""
     single, double = axis_of("a"), axis_of("a", "b")
     assert fitting([single, double], lambda v: v * 20.0, len, spacing=12.0) is double
     assert fitting([single, double], lambda v: v * 2.0, len, spacing=12.0) is single
 
 
 def test_no_axis_fits():
-    """Where nothing fits the axis keeps its title and has no ticks."""
+    """If no candidate fits, the axis keeps its title without ticks."""
     crowded = axis_of("long label", "long label")
     assert fitting([crowded], lambda v: v * 2.0, len, spacing=12.0) == Axis((), "title")
 
@@ -132,7 +132,7 @@ def margins_of(**changes):
 @pytest.mark.parametrize("channels", [1, 2, 5])
 @pytest.mark.parametrize("size", [(200, 50), (1000, 512)])
 def test_parts_do_not_overlap_and_stay_on_the_page(channels, size, strips):
-    """Plots, strips, bars and footer are apart, and inside the page, and a page has its bounds."""
+    """Plots, strips, bars and footer do not overlap and stay on a page of bounded size."""
     page = arrange(size, channels, strips, margins_of())
     along = [box for boxes in page.strips for box in boxes]
     boxes = [*page.plots, *along, *page.bars]
@@ -151,7 +151,7 @@ def test_parts_do_not_overlap_and_stay_on_the_page(channels, size, strips):
 
 
 def test_the_waveform_is_above_and_the_level_below():
-    """Whatever order strips are asked for in."""
+    """The waveform is above and the level below, whatever the order of the options."""
     page = arrange((300, 100), 1, ("level", "waveform"), margins_of())
     level, waveform = page.strips[0]
     assert waveform.bottom < page.plots[0].top < page.plots[0].bottom < level.top
@@ -160,12 +160,12 @@ def test_the_waveform_is_above_and_the_level_below():
 
 
 def test_a_long_first_time_label_makes_room_for_itself():
-    """The margin grows to what reaches over the plot's edge."""
+    """The margin grows with a first time label that extends beyond the plot."""
     assert arrange((300, 100), 1, (), margins_of(overhang=90)).plots[0].left == 108
 
 
 def test_bare_plots_have_no_margins():
-    """A raw picture is as large as its plots, which touch."""
+    """A raw picture has the size of its plots, which touch."""
     page = bare((300, 100), 3)
     assert (page.width, page.height) == (300, 300)
     assert [box.top for box in page.plots] == [0, 100, 200]

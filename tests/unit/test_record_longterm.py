@@ -80,7 +80,7 @@ def test_percentiles_are_those_of_all_levels(scaling, step_db, n_rows):
 
 @pytest.mark.parametrize("n_values", [1025, 2048])
 def test_percentiles_of_many_values_are_those_of_each(n_values):
-    """Values that are reckoned a part at a time come out in their places."""
+    """Percentiles of many values, computed in parts, equal those of each value."""
     spec = SpectrumSpec(fs=8000.0, win_length=2 * n_values - 2, scaling="dbfs")
     levels = levels_of(20, spec)
     statistics = LevelStatistics(spec, 1.0)
@@ -90,7 +90,7 @@ def test_percentiles_of_many_values_are_those_of_each(n_values):
 
 
 def test_density_is_numpys_histogram():
-    """The density of each value is that of a histogram with the same classes, and sums to 1."""
+    """The density of each value equals NumPy's histogram with the same classes and sums to 1."""
     levels = levels_of(500)
     statistics = LevelStatistics(SPEC, 0.5)
     statistics.add(batch_of(levels))
@@ -104,7 +104,7 @@ def test_density_is_numpys_histogram():
 
 
 def test_silence_and_what_lies_beyond_are_counted():
-    """Zero power and levels beyond the histogram fall into its ends; nothing is lost."""
+    """Zero power and levels beyond the histogram count in its end classes."""
     levels = np.array([-np.inf, -300.0, 0.0, 200.0])[:, None, None] * np.ones((2, 33))
     statistics = LevelStatistics(SPEC)
     statistics.add(batch_of(levels))
@@ -117,7 +117,7 @@ def test_silence_and_what_lies_beyond_are_counted():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_no_number_is_refused(tmp_path, value):
-    """Power that has overflowed has no level; nothing of its batch counts."""
+    """A batch with power that is infinite or NaN is refused as a whole."""
     sink = SpdSink(tmp_path / "x.png", about_of(), PictureOptions())
     sink.submit(batch_of(levels_of(3)))
     batch = batch_of(levels_of(3))
@@ -128,7 +128,7 @@ def test_what_is_no_number_is_refused(tmp_path, value):
 
 
 def test_parts_add_up():
-    """Statistics of two halves, added, are those of the whole."""
+    """The statistics of two halves add up to those of the whole."""
     levels = levels_of(301)
     whole, first, second = (LevelStatistics(SPEC) for _ in range(3))
     whole.add(batch_of(levels))
@@ -143,7 +143,7 @@ def test_parts_add_up():
 
 
 def test_what_differs_is_not_added():
-    """Other spectra, other classes and bad numbers are refused by name."""
+    """Adding statistics of other spectra or classes, or with bad numbers, is refused by name."""
     statistics = LevelStatistics(SPEC, 0.5)
     other = SpectrumSpec(fs=8000.0, channels=2, win_length=64, hop=32, nfft=64)
     with pytest.raises(ConfigError, match="the analysis has changed"):
@@ -164,12 +164,12 @@ def test_what_differs_is_not_added():
     ("n_values", "step_db"), [(15000, 0.1), (15001, 0.2), (24001, 0.2), (150000, 1.0)]
 )
 def test_memory_is_bounded_whatever_the_spectra(n_values, step_db):
-    """More values get wider classes."""
+    """More values get wider classes, so memory stays bounded."""
     assert finest_step(n_values) == step_db
 
 
 def test_more_values_than_memory_holds_are_refused():
-    """The limit and a way out are named; so is a class too fine for so many values."""
+    """Too many values, or too fine classes for them, are refused with the limit and a way out."""
     with pytest.raises(ConfigError, match="of at most 150000 values of all signals together"):
         finest_step(150001)
     many = SpectrumSpec(fs=8000.0, win_length=65536)
@@ -186,7 +186,7 @@ def test_no_rows_have_no_levels():
 
 
 def test_numbers_come_back(tmp_path):
-    """What an NPZ file holds is all that was counted, and goes on where it was."""
+    """An NPZ file restores all counts, and counting continues from them."""
     levels = levels_of(120)
     sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
     sink.submit(batch_of(levels[:50]))
@@ -215,7 +215,7 @@ def test_numbers_come_back(tmp_path):
 
 
 def test_a_table_for_spreadsheets(tmp_path):
-    """A CSV file has a line for each signal and frequency, with the usual levels."""
+    """The CSV file has a line per signal and frequency with the usual levels."""
     sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
     levels = levels_of(200)
     sink.submit(batch_of(levels))
@@ -233,7 +233,7 @@ def test_a_table_for_spreadsheets(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04 broken"])
 def test_other_files_are_no_statistics(tmp_path, content):
-    """What cannot be read back is named in one line."""
+    """A file that is not statistics is an error of one line."""
     path = tmp_path / "x.npz"
     path.write_bytes(content)
     with pytest.raises(InputError, match="no level statistics of spectrod"):
@@ -259,7 +259,7 @@ def test_each_column_shows_the_values_in_it(f_scale):
 
 
 def test_pixels_are_the_density():
-    """A column over all levels sums to 1, whatever the pixels' height; levels are in their rows."""
+    """A column over all levels sums to 1 at any pixel height, with levels in their rows."""
     statistics = LevelStatistics(SPEC, 0.5)
     statistics.add(batch_of(np.full((10, 2, 33), -60.25)))
     columns = column_values(FrequencyAxis("linear", 0.0, 4000.0), 33, SPEC)
@@ -302,7 +302,7 @@ def test_a_tone_keeps_its_level_at_any_width(tmp_path, f_scale, width):
 
 @pytest.mark.parametrize(("n_silent", "lowest"), [(1, -90.0), (9, -160.0)])
 def test_the_axis_covers_what_occurs_but_for_single_rows(n_silent, lowest):
-    """An axis covers quiet rows, but neither one among thousands nor all of digital silence."""
+    """The automatic axis covers quiet rows but no rare outlier and not all digital silence."""
     levels = np.random.default_rng(4).normal(-75.0, 1.0, (2000, 2, 33))
     levels[:n_silent] = -300.0
     levels[:, :, 7] = -23.0
@@ -315,7 +315,7 @@ def test_the_axis_covers_what_occurs_but_for_single_rows(n_silent, lowest):
 
 @pytest.mark.parametrize("n_values", [1, 2, 32, 33])
 def test_the_largest_of_each_column(n_values):
-    """It is NumPy's maximum over each span, the last value included."""
+    """The largest value of each column is NumPy's maximum over its span, both ends included."""
     values = np.random.default_rng(n_values).normal(size=(2, n_values))
     first = np.array([0, 0, n_values // 2, n_values - 1])
     stop = np.maximum(np.array([1, n_values, n_values, n_values]), first + 1)
@@ -354,7 +354,7 @@ def test_the_picture_says_what_it_is(tmp_path, suffix):
         axis = FrequencyAxis("log", 100.0, 4000.0)
         first, stop = column_values(axis, width, SPEC)
         for column in (120, 180, 237):
-            # The lines' edges of paper may cover the outermost.
+            # The paper-coloured edges of lines may cover the outermost ones.
             coloured = level[plot[:, column] < about["n_levels"]]
             shown = levels_of(400)[:, 1, first[column] : stop[column]]
             pixel_db = level[0] - level[1]
@@ -371,7 +371,7 @@ def test_the_picture_says_what_it_is(tmp_path, suffix):
     ],
 )
 def test_what_cannot_be_drawn_is_refused_at_once(tmp_path, name, options, text):
-    """Suffix and axes are checked before anything is recorded."""
+    """An invalid suffix or axis is refused before recording."""
     with pytest.raises(ConfigError, match=text):
         SpdSink(tmp_path / name, about_of(), PictureOptions(**options))
 
@@ -385,7 +385,7 @@ def test_nothing_counted_is_no_file(tmp_path):
 
 
 def test_averages_cut_short_do_not_count(tmp_path):
-    """A row of less than half the time of the others would spread their levels."""
+    """A row of less than half the usual length does not count, as its levels spread more."""
     sink = SpdSink(tmp_path / "x.csv", about_of(), PictureOptions())
     sink.submit(batch_of(levels_of(1), cut_frames=124))
     assert sink.n_frames == 0
@@ -398,12 +398,12 @@ def test_averages_cut_short_do_not_count(tmp_path):
     [(None, 1.0), (1.0, 1.0), (399.0, 1.0), (400.0, 2.0), (3600.0, 15.0), (12000.0, 60.0)],
 )
 def test_rows_are_as_long_as_a_view_of_so_many_needs(duration_s, interval_s):
-    """A recording has at least 200 rows of at most a minute, unless they were under a second."""
+    """A recording has at least 200 rows, of at most a minute unless they were below a second."""
     assert interval_for(duration_s) == interval_s
 
 
 def test_a_day_is_cut_into_minutes_of_one_hertz():
-    """Long recordings get rows of a minute, bins of 1 Hz and 120 windows a row."""
+    """Long recordings get rows of a minute, bins of 1 Hz and 120 windows per row."""
     assert frames_for(2.4e6, None, win_length_max=1000).win_length == 1000
     frames = frames_for(48000.0, 86400 * 48000)
     assert (frames.win_length, frames.hop, frames.averaging_frames) == (48000, 24000, 120)
@@ -412,7 +412,7 @@ def test_a_day_is_cut_into_minutes_of_one_hertz():
 @pytest.mark.parametrize("fs", [500.0, 11025.0, 44100.0, 384000.0])
 @pytest.mark.parametrize("n_samples", [None, 1000, 10**9])
 def test_every_rate_has_frames(fs, n_samples):
-    """Frames of all rates make a spec, and chosen windows stay."""
+    """Every sample rate gives valid frames, and windows that were chosen stay."""
     frames = frames_for(fs, n_samples)
     spec = SpectrumSpec(fs=fs, win_length=frames.win_length, hop=frames.hop)
     assert averaged(spec, frames).averaging_frames == frames.averaging_frames
@@ -425,7 +425,7 @@ def test_every_rate_has_frames(fs, n_samples):
 
 
 def test_pictures_of_views_begin_as_they_should():
-    """Each view's defaults are options of pictures; densities of none look like the paper."""
+    """Each view's defaults are valid picture options, and zero density looks like paper."""
     assert picture_defaults("spectrogram", "light", has_utc=True) == {}
     assert PictureOptions(**picture_defaults("ltsa", "light", has_utc=True)).time_axis == "utc"
     assert picture_defaults("ltsa", "light", has_utc=False) == {}
@@ -438,7 +438,7 @@ def test_pictures_of_views_begin_as_they_should():
 
 @pytest.mark.parametrize(("time_axis", "is_told"), [("utc", True), ("elapsed", False)])
 def test_the_foot_says_when_it_was_only_where_that_is_known(time_axis, is_told):
-    """A recording without a time has that of its reading, which no picture should claim."""
+    """A recording without a time has no date in the footer, instead of the time of reading."""
     statistics = LevelStatistics(SPEC)
     statistics.add(batch_of(levels_of(9)))
     options = PictureOptions(width=900, height=100, time_axis=time_axis)
@@ -449,7 +449,7 @@ def test_the_foot_says_when_it_was_only_where_that_is_known(time_axis, is_told):
 
 
 def test_what_never_occurred_has_no_density():
-    """Pixels without a class that was counted, in any value of their column, are exactly none."""
+    """Pixels without a counted class, in any value of their column, have zero density."""
     statistics = LevelStatistics(SPEC)
     levels = np.round(levels_of(57), 0) + 0.05
     statistics.add(batch_of(levels))
@@ -483,7 +483,7 @@ def test_what_never_occurred_has_no_density():
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(tmp_path, name, array):
-    """Before they are unpacked: a small archive may unpack to a thousand times as much."""
+    """Arrays that do not fit are refused before they are unpacked to a much larger size."""
     sink = SpdSink(tmp_path / "x.npz", about_of(), PictureOptions())
     sink.submit(batch_of(levels_of(5)))
     sink.finish()

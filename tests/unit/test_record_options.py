@@ -50,7 +50,7 @@ SPEC = SpectrumSpec(fs=48000.0)
     ],
 )
 def test_bad_options_name_value_and_rule(setting, text):
-    """Each broken rule is one error that names the option, its value and the rule."""
+    """Each broken rule is one error with the option, its value and the rule."""
     with pytest.raises(ConfigError, match=text):
         PictureOptions(**setting)
 
@@ -90,13 +90,13 @@ def test_bad_frequencies_name_value_and_rule(setting, text):
     ],
 )
 def test_default_frequencies(scale, fs, f_min):
-    """By default the axis ends at Nyquist; a logarithmic one begins about three decades below."""
+    """The default axis ends at Nyquist; a logarithmic one starts about three decades below."""
     axis = PictureOptions(f_scale=scale).frequency_axis(SpectrumSpec(fs=fs, win_length=8192))
     assert (axis.lo_hz, axis.hi_hz) == (f_min, fs / 2.0)
 
 
 def test_two_sided_spectra_have_negative_frequencies():
-    """The axis of I/Q signals goes from minus to plus half the sample rate, and is linear."""
+    """The axis of I/Q signals is linear from minus to plus half the sample rate."""
     spec = SpectrumSpec(fs=8000.0, channels=2, iq=True)
     axis = PictureOptions().frequency_axis(spec)
     assert (axis.lo_hz, axis.hi_hz) == (-4000.0, 4000.0)
@@ -109,7 +109,7 @@ def test_two_sided_spectra_have_negative_frequencies():
 
 @pytest.mark.parametrize("f_scale", ["linear", "log", "octave"])
 def test_bands_fill_their_axis(f_scale):
-    """Unless told otherwise the axis of bands reaches from the first one's edge to the last's."""
+    """The default axis of bands reaches from the first band's edge to the last band's."""
     spec = SpectrumSpec(fs=48000.0, win_length=8192, bands="third-octave")
     axis = PictureOptions(f_scale=f_scale).frequency_axis(spec)
     assert axis.lo_hz == spec.band_table.lower[0]
@@ -117,7 +117,7 @@ def test_bands_fill_their_axis(f_scale):
 
 
 def test_channels_are_numbered_or_named():
-    """Names stand for the channels where there are any, and must be as many."""
+    """Channels have their numbers or names, and there must be as many names as channels."""
     assert PictureOptions().names(3) == ("channel 0", "channel 1", "channel 2")
     assert PictureOptions(signals=("left", "right")).names(2) == ("left", "right")
     with pytest.raises(ConfigError, match="signals=a,b: must be as many names as channels, 1"):
@@ -125,18 +125,18 @@ def test_channels_are_numbered_or_named():
 
 
 def test_a_logarithmic_axis_begins_at_the_first_bin():
-    """A logarithmic axis does not begin below what the analysis resolves."""
+    """A logarithmic axis starts at the first bin or above."""
     axis = PictureOptions(f_scale="log").frequency_axis(SpectrumSpec(fs=48000.0, win_length=64))
     assert axis.lo_hz == 750.0
 
 
 def test_height_depends_on_channels():
-    """Several channels share the page unless the height is given."""
+    """Several channels share the page's height unless it is given."""
     assert PictureOptions().height_for(1) > PictureOptions().height_for(2)
     assert PictureOptions(height=300).height_for(2) == 300
 
 
 def test_a_picture_has_a_largest_size():
-    """A picture that few programs could open is refused before anything is recorded."""
+    """A picture too large for most programs is refused before recording."""
     with pytest.raises(ConfigError, match=r"width=8000, height=8000, channels=2: must not exceed"):
         PictureOptions(width=8000, height=8000).height_for(2)

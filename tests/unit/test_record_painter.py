@@ -1,4 +1,4 @@
-"""Levels and palette entries of pixels: by NumPy and by OpenCL, one against the other."""
+"""Levels and palette entries of pixels, computed by NumPy and by OpenCL."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def noise(columns=131, bins=9, seed=4):
 
 
 def test_the_device_is_the_engines():
-    """Where an engine has a device its kernels paint, else NumPy."""
+    """An engine with a device paints with its kernels, others with NumPy."""
     engine = open_engine("auto")
     painter = EnginePainter(engine)
     painter.levels(noise(), SPANS, 0.5, 0.0)
@@ -41,7 +41,7 @@ def test_the_device_is_the_engines():
 
 
 def test_a_row_shows_its_largest_bin(painter):
-    """The largest of a row's bins stands, at the level of its power, and a gap stays a gap."""
+    """A pixel row shows its largest bin at the level of its power, and a gap stays a gap."""
     power = np.array([[0.5, 2.0, 1.0], [np.nan, 1.0, 0.0]], np.float32)
     levels = painter.levels(power, np.array([[0, 2], [2, 3]]), 0.5, 0.0)
     expected = 10.0 * np.log10([[4.0, np.nan], [2.0, np.nan]])
@@ -50,7 +50,7 @@ def test_a_row_shows_its_largest_bin(painter):
 
 
 def test_levels_have_their_references(painter):
-    """Half a unit of power is 0 dB of a full-scale sine; the offset comes after the floor."""
+    """Half a unit of power is 0 dB of a full-scale sine; the offset is added after the floor."""
     power, spans = np.array([[0.5, 0.0]], np.float32), np.array([[0, 1], [1, 2]])
     levels = painter.levels(power, spans, 0.5, -3.0)
     np.testing.assert_allclose(levels[:, 0], [-3.0, FLOOR_DBFS - 3.0], atol=1e-5)
@@ -59,7 +59,7 @@ def test_levels_have_their_references(painter):
 
 @pytest.mark.parametrize("columns", [1, 64, 131])
 def test_levels_agree_with_the_hosts(painter, columns):
-    """All painters give the same levels to 1e-4 dB, with gaps at the same places."""
+    """All painters agree on levels to 1e-4 dB, with gaps at the same places."""
     power = np.ascontiguousarray(noise()[:columns])
     got, expected = (p.levels(power, SPANS, 0.5, -3.0) for p in (painter, host()))
     np.testing.assert_allclose(got, expected, atol=1e-4)
@@ -67,7 +67,7 @@ def test_levels_agree_with_the_hosts(painter, columns):
 
 @pytest.mark.parametrize("shape", [(1, 1), (4, 131), (65, 64)])
 def test_entries_are_the_hosts(painter, shape):
-    """Of the same levels all painters make the same entries, at the rounding's edges too."""
+    """All painters make the same entries of the same levels, also at the limits of rounding."""
     rng = np.random.default_rng(8)
     levels = rng.uniform(-130.0, 10.0, shape).astype(np.float32)
     # Halfway between two entries.
@@ -78,7 +78,7 @@ def test_entries_are_the_hosts(painter, shape):
 
 
 def test_entries_of_ends_and_gaps(painter):
-    """Levels beyond the ends take the ends' entries; a gap is lines on a ground."""
+    """Levels beyond the range take the end entries, and a gap is hatched."""
     levels = np.array([[-200.0, -100.0, -60.0, -20.0, 0.0, np.nan, np.nan, np.nan, np.nan]])
     entries = painter.entries(levels.astype(np.float32), -100.0, -20.0)[0].tolist()
     assert entries[:2] == [0, 0]
@@ -96,7 +96,7 @@ class _Broken(NumpyEngine):
 
 
 def test_a_device_that_fails_is_replaced():
-    """The fallback paints where the engine cannot; without one the error stays."""
+    """If the engine fails, the fallback paints; without a fallback the error is raised."""
     power = noise()
     levels = EnginePainter(_Broken(NumpyEngine())).levels(power, SPANS, 0.5, 0.0)
     np.testing.assert_array_equal(levels, host().levels(power, SPANS, 0.5, 0.0))

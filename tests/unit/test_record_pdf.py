@@ -1,4 +1,4 @@
-"""Pictures as PDF: what a reader draws is the page of the PNG, and texts are texts."""
+"""Pictures as PDF: the rendered page against the PNG, and texts as text."""
 
 import io
 from dataclasses import replace
@@ -28,7 +28,7 @@ PIXELS_PER_POINT = 96 / 72
 
 
 def page_of(**options):
-    """Noise of two channels, with a gap in the middle."""
+    """Make a page of noise of two channels, with a gap in the middle."""
     rng = np.random.default_rng(1)
     entries = rng.integers(0, N_LEVELS, (2, HEIGHT, WIDTH)).astype(np.uint8)
     entries[:, :, 100:120] = GAP
@@ -48,7 +48,7 @@ def page_of(**options):
 
 
 def drawn(content):
-    """Let another program draw the only page, a pixel for each of ours."""
+    """Render the only page with another program, at one pixel for each of ours."""
     document = pypdfium2.PdfDocument(content)
     assert len(document) == 1
     page = document[0]
@@ -64,7 +64,7 @@ def cut(pixels, box):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_is_that_of_the_png(theme):
-    """Plots have the pixels but for a reader's rounding, strips the ink, texts their places."""
+    """The page has the PNG's plots up to rounding, the strips' ink and the texts' places."""
     page = page_of(theme=theme, strips=("waveform", "level"), signals=("left", "right"))
     pdf, text = drawn(encode(page, ".pdf"))
     png = np.asarray(Image.open(io.BytesIO(encode(page, ".png"))).convert("RGB"), np.int16)
@@ -84,7 +84,7 @@ def test_the_page_is_that_of_the_png(theme):
 
 
 def test_fonts_are_embedded_and_the_same_page_makes_the_same_file():
-    """No reader has to have them; the document's date is that of the recording."""
+    """Fonts are embedded, and the date is the recording's, so equal pages give equal files."""
     content = encode(page_of(), ".pdf")
     assert content == encode(page_of(), ".pdf")
     assert b"/FontFile2" in content
@@ -98,7 +98,7 @@ def test_fonts_are_embedded_and_the_same_page_makes_the_same_file():
 
 
 def test_a_raw_page_is_the_plots_alone(caplog):
-    """One below the other, without margins; what is not drawn needs no font."""
+    """A raw page has the plots below each other without margins, and embeds no font."""
     page = page_of(raw=True, title="\U0001f40b")
     pdf, text = drawn(encode(page, ".pdf"))
     assert pdf.shape == (2 * HEIGHT, WIDTH, 3)
@@ -109,7 +109,7 @@ def test_a_raw_page_is_the_plots_alone(caplog):
 
 
 def test_typefaces_that_are_found_are_embedded_too(monkeypatch):
-    """Characters beyond Latin-1 are texts as well, whatever typeface has them."""
+    """Text beyond Latin-1 is text as well and embeds the typeface that has it."""
     path = ImageFont.truetype("DejaVuSans.ttf", 20).path if lettering._wide(20) else None
     if path is None:
         pytest.skip("DejaVu Sans is not installed")
@@ -125,7 +125,7 @@ def test_typefaces_that_are_found_are_embedded_too(monkeypatch):
 
 @pytest.mark.parametrize("title", ["مرحبا", "e\u0301"])
 def test_texts_that_must_be_shaped_are_drawn_by_pillow(monkeypatch, title):
-    """Right-to-left texts and combining marks are pictures of what a PNG has."""
+    """Right-to-left text and combining marks are embedded as pictures from the PNG."""
     if lettering._wide(20) is None:
         pytest.skip("DejaVu Sans is not installed")
     monkeypatch.setattr(lettering, "_finder", fonts.FontFinder())
@@ -141,7 +141,7 @@ def test_texts_that_must_be_shaped_are_drawn_by_pillow(monkeypatch, title):
 
 
 def test_letters_of_a_bitmap_font_are_pictures(monkeypatch):
-    """Where Pillow has no FreeType there is nothing to embed."""
+    """Without FreeType there is no font to embed, so letters are pictures."""
     bitmap = ImageFont.load_default_imagefont()
     monkeypatch.setattr(lettering, "_built_in", lambda _: bitmap)
     pdf, text = drawn(encode(page_of(), ".pdf"))
@@ -150,7 +150,7 @@ def test_letters_of_a_bitmap_font_are_pictures(monkeypatch):
 
 
 def test_level_statistics_are_drawn_as_pdf(tmp_path):
-    """With the description of their pixels."""
+    """Level statistics are drawn as PDF with the description of their pixels."""
     spec = SpectrumSpec(8000.0, win_length=64, hop=64, scaling="density")
     path = tmp_path / "x.pdf"
     sink = SpdSink(path, Description(spec, "a", ("a",), "spectrod"), PictureOptions(title="Pier"))
@@ -165,7 +165,7 @@ def test_level_statistics_are_drawn_as_pdf(tmp_path):
 
 
 def test_without_its_library_a_pdf_is_refused_at_once(monkeypatch, tmp_path):
-    """Before anything is recorded, with what to install."""
+    """Without the optional library, PDF is refused before recording, with what to install."""
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)
@@ -181,7 +181,7 @@ def test_without_its_library_a_pdf_is_refused_at_once(monkeypatch, tmp_path):
 
 
 def test_a_page_longer_than_readers_show_is_refused():
-    """200 inches are the most."""
+    """A page longer than 200 inches, the limit of readers, is refused."""
     many = replace(SPEC, channels=60)
     with pytest.raises(ConfigError, match=r"and \.pdf has at most 19200"):
         check_format(".pdf", PictureOptions(width=200, height=400), many)
@@ -197,7 +197,7 @@ def test_a_page_longer_than_readers_show_is_refused():
     ],
 )
 def test_other_documents_are_no_pictures_of_ours(tmp_path, content, text):
-    """At most the last MiB is read."""
+    """Other PDFs are refused after a read of at most their last MiB."""
     path = tmp_path / "x.pdf"
     path.write_bytes(content)
     with pytest.raises(InputError, match=text):

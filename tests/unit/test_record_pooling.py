@@ -33,7 +33,7 @@ def whole_of(pool, channel=0):
 
 
 def test_frames_that_fit_are_their_own_columns():
-    """Below the limit every frame is a column of its own, unchanged."""
+    """Below the limit every frame is a column, unchanged."""
     values = noise(7)
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(values, np.arange(7) * HOP + 123))
@@ -44,7 +44,7 @@ def test_frames_that_fit_are_their_own_columns():
 @pytest.mark.parametrize("max_columns", [2, 5, 8])
 @pytest.mark.parametrize("n_frames", [1, 9, 16, 33])
 def test_columns_are_means_of_neighbours(n_frames, max_columns):
-    """However often columns merged, each is the mean of its frames, and memory is bounded."""
+    """After any number of merges a column is the mean of its frames, and memory is bounded."""
     values = noise(n_frames)
     pool = ColumnPool(HOP, max_columns)
     for frame in range(n_frames):
@@ -78,7 +78,7 @@ def test_batches_may_be_cut_anywhere(n_frames, max_columns, cuts, skips):
 
 
 def test_a_gap_is_nan_and_not_zero():
-    """Columns that no frame falls into are NaN; those around them are whole."""
+    """Columns without frames are NaN, and those around them are complete."""
     values = noise(4)
     pool = ColumnPool(HOP, 16)
     pool.add(batch_of(values, [0, 10, 60, 70]))
@@ -95,7 +95,7 @@ def test_frames_off_the_grid_take_the_nearest_slot():
 
 
 def test_a_gap_of_months_needs_no_memory():
-    """A jump of the sample index far beyond all columns merges instead of growing."""
+    """A jump of the sample index beyond all columns merges columns and allocates nothing."""
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(noise(2), [0, 48_000 * 86_400 * 90]))
     assert pool.n_columns <= 8
@@ -103,7 +103,7 @@ def test_a_gap_of_months_needs_no_memory():
 
 
 def test_a_span_that_cuts_columns_weighs_them():
-    """Where a span's limit cuts a column, its frames count by the part inside."""
+    """If a span cuts a column, the column's frames count by the part inside."""
     values = noise(3)
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(values, [0, 10, 20]))
@@ -122,14 +122,14 @@ def test_quiet_frames_survive_loud_ones():
 
 
 def test_an_empty_batch_changes_nothing():
-    """A batch without frames is no first frame."""
+    """An empty batch changes nothing and is not the first batch."""
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(np.zeros((0, 2, 3)), []))
     assert pool.n_frames == pool.n_slots == pool.n_columns == 0
 
 
 def test_frames_in_the_past_are_a_bug():
-    """A frame before the last one breaks the contract and is named."""
+    """A frame before the last one is an internal error that names it."""
     pool = ColumnPool(HOP, 8)
     pool.add(batch_of(noise(1), [50]))
     with pytest.raises(InternalError, match="frame at sample 40 after one at 50"):
@@ -139,7 +139,7 @@ def test_frames_in_the_past_are_a_bug():
 @pytest.mark.parametrize("max_columns", [2, 5, 64])
 @pytest.mark.parametrize("pooling", ["max", "min"])
 def test_extremes_of_neighbours(pooling, max_columns):
-    """However often columns merged, each is the extreme of its rows; a gap is still NaN."""
+    """After any number of merges a column is the extreme of its rows, and a gap stays NaN."""
     values = noise(33)
     index = np.arange(33) * HOP
     index[20:] += 200 * HOP
@@ -157,7 +157,7 @@ def test_extremes_of_neighbours(pooling, max_columns):
 
 
 def test_rows_weigh_by_their_frames():
-    """A row that was cut off counts by its frames, and the end is that of its last one."""
+    """A row that was cut off weighs by its frames, and the columns end with its last frame."""
     values = noise(3)
     spec = replace(SPEC, averaging="mean", averaging_frames=5)
     pool = ColumnPool(5 * HOP, 8)

@@ -1,4 +1,4 @@
-"""A pyramid's folder: sizes, ages, damage, and who may write it."""
+"""The folder of a pyramid: sizes, ages, damage, and exclusive writing."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def cells_in(folder, cell_ns):
 
 
 def test_each_length_divides_the_next_and_a_day():
-    """Cells of all levels begin together, and no level is much longer than the one before."""
+    """Cell lengths divide the next one and a day, so levels align, and they grow in small steps."""
     for shorter, longer in pairwise(CELLS_NS):
         assert longer % shorter == 0
         assert 3 <= longer // shorter <= 6
@@ -56,7 +56,7 @@ def test_each_length_divides_the_next_and_a_day():
     [(1.0, 0.02, "1s"), (0.01, 0.02, "50ms"), (0.01, 0.01, "10ms"), (1.1, 0.1, "5s")],
 )
 def test_no_cell_is_shorter_than_a_row(finest_s, row_s, first):
-    """The finest level is the next there is of what was wanted and what rows allow."""
+    """The finest level has the next available length that is not shorter than a row."""
     found = levels(finest_s, row_s)
     assert name_of(found[0]) == first
     assert found[-1] == DAY_NS
@@ -71,21 +71,21 @@ def test_no_cell_is_shorter_than_a_row(finest_s, row_s, first):
     ],
 )
 def test_options_are_checked(tmp_path, options, text):
-    """Numbers that make no sense are named, and no pyramid is begun."""
+    """An invalid option is refused by name before a pyramid is created."""
     with pytest.raises(ConfigError, match=text):
         PyramidWriter(tmp_path, about_of(), PyramidOptions(**options))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_need_power(tmp_path):
-    """Complex spectra have no least and greatest."""
+    """Complex spectra are refused, as they have no minimum and maximum."""
     spec = SpectrumSpec(fs=1000.0, win_length=64, hop=500, output="complex")
     with pytest.raises(ConfigError, match="a pyramid is made of power"):
         PyramidWriter(tmp_path, about_of(spec))
 
 
 def test_levels_are_stored_to_half_a_hundredth_of_a_decibel():
-    """Twice coded is the same as once; zero power is the floor, and what is beyond is an end."""
+    """Stored levels have steps of 0.01 dB, zero power is the floor, and a round trip is stable."""
     levels_db = np.random.default_rng(1).uniform(-320.0, 320.0, 1001)
     codes = to_codes(10.0 ** (levels_db / 10.0))
     assert np.abs(to_levels(codes) - levels_db).max() <= 0.005 + 2e-5
@@ -96,7 +96,7 @@ def test_levels_are_stored_to_half_a_hundredth_of_a_decibel():
 
 @pytest.mark.slow
 def test_a_day_takes_as_much_room_as_documented(tmp_path):
-    """All levels together need a third more than the finest, and a file no more than its cells."""
+    """All levels take a third more than the finest, and a file takes no more than its cells."""
     writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(finest_s=60.0))
     for hour in range(24):
         batch = batch_of(np.full(7200, 1e-6), DAY * DAY_NS + hour * 3600 * 10**9)
@@ -113,7 +113,7 @@ def test_a_day_takes_as_much_room_as_documented(tmp_path):
 
 
 def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
-    """What was expired of the finest level is shown by the next, and gaps stay gaps."""
+    """Where the finest level has expired, the next coarser one answers, and gaps stay gaps."""
     writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(finest_s=1.0))
     rows = np.full(240, 1e-6)
     begin = DAY * DAY_NS + 3600 * 10**9
@@ -143,7 +143,7 @@ def test_old_files_go_level_by_level_and_coarser_ones_answer(tmp_path):
 
 
 def test_a_damaged_cell_is_none(tmp_path):
-    """A cell whose checksum is wrong is a gap; its neighbours and the coarser level stay."""
+    """A cell with a wrong checksum is a gap; its neighbours and the coarser level stay."""
     writer = PyramidWriter(tmp_path, about_of())
     writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
     writer.finish()
@@ -159,7 +159,7 @@ def test_a_damaged_cell_is_none(tmp_path):
 
 
 def test_a_file_of_something_else_is_an_error(tmp_path):
-    """A head that does not fit, or a description that cannot be read, is said."""
+    """A file with a wrong header or an unreadable description is an error."""
     writer = PyramidWriter(tmp_path, about_of())
     writer.submit(batch_of(np.full(20, 1e-6), DAY * DAY_NS))
     writer.finish()
@@ -178,7 +178,7 @@ def test_a_file_of_something_else_is_an_error(tmp_path):
 
 
 def test_only_one_writes_and_only_what_fits(tmp_path):
-    """A second writer, and rows of another kind, are refused; another version goes on."""
+    """A second writer and rows of another kind are refused; another program version continues."""
     writer = PyramidWriter(tmp_path, about_of())
     with pytest.raises(BusyError, match="another program is writing it"):
         PyramidWriter(tmp_path, about_of())
@@ -193,7 +193,7 @@ def test_only_one_writes_and_only_what_fits(tmp_path):
 
 
 def test_bins_are_taken_together(tmp_path):
-    """A value is the least, the mean and the greatest of its bins, and lies at their middle."""
+    """A merged value has the minimum, mean and maximum of its bins, at their centre."""
     writer = PyramidWriter(tmp_path, about_of(), PyramidOptions(values_max=4))
     assert (writer.about.group, writer.about.n_values) == (9, 4)
     batch = batch_of([1.0, 1.0], DAY * DAY_NS)
@@ -215,7 +215,7 @@ def test_bins_are_taken_together(tmp_path):
 
 
 def test_partial_rows_count_for_what_they_are(tmp_path):
-    """An average that was cut off adds as much effort as it has frames."""
+    """A row that was cut off adds effort by its frames."""
     spec = SpectrumSpec(
         fs=1000.0, win_length=64, hop=50, nfft=64, averaging="mean", averaging_frames=10
     )
@@ -229,7 +229,7 @@ def test_partial_rows_count_for_what_they_are(tmp_path):
 
 
 def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
-    """What could not be written is a gap; coarser cells have all that came before and after."""
+    """A failed write is a gap in its level, while coarser cells keep all data before and after."""
     writer = PyramidWriter(tmp_path, about_of())
     begin = DAY * DAY_NS
     writer.submit(batch_of(np.full(7, 1e-6), begin))
@@ -265,7 +265,7 @@ def test_a_full_disk_is_an_error_and_later_cells_come(tmp_path, monkeypatch):
     ],
 )
 def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
-    """The value and the rule are named."""
+    """A span that makes no sense is refused with the value and the rule."""
     PyramidWriter(tmp_path, about_of()).finish()
     reader = PyramidReader(tmp_path)
     with pytest.raises(ConfigError, match=text):
@@ -274,7 +274,7 @@ def test_spans_that_make_no_sense_are_refused(tmp_path, args, text):
 
 
 def test_a_span_of_all_times_is_read(tmp_path):
-    """The widest there is has what a pyramid holds."""
+    """The widest possible span returns all that the pyramid holds."""
     writer = PyramidWriter(tmp_path, about_of())
     writer.submit(batch_of([1e-6, 1e-6], DAY * DAY_NS))
     writer.finish()
@@ -286,7 +286,7 @@ def test_a_span_of_all_times_is_read(tmp_path):
 
 
 def test_an_empty_pyramid_has_no_rows(tmp_path):
-    """Where nothing was recorded, columns are empty, not errors."""
+    """Columns of an empty pyramid are empty and no error."""
     PyramidWriter(tmp_path, about_of()).finish()
     reader = PyramidReader(tmp_path)
     columns = reader.columns(0, DAY_NS, 7)
@@ -296,7 +296,7 @@ def test_an_empty_pyramid_has_no_rows(tmp_path):
 
 
 def test_a_reader_sees_cells_as_they_come(tmp_path):
-    """A reader that is there before the first cell shows each once it is complete."""
+    """A reader opened before the first cell sees each cell once it is complete."""
     writer = PyramidWriter(tmp_path, about_of())
     reader = PyramidReader(tmp_path)
     begin = DAY * DAY_NS
@@ -332,7 +332,7 @@ KILLED = """
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [2, 5, 6, 76, 301])
 def test_a_killed_program_leaves_all_complete_cells(tmp_path, seconds):
-    """After SIGKILL the second that was being filled is missing, and nothing at any level else."""
+    """After SIGKILL only the second in progress is missing, at any level."""
     begin = DAY * DAY_NS
     arguments = [tmp_path, str(begin), str(seconds)]
     command = [sys.executable, "-c", textwrap.dedent(KILLED), *arguments]
@@ -364,7 +364,7 @@ def test_a_killed_program_leaves_all_complete_cells(tmp_path, seconds):
     ],
 )
 def test_a_description_that_makes_no_sense_is_refused(tmp_path, field, value, text):
-    """Whatever its numbers would make of the cells."""
+    """A description with impossible numbers is refused."""
     writer = PyramidWriter(tmp_path, about_of())
     writer.submit(batch_of([1.0] * 4, DAY * DAY_NS))
     writer.finish()

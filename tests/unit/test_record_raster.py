@@ -15,7 +15,7 @@ from spectrod.formats.picture.raster import band_spans, bin_spans, column_spans
     limits=st.tuples(st.floats(0.001, 1.0), st.floats(0.001, 1.0)),
 )
 def test_every_bin_in_range_is_shown(scale, rows, nfft, limits):
-    """Each bin whose cell is inside the axis is in a row, and the row of f has f's bin."""
+    """Each bin whose cell is on the axis is in a row, and the row of f contains f's bin."""
     lo, hi = min(limits) * 24000.0, max(limits) * 24000.0
     if hi - lo < 1.0:
         hi = min(lo + 1.0, 24000.0)
@@ -36,28 +36,28 @@ def test_every_bin_in_range_is_shown(scale, rows, nfft, limits):
 
 
 def test_rows_narrower_than_a_bin_take_one_bin():
-    """Rows within one bin's cell show that bin and no other."""
+    """Pixel rows within one bin's cell show that bin and no other."""
     first, stop = bin_spans(np.linspace(95.0, 105.0, 11), 10.0, 33)
     assert first.tolist() == [10] * 10
     assert stop.tolist() == [11] * 10
 
 
 def test_even_division_gives_even_rows():
-    """Two bins a row come out alike in every row, so noise has no stripes."""
+    """With two bins per row all rows are alike, so noise has no stripes."""
     first, stop = bin_spans(np.linspace(0.0, 24000.0, 513), 24000.0 / 1024, 1025)
     assert set(stop - first) == {3}
     assert stop[-1] == 1025
 
 
 def test_bands_belong_to_the_rows_they_touch():
-    """A row takes each band that reaches into it; one beside all bands takes the nearest."""
+    """A row takes each band that reaches into it, or the nearest one outside all bands."""
     lower, upper = np.array([100.0, 200.0, 400.0]), np.array([200.0, 400.0, 800.0])
     spans = band_spans(np.array([50.0, 80.0, 100.0, 200.0, 450.0, 800.0, 900.0]), lower, upper)
     assert spans.T.tolist() == [[0, 1], [0, 1], [0, 1], [1, 3], [2, 3], [2, 3]]
 
 
 def test_wide_pixels_take_their_exact_area():
-    """Pixels of more than a column are cut exactly, and together cover everything once."""
+    """Pixels wider than a column are cut exactly and together cover everything once."""
     lo, hi = column_spans(np.linspace(0.0, 10.0, 5), 10, 1)
     np.testing.assert_allclose(lo, [0.0, 2.5, 5.0, 7.5])
     np.testing.assert_allclose(hi, [2.5, 5.0, 7.5, 10.0])
@@ -65,7 +65,7 @@ def test_wide_pixels_take_their_exact_area():
 
 @pytest.mark.parametrize("n_slots", [1, 2, 7])
 def test_narrow_pixels_take_the_nearest_column(n_slots):
-    """Where pixels outnumber columns, each shows one column, in order and without omission."""
+    """If pixels outnumber columns, each shows one column, in order and without omission."""
     lo, hi = column_spans(np.linspace(-1.5, n_slots + 1.5, 101), n_slots, 1)
     assert (hi - lo == 1.0).all()
     assert sorted(set(lo)) == list(range(n_slots))

@@ -1,4 +1,4 @@
-"""Messages of a daemon as rows: what has no place in a recording is refused with its value."""
+"""Messages of a daemon as rows, and the refusal of values that a recording cannot hold."""
 
 from collections import deque
 
@@ -14,7 +14,7 @@ NFFT = 64
 
 
 class Subscribed:
-    """A subscription that has received these frames and gets no more."""
+    """A subscription that has received the given frames and gets no more."""
 
     def __init__(self, *frames):
         self._frames = deque(frames)
@@ -47,25 +47,25 @@ def make_frame(row, channel="0", *, topic=None, restarted=False, **fields):
 
 
 def rows(n, **fields):
-    """Rows of two channels."""
+    """Make frames of rows of two channels."""
     return [make_frame(row, channel, **fields) for row in range(n) for channel in "01"]
 
 
 def read(*frames):
-    """The sample indices of the rows that frames make."""
+    """Read the sample indices of the rows that frames make."""
     reader = DaemonReader(Subscribed(*frames), "spec/", timeout_s=0.0)
-    stop_s = 1e12  # the frames end before
+    stop_s = 1e12  # the frames end early
     batches = reader.batches(stop_s)
     return [int(next(batches).sample_index[0]) for _ in range(3)]
 
 
 def test_the_frames_of_these_tests_make_rows():
-    """Else what comes after it would prove nothing."""
+    """The frames used in these tests are valid rows, so the refusals have other causes."""
     assert read(*rows(6)) == [96, 128, 160]
 
 
 def test_spectra_of_a_receiver_keep_its_frequency():
-    """The description counts from the centre frequency; that of a one-sided spectrum is ignored."""
+    """The description keeps a centre frequency, except for one-sided spectra."""
     radio = {"first_bin": -(NFFT // 2), "shape": (NFFT,), "center_frequency_hz": 433.92e6}
     spec = DaemonReader(Subscribed(*rows(3, **radio)), "spec/", timeout_s=0.0).description.spec
     assert (spec.iq, spec.channels, spec.center_frequency_hz) == (True, 4, 433.92e6)
@@ -87,27 +87,27 @@ def test_spectra_of_a_receiver_keep_its_frequency():
     ],
 )
 def test_a_description_that_cannot_be_recorded_is_refused(fields, rule):
-    """What this version does not know is one line with the value."""
+    """A description that this version does not know is refused in one line with the value."""
     with pytest.raises(ConfigError, match=rule) as caught:
         read(*rows(6, **fields))
     assert str(caught.value).isprintable()
 
 
 def test_frames_of_another_channel_in_the_middle_of_a_row_are_refused():
-    """A row of two channels has those that came first."""
+    """A row of two channels refuses a frame of a third one."""
     with pytest.raises(ConfigError, match="spec/mic/7/dbfs/: the daemon's channels have changed"):
         read(*rows(4), make_frame(4), make_frame(4, "7"))
 
 
 def test_a_longer_frame_in_the_middle_of_a_row_is_refused():
-    """Channels of one row have the same number of values."""
+    """A frame in a row refuses a number of values different from that of the others."""
     longer = make_frame(4, "1", nfft=128, shape=(65,))
     with pytest.raises(ConfigError, match="spec/mic/1/dbfs/: the daemon's analysis has changed"):
         read(*rows(4), make_frame(4), longer)
 
 
 def test_more_channels_than_a_source_can_have_are_refused():
-    """A daemon that names ever new channels of one time is read no further."""
+    """A daemon that names ever new channels at one time is refused at the limit."""
     with pytest.raises(ConfigError, match="spec/: more than 4096 channels at one time"):
         read(*(make_frame(0, str(k)) for k in range(10_000)))
 
@@ -120,7 +120,7 @@ def test_more_channels_than_a_source_can_have_are_refused():
     ],
 )
 def test_times_beyond_any_recording_are_refused(changes):
-    """Neither an index nor the time that a daemon was away overflows 64 bits."""
+    """Neither an index nor the duration of an absence overflows 64 bits."""
     fs = changes.get("fs", 48000.0)
     last = [make_frame(6, channel, **changes) for channel in "01"]
     with pytest.raises(WireError, match=r"sample_index=.*: index \d+ of the recording is above"):
@@ -128,6 +128,6 @@ def test_times_beyond_any_recording_are_refused(changes):
 
 
 def test_nothing_that_came_is_told():
-    """Without any frame, that is the error."""
+    """Without any frame there is an error that says so."""
     with pytest.raises(UnavailableError, match="spec/: no spectra came in 0 s"):
         read()

@@ -1,4 +1,4 @@
-"""SigMF recordings that are written: samples, captures, and what a failure leaves."""
+"""SigMF recordings being written: samples, captures, and files left after failures."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def metadata(folder, name="x.sigmf-meta"):
     ],
 )
 def test_samples_gaps_and_times_come_back(tmp_path, collect, spec, datatype):
-    """A gap is a capture: what comes back has the same samples at the same indices and times."""
+    """A gap becomes a capture, and samples return at the same indices and times."""
     samples = noise(1000, spec.channels)
     writer = writer_of(tmp_path, spec)
     writer.take(block_of(samples[:, :300], 5000))
@@ -87,7 +87,7 @@ def test_samples_gaps_and_times_come_back(tmp_path, collect, spec, datatype):
 
 @pytest.mark.parametrize(("subtype", "bits"), [("s16", 16), ("s32", 24)])
 def test_integers_come_back_bit_for_bit(tmp_path, collect, subtype, bits):
-    """Integers of the depth of the file are the same; what is beyond is clipped and counted."""
+    """Integers of the file's depth return unchanged; larger values are clipped and counted."""
     top = 2 ** (bits - 1)
     integers = np.random.default_rng(2).integers(-top, top, (2, 999))
     samples = (integers / top).astype(np.float32)
@@ -102,7 +102,7 @@ def test_integers_come_back_bit_for_bit(tmp_path, collect, subtype, bits):
 
 
 def test_a_recording_without_a_date_has_none(tmp_path):
-    """Times that count from the beginning are no UTC."""
+    """A recording whose times count from its start gets no UTC date."""
     writer = writer_of(tmp_path, SpectrumSpec(FS), has_utc=False)
     writer.take(block_of(noise(10, 1)))
     writer.finish()
@@ -118,14 +118,14 @@ def test_a_recording_without_a_date_has_none(tmp_path):
     ],
 )
 def test_what_sigmf_has_no_room_for(tmp_path, spec, subtype, message):
-    """It is refused before a file is made."""
+    """A signal that SigMF cannot hold is refused before a file is created."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         writer_of(tmp_path, spec, subtype)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_blocks(tmp_path):
-    """Other channels, and an index that goes back, are refused; nothing is left without samples."""
+    """A change of channels and an index that goes back are refused; no empty file is left."""
     writer = writer_of(tmp_path)
     with pytest.raises(InputError, match=r"a block of 3 channels; the recording has 2"):
         writer.take(block_of(noise(5, 3)))
@@ -142,7 +142,7 @@ def test_bad_blocks(tmp_path):
 
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_what_is_given_up(tmp_path, is_copy):
-    """A copy leaves nothing; else two parts stay, are not written over, and are a recording."""
+    """An aborted copy leaves nothing; an aborted recording leaves two parts that can be read."""
     writer = writer_of(tmp_path, is_copy=is_copy)
     writer.take(block_of(noise(50)))
     writer.abort()
@@ -158,7 +158,7 @@ def test_what_is_given_up(tmp_path, is_copy):
 
 
 def test_what_is_there_is_replaced_and_what_comes_meanwhile_is_not(tmp_path, collect):
-    """Metadata never describes other data; a new pair has one number for both its names."""
+    """Metadata never describes other data, and a new pair has one number for both names."""
     for seed in (1, 2):
         writer = writer_of(tmp_path)
         writer.take(block_of(noise(20 * seed, seed=seed)))
@@ -177,7 +177,7 @@ def test_what_is_there_is_replaced_and_what_comes_meanwhile_is_not(tmp_path, col
 
 
 def test_links_stay_links(tmp_path):
-    """What a link names is replaced, of both files."""
+    """If the names are links, the files that they name are replaced."""
     (tmp_path / "disk").mkdir()
     for suffix in ("meta", "data"):
         (tmp_path / f"x.sigmf-{suffix}").symlink_to(tmp_path / f"disk/y.sigmf-{suffix}")
@@ -192,7 +192,7 @@ def test_links_stay_links(tmp_path):
 
 
 def test_a_write_that_fails_is_a_gap(tmp_path, monkeypatch, collect):
-    """What was not written is missing; the metadata lists no capture without samples."""
+    """Data that could not be written is a gap, and no capture without samples is listed."""
     samples = noise(60)
     writer = writer_of(tmp_path)
     writer.take(block_of(samples[:, :20]))
@@ -217,7 +217,7 @@ def test_a_write_that_fails_is_a_gap(tmp_path, monkeypatch, collect):
 
 
 def test_captures_are_bounded(tmp_path, monkeypatch):
-    """More gaps than a reader takes end the recording with an error; what there is stays whole."""
+    """More gaps than a reader accepts end the recording with an error, and the file is valid."""
     monkeypatch.setattr(written_by, "CAPTURES_MAX", 3)
     writer = writer_of(tmp_path)
     for k in range(3):
@@ -230,7 +230,7 @@ def test_captures_are_bounded(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_killed_program_leaves_a_recording(tmp_path):
-    """Renamed, its two parts are read, with the gap that was listed last."""
+    """The renamed parts of a killed recording can be read, with its last listed gap."""
     program = f"""
         import os, signal
         import numpy as np
@@ -255,7 +255,7 @@ def test_a_killed_program_leaves_a_recording(tmp_path):
 
 
 def test_a_recording_is_not_written_into_itself():
-    """Both names are one recording."""
+    """A recording is not written over its own input under either of its names."""
     with pytest.raises(ConfigError, match=r"x\.sigmf-data: must be named once"):
         check_outputs(["x.sigmf-meta", "x.sigmf-data"])
     for source in ("x.sigmf-meta", "x.sigmf-data"):
@@ -265,7 +265,7 @@ def test_a_recording_is_not_written_into_itself():
 
 @pytest.mark.slow
 def test_record_writes_what_a_receiver_gives(tmp_path, monkeypatch, collect):
-    """From raw bytes to SigMF and back: datatype, centre frequency, date and samples."""
+    """Raw bytes survive as SigMF with datatype, centre frequency, date and samples."""
     monkeypatch.chdir(tmp_path)
     codes = np.random.default_rng(3).integers(0, 256, 4000).astype(np.uint8)
     (tmp_path / "x.raw").write_bytes(codes.tobytes())
