@@ -1,1 +1,1 @@
-"""Segments: spectra in append-only files that survive a crash at every moment."""
+"""Segments: spectra in append-only files that survive a crash at any time."""

@@ -1,4 +1,4 @@
-"""A file that is appended to in whole pieces, and can be cut back to where it was."""
+"""A file to which complete pieces are appended, and which can be cut back."""
 
 import errno
 import fcntl
@@ -12,26 +12,26 @@ __all__ = ["PART_SUFFIX", "AppendFile", "lock"]
 
 
 class AppendFile:
-    """A new file, locked against other programs for as long as it is open.
+    """A new file, locked against other programs while it is open.
 
-    All errors but those of making it are OSErrors. Not thread-safe.
+    All errors except those of the constructor are OSErrors. Not thread-safe.
 
     Parameters
     ----------
     part : PartFile
-        Of which there must be no file yet; not closed.
+        Names of the file, which must not exist yet; not closed.
 
     Attributes
     ----------
     size : int
-        Length of what was appended whole [bytes].
+        Length of all completely appended pieces [bytes].
 
     Raises
     ------
     BusyError
-        If another program is writing it.
+        If another program is writing to such a file.
     StorageError
-        If there is one that nobody is writing, or it cannot be made.
+        If an unfinished one exists that nobody is writing, or the file cannot be created.
     """
 
     def __init__(self, part: PartFile) -> None:
@@ -49,16 +49,16 @@ class AppendFile:
 
     @property
     def is_open(self) -> bool:
-        """False once it was closed."""
+        """False after it was closed."""
         return self._descriptor >= 0
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed it: nothing that is written would be found again."""
+        """Whether the file was removed, so that written data cannot be found."""
         return os.fstat(self._descriptor).st_nlink == 0
 
     def append(self, piece: bytes) -> None:
-        """Write a piece, as the system mostly does at once; what failed does not count."""
+        """Write a piece, usually in one system call; after an error it does not count."""
         if self._is_torn:
             self.cut(self.size)
         try:
@@ -69,14 +69,14 @@ class AppendFile:
         self.size += len(piece)
 
     def cut(self, size: int) -> None:
-        """Forget what lies beyond; where that fails, the next ``append`` does it first."""
+        """Cut the file to this length; if that fails, the next ``append`` repeats it first."""
         self.size = size
         self._is_torn = True
         os.ftruncate(self._descriptor, size)
         self._is_torn = False
 
     def synchronise(self) -> None:
-        """Make what was appended survive a power failure; does nothing where nothing is new."""
+        """Synchronise appended data to the disk; do nothing if there are no new ones."""
         if self.is_gone:
             raise FileNotFoundError(errno.ENOENT, "was removed while it was being written")
         if self._is_torn:
@@ -86,32 +86,32 @@ class AppendFile:
             self._synced_size = self.size
 
     def close(self) -> None:
-        """Let go of it. Idempotent."""
+        """Close the file. Idempotent."""
         if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Delete it, and let go of it."""
+        """Delete the file and close it."""
         self._part.remove()
         self.close()
 
 
 def lock(descriptor: int) -> bool:
-    """Take a file for this program until it is closed; False if another one has it."""
+    """Lock a file for this program until it is closed; return False if another one has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
-        # Network file systems that know no locks: programs are told apart by names alone.
+        # Network file systems without locks: only the names distinguish programs' files.
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
             raise
     return True
 
 
 def _taken(part: PartFile) -> BusyError | StorageError:
-    """Say why there is such a file already."""
+    """Return the error for an existing file."""
     path = part.part
     try:
         descriptor = part.open_taken()

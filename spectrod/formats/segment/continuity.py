@@ -1,4 +1,4 @@
-"""From records to batches: which rows are wanted, what is missing between them."""
+"""Conversion of records to batches: selected rows, and gaps between them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ _YEAR_S = 365.25 * 86400.0
 
 @dataclass(slots=True)
 class Range:
-    """Chooses rows by UTC [ns] and by number: from the start on, before the stop.
+    """Selects rows by UTC [ns] and by number: from the start on, before the stop.
 
     Attributes
     ----------
     is_over : bool
-        Whether the last record began at or behind the stop.
+        Whether the last record began at or after the stop.
     """
 
     start_utc_ns: int | None
@@ -35,11 +35,11 @@ class Range:
 
     @property
     def has_start(self) -> bool:
-        """Whether it begins anywhere but at the beginning."""
+        """Whether the range excludes the beginning of the recording."""
         return self.start_utc_ns is not None or self.start_row > 0
 
     def begins_behind(self, first: Head | None) -> bool:
-        """Whether nothing before this record is wanted."""
+        """Return whether no row before this record is wanted."""
         if first is None:
             return False
         if self.start_utc_ns is not None and first.t_utc_ns <= self.start_utc_ns:
@@ -47,7 +47,7 @@ class Range:
         return 0 < first.row <= self.start_row
 
     def cut(self, stored: StoredBatch) -> StoredBatch | None:
-        """Leave of a record what is wanted; None if nothing is."""
+        """Return the wanted rows of a record; None if there are none."""
         head, batch = stored.head, stored.batch
         first, stop = max(0, self.start_row - head.row), head.rows
         if self.stop_row is not None:
@@ -66,22 +66,23 @@ class Range:
 
 
 class Continuity:
-    """Says of each record what is missing before it, beyond what it says itself.
+    """Adds to each record the gap before it that the record itself does not report.
 
-    Where row numbers leave a hole, that is what the sample indices leave out; between recordings,
-    and where indices go back, what UTC does.
+    If row numbers are missing, the sample indices give the gap; between recordings, and where
+    indices
+    go back, UTC gives it.
 
     Parameters
     ----------
     spec : SpectrumSpec
-        Of the rows.
+        Spec of the rows.
     is_part : bool
-        Whether the first record that comes is not the first there is.
+        Whether the first record is not the first of the recording.
     """
 
     def __init__(self, spec: SpectrumSpec, *, is_part: bool) -> None:
         self._fs, self._hop, self._row_samples = spec.fs, spec.hop, row_samples(spec)
-        # Rows of a step that is not whole, or that the clock places, are not equally far apart.
+        # With a fractional step, or with rows aligned to the clock, distances of rows differ.
         self._slack = self._row_samples // 500 + 2 if spec.rate_hz else 0
         self._is_part = is_part
         self._recording: int | None = None
@@ -94,7 +95,7 @@ class Continuity:
         Raises
         ------
         StorageError
-            If it ends 292 years or more after the first one, or 2^62 samples.
+            If it ends 292 years or more, or 2^62 samples, after the first one.
         """
         head, batch = stored.head, stored.batch
         if self._recording is None:
@@ -115,7 +116,7 @@ class Continuity:
         return batch
 
     def _check_span(self) -> None:
-        """Refuse sample indices whose times, or sums of them, would not fit 64 bits."""
+        """Raise StorageError if sample indices, their times, or sums of them do not fit 64 bits."""
         end = self._next_index + self._shift
         if end > min(NUMBER_MAX // 2, NUMBER_MAX * self._fs / NS_PER_S):
             years = end / self._fs / _YEAR_S
@@ -135,13 +136,13 @@ class Continuity:
         index, row_ns = int(batch.sample_index[0]), self._row_samples * NS_PER_S / self._fs
         is_next = self._next_index > 0 and abs(index - self._next_index) <= self._slack
         if is_next and abs(pause_ns) < row_ns:
-            return batch  # the next file of the same run, whose indices go on
+            return batch  # the next file of the same run, with continuous indices
         self._shift += self._next_index + gap_samples - index
         return replace(batch, gap_samples=gap_samples, skipped_rows=0, discontinuity=True)
 
 
 def joined(batches: Iterator[SpectrumBatch]) -> Iterator[SpectrumBatch]:
-    """Put batches together that follow on one another, as far as about 1 MiB."""
+    """Join consecutive batches, up to about 1 MiB."""
     held: list[SpectrumBatch] = []
     n_bytes = 0
     for batch in batches:

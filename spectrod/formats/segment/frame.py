@@ -1,6 +1,6 @@
-"""The frame of a record in a segment: 76 bytes that say what follows, and its checksums.
+"""The frame of a record in a segment: a head of 76 bytes with checksums.
 
-CRC-32 is zlib's: CRC-32C finds no more errors of the lengths at hand, and Python brings none.
+CRC-32 is that of zlib: for these lengths CRC-32C detects no more errors, and Python lacks it.
 """
 
 import struct
@@ -10,36 +10,36 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 MAGIC = b"SPD\x01"
-"""Of every record, with the version of the layout. As a float32 it is 3.6e-38: rare as a value."""
+"""Start of every record, with the layout's version. As a float32 it is 3.6e-38, a rare value."""
 
 _HEAD = struct.Struct("<4sIBBHIQQQqQQII")
 _CRC = struct.Struct("<I")
 HEAD_BYTES = _HEAD.size + _CRC.size
 PAYLOAD_BYTES_MAX = 1 << 28
-"""Of a record that a reader takes into memory; a row of 67 million values fits."""
+"""Limit of a record that a reader loads into memory; a row of 67 million values fits."""
 ENGINES_MAX = 1 << 16
 NUMBER_MAX = (1 << 63) - 1
-"""Of records, rows and samples: sums of two such numbers still fit into the 64 bits of a head."""
+"""Limit of numbers of records, rows and samples: sums of two still fit 64 bits."""
 
 
 class Kind(IntEnum):
-    """What a record holds. A reader passes over kinds that it does not know."""
+    """Content of a record. A reader skips unknown kinds."""
 
     HEADER = 1
-    """What holds for all of the segment, JSON: the first record, and once more the second."""
+    """Metadata of the whole segment, JSON: the first record, repeated as the second."""
     ROWS = 2
     """Rows: their sample indices and times, then their values."""
     ENGINE = 3
-    """The name, UTF-8, of the engine that the records with this number are from."""
+    """The name, UTF-8, of the engine that other records refer to by this number."""
     CLOSE = 4
-    """The end: where some of the records are."""
+    """The end: an index of some of the records."""
 
 
 class Flag(IntFlag):
-    """What is special about a record."""
+    """Properties of a record."""
 
     DISCONTINUITY = 1
-    """The first row does not follow on the one before."""
+    """The first row does not follow the one before."""
 
 
 PAYLOADS_BYTES_MAX: Final[dict[int, int]] = {
@@ -48,38 +48,38 @@ PAYLOADS_BYTES_MAX: Final[dict[int, int]] = {
     Kind.ENGINE: 1 << 12,
     Kind.CLOSE: 1 << 24,
 }
-"""Of each kind; a longer one is damage. Of other kinds nothing is read."""
+"""Limits for each kind; a longer payload is damage. Payloads of other kinds are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands before the payload of a record.
+    """The head before the payload of a record.
 
     Attributes
     ----------
     kind : int
         See ``Kind``.
     recording : int
-        The random number of the recording, below 2^64: blocks of another file that a file system
-        leaves behind after a power failure are not taken for this one's.
+        Random number of the recording, below 2^64. It distinguishes records from blocks of other
+        files, which a file system may leave in a file after a power failure.
     seq : int
         Number of the record in the segment, from 0.
     row : int
-        Number of the first of the rows in the recording, from 0, or of the next.
+        Number of the record's first row in the recording, from 0, or of the next row.
     rows : int
-        How many there are.
+        Number of rows in the record.
     t_utc_ns : int
-        UTC of the first of the rows [ns since 1970]; 0 where there are none.
+        UTC of the first row [ns since 1970]; 0 without rows.
     gap_samples : int
-        Samples missing directly before.
+        Samples missing directly before the record.
     skipped_rows : int
-        Rows directly before that nobody wanted, so that they were not computed; not in ``row``.
+        Rows directly before that were not requested and so not computed; not counted in ``row``.
     flags : int
         See ``Flag``.
     engine : int
-        Number of what computed the rows.
+        Number of the engine that computed the rows.
     cut_frames : int
-        Frames of the only row, an average that was cut off; 0 where rows are whole.
+        Frames of a single row whose average was cut off; 0 for complete rows.
     """
 
     kind: int
@@ -96,13 +96,13 @@ class Head:
 
     @property
     def next_row(self) -> int:
-        """Number of the row that comes next."""
+        """Number of the next row."""
         return self.row + self.rows
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A head as it was found, with the length and the CRC-32 of its payload [bytes]."""
+    """A parsed head, with the length [bytes] and the CRC-32 of its payload."""
 
     head: Head
     payload_bytes: int
@@ -115,16 +115,16 @@ class Framed:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the payload is longer than any of its kind."""
+        """Whether the payload exceeds the limit of its kind."""
         return self.payload_bytes > PAYLOADS_BYTES_MAX.get(self.head.kind, self.payload_bytes)
 
     def holds(self, payload: bytes | memoryview) -> bool:
-        """Whether these bytes are the payload."""
+        """Return whether these bytes are the payload."""
         return len(payload) == self.payload_bytes and zlib.crc32(payload) == self.payload_crc
 
 
 def frame(head: Head, payload: bytes) -> bytes:
-    """Make the bytes of a record, of a payload of at most ``PAYLOAD_BYTES_MAX``."""
+    """Encode a record with a payload of at most ``PAYLOAD_BYTES_MAX``."""
     packed = _HEAD.pack(
         MAGIC,
         len(payload),
@@ -147,8 +147,8 @@ def frame(head: Head, payload: bytes) -> bytes:
 def parse_head(data: bytes) -> Framed | None:
     """Read the head at the beginning of some bytes.
 
-    None if there is no intact one, or one with numbers above ``NUMBER_MAX``, which nobody reaches
-    by counting.
+    Returns None if there is no intact head, or if a number exceeds ``NUMBER_MAX``, which cannot be
+    reached by counting.
     """
     if len(data) < HEAD_BYTES or not data.startswith(MAGIC):
         return None

@@ -1,4 +1,4 @@
-"""A segment's header: what holds for all its rows, as JSON that needs no spectrod to be read."""
+"""A segment's header: metadata of all rows, as JSON that can be read without spectrod."""
 
 import json
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ SCHEMA = "spectrod.segment"
 VERSION = 1
 _BLOCK_BYTES = 4096
 HEADERS_BYTES_MIN = 2 * _BLOCK_BYTES
-"""Before any row there are two headers."""
+"""Length of the two headers before any row."""
 _ROW_MAX_S = 1e9
 _TIMES_BYTES = 3 * 8
-"""Of a row: its sample index and two times."""
+"""Size of a row's sample index and two times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a segment stands in its recording.
+    """Position of a segment in its recording.
 
     Attributes
     ----------
     recording : int
         A random number below 2^64, the same in all segments of a recording.
     number : int
-        Of the segment, from 0.
+        Number of the segment, from 0.
     previous : str
-        Name of the file before; empty for the first.
+        Name of the previous file; empty for the first.
     first_row : int
         Number of the first row in the recording.
     """
@@ -46,18 +46,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a segment begins with.
+    """Content of a segment's header.
 
     Attributes
     ----------
     description : Description
-        Of the recording.
+        Description of the recording.
     place : Place
-        Of this segment in it.
+        Position of this segment in the recording.
     created_utc_ns, created_mono_ns : int
-        UTC and the monotonic clock when the segment was begun, read together [ns].
+        UTC and the monotonic clock at the start of the segment, read together [ns].
     file_name : str
-        Name with which the recorder opened it.
+        Name with which the recorder opened the file.
     """
 
     description: Description
@@ -68,12 +68,12 @@ class Header:
 
 
 def encode_header(header: Header) -> bytes:
-    """Write a header as JSON.
+    """Encode a header as JSON.
 
     Raises
     ------
     ConfigError
-        If the settings hold what JSON has no form for.
+        If the settings contain a value that JSON cannot represent.
     """
     about, place, spec = header.description, header.place, header.description.spec
     document = {
@@ -106,12 +106,12 @@ def encode_header(header: Header) -> bytes:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"settings of {about.source!r}: must fit in JSON: {error}") from error
-    # A file name may hold bytes that are no text: they become question marks.
+    # A file name may contain invalid UTF-8, which becomes question marks.
     return text.encode(errors="replace")
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """What headers of all versions have."""
+    """The fields that headers of all versions have."""
 
     schema: Literal["spectrod.segment"]
     v: int
@@ -122,7 +122,7 @@ _Ns = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
 
 
 class _Document(_Versioned, frozen=True):
-    """What of a header's JSON is read back; the rest follows from it."""
+    """The fields of a header's JSON that are read back; the others follow from these."""
 
     recording: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
     segment: _Number
@@ -145,7 +145,7 @@ def decode_header(payload: bytes) -> Header:
     Raises
     ------
     StorageError
-        If it is not a header's JSON, or of a later version.
+        If it is not the JSON of a header, or of another version.
     """
     try:
         version = msgspec.json.decode(payload, type=_Versioned).v
@@ -170,7 +170,7 @@ def decode_header(payload: bytes) -> Header:
 
 
 def _check_spec(spec: SpectrumSpec, signals: tuple[str, ...]) -> None:
-    """Raise StorageError where times could not be computed, or signals have no names."""
+    """Raise StorageError if rows are too long for times, or names of signals are missing."""
     row_s = row_samples(spec) / spec.fs
     if row_s > _ROW_MAX_S:
         rule = f"must be at most {_ROW_MAX_S:g} s"
@@ -183,28 +183,28 @@ def _check_spec(spec: SpectrumSpec, signals: tuple[str, ...]) -> None:
 
 
 def value_dtype(spec: SpectrumSpec) -> str:
-    """Name the element type of values as NumPy does."""
+    """Return the element type of values, as NumPy's dtype string."""
     return "<c8" if spec.output == "complex" else "<f4"
 
 
 def row_samples(spec: SpectrumSpec) -> int:
-    """Count the samples from one row to the next, rounded down."""
+    """Return the number of samples from one row to the next, rounded down."""
     return int(spec.row_step)
 
 
 def row_bytes(spec: SpectrumSpec) -> int:
-    """Count the bytes that a row has in a record, its index and times among them."""
+    """Return the size of a row in a record, including its index and times [bytes]."""
     n_values = spec.n_signals * spec.n_computed
     return n_values * (8 if spec.output == "complex" else 4) + _TIMES_BYTES
 
 
 def padded(payload: bytes) -> bytes:
-    """Fill a header's JSON up with spaces, so that its record ends where a block of 4 KiB does."""
+    """Pad a header's JSON with spaces, so that its record ends at a multiple of 4 KiB."""
     return payload + b" " * (-(HEAD_BYTES + len(payload)) % _BLOCK_BYTES)
 
 
 def _frequency(spec: SpectrumSpec) -> dict[str, Any]:
-    """Say where values lie [Hz]: a rule for bins, a table for bands."""
+    """Return the frequencies of values [Hz]: a rule for bins, a table for bands."""
     bands = spec.band_table
     if bands is None:
         first = float(spec.bin_frequencies[0])

@@ -1,4 +1,4 @@
-"""Where records lie in a segment: some of them, so that a reader need not walk from the first."""
+"""Index of some records in a segment, so that a reader need not start at the first one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ import msgspec
 from spectrod.formats.segment.frame import PAYLOADS_BYTES_MAX, Kind
 
 ENTRIES_MAX = 2048
-"""Records that an index has a place of."""
+"""Largest number of records in an index."""
 _LENGTH_BYTES = 8
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A record of rows: number and time of its first row, its offset in the file [bytes]."""
+    """A record of rows: number and time of its first row, and its offset in the file [bytes]."""
 
     row: int
     t_utc_ns: int
@@ -24,7 +24,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands in the file."""
+    """The index as stored in the file."""
 
     rows: _Count
     engines: tuple[str, ...]
@@ -33,20 +33,20 @@ class _Stored(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SparseIndex:
-    """Every n-th record of rows; n doubles when there would be too many, so it is bounded.
+    """Every n-th record of rows; n doubles at the limit, so that the size is bounded.
 
     Parameters
     ----------
     entries_max : int
-        The bound, even.
+        Largest number of entries, even.
 
     Attributes
     ----------
     rows : int
-        In the segment.
+        Number of rows in the segment.
     left_out_samples : int or None
-        Samples of the recording that are in no row because they do not fill a frame, as of the end
-        of the segment; None if nobody knows.
+        Samples of the recording that are in no row because they do not fill a frame, at the end of
+        the segment; None if unknown.
     """
 
     def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
@@ -58,7 +58,7 @@ class SparseIndex:
         self._records = 0
 
     def add(self, entry: Entry, rows: int) -> None:
-        """Count a record of so many rows."""
+        """Add a record with this number of rows."""
         if self._records % self._every == 0:
             if len(self._entries) == self._entries_max:
                 del self._entries[1::2]
@@ -68,33 +68,33 @@ class SparseIndex:
         self.rows += rows
 
     def encode(self, engines: Iterable[str]) -> bytes:
-        """Write it, and the engines by their numbers, as JSON and the length of all [bytes]."""
+        """Encode the index and the engines' names as JSON, followed by the total length [bytes]."""
         stored = _Stored(self.rows, tuple(engines), tuple(self._entries), self.left_out_samples)
         text = msgspec.json.encode(stored)
         return text + (len(text) + _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "little")
 
 
 class StoredIndex:
-    """An index as it stands at the end of a finished segment.
+    """The index at the end of a finished segment.
 
     Parameters
     ----------
     payload : bytes
-        Of the record, whose checksum is right.
+        Payload of the record, with a correct checksum.
 
     Attributes
     ----------
     rows : int
-        In the segment.
+        Number of rows in the segment.
     engines : tuple of str
-        By their numbers.
+        Names of the engines, by number.
     left_out_samples : int or None
-        As ``SparseIndex`` has it.
+        See ``SparseIndex``.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If it is not an index.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -107,12 +107,12 @@ class StoredIndex:
         self._entries = stored.entries
 
     def offset_of_row(self, row: int) -> int:
-        """Find where to begin so that this row, if it is there, and all later ones are met."""
+        """Return an offset at or before the record of this row, if it exists."""
         return self._before(bisect_right(self._entries, row, key=lambda entry: entry.row))
 
     def offset_of_time(self, t_utc_ns: int) -> int:
-        """Find where to begin so that the first row of this time or later is met."""
-        # Not by bisection: a clock that was set back leaves times out of order.
+        """Return an offset at or before the first row of this time or later."""
+        # No bisection: times are out of order if the clock was set back.
         reached = (i for i, entry in enumerate(self._entries) if entry.t_utc_ns >= t_utc_ns)
         return self._before(next(reached, len(self._entries)))
 
@@ -121,6 +121,6 @@ class StoredIndex:
 
 
 def index_length(end: bytes) -> int:
-    """Read the length of the last payload from the end of a file [bytes]; 0 if that is none."""
+    """Read the length of the last payload from a file's end [bytes]; 0 if it is not valid."""
     n_bytes = int.from_bytes(end[-_LENGTH_BYTES:], "little")
     return n_bytes if _LENGTH_BYTES < n_bytes <= PAYLOADS_BYTES_MAX[Kind.CLOSE] else 0

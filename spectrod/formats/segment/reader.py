@@ -1,4 +1,4 @@
-"""Reads a recording back: one segment, or all of a folder's, in order."""
+"""Reads a recording back: one segment, or all segments of a folder in order."""
 
 import os
 from collections.abc import Iterator
@@ -16,23 +16,24 @@ from spectrod.units import NS_PER_S
 class SegmentReader:
     """A ``RowReader`` of an ``.spd``, an ``.spd.part`` or a folder of them.
 
-    Rows come as they were submitted, bit for bit. What is missing between them is a gap: samples
-    that were lost, rows that could not be written, damage, segments that are not there.
+    Rows are returned bit for bit as they were submitted. Lost samples, rows that could not be
+    written, damage, and missing segments become gaps between them.
 
-    A folder may hold several recordings of the same analysis. They come in the order of UTC, and
-    sample indices, which begin at 0 in each, are counted on over the time between them.
+    A folder may hold several recordings of the same analysis. They are read in order of UTC, and
+    sample indices, which begin at 0 in each, continue over the time between them.
 
     Parameters
     ----------
     path : path-like
-        Of the file or folder. A ``.part`` may be growing: it is read as far as it is whole.
+        Path of the file or folder. A ``.part`` may be growing: it is read up to its last complete
+        record.
 
     Raises
     ------
     InputError
         If there is no segment, or there are several that do not belong together.
     StorageError
-        If one cannot be read.
+        If a segment cannot be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -41,7 +42,7 @@ class SegmentReader:
 
     @property
     def description(self) -> Description:
-        """What holds for all of it: what the first segment says."""
+        """Metadata of the whole recording: that of the first segment."""
         return self._segments[0].header.description
 
     @property
@@ -51,7 +52,7 @@ class SegmentReader:
 
     @property
     def damaged_bytes(self) -> int:
-        """Bytes that what was read so far has passed over, but for a tail being written."""
+        """Damaged bytes that reads have skipped so far, except a tail that is being written."""
         return sum(
             one.n_bytes
             for segment in self._segments
@@ -61,11 +62,11 @@ class SegmentReader:
 
     @property
     def left_out_samples(self) -> int | None:
-        """Samples that are in no row, as the last segment has it; None if it does not say."""
+        """Samples that are in no row, from the last segment; None if it does not say."""
         return self._segments[-1].left_out_samples()
 
     def span_utc_ns(self) -> tuple[int, int]:
-        """Find the UTC of the first row and of the end of the last [ns]; equal without rows."""
+        """Return the UTC of the first row and of the end of the last [ns]; equal without rows."""
         begin = self._segments[0].begin_utc_ns
         for segment in reversed(self._segments):
             last = segment.last_utc_ns()
@@ -81,21 +82,21 @@ class SegmentReader:
         start_row: int | None = None,
         stop_row: int | None = None,
     ) -> Iterator[SpectrumBatch]:
-        """Yield rows in order; those that follow on one another come together, about 1 MiB of them.
+        """Yield rows in order; consecutive ones are joined to batches of about 1 MiB.
 
-        The first of a part says nothing of what is missing before it.
+        The first batch of a part reports no gap before it.
 
         Parameters
         ----------
         start_utc_ns, stop_utc_ns : int, optional
-            Only rows of this UTC or later, and before this [ns].
+            Only rows at or after the start, and before the stop [ns].
         start_row, stop_row : int, optional
-            Only from the row of this number in the recording on, and before this.
+            Only rows from this number in the recording on, and before the stop.
 
         Raises
         ------
         InputError
-            If rows are asked for by number, and there are several recordings.
+            If rows are selected by number, and there are several recordings.
         StorageError
             If a file cannot be read.
         """
@@ -122,4 +123,4 @@ class SegmentReader:
                     yield batch
 
     def close(self) -> None:
-        """Do nothing: files are open only while they are read."""
+        """Do nothing: files are open only during reads."""

@@ -1,4 +1,4 @@
-"""Makes a segment whole that was not finished: after a crash, a kill or a power failure."""
+"""Recovers an unfinished segment after a crash, a kill or a power failure."""
 
 import logging
 import os
@@ -28,19 +28,19 @@ DAMAGED_SUFFIX = ".damaged"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was found, and what became of it.
+    """Result of a recovery.
 
     Attributes
     ----------
     path : Path or None
-        Where it is now: under its final name, or set aside as ``NAME.part.damaged`` if it has no
-        intact header or no intact row. None if it had never had rows, and was removed.
+        The file under its final name, or set aside as ``NAME.part.damaged`` if it has no intact
+        header or no intact row. None if it never had rows and was removed.
     rows : int
-        Intact.
+        Number of intact rows.
     cut_bytes : int
-        Cut off its end: nothing intact was among them.
+        Bytes cut off the end, without any intact record.
     damaged_bytes : int
-        Left where they are, with intact records behind them; readers pass over them.
+        Damaged bytes that stay before intact records; readers skip them.
     """
 
     path: Path | None
@@ -52,14 +52,14 @@ class Recovered:
 def recover(path: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
     """Cut a torn tail off an ``.spd.part``, close it and give it its final name.
 
-    Every record is checked, and no intact one is lost, wherever damage is. What was done is logged.
+    Every record is checked, and no intact one is lost, wherever damage is. The result is logged.
 
     Parameters
     ----------
     path : path-like
-        Of the ``.spd.part``, which must not be a link.
+        Path of the ``.spd.part``, which must not be a link.
     directory : Directory, optional
-        Where the last part of the path is looked up; by default the path's own.
+        Directory in which the last part of the path is looked up; by default opened from the path.
 
     Returns
     -------
@@ -68,11 +68,11 @@ def recover(path: str | os.PathLike[str], directory: Directory | None = None) ->
     Raises
     ------
     BusyError
-        If a program is writing it.
+        If a program is writing to it.
     InputError
-        If its name does not end so.
+        If its name has another suffix.
     StorageError
-        If it cannot be read or changed, or there is a file of the final name.
+        If it cannot be read or changed, or a file of the final name exists.
     """
     part = Path(path)
     if part.suffix != PART_SUFFIX:
@@ -107,7 +107,7 @@ def _recover(folder: Directory, part: Path, descriptor: int) -> Recovered:
         is_empty = _is_begun(descriptor, size) if found is None else size == found.end
         return _remove(folder, part, size) if is_empty else _set_aside(folder, part, size)
     closing = b"" if found.is_closed else found.closing_record()
-    # Everything is checked: from here on the file is changed.
+    # All checks are done; the file is changed from here on.
     os.ftruncate(descriptor, found.end)
     _append(descriptor, closing, found.end)
     os.fdatasync(descriptor)
@@ -120,7 +120,7 @@ def _recover(folder: Directory, part: Path, descriptor: int) -> Recovered:
 
 
 def _is_begun(descriptor: int, size: int) -> bool:
-    """Whether a file is what is left of a segment that ended before its headers were written."""
+    """Return whether a file is a segment that ended before its headers were written."""
     if size > HEADERS_BYTES_MIN:
         return False
     content = os.pread(descriptor, size, 0)
@@ -140,7 +140,7 @@ def _set_aside(folder: Directory, part: Path, size: int) -> Recovered:
 
 
 class _Found:
-    """What an unfinished segment holds."""
+    """The content of an unfinished segment."""
 
     def __init__(self, part: Path, descriptor: int, header: Header) -> None:
         self._part, self._row_bytes = part, row_bytes(header.description.spec)
@@ -170,7 +170,7 @@ class _Found:
             self.index.add(Entry(head.row, head.t_utc_ns, record.offset), head.rows)
 
     def closing_record(self) -> bytes:
-        """Make the record that a finished segment ends with; nothing if it would be too long."""
+        """Return the final record of a finished segment; nothing if it would be too long."""
         last = self._head
         n_engines = max(self._engines, default=-1) + 1
         engines = [self._engines.get(number, "unknown") for number in range(n_engines)]
@@ -180,7 +180,7 @@ class _Found:
 
 
 def _append(descriptor: int, record: bytes, offset: int) -> None:
-    """Write the closing record, or nothing where there is no space: it may be missing."""
+    """Write the closing record, or nothing if there is no space: it is optional."""
     try:
         n_written = os.pwrite(descriptor, record, offset)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One segment's file: what it says of itself, and its rows."""
+"""One segment's file: its header and its rows."""
 
 import contextlib
 import logging
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 18
 _HEADERS_BYTES_MAX = PAYLOADS_BYTES_MAX[Kind.HEADER]
-"""How far headers are looked for: a large file of another kind need not be read to its end."""
+"""Limit of the search for headers: a large file of another kind is not read to its end."""
 _DAMAGE_LOGGED_MAX = 10
 _UNKNOWN_ENGINE = "unknown"
 
@@ -48,7 +48,7 @@ class StoredBatch:
     Attributes
     ----------
     head : Head
-        Of the record.
+        Head of the record.
     batch : SpectrumBatch
         The rows.
     """
@@ -58,32 +58,32 @@ class StoredBatch:
 
 
 class Segment:
-    """A segment to be read; the file is open only while it is.
+    """A readable segment; the file is open only during reads.
 
     Parameters
     ----------
     path : Path
-        Of an ``.spd``, or of an ``.spd.part``, which may be growing, or be finished meanwhile.
+        Path of an ``.spd``, or of an ``.spd.part``, which may be growing, or be finished meanwhile.
     descriptor : int, optional
-        Of the file, which is read in place of opening the path, and stays open.
+        Descriptor of the file, which is read instead of opening the path, and stays open.
 
     Attributes
     ----------
     path : Path
-        As given.
+        Path as given.
     header : Header
-        What it begins with.
+        Header of the segment.
     first : Head or None
-        Of the first intact record of rows; None if there is none yet.
+        Head of the first intact record of rows; None if there is none yet.
     damage : list of Damage
-        What ``batches`` has passed over the last time.
+        Damage that the last ``batches`` has skipped.
 
     Raises
     ------
     InputError
-        If it is no segment, or its header is damaged, both times that it is there.
+        If it is not a segment, or both copies of its header are damaged.
     StorageError
-        If it cannot be read, or is of a later version.
+        If it cannot be read, or is of another version.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
@@ -99,7 +99,7 @@ class Segment:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[BinaryIO]:
-        """Open the file; one that was finished since has lost its suffix."""
+        """Open the file; one that was finished meanwhile has lost its suffix."""
         path = self.path
         if self.is_part and self._descriptor is None and not path.exists():
             path = path.with_suffix("")
@@ -124,25 +124,25 @@ class Segment:
 
     @property
     def is_part(self) -> bool:
-        """Whether it was not finished when it was found."""
+        """Whether the segment was unfinished when it was found."""
         return self.path.suffix == PART_SUFFIX
 
     @property
     def begin_utc_ns(self) -> int:
-        """UTC of the first row, or of the segment's begin if there is none yet [ns]."""
+        """UTC of the first row, or of the segment's start if there are no rows yet [ns]."""
         return self.first.t_utc_ns if self.first else self.header.created_utc_ns
 
     def batches(self, start_utc_ns: int | None = None, start_row: int = 0) -> Iterator[StoredBatch]:
-        """Yield records of rows in order, from about the start on: some before it come as well.
+        """Yield records of rows in order, starting at or somewhat before the given start.
 
-        What is damaged is passed over, remembered and logged.
+        Damage is skipped, stored in ``damage`` and logged.
 
         Parameters
         ----------
         start_utc_ns : int, optional
-            The first row of this UTC [ns] or later is among them.
+            The first row at this UTC [ns] or later is included.
         start_row : int
-            And this row of the recording, if it is there.
+            This row of the recording is included, if it exists.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Segment:
                 self._tell_of(walk.damage)
 
     def last_utc_ns(self) -> int | None:
-        """Find the UTC of the last row [ns]; None if there is none."""
+        """Return the UTC of the last row [ns]; None if there is none."""
         with self._open() as file:
             index = self._index(file)
             offset = index.offset_of_row((1 << 64) - 1) if index else 0
@@ -185,7 +185,7 @@ class Segment:
         return last.head.t_utc_ns
 
     def left_out_samples(self) -> int | None:
-        """Read how many samples are in no row by the end; None if the segment does not say."""
+        """Return the number of samples that are in no row; None if the segment does not say."""
         with self._open() as file:
             index = self._index(file)
         return index.left_out_samples if index else None
@@ -197,7 +197,7 @@ class Segment:
         return Walk(file, offset, self.header.place.recording, heads_only=True)
 
     def _index(self, file: BinaryIO) -> StoredIndex | None:
-        """Read the index at the end, if one is there: a segment is whole without it."""
+        """Read the index at the end, if it exists: a segment is complete without it."""
         size = file.seek(0, 2)
         file.seek(max(0, size - HEAD_BYTES))
         n_bytes = index_length(file.read(HEAD_BYTES))
@@ -240,7 +240,7 @@ class Segment:
         )
 
     def _check_times(self, record: Record, sample_index: Int64Array, t_utc_ns: Int64Array) -> None:
-        """Raise StorageError where indices do not go up, or times do not fit 64 bits."""
+        """Raise StorageError if indices do not increase, or times do not fit 64 bits."""
         first, last = int(sample_index[0]), int(sample_index[-1])
         where = f"{self.path}: record at {record.offset}"
         if not 0 <= first <= last <= NUMBER_MAX // 2 or (np.diff(sample_index) <= 0).any():

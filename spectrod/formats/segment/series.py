@@ -1,4 +1,4 @@
-"""Which segments there are, and in which order."""
+"""Finds segments and determines their order."""
 
 import logging
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ SUFFIXES = (SUFFIX, SUFFIX + PART_SUFFIX)
 
 
 def is_segment_name(path: Path) -> bool:
-    """Whether a file of this name is a segment, finished or not."""
+    """Return whether a file of this name is a segment, finished or not."""
     return path.name.lower().endswith(SUFFIXES)
 
 
 def find_segments(path: Path) -> list[Segment]:
-    """Find the segments that a path stands for: a file, or those in a folder, in order.
+    """Return the segments of a path, a file or a folder, in order.
 
-    In a folder what cannot be read is left out, with a warning, and what has no rows too.
+    In a folder, unreadable segments are left out with a warning, and so are those without rows.
 
     Raises
     ------
     InputError
-        If there is none, or they are not of the same analysis, or two of the same number.
+        If there is none, or they are of different analyses, or two have the same number.
     StorageError
-        If one cannot be read.
+        If a segment cannot be read.
     """
     if not path.is_dir():
         return [Segment(path)]
@@ -52,7 +52,7 @@ def _readable(path: Path) -> Segment | None:
 
 
 def _ordered(folder: Path, segments: Sequence[Segment]) -> list[Segment]:
-    """Order segments by their recordings' begin and by their numbers."""
+    """Sort segments by the begin of their recordings and by their numbers."""
     first = segments[0].header.description
     seen: dict[tuple[int, int], Segment] = {}
     begins: dict[int, int] = {}

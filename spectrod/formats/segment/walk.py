@@ -1,4 +1,4 @@
-"""Walks the records of a segment, past whatever is damaged."""
+"""Iterates over the records of a segment, and skips damage."""
 
 import errno
 import os
@@ -26,13 +26,13 @@ class Record:
     Attributes
     ----------
     offset : int
-        Of its first byte in the file.
+        Offset of its first byte in the file.
     head : Head
-        What it says of itself.
+        Head of the record.
     payload : bytes
-        What it holds; empty where only heads are walked, and of kinds that are not kept.
+        Payload; empty if only heads are read, and for kinds that are not kept.
     n_bytes : int
-        Its length, the head's included [bytes].
+        Length including the head [bytes].
     """
 
     offset: int
@@ -42,21 +42,22 @@ class Record:
 
     @property
     def end(self) -> int:
-        """Offset of the byte behind it."""
+        """Offset of the byte after the record."""
         return self.offset + self.n_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are no intact record.
+    """Bytes that are not an intact record.
 
     Attributes
     ----------
     offset, n_bytes : int
-        Where, and how many.
+        Offset and number of the bytes.
     is_tail : bool
-        Whether nothing intact follows: a record that was being written when all ended, or is being
-        written now.
+        Whether no intact record follows: the record was being written at a crash, or is being
+        written
+        now.
     """
 
     offset: int
@@ -65,35 +66,37 @@ class Damage:
 
 
 class Walk:
-    """Intact records from an offset on, in order; what lies between them is remembered as damage.
+    """Iterates over intact records from an offset on, in order; collects the damage between them.
 
-    A record counts if its checksums are right, it is of the recording, and its number is above the
-    one before. After a damaged head the next intact one is searched for byte by byte; of a damaged
-    payload the intact head says where the next record begins. A payload that is longer than any of
-    its kind is damage. Records of unknown kinds are passed over: their payloads are not read.
+    A record is valid if its checksums are correct, it is of the recording, and its number is above
+    the one before. After a damaged head the next intact one is searched byte by byte; after a
+    damaged
+    payload the intact head gives the position of the next record. A payload longer than the limit
+    of
+    its kind is damage. Records of unknown kinds are skipped without reading their payloads.
 
-    Time grows in proportion to the length of the file but for its holes. Memory is that of one
-    payload that is kept, at most ``PAYLOADS_BYTES_MAX``, and otherwise 1 MiB.
+    Time is proportional to the length of the file without its holes. Memory is that of one kept
+    payload, at most ``PAYLOADS_BYTES_MAX``, and otherwise 1 MiB.
 
     Parameters
     ----------
     file : binary file
-        Buffered, may be growing; its position is changed.
+        Buffered file, which may be growing; its position is changed.
     offset : int
-        Where to begin: at a record, or anywhere before.
+        Start of the search: at a record, or anywhere before it.
     recording : int, optional
-        The recording's number; by default that of the first record.
+        Number of the recording; by default that of the first record.
     heads_only : bool
-        Whether payloads are passed over, and not checked.
+        Whether payloads are skipped without a check.
     kept : container of int
-        Kinds whose payloads records have; those of others are checked piece by piece.
+        Kinds of records that get their payloads; payloads of others are only checked, in parts.
     stop : int, optional
-        The file counts as ended there [bytes].
+        Offset that counts as the end of the file [bytes].
 
     Attributes
     ----------
     damage : list of Damage
-        Of what was walked so far; neighbours are one, and beyond 1000 the last one grows.
+        Damage so far; adjacent parts are merged, and beyond 1000 entries the last one grows.
     """
 
     _DAMAGE_MAX = 1000
@@ -132,12 +135,12 @@ class Walk:
         self._note(self._offset, self._size(), is_tail=True)
 
     def _find(self, offset: int) -> tuple[int, Framed] | None:
-        """Find the next head that counts, from here on."""
+        """Return the next valid head from an offset on."""
         if framed := self._accepted(self._read(offset, offset + HEAD_BYTES)):
             return offset, framed
         n_bytes = min(_SCAN_FIRST_BYTES, _SCAN_BYTES)
         while (offset := self._next_data(offset)) < self._size():
-            # Records may follow closely on damage: only far ones are worth a large piece.
+            # Records often follow soon after damage: large reads pay only for distant ones.
             chunk = self._read(offset, offset + n_bytes)
             n_bytes = min(2 * n_bytes, _SCAN_BYTES)
             last = len(chunk) - HEAD_BYTES
@@ -148,24 +151,24 @@ class Walk:
                 place = chunk.find(MAGIC, place + 1)
             if last < 0:
                 return None
-            # The next chunk begins at the first place from which this one has no whole head.
+            # The next chunk begins at the first offset whose head does not fit into this one.
             offset += last + 1
         return None
 
     def _next_data(self, offset: int) -> int:
-        """Find the first byte from an offset on that is not in a hole of the file."""
+        """Return the offset of the first byte from an offset on that is not in a hole."""
         descriptor = self._file.fileno()
-        position = os.lseek(descriptor, 0, os.SEEK_CUR)  # the buffer counts on it
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)  # the buffer depends on it
         try:
             return os.lseek(descriptor, offset, os.SEEK_DATA)
         except OSError as error:
-            # ENXIO: nothing but holes follow. Other systems tell no holes.
+            # ENXIO: only holes follow. Other errors: the system does not report holes.
             return self._size() if error.errno == errno.ENXIO else offset
         finally:
             os.lseek(descriptor, position, os.SEEK_SET)
 
     def _payload(self, framed: Framed, begin: int, end: int) -> bytes | None:
-        """Read the payload of a record as far as it is wanted; None if it is damaged."""
+        """Read the payload of a record as far as it is needed; None if it is damaged."""
         kind = framed.head.kind
         if self._heads_only or kind not in PAYLOADS_BYTES_MAX:
             return b""

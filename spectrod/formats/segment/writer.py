@@ -1,4 +1,4 @@
-"""Writes a segment: whole and readable at every moment, synchronised now and then."""
+"""Writes a segment: readable at every moment, synchronised at intervals."""
 
 import logging
 import os
@@ -36,49 +36,50 @@ from spectrod.types import SpectrumBatch
 _log = logging.getLogger(__name__)
 
 FSYNC_S = 5.0
-"""By default: what a power failure may cost."""
+"""Default interval of synchronisation, the time that a power failure may cost."""
 _RECORD_BYTES = 1 << 20
-"""Payload of the records that a large batch is cut into, where a row is not larger."""
+"""Payload limit of the records of a large batch, unless one row is larger."""
 
 
 class SegmentWriter:
     """A ``RowWriter`` that appends records to ``PATH.part``, which ``finish`` renames to PATH.
 
-    See ``PartFile`` for what happens to a file that has this name already.
+    See ``PartFile`` for an existing file of that name.
 
-    What ``submit`` has taken has been handed to the system: killing the process loses none of it.
-    ``submit`` also makes it survive a power failure, ``fsync_s`` after the last time; where batches
-    may stay away for longer, ``flush`` does.
+    Rows of a completed ``submit`` are in the system's page cache: killing the process loses none.
+    ``submit`` also synchronises them to the disk, ``fsync_s`` after the last time; if batches may
+    arrive less often, call ``flush``.
 
-    Where the disk is full or fails, the file is cut back to what was whole: ``submit`` raises and
-    has taken nothing of the batch, and may be called again with it, or with a later one whose
-    ``gap_samples`` says what is missing. Takes every batch at once, and holds nothing back. Not
+    If the disk is full or fails, the file is cut back to its last valid length: ``submit`` raises
+    and has written nothing of the batch. Call it again with the same batch, or with a later one
+    whose
+    ``gap_samples`` contains the missing samples. It writes every batch immediately. Not
     thread-safe.
 
     Parameters
     ----------
     path : path-like or PartFile
-        The final name. A ``PartFile`` is closed with the writer, also where making that fails.
+        The final path. A ``PartFile`` is closed with the writer, also if the constructor fails.
     description : Description
-        Of the rows.
+        Description of the rows.
     fsync_s : float
-        How often the file is synchronised [s]; 0 for with each batch.
+        Interval of synchronisation [s]; 0 for every batch.
     place : Place, optional
-        Where in its recording the segment stands, ``next_place`` of the one before; by default it
-        is the first of a new one.
+        Position of the segment in its recording, ``next_place`` of the previous one; by default it
+        starts a new recording.
     is_copy : bool
-        Whether the rows are elsewhere too: ``abort`` then leaves nothing.
+        Whether the rows also exist elsewhere: ``abort`` then leaves no file.
     record_bytes : int
-        Most that a record has, unless one row has more [bytes].
+        Size limit of a record, unless a single row is larger [bytes].
 
     Raises
     ------
     BusyError
-        If another program is writing a file of this name.
+        If another program is writing to a file of this name.
     ConfigError
         If the description cannot be stored.
     StorageError
-        If the file cannot be made, or one that was not finished has this name.
+        If the file cannot be created, or an unfinished one of this name exists.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class SegmentWriter:
     def _make_file(self, header: bytes) -> AppendFile:
         file = AppendFile(self._part)
         try:
-            # Twice: one damaged block would else take the meaning of all rows with it.
+            # Write it twice: a single damaged block must not make all rows unreadable.
             for _ in range(2):
                 head = Head(Kind.HEADER, self.place.recording, self._seq, self._row)
                 file.append(frame(head, header))
@@ -141,12 +142,12 @@ class SegmentWriter:
 
     @property
     def path(self) -> Path:
-        """The final name; where that was taken, the one that ``finish`` has found."""
+        """The final path; after ``finish`` the one that the file actually has."""
         return self._part.path
 
     @property
     def part(self) -> Path:
-        """Where the file is until it is finished."""
+        """Path of the unfinished file."""
         return self._part.part
 
     @property
@@ -156,9 +157,9 @@ class SegmentWriter:
 
     @property
     def left_out_samples(self) -> int | None:
-        """Samples that are in no row because they do not fill a frame; None if nobody knows.
+        """Samples that are in no row because they do not fill a frame; None if unknown.
 
-        Goes into the closing record, so it must be set before ``finish``.
+        It is stored in the closing record, so set it before ``finish``.
         """
         return self._index.left_out_samples
 
@@ -173,13 +174,13 @@ class SegmentWriter:
 
     @property
     def next_place(self) -> Place:
-        """Where the segment stands that follows on this one."""
+        """Position of the next segment."""
         place = self.place
         return Place(place.recording, place.number + 1, self.path.name, self._row)
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed the file: only a new one helps, ``submit`` never will."""
+        """Whether the file was removed: ``submit`` always fails then, and a new one is needed."""
         return self._file.is_open and self._file.is_gone
 
     def submit(self, batch: SpectrumBatch) -> None:
@@ -188,9 +189,9 @@ class SegmentWriter:
         Raises
         ------
         ConfigError
-            If it is of another spec than the description's, or of another type.
+            If its spec differs from the description's, or the type of its values is wrong.
         StorageError
-            If it cannot be written or synchronised; nothing of it was taken then.
+            If it cannot be written or synchronised; nothing of the batch is in the file then.
         """
         if batch.spec != self.description.spec:
             raise ConfigError(f"{self.path}: the analysis has changed; a segment holds one kind")
@@ -212,12 +213,12 @@ class SegmentWriter:
             self._index.add(entry, n_rows)
 
     def flush(self) -> None:
-        """Make all that was submitted survive a power failure.
+        """Synchronise all submitted rows, so that they survive a power failure.
 
         Raises
         ------
         StorageError
-            If that fails; nothing is known then of what was submitted since the last time.
+            If that fails; rows submitted since the last synchronisation may be lost.
         """
         try:
             self._file.synchronise()
@@ -226,14 +227,14 @@ class SegmentWriter:
         self._synced_s = time.monotonic()
 
     def finish(self) -> None:
-        """Close the file and give it its name.
+        """Close the file and give it its final name.
 
         Raises
         ------
         InputError
-            If there was not a single row; no file is left then.
+            If there were no rows; no file is left then.
         StorageError
-            If that fails; what was submitted stays in ``PATH.part``, but for a copy.
+            If that fails; submitted rows stay in ``PATH.part``, except those of a copy.
         """
         if self.n_frames == 0:
             self.abort()
@@ -251,9 +252,9 @@ class SegmentWriter:
             self._close()
 
     def abort(self) -> None:
-        """Leave the file as it is, under ``PATH.part``; remove it if it has no rows, or is a copy.
+        """Close the file unfinished, as ``PATH.part``; remove it if it has no rows, or is a copy.
 
-        Else rows that were taken are not thrown away: the file can be read and made whole.
+        Other rows are kept: the file can be read and recovered.
         """
         if not self._file.is_open:
             return
@@ -268,7 +269,7 @@ class SegmentWriter:
     # ---- records
 
     def _append_batch(self, batch: SpectrumBatch) -> list[tuple[Entry, int]]:
-        """Write a batch's records; return what the index is to know of them."""
+        """Write a batch's records; return their index entries."""
         engine = self._engine_number(batch.engine)
         gap_samples, skipped_rows = batch.gap_samples, batch.skipped_rows
         flags = Flag.DISCONTINUITY if batch.discontinuity else Flag(0)
@@ -305,7 +306,7 @@ class SegmentWriter:
         return b"".join(one.tobytes() for one in (*columns, values, *levels))
 
     def _engine_number(self, name: str) -> int:
-        """Give an engine a number; the file says so before the first of its rows."""
+        """Return the number of an engine; write a record of it before the first of its rows."""
         number = self._engines.get(name)
         if number is None:
             number = len(self._engines)
@@ -347,5 +348,5 @@ class SegmentWriter:
         try:
             self._file.cut(size)
         except OSError as error:
-            # The next append tries again, and writes over what is there.
+            # The next append repeats it, and overwrites the rest.
             _log.debug("%s: cannot be cut yet: %s", self.path, error)
