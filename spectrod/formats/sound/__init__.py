@@ -1,4 +1,4 @@
-"""Sound files of the samples themselves: WAV and FLAC, readable at every moment."""
+"""Sound files of samples: WAV and FLAC, readable at every moment."""
 
 from spectrod.formats.sound.options import SOUND_SUFFIXES, SoundOptions, Subtype
 from spectrod.formats.sound.recovery import Recovered, is_unfinished, recover

@@ -1,4 +1,4 @@
-"""A FLAC file that is being written, by libsndfile: the one importer of soundfile here."""
+"""Writes FLAC files with libsndfile; the only module here that imports soundfile."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from spectrod.formats.sound.pcm import SAMPLE_BYTES, to_integers
 from spectrod.units import Float32Array
 
 _COMMENT_BYTES = 1024
-"""Spaces fill it: programs that show comments show them."""
+"""The comment is padded with spaces, which some programs display."""
 
 _LOOK_BYTES = 1 << 16
 _SILENCE_AT_ONCE = 1 << 16
@@ -24,11 +24,11 @@ _SUBTYPES: dict[Subtype, str] = {"s16": "PCM_16", "s24": "PCM_24"}
 
 
 def check_form(fs: int, channels: int, subtype: Subtype) -> None:
-    """Raise ConfigError where FLAC has no room for such numbers.
+    """Raise ConfigError if FLAC does not support these numbers.
 
     References
     ----------
-    .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC takes 655350 Hz.
+    .. [1] RFC 9639: up to 8 channels, up to 2^20 - 1 Hz; libFLAC supports up to 655350 Hz.
     """
     if not 1 <= channels <= 8:
         raise ConfigError(f"channels={channels}: a .flac file has 1 to 8; .wav has more")
@@ -38,11 +38,11 @@ def check_form(fs: int, channels: int, subtype: Subtype) -> None:
 
 
 class FlacFile:
-    """Samples to a FLAC file.
+    """Writes samples to a FLAC file.
 
-    Its header says how long it is only after ``close``, as the format has it. What a killed program
-    leaves are whole blocks of 4096 samples, which players play; ``recover`` completes the header.
-    The comment is written in full length at the beginning and changed in place.
+    The format has its length in the header, which is set only by ``close``. A killed program leaves
+    complete blocks of 4096 samples, which players can play; ``recover`` completes the header. The
+    comment is written at its full length at the start and changed in place.
 
     Parameters and errors are those of ``WavFile``.
     """
@@ -57,7 +57,7 @@ class FlacFile:
         self._has_failed = False
         self._fd = create(part)
         try:
-            # Made with a duplicate, so that closing it leaves ours.
+            # libsndfile gets a duplicate, so that closing it keeps this descriptor open.
             self._file = soundfile.SoundFile(
                 os.dup(self._fd),
                 "w",
@@ -75,19 +75,19 @@ class FlacFile:
         self._file.comment = self._comment().decode()
 
     def write(self, samples: Float32Array) -> int:
-        """Append (n, channels) samples [FS]; return how many were clipped.
+        """Append (n, channels) samples [FS]; return the number of clipped ones.
 
         Raises
         ------
         StorageError
-            If not all were written; nothing more can be written then.
+            If not all were written; later writes fail as well.
         """
         bits = 8 * SAMPLE_BYTES[self._subtype]
         integers, n_clipped = to_integers(samples, bits)
         if self._has_failed:
             raise StorageError(f"{self._path}: an earlier write has failed")
         try:
-            # libsndfile takes the upper bits of 32.
+            # libsndfile uses the upper bits of 32.
             self._file.write(integers << (32 - bits))
         except soundfile.LibsndfileError as error:
             self._has_failed = True
@@ -104,7 +104,7 @@ class FlacFile:
             n -= n_now
 
     def sync(self) -> None:
-        """Have the disk keep all whole blocks, and the comment list all gaps."""
+        """Synchronise all complete blocks to the disk, and list all gaps in the comment."""
         if self._has_failed:
             raise StorageError(f"{self._path}: an earlier write has failed")
         self._file.flush()
@@ -112,22 +112,22 @@ class FlacFile:
         self._synchronise()
 
     def list_gaps(self) -> None:
-        """Have the comment list all gaps."""
+        """List all gaps in the comment."""
         self._write_comment()
 
     def close(self) -> None:
-        """Complete the file; what could not be written in full is cut.
+        """Complete the file; cut an incomplete block.
 
         Raises
         ------
         StorageError
-            If ``write`` had taken samples that are cut.
+            If samples of a successful ``write`` had to be cut.
         """
         self._close_file()
         if self._has_failed:
             self._cut()
         elif not self._states_its_length():
-            # libsndfile does not say so if there was no room for the last block.
+            # libsndfile reports no error if there was no space for the last block.
             reason = self._reason("")
             self._cut()
             raise reason
@@ -136,7 +136,7 @@ class FlacFile:
         self.discard()
 
     def _cut(self) -> None:
-        """Cut what could not be written in full."""
+        """Cut an incomplete block."""
         try:
             complete(self._fd, self._path)
         except OSError as error:
@@ -153,7 +153,7 @@ class FlacFile:
             self._file.close()
 
     def discard(self) -> None:
-        """Let go of the file as it is. Idempotent."""
+        """Close the file as it is. Idempotent."""
         if self._fd >= 0:
             self._close_file()
             os.close(self._fd)
@@ -171,7 +171,7 @@ class FlacFile:
 
     def _comment(self) -> bytes:
         text = self._notes.comment(self.gaps).encode()[:_COMMENT_BYTES]
-        # A letter of several bytes must not be cut.
+        # Drop a character that the limit has cut.
         return text.decode(errors="ignore").encode().ljust(_COMMENT_BYTES, b" ")
 
     def _write_comment(self) -> None:
@@ -191,7 +191,7 @@ class FlacFile:
             raise storage_error(self._path, error) from error
 
     def _reason(self, text: str) -> StorageError:
-        """Find out why the system refused, which libsndfile does not say."""
+        """Return the system's error, which libsndfile does not report."""
         try:
             end = os.fstat(self._fd).st_size
             try:

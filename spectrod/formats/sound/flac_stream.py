@@ -1,7 +1,7 @@
-"""FLAC files that ended before their header was complete: how long they are, and their last block.
+"""Completion of FLAC files whose header was not completed: their length, and their last block.
 
-A block that is not whole is cut; the length is written into the header, so that every player knows
-it. The checksum over all samples, which libsndfile leaves open until the end, stays open.
+An incomplete block is cut; the length is written into the header for players. The checksum over
+all samples, which libsndfile writes only at the end, stays empty.
 """
 
 import os
@@ -18,18 +18,18 @@ from spectrod.formats.fileio import write_at
 _STREAMINFO_AT, _SUMS_AT, _MD5_AT = 8, 18, 26
 _BEGIN_BYTES = _MD5_AT + 16
 TOTAL_MAX = (1 << 36) - 1
-"""Samples a channel that a header can state."""
+"""Largest number of samples per channel that a header can state."""
 
 _SYNC = b"\xff\xf8"
-"""Of blocks of equal length, which libFLAC writes."""
+"""Start of blocks of equal length, which libFLAC writes."""
 _BLOCKS_BACK = 8
-"""Within so many blocks from the end the last whole one is found."""
+"""The last complete block is searched in this number of blocks from the end."""
 _TAIL_BYTES_MAX = 1 << 20
-"""And within so many bytes: eight blocks of eight channels of 24 bits have 0.8 MB."""
+"""Limit of the same search in bytes: eight blocks of eight channels of 24 bits have 0.8 MB."""
 _HEADS_MAX = 1 << 15
-"""Places that are checked for a frame header; a tail of silence has 26 000 at most."""
+"""Limit of candidates for a frame header; a tail of silence has at most 26 000."""
 _BLOCK_BYTES_MIN = 10
-"""Of a frame header, one subframe of a constant, and the checksum."""
+"""Size of a frame header, a constant subframe, and the checksum."""
 
 _CRC8, _CRC16 = 0x07, 0x8005
 _BITS_CODES = {8: 1, 12: 2, 16: 4, 20: 5, 24: 6, 32: 7}
@@ -38,24 +38,24 @@ _RATE_CODES = (88200, 176400, 192000, 8000, 16000, 22050, 24000, 32000, 44100, 4
 
 
 def complete(fd: int, path: Path) -> int:
-    """Cut what follows the last whole block, and write the length into the header.
+    """Cut the file after the last complete block, and write the length into the header.
 
     Parameters
     ----------
     fd : int
-        Of a FLAC file as libsndfile writes it, open for reading and writing.
+        Descriptor of a FLAC file of libsndfile, open for reading and writing.
     path : Path
-        Of the file, for errors.
+        Path of the file, for errors.
 
     Returns
     -------
     n_samples : int
-        Samples a channel that it holds.
+        Samples per channel in the file.
 
     Raises
     ------
     InputError
-        If it is no such file, or holds no whole block.
+        If it is not such a file, or has no complete block.
     OSError
         If it cannot be read or changed.
     """
@@ -88,20 +88,20 @@ def complete(fd: int, path: Path) -> int:
 
 
 def stated_samples(fd: int) -> int:
-    """Read how many samples a channel a header states; 0 for an unknown length. Raises OSError."""
+    """Return the samples per channel that a header states; 0 if unknown. Raises OSError."""
     return int.from_bytes(os.pread(fd, _MD5_AT - _SUMS_AT, _SUMS_AT), "big") & TOTAL_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """What the metadata block STREAMINFO says of all blocks.
+    """Parameters of all blocks, from the metadata block STREAMINFO.
 
     Attributes
     ----------
     block_samples : int
-        Samples a channel of each block but the last.
+        Samples per channel of each block except the last.
     fs, channels, bits : int
-        Sample rate [Hz], channels, and bits of a sample.
+        Sample rate [Hz], number of channels, and bits per sample.
     """
 
     block_samples: int
@@ -111,11 +111,11 @@ class _Stream:
 
     @property
     def block_bytes_max(self) -> int:
-        """Length of the longest block: what compression does not shorten is stored as it is."""
+        """Limit of a block's length: incompressible samples are stored verbatim."""
         return self.block_samples * self.channels * (self.bits + 1) // 8 + 64
 
     def has_form(self, code: int) -> bool:
-        """Whether the fourth byte of a frame header is of these channels and bits."""
+        """Return whether the fourth byte of a frame header has these channels and bits."""
         assignment, bits_code = code >> 4, code >> 1 & 7
         is_stereo = self.channels == 2 and assignment in (8, 9, 10)
         return (assignment == self.channels - 1 or is_stereo) and bits_code in (
@@ -124,7 +124,7 @@ class _Stream:
         )
 
     def has_rate(self, code: int, stated: int) -> bool:
-        """Whether a frame header's code of a rate, and the number behind it, mean this one."""
+        """Return whether a frame header's rate code, and the number after it, give this rate."""
         if code == 0:
             return True
         if code <= len(_RATE_CODES):
@@ -133,10 +133,11 @@ class _Stream:
 
 
 def _last_whole(tail: bytes, stream: _Stream) -> tuple[int, int]:
-    """Find where the last whole block ends and how many samples the file holds up to there.
+    """Return the end of the last complete block and the number of samples up to it.
 
-    0, 0 if there is none. A block is whole if the checksum of its header and its own are right.
-    Time and memory grow in proportion to the tail's length, whatever its content.
+    Returns 0, 0 if there is none. A block is complete if its own checksum and that of its header
+    are
+    correct. Time and memory are proportional to the tail's length, for any content.
     """
     heads = _heads(tail, stream)
     sums = _aligned_crc16(tail)
@@ -154,13 +155,13 @@ def _last_whole(tail: bytes, stream: _Stream) -> tuple[int, int]:
 
 
 def _heads(tail: bytes, stream: _Stream) -> dict[int, tuple[int, int]]:
-    """Find the intact frame headers in a tail: number and samples of each, by ascending place.
+    """Return number and samples of the intact frame headers in a tail, by ascending offset.
 
-    Only the last ``_HEADS_MAX`` places that look like a header are checked.
+    Only the last ``_HEADS_MAX`` candidates are checked.
     """
     octets = np.frombuffer(tail, np.uint8)
     is_head = (octets[:-3] == _SYNC[0]) & (octets[1:-2] == _SYNC[1])
-    # Forbidden or reserved: block size 0, rate 15, the last bit.
+    # Exclude forbidden or reserved values: block size 0, rate 15, the last bit.
     is_head &= (octets[2:-1] >= 16) & (octets[2:-1] & 15 < 15) & (octets[3:] & 1 == 0)
     places = np.flatnonzero(is_head)[-_HEADS_MAX:].tolist()
     found = ((at, _read_head(tail, at, stream)) for at in places)
@@ -168,22 +169,22 @@ def _heads(tail: bytes, stream: _Stream) -> dict[int, tuple[int, int]]:
 
 
 def _aligned_crc16(data: bytes) -> NDArray[np.uint16]:
-    """Compute the CRC-16 of every prefix, shifted so that equal values enclose whole blocks.
+    """Compute the CRC-16 of every prefix, shifted so that equal values enclose complete blocks.
 
     With R(i) the CRC of the first i bytes, which is a polynomial over GF(2) modulo P, the bytes
-    from a to b, their own checksum included, are whole if R(b) = R(a) x^(8 (b - a)). P has a
+    from a to b, including their checksum, are intact if R(b) = R(a) x^(8 (b - a)). P has a
     constant term, so x has an inverse, and the condition is S(a) = S(b) with
     S(i) = R(i) x^(-8 i). Byte i adds its value times x^(16 - 8 (i + 1)) to S.
 
     Parameters
     ----------
     data : bytes
-        Of length n.
+        Data of length n.
 
     Returns
     -------
     sums : (n + 1,) uint16
-        S of each prefix, from the empty one on.
+        S of each prefix, starting with the empty one.
     """
     powers, octets = _powers_of_x(), np.frombuffer(data, np.uint8)
     exponents = (8 - 8 * np.arange(len(data), dtype=np.int64)) % len(powers)
@@ -196,7 +197,7 @@ def _aligned_crc16(data: bytes) -> NDArray[np.uint16]:
 
 @lru_cache
 def _powers_of_x() -> NDArray[np.uint16]:
-    """List x^0, x^1, ... modulo the CRC-16's polynomial until they repeat: 32767 of them."""
+    """Return x^0, x^1, ... modulo the CRC-16's polynomial until they repeat: 32767 powers."""
     powers: list[int] = []
     value = 1
     while value != 1 or not powers:
@@ -229,7 +230,7 @@ def _read_head(data: bytes, at: int, stream: _Stream) -> tuple[int, int] | None:
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number coded as UTF-8 extended to 36 bits; where it ends, and -1 if it is none."""
+    """Read a number in UTF-8 extended to 36 bits; return its end, and -1 if it is not valid."""
     first = data[at]
     n_ones = 8 - (first ^ 0xFF).bit_length()
     if n_ones == 0:

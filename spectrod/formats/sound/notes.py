@@ -1,4 +1,4 @@
-"""What a sound file says of itself in words: when it began, what made it, what is missing."""
+"""Text metadata of a sound file: its begin, the software, and gaps."""
 
 import datetime as dt
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from pathlib import Path
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NO_RECORDING = "(none)"
-"""In place of the name of a recording, which has no brackets."""
+"""Stands for no recording; names of recordings have no brackets."""
 _UNLISTED_MAX = 56
-"""Room for what counts the gaps that the list has no room for, and for one gap to grow [bytes]."""
+"""Reserve for the number of unlisted gaps, and for the growth of one gap [bytes]."""
 
 
 def boot_id() -> str:
-    """Identify this start of the machine; empty if the system does not say.
+    """Return an identifier of the present boot; empty if the system has none.
 
-    What was written without ``fsync`` is sure to be in a file only until the machine stops.
+    Data written without ``fsync`` are in a file for certain only within the same boot.
     """
     try:
         return _BOOT_ID.read_text("ascii").strip()
@@ -24,24 +24,24 @@ def boot_id() -> str:
 
 
 def utc(t_utc_ns: int) -> dt.datetime:
-    """Make a time of nanoseconds since 1970, cut to microseconds."""
+    """Convert nanoseconds since 1970 to a datetime, truncated to microseconds."""
     return _EPOCH + dt.timedelta(microseconds=t_utc_ns // 1000)
 
 
 @dataclass(slots=True)
 class Gaps:
-    """Where samples are missing, as text of a bounded length.
+    """List of gaps, as text of a bounded length.
 
-    One gap is ``FIRST+COUNT``: the index in the file of the first missing sample, and how many are
-    missing; silence stands for them. A count of 0: samples were lost there, and nobody knows how
-    many, so that no silence stands for them.
+    A gap is ``FIRST+COUNT``: the index in the file of the first missing sample, and the number of
+    missing samples, which are replaced by silence. A count of 0 means that an unknown number of
+    samples was lost, for which there is no silence.
 
     Attributes
     ----------
     room : int
-        Characters that the list may take.
+        Limit of the text's length [characters].
     count, samples : int
-        Of all gaps, listed or not.
+        Number and total samples of all gaps, listed or not.
     """
 
     room: int
@@ -53,13 +53,13 @@ class Gaps:
 
     @property
     def is_full(self) -> bool:
-        """True once there was no room for a gap."""
+        """True after a gap did not fit."""
         return self.count > len(self._listed)
 
     def add(self, first: int, n_missing: int) -> None:
-        """Note a gap; where there is no room for it, it is only counted.
+        """Add a gap; one that does not fit is only counted.
 
-        One that begins where the last one ends is the same one.
+        A gap that begins at the end of the last one extends that.
         """
         self.samples += n_missing
         if first == self._end:
@@ -72,7 +72,7 @@ class Gaps:
         self._end = first + n_missing
 
     def _list(self, first: int, n_missing: int) -> None:
-        # Once one is left out, the list stays as it is: it is all gaps up to a moment.
+        # After an omission the list stays unchanged: it has all gaps up to that time.
         length = len(f"{first}+{n_missing} ")
         if (
             self._length + length + _UNLISTED_MAX <= self.room
@@ -82,7 +82,7 @@ class Gaps:
             self._length += length
 
     def text(self) -> str:
-        """List them; after the listed ones it says how many more there are."""
+        """Return the listed gaps, followed by the number of others."""
         unlisted = self.count - len(self._listed)
         more = [f"and {unlisted} more"] if unlisted else []
         return " ".join([*(f"{first}+{n}" for first, n in self._listed), *more])
@@ -90,7 +90,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What does not change while a file is written; texts are of one line."""
+    """Constant metadata of a file; texts have one line."""
 
     fs: int
     channels: int
@@ -102,12 +102,12 @@ class Notes:
     recording: str = ""
 
     def guano(self, gaps: Gaps, n_samples: int) -> str:
-        """Describe the file, one "key: value" a line.
+        """Return the GUANO metadata, one "key: value" per line.
 
         References
         ----------
         .. [1] GUANO 1.0: UTF-8, a version first; ``Timestamp`` is ISO 8601, ``Length`` in s, and
-           keys of its own begin with a name of their maker's.
+           custom keys begin with a namespace.
         """
         fields = {
             "GUANO|Version": "1.0",
@@ -118,7 +118,7 @@ class Notes:
             "spectrod|Source": self.source,
             "spectrod|Software": self.software,
             "spectrod|Boot": self.boot,
-            # Said also of other writers' files: earlier versions said it of none.
+            # Written by all writers: files of earlier versions have no such line.
             "spectrod|Recording": self.recording or NO_RECORDING,
             "spectrod|Missing Samples": str(gaps.samples),
             "spectrod|Gap Count": str(gaps.count),
@@ -137,9 +137,9 @@ class Notes:
         return f" at {utc(self.begin_utc_ns):%H:%M:%S.%f %d/%m/%Y} (UTC)"
 
     def comment(self, gaps: Gaps) -> str:
-        """Describe the file in a sentence or two, as AudioMoth's recorders do.
+        """Describe the file in a sentence or two, like AudioMoth's recorders.
 
-        They begin ``Recorded at 04:30:00 01/05/2026 (UTC)``, which other programs read as well.
+        They begin ``Recorded at 04:30:00 01/05/2026 (UTC)``, which other programs parse.
         """
         text = f"Recorded{self._when()} by {self.software}"
         text += f" from {self.source}." if self.source else "."

@@ -1,4 +1,4 @@
-"""What a sound file shall be like."""
+"""Options of sound files."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -14,35 +14,34 @@ _SUBTYPES: dict[str, tuple[Subtype, ...]] = {
     ".flac": ("s24", "s16"),
     ".sigmf-meta": ("f32", "s16", "s32"),
 }
-"""Of each suffix, the default first: what loses nothing of the analysis's samples, or least."""
+"""Sample formats of each suffix, the default first: the most exact for the analysis's samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundOptions:
-    """How a sound file is written, and what it says of itself.
+    """Options and metadata of a sound file.
 
     Attributes
     ----------
     fsync_s : float
-        After so many seconds the file's header takes in what has been written, and both are on the
-        disk; > 0.
+        Interval at which data are synchronised to the disk and the header is updated; > 0 [s].
     gap_max_s : float
-        After a longer gap ``SoundWriter.needs_new_file`` is true; >= 0.
+        Longest gap in a file: after a longer one ``SoundWriter.needs_new_file`` is true; >= 0 [s].
     source : str
-        Name of where the samples come from.
+        Name of the source.
     software : str
-        Name and version of what writes the file.
+        Name and version of the program that writes the file.
     recording : str
-        Name of the daemon's recording that writes the file; empty for all other writers.
+        Name of the daemon's recording that writes the file; empty for other writers.
     is_copy : bool
-        Whether the samples are elsewhere too, so that a file that is given up need not stay.
+        Whether the samples also exist elsewhere, so that an aborted file can be deleted.
     has_utc : bool
-        Whether blocks say when they were taken, so that the file can say when it begins.
+        Whether times of blocks are UTC, so that the file can state its begin.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        If a rule is broken; the text gives name, value and rule.
     """
 
     fsync_s: float = 5.0
@@ -61,19 +60,19 @@ class SoundOptions:
 
 
 def checked_subtype(suffix: str, subtype: str) -> Subtype:
-    """Choose how samples are stored in files of a suffix.
+    """Return the sample format of files with a suffix.
 
     Parameters
     ----------
     suffix : str
-        In lower case.
+        Suffix in lower case.
     subtype : str
-        "" stands for f32 in WAV, which is what is analysed, and s24 in FLAC, which has no more.
+        "" means f32 for WAV, the type of analysed samples, and s24 for FLAC, its widest here.
 
     Raises
     ------
     ConfigError
-        If there is no such suffix, or files of it do not store samples so.
+        If the suffix is unknown, or its files do not support the format.
     """
     known = _SUBTYPES.get(suffix)
     if known is None:

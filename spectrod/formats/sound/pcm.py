@@ -1,4 +1,4 @@
-"""Samples to the integers and bytes of a file."""
+"""Conversion of samples to integers and bytes."""
 
 from typing import Any
 
@@ -12,31 +12,31 @@ SAMPLE_BYTES: dict[Subtype, int] = {"s16": 2, "s24": 3, "s32": 4, "f32": 4}
 
 
 def to_integers(samples: Float32Array, bits: int) -> tuple[NDArray[np.int32], int]:
-    """Convert samples to integers of so many bits.
+    """Convert samples to integers of this number of bits.
 
-    Rounded to the nearest, ties to even, without dither: what once were integers of as many bits
-    must come back as they were, and what a converter delivers has noise of its own that does
-    dither's work.
+    Rounds to the nearest, ties to even, without dither: samples from integers of the same width
+    must
+    be restored exactly, and the noise of a converter already acts as dither.
 
     Parameters
     ----------
     samples : (...) float32
-        [FS].
+        Samples [FS].
     bits : int
-        16, 24 or 32.
+        Bits per integer: 16, 24 or 32.
 
     Returns
     -------
     integers : (...) int32
-        Within ``-2^(bits-1)`` to ``2^(bits-1) - 1``; what is no number is 0.
+        Integers from ``-2^(bits-1)`` to ``2^(bits-1) - 1``; NaN becomes 0.
     n_clipped : int
-        How many lay beyond these limits, or were no numbers.
+        Number of samples beyond these limits, or NaN.
     """
     full_scale = 2.0 ** (bits - 1)
-    # Of 24 bits and less float32 holds every integer exactly; beyond, products need more.
+    # float32 holds every integer of up to 24 bits exactly; more bits need float64.
     wide = samples.astype(np.float64) if bits > 24 else samples
     scaled = np.rint(wide * wide.dtype.type(full_scale))
-    # NaN compares false, so it counts as beyond.
+    # Comparisons with NaN are False, so it counts as clipped.
     is_within = (scaled >= -full_scale) & (scaled <= full_scale - 1.0)
     n_clipped = int(scaled.size - np.count_nonzero(is_within))
     if n_clipped:
@@ -51,14 +51,14 @@ def to_bytes(samples: Float32Array, subtype: Subtype) -> tuple[bytes, int]:
     Parameters
     ----------
     samples : (n, channels) float32
-        [FS].
+        Samples [FS].
     subtype : {"s16", "s24", "s32", "f32"}
-        f32 stores them as they are, beyond full scale as well.
+        Sample format; f32 stores samples unchanged, also beyond full scale.
 
     Returns
     -------
     data : bytes
-        ``SAMPLE_BYTES`` each.
+        ``SAMPLE_BYTES`` per sample.
     n_clipped : int
         See ``to_integers``.
     """

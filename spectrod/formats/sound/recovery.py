@@ -1,4 +1,4 @@
-"""Whole sound files from what a killed program or a power failure has left."""
+"""Recovery of sound files after a kill or a power failure."""
 
 import os
 import re
@@ -24,17 +24,17 @@ _BOOT = re.compile(rb"^spectrod\|Boot: (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of an unfinished file.
+    """Result of a recovery.
 
     Attributes
     ----------
     path : Path
         The file, under its final name.
     n_samples : int
-        Samples a channel that it holds.
+        Samples per channel in the file.
     cut_bytes : int
-        What was cut at its end: less than a sample or a block, or after a power failure what
-        nobody can vouch for.
+        Bytes cut off its end: an incomplete sample or block, or after a power failure data that may
+        be wrong.
     """
 
     path: Path
@@ -43,36 +43,36 @@ class Recovered:
 
 
 def is_unfinished(path: Path) -> bool:
-    """Say whether a name is that of an unfinished sound file."""
+    """Return whether a name is that of an unfinished sound file."""
     return path.suffix == _PART and path.with_suffix("").suffix.lower() in SOUND_SUFFIXES
 
 
 def recover(part: str | os.PathLike[str], directory: Directory | None = None) -> Recovered:
-    """Make a whole file of an unfinished one, and give it its final name.
+    """Complete an unfinished file, and give it its final name.
 
-    Samples behind those that a WAV header names are kept if the machine has not been started anew
-    since: then all that was written is in the file. Otherwise the header is believed, which names
-    only what the disk had confirmed. Of a FLAC file all is kept up to the last block whose
-    checksums are right; one before it that the disk has lost is where players stop.
+    In a WAV file, samples beyond the length in the header are kept if the machine has not rebooted
+    since: then all written data are in the file. Otherwise the length in the header applies, which
+    covers only synchronised data. A FLAC file is kept up to the last block with correct checksums;
+    players stop at an earlier block that the disk has lost.
 
     Parameters
     ----------
     part : path-like
-        ``NAME.wav.part`` or ``NAME.flac.part``, which nobody is writing, and which is no link.
+        ``NAME.wav.part`` or ``NAME.flac.part``, which nobody is writing, and which is not a link.
     directory : Directory, optional
-        Where the last part of the path is looked up; by default the path's own.
+        Directory in which the last part of the path is looked up; by default opened from the path.
 
     Returns
     -------
     recovered : Recovered
-        What it holds.
+        Path and content of the recovered file.
 
     Raises
     ------
     InputError
-        If it holds no samples or is not ours; it is left as it is.
+        If it has no samples or was not made by spectrod; it stays unchanged.
     StorageError
-        If it cannot be read or changed, or a file of its final name is there.
+        If it cannot be read or changed, or a file of its final name exists.
     """
     part = Path(part)
     if not is_unfinished(part):
@@ -113,7 +113,7 @@ def _complete_wav(fd: int, part: Path) -> int:
         raise InputError(f"{part}: not an unfinished WAV file of spectrod: {error}") from error
     if n_samples < 1:
         raise InputError(f"{part}: holds no samples")
-    # Everything is checked: from here on the file is changed.
+    # All checks are done; the file is changed from here on.
     end = HEADER_BYTES + n_samples * form.frame_bytes
     os.ftruncate(fd, end)
     os.ftruncate(fd, end + end % 2)
@@ -124,6 +124,6 @@ def _complete_wav(fd: int, part: Path) -> int:
 
 
 def _is_of_this_boot(page: bytes) -> bool:
-    """Whether the machine has been running ever since the file was begun."""
+    """Return whether the machine has not rebooted since the file was started."""
     boot = _BOOT.search(page)
     return boot is not None and boot[1].decode("ascii", "replace") == boot_id()

@@ -1,4 +1,4 @@
-"""SigMF recordings from blocks of samples: each gap begins a capture, and nothing fills it.
+"""SigMF recordings from blocks of samples; each gap begins a new capture and is not filled.
 
 References
 ----------
@@ -25,7 +25,7 @@ from spectrod.text import printable
 from spectrod.types import Block, SpectrumSpec
 
 VERSION: Final = "1.2.0"
-"""Of the specification; the fields that are written mean the same in all later ones of 1.2."""
+"""Version of the specification; the written fields mean the same in all later 1.2 versions."""
 
 _NUMBERS: dict[Subtype, str] = {"f32": "f32_le", "s16": "i16_le", "s32": "i32_le"}
 _TAIL = b'\n ],\n "annotations": []\n}\n'
@@ -34,19 +34,21 @@ _REMEDY = "take .part off the names of both files, or remove them"
 
 
 class SigmfWriter:
-    """Writes samples to ``NAME.sigmf-data`` as they come, and metadata to ``NAME.sigmf-meta``.
+    """Writes samples to ``NAME.sigmf-data`` as they arrive, and metadata to ``NAME.sigmf-meta``.
 
     Until ``finish`` both names end in ``.part``. The metadata is valid JSON at every moment and
-    each gap adds a capture, so the parts that a killed program leaves are a recording once they
-    are renamed. Gaps are not filled: ``core:global_index`` of a capture is the index of its first
-    sample in the source. One thread at a time.
+    each
+    gap adds a capture, so the parts that a killed program leaves are a recording once they are
+    renamed. Gaps are not filled: ``core:global_index`` of a capture is the index of its first
+    sample
+    in the source. One thread at a time.
 
     Parameters
     ----------
     path : Path
-        Of either file.
+        Path of either file.
     spec : SpectrumSpec
-        For sample rate, channels, whether they are I/Q, and the centre frequency.
+        Gives sample rate, channels, whether they are I/Q, and the centre frequency.
     subtype : {"", "f32", "s16", "s32"}
         Type of the stored numbers; f32 by default, which is exact.
     options : SoundOptions
@@ -57,7 +59,7 @@ class SigmfWriter:
     Raises
     ------
     ConfigError
-        If the format has no room for such samples.
+        If the format does not support such samples.
     StorageError
         If no files can be made at these paths.
     """
@@ -97,17 +99,17 @@ class SigmfWriter:
 
     @property
     def path(self) -> Path:
-        """The metadata's final name; where that was taken, the one that ``finish`` has found."""
+        """Final path of the metadata; after ``finish`` the one that the file actually has."""
         return self._meta.path
 
     @property
     def n_samples(self) -> int:
-        """Samples a channel taken so far, missing ones counted."""
+        """Samples per channel so far, including missing ones."""
         return 0 if self._next_index is None else self._next_index - self._first_index
 
     @property
     def clipped_samples(self) -> int:
-        """Samples beyond what the file's integers hold, or no numbers, over all channels."""
+        """Samples that were clipped to the file's integers, or NaN, in all channels."""
         return self._n_clipped
 
     def take(self, block: Block) -> None:
@@ -116,10 +118,11 @@ class SigmfWriter:
         Raises
         ------
         StorageError
-            If it cannot be written, or there are too many gaps. What was taken before stays, and
-            the next block may be tried: a gap stands for this one.
+            If it cannot be written, or there are too many gaps. Earlier samples stay, and the next
+            block
+            can be tried: this one becomes a gap.
         InputError
-            If it has other channels, or its index goes back.
+            If it has another number of channels, or its index goes back.
         """
         if block.samples.shape[0] != self._spec.channels:
             raise InputError(
@@ -150,14 +153,14 @@ class SigmfWriter:
             self._sync()
 
     def finish(self) -> None:
-        """Complete both files and give them their names, the metadata last.
+        """Complete both files and give them their final names, the metadata last.
 
         Raises
         ------
         InputError
-            If there was not a single sample; no file is made then.
+            If there were no samples; no file is made then.
         StorageError
-            If they cannot be completed; the parts are left, but for a copy.
+            If they cannot be completed; the parts stay, except those of a copy.
         """
         if self._is_done:
             return
@@ -182,8 +185,7 @@ class SigmfWriter:
     def abort(self) -> None:
         """Give up. Idempotent; does nothing after ``finish``.
 
-        What was taken stays in both parts, but not where there is nothing or the samples are
-        elsewhere too.
+        Written samples stay in both parts, which are removed if they are empty or a copy.
         """
         if self._is_done:
             return
@@ -225,7 +227,7 @@ class SigmfWriter:
         }
 
     def _add_capture(self, block: Block) -> None:
-        """List a capture that begins with this block."""
+        """Add a capture that begins with this block."""
         if self._n_captures == CAPTURES_MAX:
             raise StorageError(f"{self.path}: has {CAPTURES_MAX} captures, and room for no more")
         capture: dict[str, Any] = {

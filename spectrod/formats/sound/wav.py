@@ -1,4 +1,4 @@
-"""A WAV or RF64 file that is being written."""
+"""Writes a WAV or RF64 file."""
 
 import os
 
@@ -15,7 +15,7 @@ _FRAME_BYTES_MAX = 0xFFFF
 
 
 def check_form(form: WavForm) -> None:
-    """Raise ConfigError where a WAV file has no room for such numbers."""
+    """Raise ConfigError if a WAV file does not support these numbers."""
     if form.frame_bytes > _FRAME_BYTES_MAX or form.channels > _CHANNELS_MAX:
         raise ConfigError(f"channels={form.channels}: too many for a .wav file")
     if form.fs * form.frame_bytes > _FS_MAX:
@@ -25,29 +25,29 @@ def check_form(form: WavForm) -> None:
 
 
 class WavFile:
-    """Samples to a WAV file whose header is valid at every moment.
+    """Writes samples to a WAV file whose header is valid at every moment.
 
-    The header names only samples that are on the disk already, so that it is true after a power
-    failure as well; what was written since then stands behind them.
+    The length in the header covers only samples that are synchronised to the disk, so that it is
+    correct after a power failure too; later samples follow them.
 
     Parameters
     ----------
     part : PartFile
-        Where to write; not closed.
+        Names of the file to write; not closed.
     form : WavForm
-        How.
+        Form of the samples.
     notes : Notes
-        What to say of it.
+        Metadata of the file.
 
     Attributes
     ----------
     gaps : Gaps
-        What the header lists at the next ``sync``.
+        Gaps that the header lists at the next ``sync``.
 
     Raises
     ------
     StorageError
-        If it cannot be made.
+        If the file cannot be created.
     """
 
     def __init__(self, part: PartFile, form: WavForm, notes: Notes) -> None:
@@ -65,13 +65,13 @@ class WavFile:
             raise
 
     def write(self, samples: Float32Array) -> int:
-        """Append (n, channels) samples [FS]; return how many were clipped.
+        """Append (n, channels) samples [FS]; return the number of clipped ones.
 
         Raises
         ------
         StorageError
-            If not all were written; then none counts, and it may be tried again. After ``sync`` has
-            failed nothing more can be written.
+            If not all were written; then none counts, and the write can be repeated. After a failed
+            ``sync`` nothing more can be written.
         """
         self._refuse_if_failed()
         data, n_clipped = to_bytes(samples, self._form.subtype)
@@ -83,9 +83,9 @@ class WavFile:
         return n_clipped
 
     def write_silence(self, n: int) -> None:
-        """Append n samples of silence; they take no room on file systems that know holes."""
+        """Append n samples of silence; they take no space on file systems with holes."""
         self._refuse_if_failed()
-        # What is behind the end may be the rest of a write that failed.
+        # Data after the end may be the rest of a failed write.
         try:
             os.ftruncate(self._fd, self._end)
             os.ftruncate(self._fd, self._end + n * self._form.frame_bytes)
@@ -94,16 +94,17 @@ class WavFile:
         self._n_samples += n
 
     def sync(self) -> None:
-        """Have the disk keep what was written, and the header say so.
+        """Synchronise written samples to the disk, and update the header.
 
         Raises
         ------
         StorageError
-            If it cannot; the header is as it was. Linux counts what was not written as written
-            then, so that nothing behind what the header names is sure any more.
+            If that fails; the header stays unchanged. Linux then marks unwritten data as clean, so
+            that
+            data after the length in the header are no longer reliable.
         """
         self._refuse_if_failed()
-        # A lone pad byte at the end would be missing until the next sample.
+        # Without an even length, the file would lack its pad byte until the next sample.
         n_whole = self._n_samples
         if self._form.frame_bytes % 2:
             n_whole -= n_whole % 2
@@ -117,20 +118,20 @@ class WavFile:
         self._n_confirmed = n_whole
 
     def list_gaps(self) -> None:
-        """Have the header list all gaps, also those behind the samples that it names."""
+        """List all gaps in the header, also those after the samples that it covers."""
         self._write_header(self._n_confirmed)
 
     def close(self) -> None:
-        """Complete the file; nothing may be called afterwards but ``discard``.
+        """Complete the file; afterwards only ``discard`` may be called.
 
-        After ``sync`` has failed, it keeps what the header names.
+        After a failed ``sync``, the file keeps the length in the header.
         """
         if self._has_failed:
             if not self._n_confirmed:
                 self._refuse_if_failed()
             self._n_samples = self._n_confirmed
         try:
-            # What is behind the end is the rest of a write that failed.
+            # Data after the end are the rest of a failed write.
             os.ftruncate(self._fd, self._end + self._end % 2)
             os.fdatasync(self._fd)
         except OSError as error:
@@ -140,7 +141,7 @@ class WavFile:
         self.discard()
 
     def discard(self) -> None:
-        """Let go of the file as it is. Idempotent."""
+        """Close the file as it is. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

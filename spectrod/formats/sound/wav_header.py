@@ -1,4 +1,4 @@
-"""The header of a WAV file: one page that is always valid, whatever the file's length."""
+"""The header of a WAV file: one page that is valid for any length of the file."""
 
 import datetime as dt
 import struct
@@ -10,15 +10,15 @@ from spectrod.formats.sound.options import Subtype
 from spectrod.formats.sound.pcm import SAMPLE_BYTES
 
 HEADER_BYTES = 4096
-"""The samples begin on a page of their own, and the header is changed in one write of one page,
-which a killed process does not leave half done."""
+"""The samples begin on a page of their own. The header is changed by one write of one page, which
+a killed process does not leave incomplete."""
 
 RF64_FROM = (1 << 32) - (1 << 16)
-"""Files of this size on are RF64. Less than 2^32, since many programs write sizes near to it where
-they do not know the length, and others take them so."""
+"""Size from which on files are RF64. It is less than 2^32, because many programs write sizes near
+that for an unknown length, and others interpret them so."""
 
 _FILE_BYTES_MAX = 1 << 62
-"""More than any file has, and so little that sums of sizes fit in 64 bits."""
+"""Above the size of any file, and small enough that sums of sizes fit in 64 bits."""
 
 _TAG_PCM, _TAG_FLOAT, _TAG_EXTENSIBLE = 1, 3, 0xFFFE
 _SIZES_ELSEWHERE = 0xFFFFFFFF
@@ -30,14 +30,14 @@ _SPEAKERS = {1: 0x4, 2: 0x3}
 
 @dataclass(frozen=True, slots=True)
 class WavForm:
-    """How samples lie in a WAV file.
+    """Form of the samples in a WAV file.
 
     Attributes
     ----------
     fs, channels : int
-        Sample rate [Hz] and channels.
+        Sample rate [Hz] and number of channels.
     subtype : {"s16", "s24", "s32", "f32"}
-        Of each sample.
+        Format of each sample.
     """
 
     fs: int
@@ -50,7 +50,7 @@ class WavForm:
         return SAMPLE_BYTES[self.subtype] * self.channels
 
     def chunk(self) -> bytes:
-        """Make the ``fmt`` chunk; WAVE_FORMAT_EXTENSIBLE where more than 2 channels or 16 bits."""
+        """Return the ``fmt`` chunk; WAVE_FORMAT_EXTENSIBLE above 2 channels or 16 bits."""
         bits = 8 * SAMPLE_BYTES[self.subtype]
         tag = _TAG_FLOAT if self.subtype == "f32" else _TAG_PCM
         is_extensible = self.channels > 2 or (tag == _TAG_PCM and bits > 16)
@@ -72,21 +72,21 @@ class WavForm:
 
 
 def gaps_of(form: WavForm, notes: Notes) -> Gaps:
-    """Make an empty list of gaps that is sure to have room in the header."""
+    """Return an empty list of gaps whose limit fits into the header."""
     fixed = len(_before_guano(form, notes, 0, 0)) + 16
     return Gaps(max(0, HEADER_BYTES - fixed - _guano_bytes(notes)))
 
 
 def _guano_bytes(notes: Notes) -> int:
-    # With the longest numbers there can be, and the key of the list.
+    # With the longest possible numbers, and the key of the list.
     longest = Gaps(0, count=1, samples=1)
     return len(notes.guano(longest, 1 << 62).encode()) + 64
 
 
 def header(form: WavForm, notes: Notes, gaps: Gaps, n_samples: int) -> bytes:
-    """Make the first ``HEADER_BYTES`` bytes of a file with so many samples a channel.
+    """Return the first ``HEADER_BYTES`` bytes of a file with this number of samples per channel.
 
-    A ``JUNK`` chunk keeps the place of ``ds64``, which holds the sizes from ``RF64_FROM`` on.
+    A ``JUNK`` chunk reserves the place of ``ds64``, which has the sizes from ``RF64_FROM`` on.
 
     References
     ----------
@@ -99,7 +99,7 @@ def header(form: WavForm, notes: Notes, gaps: Gaps, n_samples: int) -> bytes:
     room = HEADER_BYTES - len(before) - 16
     guano = notes.guano(gaps, n_samples).encode()[:room]
     size = _SIZES_ELSEWHERE if _is_rf64(data_bytes) else data_bytes
-    # Empty lines fill what gaps to come may need.
+    # Empty lines reserve space for later gaps.
     return before + _chunk(b"guan", guano.ljust(room, b"\n")) + struct.pack("<4sI", b"data", size)
 
 
@@ -115,7 +115,7 @@ def _before_guano(form: WavForm, notes: Notes, n_samples: int, data_bytes: int) 
 
 
 def _riff_and_sizes(n_samples: int, data_bytes: int) -> bytes:
-    """Make the first 48 bytes."""
+    """Return the first 48 bytes."""
     riff_bytes = HEADER_BYTES + data_bytes + data_bytes % 2 - 8
     if _is_rf64(data_bytes):
         sizes = _chunk(b"ds64", struct.pack("<QQQI", riff_bytes, data_bytes, n_samples, 0))
@@ -124,9 +124,9 @@ def _riff_and_sizes(n_samples: int, data_bytes: int) -> bytes:
 
 
 def _bext(form: WavForm, notes: Notes) -> bytes:
-    """Make the ``bext`` chunk: date and time, and the first sample's place in the day, in UTC.
+    """Return the ``bext`` chunk: date and time, and the first sample's offset in the day, in UTC.
 
-    They are zero bytes and 0 where nobody knows when the file begins.
+    They are zero bytes and 0 if the begin of the file is unknown.
     """
     date_and_time, midnight_ns = bytes(18), 0
     if notes.begin_utc_ns is not None:
@@ -160,12 +160,12 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 
 def with_length(page: bytes, n_samples: int) -> bytes:
-    """Change the number of samples in a header that ``header`` has made.
+    """Change the number of samples in a header made by ``header``.
 
     Raises
     ------
     InputError
-        If it is no such header, or has no room for the number.
+        If it is not such a header, or the number does not fit.
     """
     form, chunks_end = read_form(page)
     data_bytes = n_samples * form.frame_bytes
@@ -179,21 +179,21 @@ def with_length(page: bytes, n_samples: int) -> bytes:
 
 
 def read_form(page: bytes) -> tuple[WavForm, int]:
-    """Read how samples lie in a file from its header, and where the ``fmt`` chunk ends.
+    """Read the form of the samples from a header, and the end of its ``fmt`` chunk.
 
-    The chunk must be, byte by byte, the one that ``WavForm.chunk`` makes of its numbers: one that
-    is damaged would give all samples another meaning.
+    The chunk must be identical to that of ``WavForm.chunk`` for its numbers: a damaged one would
+    change the meaning of all samples.
 
     Raises
     ------
     InputError
-        If ``header`` has not made it.
+        If ``header`` did not make it.
     """
     is_ours = page[8:12] == b"WAVE" and page[48:52] == b"fmt " and page[-8:-4] == b"data"
     if len(page) != HEADER_BYTES or page[:4] not in (b"RIFF", b"RF64") or not is_ours:
         raise InputError("not a header of spectrod")
     channels, fs, byte_rate, frame_bytes, bits = struct.unpack_from("<HIIHH", page, 58)
-    # A byte rate has 32 bits, and so has the product of what can be packed again.
+    # A byte rate has 32 bits, so the product of a valid chunk does too.
     if channels and fs and byte_rate == fs * frame_bytes:
         for subtype, n_bytes in SAMPLE_BYTES.items():
             form = WavForm(fs, channels, subtype)
@@ -208,7 +208,7 @@ def read_form(page: bytes) -> tuple[WavForm, int]:
 
 
 def _check_chunks(page: bytes, begin: int, subtype: Subtype) -> None:
-    """Raise InputError where the sizes of the chunks behind ``fmt`` do not lead to the samples."""
+    """Raise InputError if the sizes of the chunks after ``fmt`` do not lead to the samples."""
     for name in (b"fact", b"bext", b"guan") if subtype == "f32" else (b"bext", b"guan"):
         size = struct.unpack_from("<I", page, begin + 4)[0] if begin < HEADER_BYTES - 16 else 0
         if page[begin : begin + 4] != name:
@@ -219,12 +219,12 @@ def _check_chunks(page: bytes, begin: int, subtype: Subtype) -> None:
 
 
 def named_samples(page: bytes, form: WavForm) -> int:
-    """Read how many samples a header names.
+    """Return the number of samples that a header states.
 
     Raises
     ------
     InputError
-        If its sizes contradict each other: one of them is damaged, and nobody knows which.
+        If its sizes contradict each other: one of them is damaged, and it is unknown which.
     """
     if page.startswith(b"RF64"):
         data_bytes = int(struct.unpack_from("<Q", page, 28)[0])
@@ -238,7 +238,7 @@ def named_samples(page: bytes, form: WavForm) -> int:
 
 
 def _with_guano_length(page: bytes, length_s: float) -> bytes:
-    """Change the line that says it; what it gets longer or shorter by, empty lines make up."""
+    """Change the line with the length; padding by empty lines keeps the size."""
     before, key, rest = page[:-8].partition(b"\nLength: ")
     _, newline, rest = rest.partition(b"\n")
     if not (key and newline):

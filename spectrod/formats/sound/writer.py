@@ -1,4 +1,4 @@
-"""Sound files from blocks of samples: gaps become silence, so that time stays true."""
+"""Sound files from blocks of samples: silence replaces gaps, so that times stay correct."""
 
 import os
 import time
@@ -20,7 +20,7 @@ _DEFAULTS = SoundOptions()
 
 
 class _File(Protocol):
-    """What a format does."""
+    """The methods of a format's file."""
 
     gaps: Gaps
 
@@ -37,41 +37,44 @@ class _File(Protocol):
 
 
 class SoundWriter:
-    """Writes samples to a WAV (RF64 from 4 GB on) or FLAC file as they come.
+    """Writes samples to a WAV (RF64 from 4 GB on) or FLAC file as they arrive.
 
-    Until ``finish`` the file is ``PATH.part``. It can be read at every moment; what it holds then
-    is at most ``fsync_s`` behind, and ``recover`` makes a whole file of what a killed program or a
-    power failure has left.
+    Until ``finish`` the file is ``PATH.part``. It can be read at every moment, with at most
+    ``fsync_s`` of samples missing, and ``recover`` completes a file after a kill or a power
+    failure.
 
-    Sample i of the file is the source's i-th after the first block's first: silence stands for
-    missing samples, and the file says where (in a WAV file's ``guan`` chunk, in a FLAC file's
-    comment). Nothing is queued: ``take`` writes, and waits for the disk each ``fsync_s``. One
-    thread at a time.
+    Sample i of the file is the source's i-th after the first block's first: silence replaces
+    missing
+    samples, and the file lists them (in a WAV file's ``guan`` chunk, in a FLAC file's comment).
+    Nothing is queued: ``take`` writes, and waits for the disk every ``fsync_s``. One thread at a
+    time.
 
-    An unfinished file of the same name is never written over; see ``PartFile`` for a finished one.
+    An unfinished file of the same name is never overwritten; see ``PartFile`` for a finished one.
 
     Parameters
     ----------
     path : path-like or PartFile
-        Where the file goes; the suffix decides its format. A ``PartFile`` is closed with the
-        writer, also where making that fails.
+        Path of the file, whose suffix gives the format. A ``PartFile`` is closed with the writer,
+        also if the constructor fails.
     fs : float
         Sample rate, a whole number of Hz.
     channels : int
-        Of each block.
+        Number of channels of each block.
     subtype : {"", "s16", "s24", "s32", "f32"}
-        How samples are stored: f32 in WAV and s24 in FLAC by default; FLAC has s16 and s24. Samples
-        that once were integers come back bit for bit from a file of as many bits (up to 24, which
-        is what float32 holds). Others are rounded, without dither, and clipped.
+        Sample format: by default f32 in WAV and s24 in FLAC, which supports s16 and s24. Samples
+        that
+        come from integers are restored bit for bit from a file of the same width (up to 24 bits,
+        the
+        precision of float32). Others are rounded, without dither, and clipped.
     options : SoundOptions
-        When to wait for the disk, and what the file says of itself.
+        Interval of synchronisation, and metadata of the file.
     clock : callable
         Monotonic seconds.
 
     Raises
     ------
     ConfigError
-        If the format has no room for such samples.
+        If the format does not support such samples.
     StorageError
         If no file can be made at this path.
     """
@@ -104,37 +107,37 @@ class SoundWriter:
 
     @property
     def path(self) -> Path:
-        """The final name; where that was taken, the one that ``finish`` has found."""
+        """The final path; after ``finish`` the one that the file actually has."""
         return self._part.path
 
     @property
     def part(self) -> Path:
-        """Where the file is until it is finished."""
+        """Path of the unfinished file."""
         return self._part.part
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed the file: only a new one helps."""
+        """Whether the file was removed, so that a new one is needed."""
         return self._file is not None and self._file.is_gone
 
     @property
     def n_samples(self) -> int:
-        """Samples a channel in the file, silence for missing ones counted."""
+        """Samples per channel in the file, including silence for missing ones."""
         return self._n_samples
 
     @property
     def clipped_samples(self) -> int:
-        """Samples beyond what the file's integers hold, or no numbers, over all channels."""
+        """Samples that were clipped to the file's integers, or NaN, in all channels."""
         return self._n_clipped
 
     @property
     def gaps(self) -> int:
-        """Places where samples are missing."""
+        """Number of gaps."""
         return self._file.gaps.count if self._file else 0
 
     @property
     def gap_samples(self) -> int:
-        """Samples a channel for which silence stands."""
+        """Samples per channel that silence replaces."""
         return self._file.gaps.samples if self._file else 0
 
     @property
@@ -143,10 +146,11 @@ class SoundWriter:
         return self._file.size_bytes if self._file else 0
 
     def needs_new_file(self, block: Block) -> bool:
-        """Say whether a block belongs into a file of its own, for whoever can begin one.
+        """Return whether a block should go to a new file.
 
-        It does after a gap of more than ``gap_max_s``, where the list of gaps is full, and where
-        the block is of another rate of counting: its index goes back, or its channels differ.
+        That is so after a gap of more than ``gap_max_s``, if the list of gaps is full, and if the
+        block
+        does not continue this file: its index goes back, or its number of channels differs.
         """
         if self._file is None:
             return False
@@ -160,10 +164,10 @@ class SoundWriter:
         Raises
         ------
         StorageError
-            If it cannot be written. What was taken before stays, and the next block may be tried: a
-            gap stands for this one. In a FLAC file only ``finish`` and ``abort`` work then.
+            If it cannot be written. Earlier samples stay, and the next block can be tried: this one
+            becomes a gap. In a FLAC file only ``finish`` and ``abort`` work then.
         InputError
-            If it has other channels, its index goes back, or more than a day is missing before it.
+            If the number of channels differs, its index goes back, or more than a day is missing.
         """
         if self._file is None:
             self._begin(block)
@@ -173,7 +177,7 @@ class SoundWriter:
             self._file.write_silence(missing)
             self._file.gaps.add(self._n_samples, missing)
             self._n_samples += missing
-            # At once: what a killed program leaves would else show silence where nothing is known.
+            # Immediately: a killed program must not leave unlisted silence.
             self._file.list_gaps()
         self._n_clipped += self._file.write(block.samples.T)
         self._n_samples += block.n_samples
@@ -181,20 +185,20 @@ class SoundWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Have the disk keep what was taken, and the header say so; StorageError if it cannot."""
+        """Synchronise written samples to the disk, and update the header; raises StorageError."""
         if self._file:
             self._file.sync()
         self._synced_s = self._clock()
 
     def finish(self) -> None:
-        """Complete the file and give it its name.
+        """Complete the file and give it its final name.
 
         Raises
         ------
         InputError
-            If there was not a single sample; no file is made then.
+            If there were no samples; no file is made then.
         StorageError
-            If it cannot be completed; ``PATH.part`` is left for ``recover``, but for a copy.
+            If it cannot be completed; ``PATH.part`` stays for ``recover``, except for a copy.
         """
         if self._is_done:
             return
@@ -223,8 +227,8 @@ class SoundWriter:
     def abort(self) -> None:
         """Give up. Idempotent; does nothing after ``finish``.
 
-        What was taken stays in ``PATH.part``, for ``recover``; but not where there is nothing or
-        the samples are elsewhere too.
+        Written samples stay in ``PATH.part`` for ``recover``; it is removed if it is empty or a
+        copy.
         """
         if self._is_done:
             return
@@ -256,7 +260,7 @@ class SoundWriter:
         self._file = self._open(notes)
         self._synced_s = self._clock()
 
-    # The formats' modules are imported where one is written: soundfile takes 20 ms.
+    # The modules of formats are imported when needed: soundfile takes 20 ms.
 
     def _open(self, notes: Notes) -> _File:
         if self.path.suffix.lower() == ".flac":
