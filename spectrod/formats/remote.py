@@ -1,4 +1,4 @@
-"""A daemon's messages as rows of spectra: what was lost on the way is a gap."""
+"""A daemon's messages as rows of spectra; lost messages become gaps."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _INDEX_MAX = (1 << 62) - 1
 
 @dataclass(slots=True, eq=False)
 class _Row:
-    """Frames of all channels at one time, as far as they have come."""
+    """Frames of the channels at one time, as received so far."""
 
     header: Any
     values: dict[str, Any]
@@ -41,25 +41,26 @@ class DaemonReader:
     """Rows of one product of one source, as a daemon sends them.
 
     Implements ``spectrod.formats.description.RowReader``, except that ``batches`` continues until a
-    given time. Frames of all channels at one time make a row. Where one of them is missing,
-    for a loss on the way, the row is left out, and the next one says how many samples that is.
-    Where a daemon begins anew, indices go on by UTC.
+    given time. Frames of all channels at one time make a row. If one of them was lost, the row is
+    left
+    out, and the next row reports it as a gap. When the daemon restarts, sample indices continue
+    according to UTC.
 
     Parameters
     ----------
     subscription : Subscription
-        Of topics ``spec/`` or ``bands/``; closed with the reader.
+        Subscription to topics ``spec/`` or ``bands/``; closed with the reader.
     prefix : str
-        Of these topics, for errors.
+        Prefix of these topics, for errors.
     timeout_s : float
-        How long to wait for the first two rows, which say what there is [s].
+        Time limit for the first two rows, which determine the channels [s].
 
     Raises
     ------
     UnavailableError
-        If nothing comes in that time.
+        If nothing arrives in that time.
     ConfigError
-        If several sources or products come, or messages that have no place in a recording.
+        If several sources or products arrive, or messages that a recording cannot hold.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class DaemonReader:
         self._shift = 0
         self._last_utc_ns = 0
         self.lost_rows = 0
-        """Rows of which something was missing."""
+        """Rows with missing frames."""
         first = self._receive(time.monotonic() + timeout_s)
         if first is None:
             raise UnavailableError(f"{prefix}: no spectra came in {timeout_s:g} s")
@@ -81,7 +82,7 @@ class DaemonReader:
         cal_id = first.header.cal_id or ""
         software = f"spectrod {spectrod.__version__}"
         self.description = Description(spec, first.source, self._channels, software, cal_id)
-        """What holds for all rows."""
+        """Metadata of all rows."""
         self._step = int(spec.row_step)
         self._engine = first.header.engine
 
@@ -89,7 +90,7 @@ class DaemonReader:
         return self._subscription.receive(max(0.0, deadline_s - time.monotonic()))
 
     def _find_channels(self, first: Any, deadline_s: float) -> tuple[str, ...]:
-        """See which channels come at one time: a subscription may begin between two of them."""
+        """Find the channels of one time: a subscription may begin in the middle of a row."""
         seen = [first]
         while (frame := self._receive(deadline_s)) is not None:
             if (frame.source, frame.product) != self._of:
@@ -107,14 +108,14 @@ class DaemonReader:
         return tuple(sorted(names, key=lambda name: (len(name), name)))
 
     def batches(self, stop_monotonic_s: float | None = None) -> Iterator[SpectrumBatch]:
-        """Yield rows as they come, until a time of the monotonic clock.
+        """Yield rows as they arrive, until a time of the monotonic clock.
 
         Raises
         ------
         ConfigError
             If the daemon's analysis changes.
         WireError
-            If a message has a time or a sample index that no recording can have.
+            If a message has a time or a sample index that is impossible in a recording.
         """
         while True:
             left_s = 1.0 if stop_monotonic_s is None else stop_monotonic_s - time.monotonic()
@@ -129,7 +130,7 @@ class DaemonReader:
     def _add(self, frame: Any) -> SpectrumBatch | None:
         row = self._row
         if row is None or row.header.sample_index != frame.header.sample_index:
-            # What came before the subscription began is not lost.
+            # Frames from before the subscription are not lost.
             self.lost_rows += row is not None and self._expected is not None
             self._check(frame)
             row = self._row = _Row(frame.header, {}, frame.restarted)
@@ -182,13 +183,13 @@ class DaemonReader:
 
 
 def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
-    """Say what a message's values are, in our words.
+    """Return the spec of a message's values.
 
     Raises
     ------
     ConfigError
-        If this version does not know the unit or another name, or the message has only part of the
-        spectrum.
+        If this version does not support the unit or another name, or the message has only a part of
+        the spectrum.
     """
     h = frame.header
     if h.unit not in _SCALINGS:
@@ -221,7 +222,7 @@ def _spec_of(frame: Any, n_channels: int) -> SpectrumSpec:
 
 
 def _custom_window(header: Any) -> dict[str, Any]:
-    """Describe a window without a name by what the header says of it."""
+    """Return an unnamed window with the parameters in the header."""
     if header.window != CUSTOM:
         return {}
     nenbw_bins = header.enbw_hz * header.win_length / header.fs

@@ -1,4 +1,4 @@
-"""Columns of a picture from a pyramid, of any span, reading only what they need."""
+"""Reads any time span of a pyramid as columns of a picture, from the cells that it needs."""
 
 import contextlib
 import os
@@ -20,29 +20,29 @@ from spectrod.units import Float32Array, Float64Array, power_to_level
 
 COLUMNS_MAX = 1 << 16
 TIME_MAX_NS = 4 * 10**18
-"""Of 2096; twice as much must be an int64."""
+"""Limit of times, in the year 2096; twice the value must fit into an int64."""
 
 _CELLS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What a span of time looks like from afar.
+    """A span of time, reduced to columns.
 
     Attributes
     ----------
     least, mean, greatest : (columns, signals, values) float32
-        Levels, means of power [``unit``]; NaN where there are no rows.
+        Levels and means of power [``unit``]; NaN where rows are missing.
     effort_s : (columns,) float64
-        How much of each column there are rows of [s].
+        Duration of the rows in each column [s].
     t_utc_ns : (columns + 1,) int64
         Limits of the columns [ns since 1970].
     f : (values,) float64
         Mean frequency of each value's bins or bands [Hz].
     unit : str
-        Of the levels.
+        Unit of the levels.
     cell_ns : (columns,) int64
-        Length of the cells that were taken [ns].
+        Length of the cells used for each column [ns].
     """
 
     least: Float32Array
@@ -57,7 +57,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Looked:
-    """Columns that are being filled, in part; values are taken together as ``firsts`` says."""
+    """Columns to be filled, possibly a part of all; values are combined as ``firsts`` gives."""
 
     levels: Float32Array
     effort_s: Float64Array
@@ -66,7 +66,7 @@ class _Looked:
     counts: Int64Array
 
     def part(self, begin: int, end: int) -> "_Looked":
-        """Take some of the columns, in the same memory."""
+        """Return a slice of the columns, in the same memory."""
         return _Looked(
             self.levels[:, begin:end],
             self.effort_s[begin:end],
@@ -76,7 +76,7 @@ class _Looked:
         )
 
     def put(self, column: int, slots: NDArray[Any]) -> None:
-        """Fill a column with what at least one cell holds."""
+        """Fill a column from at least one cell."""
         codes, efforts = slots["codes"], slots["effort_ns"].astype(np.float64)
         self.effort_s[column] = efforts.sum() / 1e9
         for which, take in ((MIN, np.minimum), (MAX, np.maximum)):
@@ -93,14 +93,14 @@ class PyramidReader:
     Parameters
     ----------
     folder : path-like
-        Of a ``PyramidWriter``.
+        Folder of a ``PyramidWriter``.
 
     Raises
     ------
     InputError
         If there is no pyramid.
     StorageError
-        If it cannot be read.
+        If the pyramid cannot be read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -126,31 +126,32 @@ class PyramidReader:
         return tuple(name_of(cell_ns) for cell_ns in self.about.cells_ns)
 
     def columns(self, t0_utc_ns: int, t1_utc_ns: int, width: int, values_max: int = 0) -> Columns:
-        """Look at a span of time.
+        """Read a span of time.
 
-        Of the levels the coarsest is taken whose cells are no longer than a column, and where none
-        is, the finest; before the oldest file of that level, the next coarser. A cell belongs to
-        the column that its middle is in; columns that are narrower than a cell show the one that
-        their middle is in.
+        The reader uses the coarsest level whose cells are not longer than a column, or else the
+        finest;
+        before the oldest file of that level, the next coarser one. A cell belongs to the column
+        that
+        contains its centre; columns narrower than a cell show the cell at their own centre.
 
         Parameters
         ----------
         t0_utc_ns, t1_utc_ns : int
-            Its ends [ns since 1970].
+            Ends of the span [ns since 1970].
         width : int
-            Columns, 1 to 65536.
+            Number of columns, 1 to 65536.
         values_max : int
-            Values at most, neighbouring ones together; 0 for all.
+            Largest number of values, combined from neighbouring ones; 0 for all.
 
         Returns
         -------
         columns : Columns
-            Memory and reading are those of at most seven cells a column, or of all days in it.
+            Reads and memory are those of at most seven cells per column, or of all days in it.
 
         Raises
         ------
         ConfigError
-            If the span or a number makes no sense.
+            If the span or a number is not valid.
         StorageError
             If a file cannot be read.
         """
@@ -188,7 +189,7 @@ class PyramidReader:
         )
 
     def close(self) -> None:
-        """Let go of all files. Idempotent."""
+        """Close all files. Idempotent."""
         self._store.close()
 
     def _level(self, span_ns: int, width: int) -> int:
@@ -196,7 +197,7 @@ class PyramidReader:
         return fitting[-1] if fitting else 0
 
     def _look(self, level: int, edges: Int64Array, out: _Looked) -> None:
-        """Look at columns of a level, and at those that are too old for it of coarser ones."""
+        """Fill columns from a level, and those older than its files from coarser levels."""
         oldest = self._store.oldest_utc_ns(level)
         n_old = len(edges) - 1
         if level == len(self.about.cells_ns) - 1:
@@ -228,8 +229,8 @@ class PyramidReader:
 
 
 def _cells_of(edges: Int64Array, cell_ns: int) -> tuple[Int64Array, Int64Array]:
-    """First cell of each column, and the first one after it; at least one."""
-    # A cell's middle is at or after an edge if its index is edge / cell_ns - 1/2, rounded up.
+    """Return the first cell of each column, and the one after its last; at least one cell."""
+    # A cell's centre is at or after an edge if its index is at least edge / cell_ns - 1/2.
     limits = -((cell_ns - 2 * edges) // (2 * cell_ns))
     starts, stops = limits[:-1].copy(), limits[1:].copy()
     is_narrow = stops == starts
@@ -240,7 +241,7 @@ def _cells_of(edges: Int64Array, cell_ns: int) -> tuple[Int64Array, Int64Array]:
 
 
 def _runs(starts: Int64Array, stops: Int64Array) -> list[tuple[int, int]]:
-    """Divide the columns so that those of a run have at most some hundred cells together."""
+    """Split the columns into runs with a limited number of cells each."""
     runs, begin = [], 0
     for column in range(1, len(starts) + 1):
         if column == len(starts) or stops[column] - starts[begin] > _CELLS_AT_ONCE:

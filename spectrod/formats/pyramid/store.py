@@ -1,8 +1,8 @@
-"""A pyramid's folder: a file for each stretch of each level, a cell always at the same place.
+"""A pyramid's folder: a file for each period of each level, a cell always at the same offset.
 
-``pyramid.json`` says what it holds. A level's folder has files named by the day that they begin
-with, ``1s/20260501.cells``: a head of 64 bytes, then room for every cell of the stretch, in order.
-Where there are no rows, there are holes, which take no room on file systems that know them.
+``pyramid.json`` has the metadata. A level's folder has files named by the day on which they begin,
+``1s/20260501.cells``: a header of 64 bytes, then space for every cell of the period, in order.
+Missing cells are holes, which take no space on file systems that support them.
 """
 
 import contextlib
@@ -35,27 +35,27 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Store:
-    """Cells in files. Errors of the system are StorageErrors that name the file; not thread-safe.
+    """Cells in files. System errors are raised as StorageErrors with the file; not thread-safe.
 
     Parameters
     ----------
     folder : Directory
-        Of the pyramid; closed with the store.
+        Folder of the pyramid; closed with the store.
     about : About
-        What the cells hold.
+        Metadata of the cells.
     is_writer : bool
-        Whether files are made where there are none.
+        Whether missing files are created.
     """
 
     def __init__(self, folder: Directory, about: About, *, is_writer: bool) -> None:
         self.folder, self.about = folder, about
         self.dtype = slot_dtype(len(about.signals), about.n_values)
         self._is_writer = is_writer
-        # One file of each level is open at a time: its number, and its descriptor.
+        # One file per level is open at a time: its number and its descriptor.
         self._open: dict[int, tuple[int, int]] = {}
 
     def put(self, level: int, index: int, cell: Cell) -> None:
-        """Write a cell; what was at its place is gone."""
+        """Write a cell; replace an existing one."""
         number, place = divmod(index, file_cells(self.about.cells_ns[level]))
         with self._naming(level, number):
             fd = self._file(level, number)
@@ -66,7 +66,7 @@ class Store:
                 data, offset = data[n:], offset + n
 
     def get(self, level: int, index: int) -> Cell | None:
-        """Read a cell; None if there is none, or not all of it."""
+        """Read a cell; None if it is missing or incomplete."""
         for _, slots in self.read(level, index, index + 1):
             if slots[0]["mark"]:
                 slot = slots[0]
@@ -74,15 +74,16 @@ class Store:
         return None
 
     def read(self, level: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Read cells from one index up to another.
+        """Read cells from one index until before another.
 
         Yields
         ------
         first : int
-            Index of the first of these.
+            Index of the first of these cells.
         slots : (n,) structured
-            At most 512, one after the other; "mark" is 0 where there is none. What has no file, or
-            lies behind its end, is left out.
+            At most 512 consecutive cells; "mark" is 0 for missing ones. Cells without a file, or
+            after
+            its end, are left out.
         """
         n_file = file_cells(self.about.cells_ns[level])
         while start < stop:
@@ -94,11 +95,11 @@ class Store:
             if data:
                 yield start, self._slots(data)
                 start += n
-            else:  # no more in this file
+            else:  # no more cells in this file
                 start += n_file - place
 
     def last(self, level: int) -> int | None:
-        """Find the last cell that was written; None if there is none."""
+        """Return the index of the last written cell; None if there is none."""
         n_file = file_cells(self.about.cells_ns[level])
         for name in reversed(self._files(level)):
             number = self._number(level, name)
@@ -113,7 +114,7 @@ class Store:
         return None
 
     def _files(self, level: int) -> list[str]:
-        """Find the names of the files of a level, oldest first."""
+        """Return the names of a level's files, oldest first."""
         try:
             with self._level(level) as folder, folder.scan() as entries:
                 return sorted(one.name for one in entries if _FILE.fullmatch(one.name))
@@ -134,23 +135,23 @@ class Store:
         return found
 
     def oldest_utc_ns(self, level: int) -> int | None:
-        """Begin of the oldest file's stretch of a level; None if there is no file."""
+        """Return the begin of a level's oldest file; None if there is no file."""
         for name in self._files(level):
             return self._number(level, name) * self._span_ns(level)
         return None
 
     def size_bytes(self) -> int:
-        """Room that all files take on the disk, holes not counted."""
+        """Return the space that all files take on the disk, without holes."""
         levels = range(len(self.about.cells_ns))
         with contextlib.suppress(FileNotFoundError):
             blocks = (self._stat(n, name).st_blocks for n in levels for name in self._files(n))
             return sum(blocks) * 512
-        return 0  # somebody is removing them
+        return 0  # the files are being removed
 
     def expire(self, level: int, before_utc_ns: int) -> int:
-        """Remove the files of a level all of whose cells end before; return the bytes freed.
+        """Remove files of a level whose cells all end before a time; return the bytes freed.
 
-        Only files that begin with the head of this pyramid are removed.
+        Only files with the header of this pyramid are removed.
         """
         freed, span_ns = 0, self._span_ns(level)
         for name in self._files(level):
@@ -175,7 +176,7 @@ class Store:
         return n_bytes
 
     def sync(self) -> None:
-        """Have the disk keep what was written."""
+        """Synchronise written cells to the disk."""
         for level, (number, fd) in self._open.items():
             with self._naming(level, number):
                 os.fdatasync(fd)
@@ -190,7 +191,7 @@ class Store:
 
     @contextlib.contextmanager
     def _naming(self, level: int, number: int) -> Iterator[None]:
-        """Make StorageErrors of the system's, with the name of the file."""
+        """Convert OSErrors to StorageErrors with the name of the file."""
         try:
             yield
         except OSError as error:
@@ -208,7 +209,7 @@ class Store:
     def _read(self, fd: int, place: int, n: int) -> bytes:
         size = self.dtype.itemsize
         data = os.pread(fd, n * size, self._offset(place))
-        # A cell that is being appended at this moment is not there yet.
+        # A cell that is being appended now is not complete yet.
         whole = data[: len(data) // size * size]
         return whole + bytes(n * size - len(whole)) if whole else b""
 
@@ -236,7 +237,7 @@ class Store:
         return (day - _EPOCH) // dt.timedelta(seconds=1) * 10**9 // self._span_ns(level)
 
     def _file(self, level: int, number: int) -> int | None:
-        """Open the file that holds a stretch; None if a reader finds none."""
+        """Open the file of a period; None if a reader finds none."""
         if level in self._open:
             if self._open[level][0] == number:
                 return self._open[level][1]
@@ -257,10 +258,10 @@ class Store:
         return fd
 
     def _make(self, level: int, name: str, head: bytes) -> int:
-        """Make a file; it appears with its head or not at all."""
+        """Create a file; it appears with its header or not at all."""
         part = name.removesuffix(SUFFIX) + ".new"
         with self.folder.make_child(name_of(self.about.cells_ns[level])) as folder:
-            with contextlib.suppress(FileNotFoundError):  # of a program that was killed here
+            with contextlib.suppress(FileNotFoundError):  # left by a killed program
                 folder.remove(part)
             fd = folder.create(part)
             try:

@@ -1,4 +1,4 @@
-"""Rows of spectra to a pyramid, while they come."""
+"""Writes rows of spectra to a pyramid as they arrive."""
 
 import os
 import time
@@ -20,22 +20,22 @@ from spectrod.types import Int64Array, SpectrumBatch
 from spectrod.units import Float64Array, level_to_power
 
 _RESTART_CELLS = 64
-"""Finest cells before the last whose coarser ones are made anew at a start, at least."""
+"""Smallest number of finest cells at the end whose coarser cells are rebuilt at a start."""
 
 
 @dataclass(frozen=True, slots=True)
 class PyramidOptions:
-    """How fine a pyramid is.
+    """Resolution of a pyramid.
 
     Attributes
     ----------
     finest_s : float
         Length of the finest cells [s]: the next longer of 10, 50, 250 ms, 1, 5, 15 s, 1, 5, 15 min,
-        1, 4 h and a day, but not shorter than rows are apart.
+        1, 4 h and a day, but at least the time between rows.
     values_max : int
-        Values of a cell at most, neighbouring bins or bands together; 0 for all.
+        Largest number of values of a cell, combined from neighbouring bins or bands; 0 for all.
     fsync_s : float
-        How often the disk is waited for [s].
+        Interval of synchronisation to the disk [s].
 
     Raises
     ------
@@ -54,36 +54,39 @@ _DEFAULTS = PyramidOptions()
 class PyramidWriter:
     """A ``RowWriter`` of minimum, mean and maximum per cell.
 
-    Memory is that of one cell whatever the length. The finest cells are written when rows of the
-    next one come, and coarser ones are made of the finer when one of those is complete: so a coarse
-    cell is behind by one finer cell at most, and what a crash has left out is made up at the next
-    start. The finest cell that was not complete is lost with a crash, and what was written since
-    the last ``fsync_s`` with a power failure. An existing pyramid goes on.
+    Memory is that of one cell for any length. A finest cell is written when rows of the next one
+    arrive, and coarser cells are made from finer ones as those are completed: so a coarse cell is
+    at
+    most one finer cell behind, and the next start rebuilds those that a crash left out. A crash
+    loses
+    the incomplete finest cell, and a power failure the data since the last ``fsync_s``. An existing
+    pyramid is continued.
 
-    A row counts where the middle of its frames is. Rows of a span that there is already, after a
-    restart or where the clock was set back, are added to it. Takes every batch at once. Not
+    A row belongs to the cell at the centre of its frames. Rows of a time that already has a cell,
+    after a restart or after the clock was set back, are merged into it. The writer accepts every
+    batch immediately. Not thread-safe.
     thread-safe.
 
     Parameters
     ----------
     folder : path-like or Directory
-        Made if it is not there; its parent must be. A ``Directory`` is closed with the writer, also
-        where making that fails.
+        Created if it is missing; its parent must exist. A ``Directory`` is closed with the writer,
+        also if the constructor fails.
     description : Description
-        Of the rows.
+        Description of the rows.
     options : PyramidOptions
-        How fine.
+        Resolution of the pyramid.
     clock : callable
         Monotonic seconds.
 
     Raises
     ------
     BusyError
-        If another program is writing it.
+        If another program is writing to it.
     ConfigError
-        If the folder holds a pyramid of other rows, or rows and options do not fit.
+        If the folder contains a pyramid of other rows, or rows and options do not match.
     StorageError
-        If it cannot be made or read.
+        If it cannot be created or read.
     """
 
     def __init__(
@@ -118,7 +121,7 @@ class PyramidWriter:
 
     @property
     def path(self) -> Path:
-        """The folder, as other writers name their file."""
+        """The folder, as ``path`` of other writers is their file."""
         return self.folder
 
     @property
@@ -128,12 +131,12 @@ class PyramidWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Room that the pyramid takes on the disk; reckoned anew each time, of all its files."""
+        """Space of the pyramid on the disk; computed from all its files at each call."""
         return self._store.size_bytes()
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has removed the folder."""
+        """Whether the folder was removed."""
         return self._is_open and os.fstat(self._directory.fileno()).st_nlink == 0
 
     def submit(self, batch: SpectrumBatch) -> None:
@@ -142,9 +145,9 @@ class PyramidWriter:
         Raises
         ------
         ConfigError
-            If it is of another spec than the description's.
+            If the batch has another spec than the description.
         StorageError
-            If a cell cannot be written; it is missing then, and later ones may be tried.
+            If a cell cannot be written; it is missing then, but later ones can be tried.
         """
         if batch.spec != self._spec:
             raise ConfigError(f"{self.folder}: the analysis has changed; a pyramid holds one kind")
@@ -164,12 +167,12 @@ class PyramidWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Have the disk keep all whole cells; raises StorageError."""
+        """Synchronise all complete cells to the disk; raises StorageError."""
         self._store.sync()
         self._synced_s = self._clock()
 
     def finish(self) -> None:
-        """Write what is left, and the coarser cells of it; raises StorageError."""
+        """Write the remaining cell and its coarser ones; raises StorageError."""
         if self._is_open:
             try:
                 self._leave(None)
@@ -178,21 +181,21 @@ class PyramidWriter:
                 self._close()
 
     def abort(self) -> None:
-        """Leave the pyramid as it is on the disk. Idempotent."""
+        """Close the pyramid as it is on the disk. Idempotent."""
         if self._is_open:
             self._close()
 
     def expire(self, before_utc_ns: int, level: int) -> int:
-        """Remove what has become too old of a level, file by file; return the bytes freed.
+        """Remove expired files of a level; return the bytes freed.
 
         Does nothing after the end.
 
         Parameters
         ----------
         before_utc_ns : int
-            What ends before [ns since 1970].
+            Files that end before this time are removed [ns since 1970].
         level : int
-            0 is the finest; ``about.cells_ns`` has their lengths. Coarser ones stay.
+            0 is the finest; ``about.cells_ns`` has the lengths. Coarser levels stay.
         """
         return self._store.expire(level, before_utc_ns) if self._is_open else 0
 
@@ -205,7 +208,7 @@ class PyramidWriter:
         return np.asarray((batch.t_utc_ns + middle_ns) // self.about.cells_ns[0], np.int64)
 
     def _pooled(self, batch: SpectrumBatch) -> list[Float64Array]:
-        """Least, mean and greatest power of each value's bins, each (rows, signals, values)."""
+        """Return least, mean and greatest power of each value's bins, (rows, signals, values)."""
         power = batch.values.astype(np.float64)
         if self._spec.scaling == "dbfs":
             power = level_to_power(power)
@@ -233,7 +236,7 @@ class PyramidWriter:
     # ---- cells to the disk
 
     def _leave(self, next_index: int | None) -> None:
-        """Write the finest cell, and of the coarser ones those one of whose cells is complete."""
+        """Write the finest cell, and the coarser cells in which a finer one is now complete."""
         index, cells = self._index, self._cells
         self._index, self._cells = next_index, []
         if index is None or not cells:
@@ -243,7 +246,7 @@ class PyramidWriter:
             cell = merge([there, *cells] if there else cells)
             self._store.put(0, index, self._capped(cell))
             self._make_coarser(index, None if self._unmade else next_index)
-            # What came before a failure is missing in coarser cells that nothing else completes.
+            # Coarser cells still miss the cells from before a failure.
             for unmade in self._unmade:
                 self._make_coarser(unmade, None)
         except StorageError:
@@ -252,12 +255,12 @@ class PyramidWriter:
         self._unmade = []
 
     def _capped(self, cell: Cell) -> Cell:
-        """Limit the effort to what there can be: a recording twice is not twice as long."""
+        """Limit the effort to the possible maximum: a span recorded twice is not twice as long."""
         rows_max = self.about.cells_ns[0] // self._row_ns + 1
         return Cell(min(cell.effort_ns, rows_max * self._row_ns), cell.power)
 
     def _make_coarser(self, index: int, next_index: int | None) -> None:
-        """Make the coarser cells that a finest one completes where it is followed by another."""
+        """Write the coarser cells that a finest cell completes when another one follows."""
         for level in range(1, len(self.about.cells_ns)):
             ratio = self._ratio(level)
             index //= ratio
@@ -268,14 +271,14 @@ class PyramidWriter:
                     break
 
     def _make(self, level: int, index: int) -> None:
-        """Make a coarser cell of the finer ones that there are."""
+        """Make a coarser cell from the existing finer ones."""
         ratio = self._ratio(level)
         indices = range(index * ratio, (index + 1) * ratio)
         finer = [cell for n in indices if (cell := self._store.get(level - 1, n))]
         if not finer:
             return
         made, there = merge(finer), self._store.get(level, index)
-        # Some of the finer ones may have been removed for their age.
+        # Some of the finer cells may have been removed because of their age.
         if there is None or there.effort_ns <= made.effort_ns:
             self._store.put(level, index, made)
 
@@ -284,7 +287,7 @@ class PyramidWriter:
         return cells_ns[level] // cells_ns[level - 1]
 
     def _make_up(self) -> None:
-        """Make the coarser cells that a crash may have left out."""
+        """Rebuild coarser cells that a crash may have left out."""
         last = self._store.last(0)
         if last is None:
             return
@@ -302,7 +305,7 @@ class PyramidWriter:
 
 
 def _made(path: Path) -> Directory:
-    """Make the folder if it is missing, and open it."""
+    """Create the folder if it is missing, and open it."""
     try:
         path.mkdir(exist_ok=True)
         return Directory.open(path)
@@ -311,7 +314,7 @@ def _made(path: Path) -> Directory:
 
 
 def _lock(folder: Directory) -> None:
-    """Take the folder for this program, until it is closed."""
+    """Lock the folder for this program until it is closed."""
     try:
         is_free = lock(folder.fileno())
     except OSError as error:
@@ -321,7 +324,7 @@ def _lock(folder: Directory) -> None:
 
 
 def _claim(folder: Directory, about: About) -> None:
-    """Make sure that the folder's pyramid is of these rows; a new one is begun where none is."""
+    """Check that the folder's pyramid is of these rows; start a new one if there is none."""
     there = load(folder)
     if there is None:
         save(folder, about)
