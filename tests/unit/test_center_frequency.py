@@ -19,7 +19,7 @@ from spectrod.types import Block, SpectrumSpec
 from spectrod.view.axes import frequency_axis
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import decode
-from spectrod.wire.topic_encoder import Stream
+from spectrod.wire.topic_encoder import TopicEncoder
 
 FS, CENTER_HZ = 2.048e6, 433.92e6
 SPEC = SpectrumSpec(FS, 2, win_length=256, nfft=256, iq=True, center_frequency_hz=CENTER_HZ)
@@ -55,7 +55,7 @@ def test_what_is_no_centre_frequency(settings, message):
 
 def test_messages_say_it():
     """Header and description of a message give each value the frequency that the analysis gives."""
-    stream = Stream("radio", (), SPEC, "numpy")
+    stream = TopicEncoder("radio", (), SPEC, "numpy")
     (batch,) = FrameStream(SPEC, NumpyEngine()).push(Block(np.ones((2, 256), np.float32), 0, 0, 0))
     header = stream.header(QueuedFrame(batch, 0, 0, 0), 1)
     frame = decode([b"spec/radio/0/density/", header, batch.values[0, 0].tobytes()])

@@ -64,7 +64,7 @@ from spectrod.types import SpectrumBatch
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.queue import QueuedFrame
 from spectrod.wire.schema import decode
-from spectrod.wire.topic_encoder import Stream
+from spectrod.wire.topic_encoder import TopicEncoder
 
 file = Path(sys.argv[2], "c.toml")
 file.write_text('[analysis]\\ndetrend = "mean"\\n[products.slow]\\ndetrend = "linear"\\n')
@@ -73,7 +73,7 @@ spec, slow = table.specs(48000.0, 1)
 parser = argparse.ArgumentParser()
 options.add_analysis(parser)
 given = parser.parse_args(["--detrend", "mean"])
-stream = Stream("roof", ["0"], spec, "numpy")
+stream = TopicEncoder("roof", ["0"], spec, "numpy")
 meta = decode(stream.description("meta/roof/0/dbfs/", 0, 0, "a file")).header
 sent = types.SimpleNamespace(header=meta, product="dbfs", values=range(spec.n_values), topic="")
 index = np.zeros(1, np.int64)
