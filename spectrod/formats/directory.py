@@ -138,9 +138,8 @@ class Directory:
         """Rename a file; FileExistsError if the new name exists.
 
         Uses ``renameat2``; where the file system or the kernel does not support it, makes a hard
-        link
-        and removes the old name. Both are atomic. Without hard links, it looks the name up before
-        ``rename``: a file that is made in between would be replaced.
+        link and removes the old name. Both are atomic. Without hard links, it looks the name up
+        before ``rename``: a file that is made in between would be replaced.
         """
         try:
             _renameat2_noreplace(self._descriptor, old, new)

@@ -42,9 +42,8 @@ class DaemonReader:
 
     Implements ``spectrod.formats.description.RowReader``, except that ``batches`` continues until a
     given time. Frames of all channels at one time make a row. If one of them was lost, the row is
-    left
-    out, and the next row reports it as a gap. When the daemon restarts, sample indices continue
-    according to UTC.
+    left out, and the next row reports it as a gap. When the daemon restarts, sample indices
+    continue according to UTC.
 
     Parameters
     ----------

@@ -12,8 +12,7 @@ class Disk(io.RawIOBase):
     """A new file for HDF5, which crashes the process if a write fails on close.
 
     HDF5 keeps parts of a file in memory and writes them when it closes the file. If the disk is
-    full
-    then, the close fails, and HDF5 tries again with freed memory when the process ends. So its
+    full then, the close fails, and HDF5 tries again with freed memory when the process ends. So its
     writes must succeed. ``checked`` raises the first failure; data written after it are lost, and
     the file is unusable.
 

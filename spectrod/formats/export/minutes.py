@@ -42,8 +42,7 @@ def frames_of_a_second(fs: float) -> dict[str, Any]:
     """Return the recommended frames for minutes, by the names of ``AnalysisConfig``.
 
     Windows of one second overlap by half, and each is a row: bins are 1 Hz wide, as in Martin et
-    al.
-    (https://doi.org/10.1121/10.0003324), and 120 windows begin in a minute.
+    al. (https://doi.org/10.1121/10.0003324), and 120 windows begin in a minute.
     """
     n = round(fs)
     return {
@@ -86,8 +85,7 @@ class MinuteMeans:
         """Add rows; yield the minutes that end with them.
 
         A minute ends with the first row of another minute. That one may be earlier: after UTC was
-        set
-        back, minutes repeat.
+        set back, minutes repeat.
         """
         frames = np.array(batch.cut_frames or self._spec.averaging_frames)
         span_s = float(row_span_s(self._spec, frames))

@@ -41,8 +41,7 @@ class ExportWriter(ABC):
     ----------
     left_out_samples : int or None
         Samples that are in no row because they do not fill a frame; None if unknown. It is stored
-        in
-        the file, so set it before ``finish``.
+        in the file, so set it before ``finish``.
 
     Raises
     ------

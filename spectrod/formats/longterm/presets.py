@@ -60,8 +60,7 @@ def frames_for(
     """Choose the frames of a long-term view.
 
     A window is a tenth of a row, limited to 0.1 ... 1 s: rows of a minute have bins of 1 Hz, and
-    are
-    means over 120 half-overlapping windows.
+    are means over 120 half-overlapping windows.
 
     Parameters
     ----------

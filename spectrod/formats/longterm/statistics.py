@@ -59,9 +59,8 @@ class LevelStatistics:
     """Histograms of levels, means of power, least and greatest levels of all rows.
 
     Memory does not grow with the number of rows: a histogram has classes of ``step_db`` from -250
-    to
-    150 dB, and memory pages without any count take no memory. Each row has the same weight, so all
-    rows should be means over equal times. Not thread-safe.
+    to 150 dB, and memory pages without any count take no memory. Each row has the same weight, so
+    all rows should be means over equal times. Not thread-safe.
 
     Parameters
     ----------

@@ -95,8 +95,7 @@ def pixel_density(
     """Return the probability density of each pixel, highest level first [1/dB].
 
     Shape (signals, rows, columns). A pixel has the share of rows in its span of levels, with
-    partial
-    classes weighted by overlap, so that a column over all levels sums to 1.
+    partial classes weighted by overlap, so that a column over all levels sums to 1.
     """
     first, last = statistics.occupied()
     edges = statistics.class_edges[first : last + 1]

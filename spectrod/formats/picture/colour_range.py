@@ -29,8 +29,7 @@ def colour_range(levels: Float32Array, options: PictureOptions) -> tuple[float, 
     lo, hi : float
         Without any of these options, the 5th and the 99.95th percentile, rounded outwards to
         multiples of 5 dB, and 30 to 90 dB apart (the high end stays). Digital silence is ignored;
-        if
-        there is nothing else, a usual range is returned.
+        if there is nothing else, a usual range is returned.
     """
     if options.levels is not None:
         return options.levels

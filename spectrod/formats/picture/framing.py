@@ -26,8 +26,7 @@ def hop_for(win_length: int, n_samples: int | None, width: int) -> int:
     """Return a suitable hop for a picture [samples].
 
     Short recordings get a frame per pixel, so that no pixels repeat. Long ones, and those of
-    unknown
-    length, get half-overlapping frames, which weight all samples about equally.
+    unknown length, get half-overlapping frames, which weight all samples about equally.
 
     Parameters
     ----------

@@ -53,8 +53,7 @@ class PictureOptions:
     f_min, f_max : float or None
         Ends of the frequency axis [Hz]. By default from 0 (on a logarithmic or octave axis about
         f_max / 1000, but at least a bin width) to the Nyquist frequency, for I/Q that much below
-        and
-        above the centre frequency, for bands from the first band's to the last band's edge.
+        and above the centre frequency, for bands from the first band's to the last band's edge.
     levels : (float, float) or None
         Lowest and highest level of the colour map [dBFS or dB re FS^2/Hz]; None chooses both from
         the picture.

@@ -83,8 +83,7 @@ class PixelMap(msgspec.Struct, frozen=True, kw_only=True):
     A pixel of a plot whose palette index i (in a PGM: its value less one) is below ``n_levels`` has
     the level ``level_min + i * (level_max - level_min) / (n_levels - 1)``; the first and the last
     index also stand for levels beyond. Other indices mean that samples are missing. Pixel column x
-    of
-    a plot is at the time ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is
+    of a plot is at the time ``(x + 0.5) / width * duration_s`` after the first sample, whose UTC is
     ``begin_utc_ns``; row y, from the top, is at the fraction ``1 - (y + 0.5) / height`` of the
     frequency axis.
     """

@@ -32,13 +32,11 @@ class ColumnPool:
     A row's *slot* is its distance from the first row in steps of ``hop``, rounded. A column holds
     ``rows_per_column`` slots, one at first; when more than ``max_columns`` columns would be needed,
     that number doubles and neighbours are merged. Every row counts once; in a mean it is weighted
-    by
-    its frames (see ``SpectrumBatch.cut_frames``).
+    by its frames (see ``SpectrumBatch.cut_frames``).
 
     Memory: ``max_columns * channels * bins`` float32, touched only as far as columns are in use.
-    From
-    64 rows per column on, sums are float64: a picture of months adds millions of rows to a column,
-    and rounding to 24 bits at each addition would be visible. Thread: one at a time.
+    From 64 rows per column on, sums are float64: a picture of months adds millions of rows to a
+    column, and rounding to 24 bits at each addition would be visible. Thread: one at a time.
 
     Parameters
     ----------
@@ -87,8 +85,7 @@ class ColumnPool:
         ----------
         batch : SpectrumBatch
             Linear power, always of the same channels and bins, with rows in ascending order and
-            none
-            before the first row of the first batch.
+            none before the first row of the first batch.
 
         Raises
         ------
@@ -151,8 +148,7 @@ class ColumnPool:
             Index from 0.
         lo, hi : (spans,) float64
             Limits of the spans in columns, 0 <= lo < hi <= n_columns. If a limit cuts a column, a
-            mean
-            weights its frames by the part inside; a maximum or minimum uses all of them.
+            mean weights its frames by the part inside; a maximum or minimum uses all of them.
         bins : slice
             Selected bins; by default all.
 

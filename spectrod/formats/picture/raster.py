@@ -42,10 +42,8 @@ def bin_spans(edges_hz: Float64Array, delta_f: float, n_bins: int) -> Int64Array
     """Return the bins of each row of pixels.
 
     The cell of a bin extends half a bin width to both sides of its centre. A row has every bin
-    whose
-    cell it touches: so the row of a tone's frequency always has the nearest bin, and no bin in
-    range
-    is left out.
+    whose cell it touches: so the row of a tone's frequency always has the nearest bin, and no bin
+    in range is left out.
 
     Parameters
     ----------

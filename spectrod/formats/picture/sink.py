@@ -58,9 +58,8 @@ class PictureSink:
 
     It takes every batch immediately and drops none; memory is bounded for any length (see
     ``ColumnPool``). The constructor checks everything that can be checked before a recording.
-    Thread:
-    the analysis thread calls ``submit``; another may call ``finish`` or ``abort`` after that has
-    ended.
+    Thread: the analysis thread calls ``submit``; another may call ``finish`` or ``abort`` after
+    that has ended.
 
     Parameters
     ----------
@@ -70,8 +69,7 @@ class PictureSink:
         Options of the picture.
     paint : Painter or callable
         Computes the pixels; a callable transposes a C-contiguous (rows, columns) float32 matrix for
-        a
-        ``NumpyPainter``.
+        a ``NumpyPainter``.
     spec : SpectrumSpec
         Spec of the batches; they must have power or levels, which are converted to power.
     software : str

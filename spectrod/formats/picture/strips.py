@@ -121,8 +121,7 @@ class SampleStrips:
     """Collects samples for strips: a ``spectrod.pipeline.Tap``.
 
     Every sample counts; memory is 24 bytes for each eighth of a pixel, for any length. Gaps are
-    never
-    filled, and samples that are not finite count as missing. Thread: one at a time.
+    never filled, and samples that are not finite count as missing. Thread: one at a time.
 
     Parameters
     ----------
@@ -134,8 +133,7 @@ class SampleStrips:
         Whether each pair of channels is the I and Q part of one signal.
     least_samples : int
         Smallest number of samples of a mean square, around its pixel: with fewer it would follow
-        the
-        waveform itself.
+        the waveform itself.
     """
 
     def __init__(

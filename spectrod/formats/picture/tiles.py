@@ -16,8 +16,7 @@ class TiledPicture:
     Tile k has the rows that begin in its time; it is written when the first row of the next one
     arrives, so memory holds one tile. A single tile has the plain name; several are
     ``OUT-0001.png`` and so on. Pixels of the last tile after the end of the recording are drawn as
-    a
-    gap. Tiles without rows are left out.
+    a gap. Tiles without rows are left out.
 
     Implements ``spectrod.formats.description.RowWriter``.
 

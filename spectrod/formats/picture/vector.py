@@ -58,8 +58,7 @@ class VectorSheet:
         """Draw a line of text, see ``Surface``.
 
         With any typeface of a viewer, the text is as wide as the layout assumes. Text with
-        characters
-        that no typeface has here gets the width of the viewer's own glyphs.
+        characters that no typeface has here gets the width of the viewer's own glyphs.
         """
         text, runs = legible(text), typeset(text, size)
         if not text:

@@ -23,8 +23,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a whole pyramid.
 
     A value is that of a band, or of ``group`` neighbouring bins, the last of the remaining ones:
-    the
-    least of their minima, the mean of their means, the greatest of their maxima.
+    the least of their minima, the mean of their means, the greatest of their maxima.
     """
 
     schema: Literal["spectrod.pyramid"] = "spectrod.pyramid"

@@ -129,10 +129,9 @@ class PyramidReader:
         """Read a span of time.
 
         The reader uses the coarsest level whose cells are not longer than a column, or else the
-        finest;
-        before the oldest file of that level, the next coarser one. A cell belongs to the column
-        that
-        contains its centre; columns narrower than a cell show the cell at their own centre.
+        finest; before the oldest file of that level, the next coarser one. A cell belongs to the
+        column that contains its centre; columns narrower than a cell show the cell at their own
+        centre.
 
         Parameters
         ----------

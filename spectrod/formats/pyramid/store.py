@@ -82,8 +82,7 @@ class Store:
             Index of the first of these cells.
         slots : (n,) structured
             At most 512 consecutive cells; "mark" is 0 for missing ones. Cells without a file, or
-            after
-            its end, are left out.
+            after its end, are left out.
         """
         n_file = file_cells(self.about.cells_ns[level])
         while start < stop:

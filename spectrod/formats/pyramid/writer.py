@@ -56,16 +56,13 @@ class PyramidWriter:
 
     Memory is that of one cell for any length. A finest cell is written when rows of the next one
     arrive, and coarser cells are made from finer ones as those are completed: so a coarse cell is
-    at
-    most one finer cell behind, and the next start rebuilds those that a crash left out. A crash
-    loses
-    the incomplete finest cell, and a power failure the data since the last ``fsync_s``. An existing
-    pyramid is continued.
+    at most one finer cell behind, and the next start rebuilds those that a crash left out. A crash
+    loses the incomplete finest cell, and a power failure the data since the last ``fsync_s``. An
+    existing pyramid is continued.
 
     A row belongs to the cell at the centre of its frames. Rows of a time that already has a cell,
     after a restart or after the clock was set back, are merged into it. The writer accepts every
     batch immediately. Not thread-safe.
-    thread-safe.
 
     Parameters
     ----------

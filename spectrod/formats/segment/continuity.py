@@ -69,8 +69,7 @@ class Continuity:
     """Adds to each record the gap before it that the record itself does not report.
 
     If row numbers are missing, the sample indices give the gap; between recordings, and where
-    indices
-    go back, UTC gives it.
+    indices go back, UTC gives it.
 
     Parameters
     ----------

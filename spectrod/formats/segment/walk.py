@@ -56,8 +56,7 @@ class Damage:
         Offset and number of the bytes.
     is_tail : bool
         Whether no intact record follows: the record was being written at a crash, or is being
-        written
-        now.
+        written now.
     """
 
     offset: int
@@ -70,10 +69,9 @@ class Walk:
 
     A record is valid if its checksums are correct, it is of the recording, and its number is above
     the one before. After a damaged head the next intact one is searched byte by byte; after a
-    damaged
-    payload the intact head gives the position of the next record. A payload longer than the limit
-    of
-    its kind is damage. Records of unknown kinds are skipped without reading their payloads.
+    damaged payload the intact head gives the position of the next record. A payload longer than the
+    limit of its kind is damage. Records of unknown kinds are skipped without reading their
+    payloads.
 
     Time is proportional to the length of the file without its holes. Memory is that of one kept
     payload, at most ``PAYLOADS_BYTES_MAX``, and otherwise 1 MiB.

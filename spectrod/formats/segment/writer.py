@@ -52,8 +52,7 @@ class SegmentWriter:
 
     If the disk is full or fails, the file is cut back to its last valid length: ``submit`` raises
     and has written nothing of the batch. Call it again with the same batch, or with a later one
-    whose
-    ``gap_samples`` contains the missing samples. It writes every batch immediately. Not
+    whose ``gap_samples`` contains the missing samples. It writes every batch immediately. Not
     thread-safe.
 
     Parameters

@@ -136,8 +136,7 @@ def _last_whole(tail: bytes, stream: _Stream) -> tuple[int, int]:
     """Return the end of the last complete block and the number of samples up to it.
 
     Returns 0, 0 if there is none. A block is complete if its own checksum and that of its header
-    are
-    correct. Time and memory are proportional to the tail's length, for any content.
+    are correct. Time and memory are proportional to the tail's length, for any content.
     """
     heads = _heads(tail, stream)
     sums = _aligned_crc16(tail)
@@ -172,9 +171,9 @@ def _aligned_crc16(data: bytes) -> NDArray[np.uint16]:
     """Compute the CRC-16 of every prefix, shifted so that equal values enclose complete blocks.
 
     With R(i) the CRC of the first i bytes, which is a polynomial over GF(2) modulo P, the bytes
-    from a to b, including their checksum, are intact if R(b) = R(a) x^(8 (b - a)). P has a
-    constant term, so x has an inverse, and the condition is S(a) = S(b) with
-    S(i) = R(i) x^(-8 i). Byte i adds its value times x^(16 - 8 (i + 1)) to S.
+    from a to b, including their checksum, are intact if R(b) = R(a) x^(8 (b - a)). P has a constant
+    term, so x has an inverse, and the condition is S(a) = S(b) with S(i) = R(i) x^(-8 i). Byte i
+    adds its value times x^(16 - 8 (i + 1)) to S.
 
     Parameters
     ----------

@@ -15,8 +15,7 @@ def to_integers(samples: Float32Array, bits: int) -> tuple[NDArray[np.int32], in
     """Convert samples to integers of this number of bits.
 
     Rounds to the nearest, ties to even, without dither: samples from integers of the same width
-    must
-    be restored exactly, and the noise of a converter already acts as dither.
+    must be restored exactly, and the noise of a converter already acts as dither.
 
     Parameters
     ----------

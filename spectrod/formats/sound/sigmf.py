@@ -37,11 +37,9 @@ class SigmfWriter:
     """Writes samples to ``NAME.sigmf-data`` as they arrive, and metadata to ``NAME.sigmf-meta``.
 
     Until ``finish`` both names end in ``.part``. The metadata is valid JSON at every moment and
-    each
-    gap adds a capture, so the parts that a killed program leaves are a recording once they are
+    each gap adds a capture, so the parts that a killed program leaves are a recording once they are
     renamed. Gaps are not filled: ``core:global_index`` of a capture is the index of its first
-    sample
-    in the source. One thread at a time.
+    sample in the source. One thread at a time.
 
     Parameters
     ----------
@@ -119,8 +117,7 @@ class SigmfWriter:
         ------
         StorageError
             If it cannot be written, or there are too many gaps. Earlier samples stay, and the next
-            block
-            can be tried: this one becomes a gap.
+            block can be tried: this one becomes a gap.
         InputError
             If it has another number of channels, or its index goes back.
         """

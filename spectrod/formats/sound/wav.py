@@ -100,8 +100,7 @@ class WavFile:
         ------
         StorageError
             If that fails; the header stays unchanged. Linux then marks unwritten data as clean, so
-            that
-            data after the length in the header are no longer reliable.
+            that data after the length in the header are no longer reliable.
         """
         self._refuse_if_failed()
         # Without an even length, the file would lack its pad byte until the next sample.

@@ -44,10 +44,9 @@ class SoundWriter:
     failure.
 
     Sample i of the file is the source's i-th after the first block's first: silence replaces
-    missing
-    samples, and the file lists them (in a WAV file's ``guan`` chunk, in a FLAC file's comment).
-    Nothing is queued: ``take`` writes, and waits for the disk every ``fsync_s``. One thread at a
-    time.
+    missing samples, and the file lists them (in a WAV file's ``guan`` chunk, in a FLAC file's
+    comment). Nothing is queued: ``take`` writes, and waits for the disk every ``fsync_s``. One
+    thread at a time.
 
     An unfinished file of the same name is never overwritten; see ``PartFile`` for a finished one.
 
@@ -62,10 +61,8 @@ class SoundWriter:
         Number of channels of each block.
     subtype : {"", "s16", "s24", "s32", "f32"}
         Sample format: by default f32 in WAV and s24 in FLAC, which supports s16 and s24. Samples
-        that
-        come from integers are restored bit for bit from a file of the same width (up to 24 bits,
-        the
-        precision of float32). Others are rounded, without dither, and clipped.
+        that come from integers are restored bit for bit from a file of the same width (up to 24
+        bits, the precision of float32). Others are rounded, without dither, and clipped.
     options : SoundOptions
         Interval of synchronisation, and metadata of the file.
     clock : callable
@@ -149,8 +146,7 @@ class SoundWriter:
         """Return whether a block should go to a new file.
 
         That is so after a gap of more than ``gap_max_s``, if the list of gaps is full, and if the
-        block
-        does not continue this file: its index goes back, or its number of channels differs.
+        block does not continue this file: its index goes back, or its number of channels differs.
         """
         if self._file is None:
             return False
