@@ -1,1 +1,1 @@
-"""What a running daemon does when it is asked over its control socket."""
+"""Methods of a running daemon's control socket."""

@@ -1,4 +1,4 @@
-"""A daemon with its control socket: started, stopped and failing as one."""
+"""A daemon together with its control socket."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,24 +19,24 @@ _AUTO = "auto"
 
 
 class ControlledDaemon:
-    """A daemon that takes requests, as ``spectrod.service.serve`` needs it.
+    """A daemon that accepts requests, for ``spectrod.service.serve``.
 
-    ``start`` starts the daemon first and takes requests then; ``stop`` is the reverse, and finishes
-    recordings in between.
+    ``start`` starts the daemon first and then accepts requests; ``stop`` does the reverse and
+    finishes recordings in between.
 
     Parameters
     ----------
     daemon : Daemon
-        Not started.
+        The daemon, not started.
     settings : Config
-        What it was made of.
+        Its configuration.
     load : callable
         Reads the configuration again.
 
     Attributes
     ----------
     settings : LiveSettings
-        What is in force; SIGHUP reloads it.
+        Settings in force; SIGHUP reloads them.
     """
 
     def __init__(self, daemon: Daemon, settings: Config, load: Callable[[], Config]) -> None:
@@ -50,7 +50,7 @@ class ControlledDaemon:
         self._server: ControlServer | None = None
 
     def start(self) -> None:
-        """Start the daemon, then take requests; raises the SpectrodError of what cannot start."""
+        """Start the daemon, then accept requests; raises the SpectrodError of a failed part."""
         self._daemon.start()
         wanted = [self._resolved(text) for text in self._control.endpoints]
         if not wanted:
@@ -66,7 +66,7 @@ class ControlledDaemon:
         self._server = server
 
     def stop(self) -> None:
-        """Take no more requests, finish recordings, stop the daemon; idempotent."""
+        """Stop accepting requests, finish recordings, stop the daemon; idempotent."""
         if self._server is not None:
             self._server.stop()
         self._recordings.close()
@@ -74,17 +74,17 @@ class ControlledDaemon:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Where requests are taken, once started."""
+        """Endpoints that accept requests, once started."""
         return self._server.endpoints if self._server is not None else ()
 
     @property
     def progress(self) -> Wakeup:
-        """The daemon's, set as well when the control socket has failed."""
+        """Wake-up of the daemon; also set when the control socket fails."""
         return self._daemon.progress
 
     @property
     def finished(self) -> bool:
-        """As the daemon; also true when the control socket has failed."""
+        """True if the daemon has finished or the control socket has failed."""
         return self._daemon.finished or self._failure is not None
 
     def stats(self) -> Sequence[Stats]:
@@ -92,7 +92,7 @@ class ControlledDaemon:
         return self._daemon.stats()
 
     def raise_failure(self) -> None:
-        """Raise what has ended the daemon or the control socket."""
+        """Raise the failure that ended the daemon or the control socket."""
         self._daemon.raise_failure()
         if self._failure:
             raise self._failure

@@ -1,4 +1,4 @@
-"""Who has changed what: a line in the log and an event, for each change."""
+"""Audit of changes: a log line and an event for each change."""
 
 import logging
 
@@ -11,12 +11,12 @@ _TEXT_MAX_CHARS = 500
 
 
 class Journal:
-    """Notes changes; any thread.
+    """Records changes; any thread.
 
     Parameters
     ----------
     events : EventLog
-        The daemon's.
+        Event log of the daemon.
     """
 
     def __init__(self, events: EventLog) -> None:
@@ -25,20 +25,20 @@ class Journal:
     def note(
         self, kind: str, text: str, *, source: str = "", who: str = "", log: bool = True
     ) -> None:
-        """Note a change.
+        """Record a change.
 
         Parameters
         ----------
         kind : str
-            As ``Event.kind``.
+            Kind of the event; see ``Event.kind``.
         text : str
-            What it is, for a person, with the old value and the new one where there are any.
+            Readable description, with the old and the new value if there are any.
         source : str
-            Name of the source that it is about; empty if of the daemon.
+            Name of the source concerned; empty for the daemon.
         who : str
-            Who asked for it; empty if nobody did.
+            Peer that requested the change; empty if none did.
         log : bool
-            False if the caller logs it.
+            False if the caller logs the change.
         """
         text = printable(text, _TEXT_MAX_CHARS)
         self.events.add(kind, text, source=source, who=who)

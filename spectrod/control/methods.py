@@ -1,4 +1,4 @@
-"""The methods of the control socket, on a running daemon."""
+"""Methods of the control socket, on a running daemon."""
 
 import os
 import time
@@ -45,15 +45,15 @@ _SOURCES_NAMED_MAX = 20
 
 
 class AboutControl(NamedTuple):
-    """What the daemon says of its control socket."""
+    """State of the control socket."""
 
     endpoints: tuple[str, ...]
     counts: Mapping[str, int]
-    """As ``ControlServer.counts``."""
+    """See ``ControlServer.counts``."""
 
 
 class Methods:
-    """Answers requests: what can be read by one thread, changes by another.
+    """Answers requests: one thread reads, another one makes changes.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Methods:
     recordings : Recordings
     journal : Journal
     about_control : callable
-        Tells of the control socket.
+        Returns the state of the control socket.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Methods:
         self._daemon, self._settings, self._recordings = daemon, settings, recordings
         self._journal, self._about_control = journal, about_control
         self._begun_s = time.monotonic()
-        # The parameters are of the type that ``requests.METHODS`` names for each.
+        # The parameters have the types that ``requests.METHODS`` declares.
         self._read: Mapping[str, Callable[[Any], Answer | Later]] = {
             "status": self._status,
             "metrics": self._metrics,
@@ -99,14 +99,14 @@ class Methods:
         }
 
     def read(self, method: str, params: Params, _peer: Peer) -> Answer | Later:
-        """Answer a method that changes nothing; raises SpectrodError."""
+        """Answer a method without side effects; raises SpectrodError."""
         return self._read[method](params)
 
     def change(self, method: str, params: Params, peer: Peer) -> Answer:
-        """Carry out a method that changes something; raises SpectrodError."""
+        """Execute a method that changes something; raises SpectrodError."""
         return Answer(self._change[method](params, peer.name))
 
-    # ---- what can be read
+    # ---- methods that read
 
     def _status(self, _params: NoParams) -> Answer:
         stats = self._daemon.stats()
@@ -166,7 +166,7 @@ class Methods:
     def _latest(self, params: LatestParams) -> Answer | Later:
         return latest(self._daemon.publisher.history, self._runner, params)
 
-    # ---- what changes something
+    # ---- methods that change something
 
     def _set(self, params: SetParams, who: str) -> list[str]:
         return self._settings.set(params.changes, who)
@@ -183,7 +183,7 @@ class Methods:
     def _each(
         self, source: str, act: Callable[[SourceRunner], None], kind: str, who: str
     ) -> list[str]:
-        """Do something to a source or to all, and return their names."""
+        """Apply an action to a source or to all, and return their names."""
         runners = self._runners(source)
         for runner in runners:
             before = runner.stats().state
@@ -200,7 +200,7 @@ class Methods:
         return [runner.name for runner in runners]
 
     def _resettable(self, params: ProductParams) -> Sequence[SourceRunner]:
-        """Find the source that is named; else all that are there and have the product."""
+        """Return the named source; without a name, all present sources that have the product."""
         runners = self._runners(params.source)
         if not params.source:
             runners = [runner for runner in runners if runner.pipeline is not None]

@@ -1,4 +1,4 @@
-"""What a running daemon records because somebody asked for it: pictures, spectra, sound."""
+"""Recordings of a running daemon on request: pictures, spectra, sound."""
 
 import logging
 import threading
@@ -33,11 +33,11 @@ from spectrod.types import SpectrumSpec
 _log = logging.getLogger(__name__)
 
 RECORDINGS_MAX: Final = 4
-"""That run at once."""
+"""Maximum of recordings that run at once."""
 START_MAX_S: Final = 5.0
-"""How long a start waits for the disk."""
+"""Longest wait of a start for the disk [s]."""
 STOP_MAX_S: Final = 30.0
-"""How long a stop waits for files to be written, and pictures to be drawn."""
+"""Longest wait of a stop for files to be written and pictures to be drawn [s]."""
 
 _ENDED_KEPT = 20
 _JOIN_S = 2.0
@@ -47,27 +47,29 @@ _SUFFIXES = (_PICTURE, _SEGMENT, ".wav", ".flac")
 
 
 class Recordings:
-    """The files that are being written on demand, and the last twenty that were.
+    """The files that are being written on request, and the last twenty finished ones.
 
-    At most four at a time. Pictures keep at most 512 MB together, whatever their length; of each
-    recording 32 MB more may wait for its disk. Any thread may call.
+    At most four run at a time. Pictures use at most 512 MB together, whatever their length; each
+    recording may queue 32 MB more for its disk. Any thread may call.
 
-    Only a recording's own thread waits for its disk, from the first look at the folder to the end.
-    While a disk hangs, ``snapshots`` returns at once, and a file that hangs is one of the four.
+    Only a recording's own thread waits for its disk, from the first access to the folder to the
+    end. While a disk hangs, ``snapshots`` returns at once; a file that hangs counts as one of the
+    four.
 
     Parameters
     ----------
     folder : Path
-        Where all of them go; made with mode 0750 if it is missing.
+        Folder of all recordings; created with mode 0750 if missing.
     journal : Journal
-        Notes each beginning and end.
+        Records each start and end.
     """
 
     def __init__(self, folder: Path, journal: Journal) -> None:
         self._folder, self._journal = folder, journal
         self._running: dict[OneShot[Any], int] = {}
         self._ended: deque[OneShot[Any]] = deque(maxlen=_ENDED_KEPT)
-        # Held for a moment only: who asks for the status waits for it, and it never for the disk.
+        # Held only briefly: status requests wait for this lock, so its holder never waits for the
+        # disk.
         self._lock = threading.Lock()
 
     @property
@@ -77,7 +79,7 @@ class Recordings:
             return sum(one.is_open for one in self._running)
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """Describe all, those that ended first."""
+        """Return the snapshots of all recordings, finished ones first."""
         with self._lock:
             several = [*self._ended, *(one for one in self._running if one.is_open)]
         return [one.snapshot() for one in several]
@@ -85,40 +87,40 @@ class Recordings:
     def start(
         self, runner: SourceRunner, product: str, name: str, duration_s: float | None, who: str
     ) -> dict[str, Any]:
-        """Start a picture, a file of spectra or one of sound.
+        """Start to record a picture, a file of spectra or a file of sound.
 
         Parameters
         ----------
         runner : Recorded
             The source.
         product : str
-            Which of its products; empty takes the main one.
+            Name of the product; empty: the main one.
         name : str
-            File name, which says what it holds: ``.png``, ``.spd``, ``.wav`` or ``.flac``; of any
-            other, and where it is empty, a picture.
+            File name, whose suffix selects the format: ``.png``, ``.spd``, ``.wav`` or ``.flac``; a
+            picture for any other and for an empty name.
         duration_s : float or None
-            After which it ends by itself [s].
+            Duration after which the recording ends by itself [s].
         who : str
-            Who asked for it.
+            Peer that requested it.
 
         Returns
         -------
         snapshot : dict
-            As ``OneShot.snapshot``.
+            See ``OneShot.snapshot``.
 
         Raises
         ------
         BusyError
-            If as many run as may, in number or memory, or the disk has not answered for 5 s;
-            nothing is recorded then, and what it makes later is removed.
+            If the maximum number or memory of recordings is in use, or the disk has not answered
+            for 5 s; nothing is recorded then, and a file created later is removed.
         ConfigError
-            If no such file can hold the product.
+            If the format cannot hold the product.
         NotFoundError
             If there is no such product.
         StorageError
-            If the file is there already, or cannot be made.
+            If the file exists already, or cannot be created.
         UnavailableError
-            If the source is not there yet, or has ended, or the system gives no thread.
+            If the source is absent or has ended, or the system provides no thread.
         """
         pipeline, spec = _find(runner, product)
         path = self._path(name or _name(runner.name, spec.product))
@@ -135,26 +137,26 @@ class Recordings:
         return one.snapshot()
 
     def stop(self, name: str, who: str) -> list[dict[str, Any]]:
-        """End recordings and wait until their files are written.
+        """Stop recordings and wait until their files are written.
 
         Parameters
         ----------
         name : str
-            Which; empty means all.
+            Name of the recording; empty: all.
         who : str
-            Who asked for it.
+            Peer that requested it.
 
         Returns
         -------
         snapshots : list of dict
-            As ``OneShot.snapshot``.
+            See ``OneShot.snapshot``.
 
         Raises
         ------
         BusyError
-            If that takes longer than 30 s; the files are written when they can be.
+            If it takes longer than 30 s; the files are written as soon as possible.
         NotFoundError
-            If none of that name runs.
+            If no running recording has that name.
         """
         with self._lock:
             running = [one for one in self._running if one.is_open]
@@ -171,7 +173,7 @@ class Recordings:
         return [one.snapshot() for one in wanted]
 
     def close(self) -> None:
-        """Finish all; to be called while the pipelines are still there. Idempotent."""
+        """Finish all recordings; call it while the pipelines still exist. Idempotent."""
         with self._lock:
             running = list(self._running)
         for one in running:
@@ -205,7 +207,7 @@ class Recordings:
             )
 
     def _note_end(self, one: OneShot[Any]) -> None:
-        """Note what became of a recording; called by its thread."""
+        """Record the result of a recording; called by its thread."""
         with self._lock:
             del self._running[one]
             if not one.is_open:
@@ -220,7 +222,7 @@ class Recordings:
 
 
 def _wait(several: list[OneShot[Any]], timeout_s: float) -> OneShot[Any] | None:
-    """Wait for recordings to end; return one that has not."""
+    """Wait for recordings to end; return one that is still running, if any."""
     deadline_s = time.monotonic() + timeout_s
     for one in several:
         if not one.has_ended.wait(max(0.0, deadline_s - time.monotonic())):
@@ -233,7 +235,7 @@ def _is_there(path: Path) -> StorageError:
 
 
 def _open(path: Path, runner: SourceRunner, spec: SpectrumSpec) -> Output[Any]:
-    """Make the file; raises a SpectrodError."""
+    """Create the file; raises a SpectrodError."""
     try:
         path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         with Directory.open(path.parent) as directory:

@@ -1,4 +1,4 @@
-"""Messages that somebody has missed, and the newest one, for those who ask for them."""
+"""Replay of stored messages, and access to the newest one."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
@@ -10,30 +10,30 @@ from spectrod.wire.history import History, Stored
 from spectrod.wire.requests import LatestParams, Messages, ReplayParams
 
 REPLY_MAX_BYTES: Final = 4 << 20
-"""After so many bytes of messages a reply ends, with one message at least."""
+"""Limit of messages in a reply [bytes]; a reply contains at least one message."""
 
 _LISTED_MAX = 20
-"""Topics that an error lists."""
+"""Maximum of topics that an error lists."""
 
 _WORDS = ("spec", "bands")
 
 
 class Lending(Protocol):
-    """A source that computes a product as long as somebody wants it."""
+    """A source that computes a product while a lease on it lasts."""
 
     def stats(self) -> Stats:
-        """Its products among other things."""
+        """Counters of the source, including its products."""
 
     def topics(self) -> frozenset[str]:
-        """Topics with values that it can send; empty while that is not known."""
+        """Topics with values that the source can send; empty while unknown."""
 
     def lease(self, product: str, seconds: float) -> None:
-        """Have a product computed for so long."""
+        """Compute a product for a duration [s]."""
 
 
 def replay(history: History, params: ReplayParams) -> Answer:
-    """Give the messages of a topic from a number on, as far as they are still there."""
-    # One more than asked for tells whether there are more.
+    """Return the stored messages of a topic from a number on."""
+    # One more than requested shows whether there are more.
     stored = history.since(params.topic, params.first_seq, params.epoch, params.limit + 1)
     if not stored and params.topic not in history.topics():
         raise _unknown(params.topic, history.topics())
@@ -44,22 +44,22 @@ def replay(history: History, params: ReplayParams) -> Answer:
 def latest(
     history: History, find: Callable[[str], Lending], params: LatestParams
 ) -> Answer | Later:
-    """Give the newest message of a topic, or wait for the first that is newer than one before.
+    """Return the newest message of a topic, or wait for the first one after a given number.
 
-    The last message of a product that nobody wanted is old, however new it is to whoever asks:
-    where there is time to wait, it is given only if no other comes.
+    The last message of a product that nobody wanted is old, even if the client has not seen it. If
+    the request allows waiting, that message is returned only if no newer one arrives.
 
     Parameters
     ----------
     history : History
     find : callable
-        Gives a source by its name; raises NotFoundError.
+        Returns a source by its name; raises NotFoundError.
     params : LatestParams
 
     Raises
     ------
     ConfigError, NotFoundError
-        If the topic is malformed, or there is none such.
+        If the topic is malformed, or unknown.
     """
     source, product = _source_and_product(params.topic, history.topics())
     lending = find(source)
@@ -67,7 +67,7 @@ def latest(
     if product not in stats.products:
         raise _unknown(params.topic, history.topics())
     offered = lending.topics()
-    if offered and params.topic not in offered:  # it would never come
+    if offered and params.topic not in offered:  # no message would ever come
         raise _unknown(params.topic, offered)
     after_seq = params.after_seq if params.epoch in (0, history.epoch) else -1
 

@@ -1,4 +1,4 @@
-"""The settings of a running daemon: what is in force, changes to it, the file read anew."""
+"""Settings of a running daemon: those in force, changes to them, and reloads of the file."""
 
 import logging
 import threading
@@ -26,40 +26,40 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """What topics call it."""
+        """Name of the source in topics."""
 
 
 class Reconfigurable(Protocol):
-    """What takes on settings: the daemon."""
+    """The daemon, whose settings can be changed."""
 
     @property
     def runners(self) -> Sequence[Named]:
-        """Its sources."""
+        """Sources of the daemon."""
 
     def reconfigure(self, settings: Config) -> None:
         """Change to a configuration, all or nothing; raises a SpectrodError."""
 
 
 class LiveSettings:
-    """What the daemon runs with; may be changed by one thread after the other.
+    """The settings in force; changes from several threads are serialised.
 
     Parameters
     ----------
     daemon : Reconfigurable
         Runs with ``settings``.
     settings : Config
-        As it was started.
+        Settings at the start.
     load : callable
         Reads file, environment and command line again.
     journal : Journal
-        Is told of every change.
+        Records every change.
     reload_keys : callable
-        Reads the keys again and returns what has changed, for a person.
+        Reads the keys again and returns readable descriptions of the changes.
 
     Attributes
     ----------
     current : Config
-        In force.
+        Settings in force.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class LiveSettings:
 
     @property
     def set_keys(self) -> tuple[str, ...]:
-        """Keys in which what is in force was set, and is not what was read."""
+        """Keys that were set at run time and differ from the file."""
         return tuple(config.changed_keys(self._loaded, self.current))
 
     def get(self, key: str = "") -> Any:
-        """Return what is in force: of all, of a table, or of one key, as the file would name it.
+        """Return the value in force of all keys, of a table, or of one key, named as in the file.
 
         Raises
         ------
@@ -104,29 +104,29 @@ class LiveSettings:
         Parameters
         ----------
         changes : mapping
-            Of keys to values, which may be text as on a command line; None removes a table.
+            Keys and values, which may be text like on a command line; None removes a table.
         who : str
-            Who asked for it.
+            Peer that requested the changes.
 
         Returns
         -------
         lines : list of str
-            Each change, ``KEY: OLD -> NEW``. With several sources then ``note: ...`` of each that
-            does not say by its key which sources it reaches.
+            Each change, ``KEY: OLD -> NEW``. With several sources, also ``note: ...`` for each key
+            that does not state which sources it affects.
 
         Raises
         ------
         ConfigError
-            If a rule is broken, or a key needs a restart, or a source would be opened by its path.
+            If a rule is violated, a key needs a restart, or a source would be opened by its path.
         SpectrodError
-            If the daemon cannot do it.
+            If the daemon cannot apply the change.
         """
         with self._changing:
             new = config.with_changes(self.current, changes, "set")
             return self._change_to(new, "control.set", who)
 
     def add_source(self, name: str, table: Mapping[str, Any], who: str) -> list[str]:
-        """Begin with one more source; arguments and errors as of ``set``."""
+        """Add a source and start it; arguments and errors like ``set``."""
         check_name("name of a source", name)
         with self._changing:
             before = self._with_tables(self.current)
@@ -135,12 +135,12 @@ class LiveSettings:
             key = f'sources."{name}"'
             new = config.with_changes(before, {key: dict(table)}, "source.add")
             if before is not self.current:
-                self._apply(before)  # the same source, so nothing comes of it if the next fails
+                self._apply(before)  # the same source, so no change remains if the next step fails
                 self._loaded = self._with_tables(self._loaded)
             return self._change_to(new, "source.add", who)
 
     def remove_source(self, name: str, who: str) -> list[str]:
-        """End a source; arguments and errors as of ``set``."""
+        """Stop and remove a source; arguments and errors like ``set``."""
         with self._changing:
             names = [source.name for source in self._with_tables(self.current).all_sources]
             if name not in names:
@@ -151,26 +151,27 @@ class LiveSettings:
             return self._change_to(new, "source.remove", who)
 
     def reload(self, who: str = _SIGNAL) -> list[str]:
-        """Read configuration and keys again and apply what can be applied.
+        """Read configuration and keys again, and apply the keys that can change at run time.
 
-        What was set since the file was last read is forgotten: the file says what is right.
+        Values set since the file was last read are dropped: the file takes precedence.
 
         Returns
         -------
         lines : list of str
-            What was applied, what was taken back, and what needs a restart.
+            Applied keys, reverted keys, and keys that need a restart.
 
         Raises
         ------
         SpectrodError
-            If the file is wrong, or the daemon cannot do it; then nothing has changed. If the keys
-            are wrong, they are as they were.
+            If the file is invalid, or the daemon cannot apply it; nothing has changed then. Invalid
+            keys leave the old keys in force.
         """
         with self._changing:
             old, new, was_set = self.current, self._load(), self.set_keys
             changed = config.changed_keys(old, new)
             live = [key for key in changed if config.is_live(key)]
-            # What is not applied stays as it was, so that the next reload names it again.
+            # Keep the old value of keys that are not applied, so the next reload reports them
+            # again.
             self._apply(_with_live_parts(old, new))
             lines = [
                 f"applied {key}{' (the file wins over set)' if key in was_set else ''}"
@@ -181,8 +182,8 @@ class LiveSettings:
             return self._with_keys(lines, who)
 
     def _with_keys(self, lines: list[str], who: str) -> list[str]:
-        """Read the keys again too, and note all that was done, whatever comes of them."""
-        # Who sends a signal sees no reply: the service logs the lines, or else the error alone.
+        """Read the keys again, and record all changes whether that succeeds or not."""
+        # A signal has no reply: the service logs the lines, or only the error.
         log = who != _SIGNAL
         try:
             lines = [*lines, *self._reload_keys()] or ["nothing has changed"]
@@ -194,7 +195,7 @@ class LiveSettings:
         return lines
 
     def _change_to(self, new: Config, kind: str, who: str) -> list[str]:
-        """Apply what a peer has asked for."""
+        """Apply a peer's request."""
         old = self.current
         changed = config.changed_keys(old, new)
         for key in changed:
@@ -214,7 +215,7 @@ class LiveSettings:
         self.current = new
 
     def _with_tables(self, settings: Config) -> Config:
-        """Give a single [source] a table of its own, so that others may stand beside it."""
+        """Convert a single [source] to a named table, so that other sources can be added."""
         if settings.sources:
             return settings
         (table,), (runner,) = settings.all_sources, self._daemon.runners
@@ -223,7 +224,7 @@ class LiveSettings:
 
 
 def _reach(settings: Config, changed: Sequence[str]) -> list[str]:
-    """Say of changes with several sources which of them they reach, where the key does not."""
+    """Return a note for each change whose key does not state which sources it affects."""
     names = [source.name for source in settings.sources]
     if len(names) < 2:
         return []
@@ -242,7 +243,7 @@ def _reach(settings: Config, changed: Sequence[str]) -> list[str]:
 
 
 def _with_live_parts(old: Config, new: Config) -> Config:
-    """Take what a running daemon can take on, and leave the rest as it is."""
+    """Return the old settings with those of the new ones that can change at run time."""
     return msgspec.structs.replace(
         old,
         source=new.source,
@@ -256,7 +257,7 @@ def _with_live_parts(old: Config, new: Config) -> Config:
 
 
 def _check_uris(old: Config, new: Config) -> None:
-    """Refuse what would have the daemon open files that a peer names."""
+    """Refuse sources that would make the daemon open files named by a peer."""
     known = {source.uri for source in old.all_sources}
     for source in new.all_sources:
         if source.uri not in known and not find_kind(source.uri)[0].is_safe_over_control:
@@ -269,7 +270,7 @@ def _check_uris(old: Config, new: Config) -> None:
 def _check_folders(old: Config, new: Config) -> None:
     """Refuse changes by peers to recordings that are, or would be, outside the state folder.
 
-    Their retention deletes files, so not only ``folder`` is the operator's alone.
+    Retention deletes files there, so peers may change no key of such recordings.
     """
     before = {recording.name: recording for recording in old.recordings}
     after = {recording.name: recording for recording in new.recordings}
@@ -290,7 +291,7 @@ def _check_folders(old: Config, new: Config) -> None:
 
 
 def _tree(settings: Config) -> dict[str, Any]:
-    """Write settings as nested tables, the way that a file would."""
+    """Return settings as nested tables, like in the file."""
     return tomllib.loads(config.to_toml(settings))
 
 
@@ -314,7 +315,7 @@ def _shown(tree: Any, key: str) -> str:
 
 
 def _said(value: Any, default: Any) -> Any:
-    """Leave of a table what differs from the defaults."""
+    """Return the parts of a table that differ from the defaults."""
     if not (isinstance(value, dict) and isinstance(default, dict)):
         return value
     return {k: _said(v, default.get(k)) for k, v in value.items() if default.get(k) != v}

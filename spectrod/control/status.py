@@ -1,11 +1,11 @@
-"""What a daemon says of itself: as one object for people and programs, and as a flat list."""
+"""Status of a daemon: one object for people and programs, and a flat list of metrics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from spectrod.stats import Stats
 
-# Of each source: attribute of Stats, name, unit.
+# For each source: attribute of Stats, name, unit.
 _OF_SOURCE: Final = (
     ("samples", "samples", "samples"),
     ("analysed", "analysed_samples", "samples"),
@@ -33,7 +33,7 @@ _OF_CAPTURE: Final = (
     ("jitter_s", "capture_jitter", "s"),
 )
 
-# Of each recording of the configuration: key of its facts, name, unit.
+# For each configured recording: key of its snapshot, name, unit.
 _OF_RECORDER: Final = (
     ("rows", "recorded_rows", "rows"),
     ("samples", "recorded_samples", "samples"),
@@ -49,12 +49,12 @@ _TROUBLE: Final = ("failed", "full", "waiting")
 
 
 def metric(name: str, value: float, unit: str = "", **labels: str) -> dict[str, Any]:
-    """Make one entry of the list: name, value, unit (empty of a mere count), labels."""
+    """Return one metric: name, value, unit (empty for a plain count), labels."""
     return {"name": name, "value": value, "unit": unit, "labels": labels}
 
 
 def source_metrics(stats: Iterable[Stats]) -> list[dict[str, Any]]:
-    """List the counters of each source; what is not known (yet) is left out."""
+    """Return the counters of each source; unknown values are omitted."""
     found = []
     for one in stats:
         for owner, table in ((one, _OF_SOURCE), (one.capture, _OF_CAPTURE)):
@@ -67,7 +67,7 @@ def source_metrics(stats: Iterable[Stats]) -> list[dict[str, Any]]:
 
 
 def recorder_metrics(recorders: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """List the counters of each recording; what is not known (yet) is left out."""
+    """Return the counters of each recording; unknown values are omitted."""
     found = []
     for one in recorders:
         labels = {"recording": one["name"], "source": one["source"]}
@@ -79,7 +79,7 @@ def recorder_metrics(recorders: Iterable[Mapping[str, Any]]) -> list[dict[str, A
 
 
 def connection_metrics(facts: Mapping[Any, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """List how many connections there are and may be, by transport."""
+    """Return the number of connections, and its maximum, by transport."""
     names = {"count": "connections", "max": "connections_max", "closings": "listen_closings"}
     return [
         metric(name, of[key], transport=transport)
@@ -89,10 +89,10 @@ def connection_metrics(facts: Mapping[Any, Mapping[str, int]]) -> list[dict[str,
 
 
 def counter_metrics(name: str, counts: Mapping[Any, int], label: str) -> list[dict[str, Any]]:
-    """List counts by kind, the kind as a label."""
+    """Return counts by kind, with the kind as a label."""
     return [metric(name, n, **{label: kind}) for kind, n in sorted(counts.items())]
 
 
 def engines(stats: Sequence[Stats]) -> list[str]:
-    """Name what computes, each once."""
+    """Return the names of the engines in use, without duplicates."""
     return list(dict.fromkeys(one.engine for one in stats if one.engine))
