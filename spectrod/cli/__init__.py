@@ -1,8 +1,7 @@
-"""The ``spectrod`` command: arguments -> call -> exit code, one module a subcommand.
+"""The ``spectrod`` command: arguments -> call -> exit code, one module per subcommand.
 
-Exit codes: 0 done, 2 usage or configuration, 65 done, but something of the input files is left out,
-69 a device or service that is not there, 70 a bug of ours, 74 storage, 75 try again, 130
-interrupted.
+Exit codes: 0 done, 2 usage or configuration, 65 done, but input files were skipped or read in part,
+69 a missing device or service, 70 a defect of spectrod, 74 storage, 75 try again, 130 interrupted.
 """
 
 import argparse
@@ -22,8 +21,7 @@ from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.suggestions import did_you_mean
 from spectrod.text import printable
 
-# Only the module of the command that is given is imported: --help must need none of NumPy,
-# PortAudio and OpenCL.
+# Import only the module of the given command: --help must not load NumPy, PortAudio or OpenCL.
 _COMMANDS = {
     "run": "the daemon, in the foreground: analyse a source and publish its spectra",
     "record": "turn sound or stored spectra into pictures, data files and sound files",
@@ -42,10 +40,10 @@ _COMMANDS = {
 }
 
 _MODULES = {"bench": "spectrod_bench.command"}
-"""Commands that are no module of this package."""
+"""Commands whose modules are outside this package."""
 
 _GARBAGE_THRESHOLD = 20_000
-"""New objects after which garbage is looked for; Python's own is 700."""
+"""New objects before a garbage collection; Python's default is 700."""
 
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")
 _INTERRUPTED = 130
@@ -53,20 +51,20 @@ _INTERNAL = 70
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the arguments in one line, as all errors are."""
+    """Reports argument errors in one line, like all other errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # No option begins with a digit: "-100,-20", "-1:30" and "-90s" are values, as "-5" is.
+        # No option starts with a digit: "-100,-20", "-1:30" and "-90s" are values, like "-5".
         self._negative_number_matcher = _NEGATIVE_VALUE
 
-    def parse_known_args(  # type: ignore[override]  # of the overloads one is used
+    def parse_known_args(  # type: ignore[override]  # one of the overloads is used
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse; what is unknown is an error of the command that it was given to."""
+        """Parse the arguments; an unknown one is an error of the command that it was given to."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            # A flag's value stands behind it.
+            # The value of a flag follows it.
             flag = next((text for text in unknown if text.startswith("--")), None)
             if flag is None:
                 self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -87,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """Make the parser with the arguments of all commands, which imports all that they need."""
+    """Return the parser with the arguments of all commands, which imports all their modules."""
     return _parser(*_COMMANDS)
 
 
@@ -111,16 +109,17 @@ def _parser(*commands: str | None) -> argparse.ArgumentParser:
 
 
 def command() -> int:
-    """Run the command that this process is for; see ``main``.
+    """Run the command of this process; see ``main``.
 
-    Nearly all that the imports make stays to the end, where the process gives it back anyway: to
-    look for cycles in it again and again would take a tenth of the time of a short command.
+    Nearly all objects that the imports create live to the end of the process, which frees them
+    anyway: repeated searches for cycles among them would take a tenth of the time of a short
+    command.
     """
     gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
         return main()
     finally:
-        # One more Ctrl-C has nothing to interrupt any more.
+        # Ignore one more Ctrl-C: nothing is left to interrupt.
         with contextlib.suppress(KeyboardInterrupt):
             gc.freeze()
 
@@ -128,7 +127,8 @@ def command() -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # A name that its encoding lacks, of a file or a sound card, is as in standard error.
+        # Escape characters that the encoding lacks, in names of files and sound cards, as on
+        # stderr.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
@@ -137,11 +137,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        # What read our output has gone (head, less): nothing more to say, and nowhere to say it.
+        # The reader of the output (head, less) has ended: there is nobody to report to.
         _discard_output()
         return 0
     except Exception as error:
-        # The last resort: a user sees one line; whoever debugs it, all.
+        # Last resort: users see one line, developers the traceback.
         if os.environ.get("SPECTROD_DEBUG"):
             raise
         return _fail(
@@ -150,12 +150,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # NumPy's OpenBLAS would start a thread for each core when it is loaded, and keep memory for
-    # them; no command multiplies matrices.
+    # OpenBLAS in NumPy would start a thread for each core on loading, and keep memory for them; no
+    # command multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
     try:
-        # A parser with --help ends by SystemExit, and its output must be flushed as well.
+        # A parser with --help ends with SystemExit, and its output must be flushed as well.
         try:
             args = _parser(command).parse_args(arguments)
             return int(args.run(args))
@@ -170,14 +170,14 @@ def _run(arguments: list[str]) -> int:
 
 
 def _discard_output() -> None:
-    """Let what is still in the buffer of standard output go nowhere: its flush would fail again."""
+    """Redirect standard output to /dev/null: flushing its buffer would fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _fail(text: str, exit_code: int) -> int:
-    # Standard error may be closed (None), full or a pipe that nobody reads: the exit code tells.
+    # Standard error may be closed (None), full or a broken pipe: the exit code reports the failure.
     with contextlib.suppress(OSError):
         if sys.stderr is not None:
             print(f"spectrod: {printable(text)}", file=sys.stderr)

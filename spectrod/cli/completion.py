@@ -1,4 +1,4 @@
-"""``spectrod completion``: what makes a shell complete commands and options."""
+"""``spectrod completion``: shell completion of commands and options."""
 
 import argparse
 
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script; ``source <(spectrod completion bash)`` takes it on."""
+    """Print the script, for ``source <(spectrod completion bash)``."""
     from spectrod.cli import whole_parser  # noqa: PLC0415 - it imports this module
 
     print(shtab.complete(whole_parser(), shell=args.shell))

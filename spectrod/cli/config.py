@@ -1,4 +1,4 @@
-"""``spectrod config``: what can be set, what is set, and whether a file is right."""
+"""``spectrod config``: print the defaults or the merged configuration, or check a file."""
 
 import argparse
 import sys
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print, merge or check."""
+    """Print or check the configuration."""
     if args.what == "default":
         print(config.default_toml(), end="")
     elif args.what == "show":

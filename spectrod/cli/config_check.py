@@ -1,4 +1,4 @@
-"""What a configuration names, opened to see whether it is there: ``config check --deep``."""
+"""``config check --deep``: opens everything that a configuration names."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ from spectrod.wire.access import Access
 _RECORDINGS_FOLDER = "recordings"
 
 Check = Callable[[], str]
-"""Opens one thing and says what it found; raises the SpectrodError of what is wrong with it."""
+"""Opens one resource and returns a description; raises a SpectrodError."""
 
 
 def check_uris(config: Config) -> None:
-    """Check the URI of each source by itself; raises ConfigError of the first that is malformed."""
+    """Check the syntax of each source's URI; raises ConfigError for the first malformed one."""
     for table in config.all_sources:
         try:
             check_uri(table)
@@ -29,7 +29,7 @@ def check_uris(config: Config) -> None:
 
 
 def unchecked(config: Config) -> Iterator[str]:
-    """Yield a line for each source whose sample rate decides whether its settings are right."""
+    """Yield a line for each source whose settings can be checked only with its sample rate."""
     for table in config.all_sources:
         if table.unchecked:
             yield (
@@ -39,7 +39,7 @@ def unchecked(config: Config) -> Iterator[str]:
 
 
 def checks(config: Config) -> Iterator[Check]:
-    """Yield what opens each thing that a configuration names: sources, engine, folders, keys."""
+    """Yield a check for each named resource: sources, engine, folders, keys."""
     for table in config.all_sources:
         yield partial(_source, table, _named(config, table))
     yield partial(_engine, config)
@@ -53,7 +53,7 @@ def _named(config: Config, table: SourceTable) -> str:
 
 
 def _source(table: SourceTable, name: str) -> str:
-    """Open a source, but for what cannot be had again, and check its analyses by its rate."""
+    """Open a source, unless that would lose samples, and check its analyses at its rate."""
     try:
         kind, argument = find_kind(table.uri)
         if text := kind.inspect(argument):
@@ -95,7 +95,7 @@ def _folders(config: Config) -> Iterator[tuple[Path, str]]:
 
 
 def _folder(folder: Path, name: str) -> str:
-    """Say whether this user can write to a folder, or make it."""
+    """Check that this user can write to a folder, or create it."""
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent

@@ -1,4 +1,4 @@
-"""``spectrod convert``: a recording of spectra into other formats, and into pictures."""
+"""``spectrod convert``: converts a recording of spectra to other formats and to pictures."""
 
 import argparse
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
-    """Read the recording once, from its begin to its end, and write all that is asked for."""
+    """Read the recording once, from start to end, and write all outputs."""
     configure_logging(args.log_level)
     with standard_output(args):
         return _run(args)
@@ -92,7 +92,7 @@ def _abort(writer: RowWriter) -> None:
 
 
 def _make_whole(source: Path, outputs: list[Path]) -> int:
-    """Complete a sound file where it is: its samples are not copied."""
+    """Complete a sound file in place, without copying its samples."""
     whole = source.with_suffix("")
     if outputs != [whole]:
         raise ConfigError(f"{outputs[0]}: must be {whole}, which {source.name} becomes")
@@ -107,7 +107,7 @@ def _between(args: argparse.Namespace) -> str:
 
 
 def _check(source: Path, outputs: list[Path]) -> None:
-    """Refuse to write what is read, and what spectra do not become."""
+    """Refuse to overwrite the input, and refuse outputs that spectra cannot fill."""
     check_outputs([str(path) for path in outputs], source)
     for path in outputs:
         if kind_of(path) == "samples":
@@ -126,7 +126,7 @@ def _plan(args: argparse.Namespace, description: Description, outputs: list[Path
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:
-    """Transpose a picture's few pixels: opening a device would take longer."""
+    """Transpose the few pixels of a picture here: opening a device would take longer."""
     return np.ascontiguousarray(matrix.T)
 
 
@@ -136,7 +136,7 @@ def _copy(
     fs: float,
     duration_ns: int | None,
 ) -> bool:
-    """Hand all rows to all writers, with a progress bar; return whether there were any."""
+    """Pass all rows to all writers, with a progress bar; return whether there were any."""
     n_samples = None if duration_ns is None else max(1, round(duration_ns * fs / NS_PER_S))
     begin_ns = None
     with ProgressBar(fs, n_samples) as bar:

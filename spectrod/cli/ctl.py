@@ -1,4 +1,4 @@
-"""``spectrod ctl``: ask a running daemon, or have it changed."""
+"""``spectrod ctl``: query or change a running daemon."""
 
 import argparse
 import json
@@ -49,12 +49,12 @@ _NOT_AS_DESCRIBED = (
     TypeError,
     ValueError,
 )
-"""What a reply raises that has not the fields and types which docs/control.md describes."""
+"""Exceptions for a reply without the fields and types that docs/control.md describes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    # Before the method and after it: what is not given after it must not undo what was before.
+    # Accepted before and after the method: a default after it must not override a value before it.
     _add_common(parser, is_default=True)
     methods = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
 
@@ -173,7 +173,7 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for one thing and print what comes back."""
+    """Send one request and print the reply."""
     endpoint = find(args.endpoint)
     timeout_s = args.timeout or (_READ_TIMEOUT_S if args.what in _READS else _CHANGE_TIMEOUT_S)
     with Control(
@@ -185,7 +185,7 @@ def run(args: argparse.Namespace) -> int:
         except SpectrodError:
             raise
         except _NOT_AS_DESCRIBED as error:
-            # Replies are JSON of any shape: of a daemon that is not ours, or damaged.
+            # A reply may be any JSON, from a damaged daemon or another program.
             raise WireError(
                 f"{endpoint}: reply to {args.what}: {printable(repr(error))}"
             ) from error
@@ -193,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _told_to_wait() -> Iterator[None]:
-    """Say on standard error why nothing is to be seen, if the daemon takes long to reply."""
+    """Report the reason for the delay on standard error, if the daemon takes long to reply."""
     text = "waiting for the daemon: new kernels take seconds to compile, once for each analysis"
     timer = threading.Timer(_PATIENCE_S, print, (text,), {"file": sys.stderr, "flush": True})
     timer.daemon = True
@@ -205,12 +205,12 @@ def _told_to_wait() -> Iterator[None]:
 
 
 def find(wanted: str | None) -> str:
-    """Find the control endpoint: the one that is named, or beside it, or the only one that runs.
+    """Return the control endpoint: the given one, the one beside it, or the only running one.
 
     Raises
     ------
     BusyError, ConfigError, DeniedError, UnavailableError
-        If there is none, several, or none for this user.
+        If there is none, several, or none that this user may use.
     """
     if wanted is not None:
         endpoint = parse_endpoint(wanted)
@@ -230,7 +230,7 @@ def find(wanted: str | None) -> str:
 
 
 def _print(args: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
-    """Print a reply as JSON if that was asked for, else as text, of which texts are printable."""
+    """Print a reply as JSON if requested, otherwise as printable text."""
     print(json_text(result) if args.json else text(printable_all(result)))
 
 
@@ -324,7 +324,7 @@ def _what_became(recording: Mapping[str, Any]) -> str:
 
 
 def _events(control: Control, args: argparse.Namespace) -> int:
-    """List events; to follow them, ask from the last one on: it shows that none is missing."""
+    """List events; to follow them, request from the last one on, to show that none is missing."""
     since, last = args.since, None
     while True:
         events = _unseen(control.call("events", since=since, limit=1000), last)
@@ -344,7 +344,7 @@ def _events(control: Control, args: argparse.Namespace) -> int:
 def _unseen(
     events: list[Mapping[str, Any]], last: Mapping[str, Any] | None
 ) -> list[Mapping[str, Any]] | None:
-    """Leave off the event that was seen last; None if these are of another start of the daemon."""
+    """Drop the event seen last; None if the events are from another start of the daemon."""
     if last is None:
         return events
     if events[:1] == [last]:
@@ -358,7 +358,7 @@ def _unseen(
 
 
 def _replay(control: Control, args: argparse.Namespace) -> int:
-    """List messages, asking again as long as there are more of them."""
+    """List messages, with repeated requests while there are more."""
     n_left, first_seq, more = args.limit, args.first_seq, True
     while more and n_left:
         result, parts = control.call_parts(
@@ -377,7 +377,7 @@ def _replay(control: Control, args: argparse.Namespace) -> int:
 
 
 def _pairs(texts: list[str]) -> dict[str, Any]:
-    """Read KEY=VALUE; a value that looks like a table, a list or null is JSON, all others are text.
+    """Parse KEY=VALUE; a value that looks like a table, a list or null is JSON, others are text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What ``spectrod ctl`` prints for people: replies, made printable before, as text. Pure."""
+"""Text output of ``spectrod ctl``, from replies that are already printable. Pure."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,13 +14,13 @@ Json = Mapping[str, Any]
 _HEADINGS = ("SOURCE", "STATE", "RATE", "CH", "PRODUCTS", "MESSAGES", "LOST")
 _RECORDING_HEADINGS = ("RECORDING", "SOURCE", "STATE", "WRITTEN", "LOST", "BYTES", "FREE")
 _CELL_MAX_CHARS = 200
-"""One long cell pads those of all other rows, of which a reply may have many thousands."""
+"""Longest cell: it pads that column in all other rows, of which there may be thousands."""
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def status_text(status: Json) -> str:
-    """Write a status as a few lines for the daemon and a table of its sources."""
+    """Format a status: a few lines for the daemon, and a table of its sources."""
     lines = [*_daemon_lines(status["daemon"]), ""]
     rows = [_HEADINGS, *(_row(source) for source in status["sources"])]
     for line, source in zip(_table(rows), (None, *status["sources"]), strict=True):
@@ -33,9 +33,9 @@ def status_text(status: Json) -> str:
 
 
 def recordings_text(status: Json) -> str:
-    """Write a table of what is recorded: what the configuration wants, and what was asked for.
+    """Format a table of recordings: configured and requested ones.
 
-    Each has a line more for a file that is being written, and where there is trouble.
+    A further line follows for a file that is being written, and for an error.
     """
     several = [*status.get("recorders", ()), *status["recordings"]]  # older daemons lack the first
     if not several:
@@ -69,8 +69,8 @@ def _daemon_lines(daemon: Json) -> Iterator[str]:
     if refused:
         kinds = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in refused.items())
         yield f"refused connections: {kinds}"
-    yield from _connections(daemon.get("connections", {}))  # which older daemons do not have
-    if daemon.get("unsendable"):  # which older daemons do not have
+    yield from _connections(daemon.get("connections", {}))  # older daemons do not send them
+    if daemon.get("unsendable"):  # older daemons do not send it
         yield f"dropped, as they cannot be encoded: {count_text(daemon['unsendable'])} messages"
     if daemon["set"]:
         yield f"set, and not in the file: {', '.join(daemon['set'])}"
@@ -99,7 +99,7 @@ def _row(source: Json) -> tuple[str, ...]:
 
 
 def _products(source: Json) -> list[str]:
-    """Name the products, those in brackets that nobody wants."""
+    """Return the names of the products; those that nobody wants are in brackets."""
     computed = source["computed"]
     return [name if name in computed else f"({name})" for name in source["products"]]
 
@@ -119,7 +119,7 @@ def _lost(source: Json) -> str:
 
 
 def _notes(source: Json) -> Iterator[str]:
-    """Say what else there is to say of a source, a line each."""
+    """Yield further lines on a source."""
     capture = source["capture"]
     about = source["source"]
     if capture["rate_error_ppm"] is not None:
@@ -131,7 +131,7 @@ def _notes(source: Json) -> Iterator[str]:
         yield f"waits: {capture['waiting_for']}"
     if capture["restarts"]:
         yield f"begun again {_times(capture['restarts'])}"
-    if n_files := capture.get("left_out_files"):  # daemons before did not count them
+    if n_files := capture.get("left_out_files"):  # older daemons do not count them
         yield f"files left out or read in part: {count_text(n_files)}"
     if source["engine_failures"]:
         yield f"engine failed {_times(source['engine_failures'])}; {source['engine']} goes on"
@@ -145,7 +145,7 @@ def _times(n: int) -> str:
 
 
 def _recording_row(one: Json) -> tuple[str, ...]:
-    if "rows" not in one:  # it waits for its source, or the daemon is older
+    if "rows" not in one:  # waits for its source, or the daemon is older
         written = f"{count_text(one['frames'])} frames" if "frames" in one else "-"
         return (one["name"], one["source"], one["state"], written, "-", "-", "-")
     counts = ((one["rows"], "rows"), (one["samples"], "samples"))
@@ -173,7 +173,7 @@ def _bytes_text(n_bytes: int) -> str:
 
 
 def metrics_text(metrics: Sequence[Json]) -> str:
-    """Write one line a metric: name, labels, value, unit."""
+    """Format one line per metric: name, labels, value, unit."""
     return "\n".join(
         f"{one['name']}{_labels(one['labels'])} {one['value']:.15g} {one['unit']}".rstrip()
         for one in metrics
@@ -185,14 +185,14 @@ def _labels(labels: Json) -> str:
 
 
 def event_text(event: Json) -> str:
-    """Write an event as a line: when, what, of which source, who asked for it."""
+    """Format an event as a line: time, kind, source, text, peer."""
     source = f"{event['source']}: " if event["source"] else ""
     who = f"  ({event['who']})" if event["who"] else ""
     return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
 
 
 def frame_text(frame: Frame | BandFrame) -> str:
-    """Write a message with values as a line: number, time, how many values, the largest."""
+    """Format a message with values as a line: number, time, number of values, maximum."""
     header = frame.header
     peak = int(frame.values.argmax())
     where = f"at {frame.f[peak]:.1f} Hz" if isinstance(frame, Frame) else f"in band {peak}"
@@ -203,12 +203,12 @@ def frame_text(frame: Frame | BandFrame) -> str:
 
 
 def time_text(t_utc_ns: int) -> str:
-    """Write UTC to the millisecond, as ISO 8601.
+    """Format UTC with milliseconds, as ISO 8601.
 
     Raises
     ------
     WireError
-        If it is no number of 64 bits, as every time of a daemon is.
+        If it is not a 64-bit integer, like every time from a daemon.
     """
     if not (isinstance(t_utc_ns, int) and abs(t_utc_ns) < 1 << 63):
         raise WireError(f"t_utc_ns={t_utc_ns!r}: must be an integer of 64 bits")
@@ -218,7 +218,7 @@ def time_text(t_utc_ns: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a time as ``12 s``, ``4:05 min``, ``3:04:05 h`` or ``2 d 3:04 h``."""
+    """Format a duration as ``12 s``, ``4:05 min``, ``3:04:05 h`` or ``2 d 3:04 h``."""
     whole = int(seconds)
     minutes, s = divmod(whole, 60)
     hours, m = divmod(minutes, 60)
@@ -231,7 +231,7 @@ def duration_text(seconds: float) -> str:
 
 
 def count_text(n: float) -> str:
-    """Write a count, from ten thousand on with three digits and a prefix."""
+    """Format a count; from ten thousand on with three digits and a prefix."""
     for scale, prefix in _PREFIXES:
         if n >= scale and n >= 10_000:
             return f"{n / scale:.3g} {prefix}"
@@ -239,7 +239,7 @@ def count_text(n: float) -> str:
 
 
 def value_text(value: Any, prefix: str = "") -> str:
-    """Write settings as ``KEY = VALUE`` lines; a single one as its value alone."""
+    """Format settings as ``KEY = VALUE`` lines, a single one as its value."""
     if not isinstance(value, dict):
         return _scalar(value)
     return "\n".join(_lines(value, prefix))

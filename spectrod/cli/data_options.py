@@ -1,4 +1,4 @@
-"""The flags that say what data files hold beside the rows, for every command that writes them."""
+"""Flags of data files besides their rows, for every command that writes them."""
 
 import argparse
 import re
@@ -16,21 +16,21 @@ from spectrod.source.naming import topic_name
 
 @dataclass(frozen=True, slots=True)
 class DataOptions:
-    """What was asked for.
+    """Values of the flags.
 
     Attributes
     ----------
     export : dict
-        By the names of ``ExportOptions``.
+        Values by the names of ``ExportOptions``.
     attributes : dict of str
-        What files say of themselves.
+        Attributes to store in the files.
     """
 
     export: dict[str, Any]
     attributes: dict[str, str]
 
     def described(self, description: Description, *, is_undated: bool = False) -> Description:
-        """Let a recording say of itself what was asked for, and whether its times are UTC."""
+        """Return a description with the given attributes, and a mark if times are not UTC."""
         marks = {TIME_REFERENCE: ELAPSED} if is_undated else {}
         attributes = description.attributes | self.attributes | marks
         return replace(description, attributes=attributes)
@@ -65,7 +65,7 @@ def data_options(args: argparse.Namespace, outputs: Sequence[str]) -> DataOption
     Raises
     ------
     ConfigError
-        If one is wrong, or for files that are not made.
+        If a value is invalid, or for files that are not written.
     """
     given = {"compression": args.compression, "profile": args.profile}
     export: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
@@ -81,12 +81,12 @@ def data_options(args: argparse.Namespace, outputs: Sequence[str]) -> DataOption
 
 
 def require_kind(flag: str, kind: str, outputs: Sequence[str]) -> None:
-    """Refuse a flag that none of the outputs takes.
+    """Refuse a flag that applies to none of the outputs.
 
     Raises
     ------
     ConfigError
-        Naming the flag, the outputs that take it, and those there are.
+        With the flag, the outputs that take it, and the actual ones.
     """
     if any(kind_of(path) == kind for path in outputs):
         return
@@ -95,17 +95,17 @@ def require_kind(flag: str, kind: str, outputs: Sequence[str]) -> None:
 
 
 def profile_paths(args: argparse.Namespace, outputs: Sequence[str]) -> list[str]:
-    """Name the daily files of a profile in what is a folder: ``FOLDER/SOURCE.nc``.
+    """Return the names of a profile's daily files in a folder: ``FOLDER/SOURCE.nc``.
 
     Raises
     ------
     ConfigError
-        If what is read may be one of the daily files, which replace what has their names.
+        If the input may be one of the daily files, which replace files of the same name.
     """
     if not args.profile:
         return list(outputs)
     source = Path(args.source)
-    # What is no path, such as signal:pink,-20, is named as far as its kind goes.
+    # A source that is not a path, such as signal:pink,-20, is named by its kind.
     stem = args.source.partition(":")[0] if ":" in args.source else source.absolute().stem
     paths = [
         str(Path(path) / f"{topic_name(stem)}.nc") if _is_folder(path) else path for path in outputs

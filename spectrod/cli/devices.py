@@ -1,4 +1,4 @@
-"""``spectrod devices``: audio inputs and OpenCL devices, and which would be used."""
+"""``spectrod devices``: audio inputs and OpenCL devices, and the ones that would be used."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both lists; a list that cannot be made says why and fails nothing."""
+    """Print both lists; a list that fails shows the reason, and the command succeeds."""
     settings = config.load(args.config, options.flags(args))
     found = {"audio_inputs": _audio_inputs(settings), "opencl_devices": _opencl_devices(settings)}
     if args.json:
@@ -98,7 +98,7 @@ def _print_text(found: dict[str, Any]) -> None:
 
 
 def _print_input(device: dict[str, Any]) -> None:
-    """Print what to copy into the configuration first, then what it is."""
+    """Print first the line to copy into the configuration, then the properties."""
     index = "-" if device["index"] < 0 else device["index"]
     print(f"{_mark(device)} {index:>3} {device['uri']}")
     print(

@@ -69,7 +69,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, compute and write; what cannot be written is found out before anything is computed."""
+    """Read, compute and write; check first that the output can be written."""
     check_suffix(args.output)
     picture = read_picture(args.source)
     write_picture(args.output, args.make(args, picture))

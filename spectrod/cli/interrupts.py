@@ -16,10 +16,10 @@ _AGAIN_S = 0.01
 
 @contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does; by themselves they would leave partial files.
+    """Handle SIGTERM and SIGHUP like Ctrl-C; by default they would leave partial files.
 
-    Python swallows an interrupt that comes while it runs what an object's end calls, as while
-    modules are imported; it comes again then.
+    Python drops an interrupt that arrives in a finalizer, for example while modules are imported;
+    it is sent again then.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
@@ -29,7 +29,7 @@ def signals_as_interrupts() -> Iterator[None]:
 
     def interrupt_again(unraisable: "UnraisableHookArgs") -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            # Not at once: that would be within this function, and be swallowed as well.
+            # Not at once: it would be raised within this function, and dropped as well.
             again = threading.Timer(_AGAIN_S, signal.pthread_kill, (main, signal.SIGINT))
             again.daemon = True
             again.start()
@@ -47,10 +47,10 @@ def signals_as_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C and the other signals wait for the end of the block, and interrupt then.
+    """Delay Ctrl-C and the other signals to the end of the block.
 
-    For what writes to files: half a batch in a file that is finished afterwards would be false, and
-    HDF5 crashes where Python interrupts what it has called. Main thread only.
+    For writers of files: half a batch in a file that is finished afterwards would be wrong, and
+    HDF5 crashes if Python interrupts a call of it. Main thread only.
     """
     came: list[int] = []
 
@@ -59,7 +59,7 @@ def interrupts_held() -> Iterator[None]:
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {number: signal.getsignal(number) for number in numbers}
-    # What is ignored stays so.
+    # Ignored signals stay ignored.
     before = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
         for number in before:

@@ -1,4 +1,4 @@
-"""``spectrod keys``: who may connect to a daemon over a network."""
+"""``spectrod keys``: keys of the clients that may connect to a daemon over a network."""
 
 import argparse
 import platform

@@ -1,4 +1,4 @@
-"""The flag that chooses a view of long recordings, and what follows from it."""
+"""The flag that selects a view of long recordings, and the settings that follow from it."""
 
 import argparse
 
@@ -10,11 +10,12 @@ from spectrod.formats.longterm.presets import VIEWS, LongTermFrames, frames_for,
 from spectrod.types import NFFT_MAX
 
 _SPD_BINS_MAX = 1 << 17
-"""Most bins of a spectral probability density where the window is chosen here: a histogram each."""
+"""Maximum of bins of a spectral probability density with an automatic window: each has a
+histogram."""
 
 
 def add_view(group: argparse._ActionsContainer) -> None:
-    """Add what chooses what pictures show, which ``apply_view`` makes use of."""
+    """Add the flag that selects the view of pictures; ``apply_view`` uses it."""
     group.add_argument(
         "--view",
         choices=VIEWS,
@@ -25,13 +26,13 @@ def add_view(group: argparse._ActionsContainer) -> None:
 
 
 def check_time_axis(args: argparse.Namespace, *, has_utc: bool) -> None:
-    """Refuse an axis of UTC where that is not known; raises ConfigError."""
+    """Refuse an axis of UTC if UTC is unknown; raises ConfigError."""
     if args.time_axis == "utc" and not has_utc:
         raise ConfigError(f"--time-axis utc: {args.source} does not say when it begins")
 
 
 def apply_view(args: argparse.Namespace, *, has_utc: bool, is_iq: bool) -> None:
-    """Fill in what a view's pictures begin with, where no flag says otherwise."""
+    """Set the defaults of a view's pictures where no flag is given."""
     theme = args.theme or "light"
     defaults = picture_defaults(args.view, theme, has_utc=has_utc, is_iq=is_iq)
     for name, value in defaults.items():
@@ -47,7 +48,7 @@ def long_term(
     *,
     is_iq: bool,
 ) -> tuple[AnalysisConfig, LongTermFrames]:
-    """Choose the frames of a long-term view, unpadded, and densities, if no flag says otherwise."""
+    """Return unpadded frames for a long-term view, and densities, unless flags set them."""
     win_length = analysis.win_length if args.win_length else 0
     is_unset = analysis.averaging == "none"
     hop = analysis.hop if args.hop else 0

@@ -1,4 +1,4 @@
-"""The OpenCL devices that commands which measure work on."""
+"""OpenCL devices for commands that measure."""
 
 from spectrod.errors import DeviceError
 from spectrod.opencl.context import Context
@@ -6,24 +6,24 @@ from spectrod.opencl.devices import DeviceInfo, list_devices, matching
 
 
 def working_devices(name: str) -> tuple[list[DeviceInfo], list[str]]:
-    """Try the devices that a name means.
+    """Return the usable devices of a name.
 
     Parameters
     ----------
     name : str
-        As ``spectrod.opencl.devices.matching`` takes it; "" for all.
+        A name for ``spectrod.opencl.devices.matching``; "" for all devices.
 
     Returns
     -------
     devices : list of DeviceInfo
-        Those that can be opened and compile, best first; at least one.
+        Devices that can be opened and can compile, best first; at least one.
     reasons : list of str
-        Why the others do not.
+        Reasons why the others are unusable.
 
     Raises
     ------
     DeviceError
-        If none fits or none works.
+        If no device matches or none is usable.
     """
     devices, reasons = [], []
     for device in matching(name, list_devices()):

@@ -1,4 +1,4 @@
-"""``spectrod mqtt``: levels, bands, states and events of a daemon to an MQTT broker."""
+"""``spectrod mqtt``: publishes levels, bands, states and events of a daemon to an MQTT broker."""
 
 import argparse
 import math
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Bridge until a signal."""
+    """Run the bridge until a signal."""
     if find_spec("paho") is None:
         raise UnavailableError("paho-mqtt is not installed: pip install 'spectrod[mqtt]'")
     configure_logging(args.log_level)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Bridging:
-    """What the arguments ask for, checked before anything is opened."""
+    """The bridge's settings, checked before anything is opened."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -106,7 +106,7 @@ class _Bridging:
             self._discovery = Discovery(prefix, self._topics, self._interval_s, args.qos)
 
     def run(self, exit_code: Callable[[], int | None]) -> int:
-        """Bridge until there is an exit code."""
+        """Run the bridge until there is an exit code."""
         from spectrod.bridge.broker import Broker  # noqa: PLC0415 - paho-mqtt may be missing
 
         broker = Broker(
@@ -137,7 +137,7 @@ class _Bridging:
 
 
 class _Ticker:
-    """Tells the service manager that the bridge goes on, and how it is, once a second."""
+    """Reports to the service manager once a second that the bridge is alive, and its state."""
 
     def __init__(self, notifier: Notifier, bridge: Bridge) -> None:
         self._notifier, self._bridge = notifier, bridge

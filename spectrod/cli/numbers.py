@@ -8,12 +8,12 @@ _SECONDS_MAX = 1e9
 
 
 def count(text: str) -> int:
-    """Read ``4096`` or ``2^12``; at least 1.
+    """Parse ``4096`` or ``2^12``; at least 1.
 
     Raises
     ------
     argparse.ArgumentTypeError
-        Naming the text and the rule.
+        With the text and the rule.
     """
     base, caret, exponent = text.partition("^")
     numbers = [base, exponent] if caret else [base]
@@ -26,12 +26,12 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Read a length of time; more than 0 [s].
+    """Parse a duration above 0 [s].
 
     Raises
     ------
     argparse.ArgumentTypeError
-        Naming the text and the rule.
+        With the text and the rule.
     """
     value = parse_time(text)
     if value is None:
@@ -42,12 +42,12 @@ def seconds(text: str) -> float:
 
 
 def frequency(text: str) -> float:
-    """Read a frequency [Hz].
+    """Parse a frequency [Hz].
 
     Raises
     ------
     argparse.ArgumentTypeError
-        Naming the text and the rule.
+        With the text and the rule.
     """
     value = parse_frequency(text)
     if value is None:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and their way into the configuration."""
+"""Options shared by several commands, and their conversion to configuration."""
 
 import argparse
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_keys(parser: argparse._ActionsContainer) -> None:
-    """Add what connects to an endpoint that needs keys."""
+    """Add the flags to connect to an endpoint that requires keys."""
     parser.add_argument(
         "--server-key", metavar="KEY", help="the daemon's public key, its file or its 40 characters"
     )
@@ -28,15 +28,15 @@ def add_keys(parser: argparse._ActionsContainer) -> None:
 
 
 TIME = "90 (seconds), 500ms, 10min, 1.5h, 00:01:30"
-"""The forms of a length of time, for help texts."""
+"""The forms of a duration, for help texts."""
 WHEN = (
     "12.5 or 1:02:03 from the beginning, -30 from the end, or UTC as 2026-05-01T04:30:00Z, T04:30"
 )
-"""The forms of a place in a recording, for help texts."""
+"""The forms of a position in a recording, for help texts."""
 
 
 def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
-    """Add what says how to read a source; one default, in words, depends on the command."""
+    """Add the flags of a source; one default, as text, depends on the command."""
     group = parser.add_argument_group("source")
     group.add_argument("--rate", metavar="HZ", help="sample rate, where the source leaves it open")
     group.add_argument("--channels", metavar="N", help="channels, where the source leaves it open")
@@ -63,7 +63,7 @@ def add_source(parser: argparse.ArgumentParser, pace: str = "realtime") -> None:
 
 
 def add_iq(parser: argparse.ArgumentParser) -> None:
-    """Add what makes two-sided spectra of pairs of channels."""
+    """Add the flags for two-sided spectra of pairs of channels."""
     _add_switch(
         parser, "--iq", "each two channels are I and Q of one signal; raw samples: 2 channels"
     )
@@ -81,7 +81,7 @@ def _add_switch(parser: argparse._ActionsContainer, name: str, help_: str) -> No
 def add_analysis(
     parser: argparse.ArgumentParser, win_length: str = "4096", hop: str = "1024"
 ) -> None:
-    """Add a flag for each key of ``[analysis]``; two defaults, in words, depend on the command."""
+    """Add a flag for each key of ``[analysis]``; two defaults, as text, depend on the command."""
     group = parser.add_argument_group("analysis")
     defaults = {"win_length": f" ({win_length})", "hop": f" ({hop})"}
     for key in msgspec.structs.fields(AnalysisConfig):
@@ -95,7 +95,7 @@ def add_analysis(
 
 
 def _about(type_: Any) -> dict[str, str]:
-    """Return the metavar and the help of a key, as far as its annotations have them."""
+    """Return the metavar and the help of a key, as far as its annotations define them."""
     found: dict[str, str] = {}
     for note in getattr(type_, "__metadata__", ()):
         if isinstance(note, msgspec.Meta) and note.description:
@@ -108,14 +108,14 @@ def _flag(key: str) -> str:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses the engine."""
+    """Add the flags that select the engine."""
     group = parser.add_argument_group("engine")
     group.add_argument("--engine", metavar="KIND", help="auto, opencl or numpy")
     group.add_argument("--device", metavar="NAME", help="OpenCL device, see spectrod devices")
 
 
 def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
-    """Return the options as the configuration's last layer; what was not given is None."""
+    """Return the options as the configuration's last layer; a flag that is not given is None."""
 
     def given(name: str) -> Any:
         return getattr(args, name, None)
@@ -135,12 +135,12 @@ def flags(args: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
 
 
 def refuse_flags_of_samples(args: argparse.Namespace) -> None:
-    """Check that nothing is asked for that cannot be made of spectra.
+    """Check that no flag requires samples, for a source of spectra.
 
     Raises
     ------
     ConfigError
-        With the first such flag.
+        For the first such flag.
     """
     for name in ("rate", "center_frequency", *_OF_SOURCE, *_OF_CARD, *_OF_ANALYSIS, "start_time"):
         value = getattr(args, name, None)

@@ -1,4 +1,4 @@
-"""The flags that say what a picture looks like, for every command that draws one."""
+"""Flags of the appearance of pictures, for every command that draws one."""
 
 import argparse
 from dataclasses import fields, replace
@@ -19,14 +19,14 @@ from spectrod.formats.picture.theme import THEMES
 from spectrod.settings import AnalysisConfig
 
 _ALTERNATIVES = (("levels", "dynamic_range_db", "percentiles"), ("raw", "strips"))
-"""Flags of which a given one replaces what an old picture had of the others."""
+"""Groups of flags: a given one overrides what an old picture set for the others."""
 
 _PAIRS = {"levels": "dB, as in --levels -100,-20", "percentiles": "percent, as in 5,99.9"}
 _LISTS = ("strips", "signals")
 
 
 def add_picture(parser: argparse.ArgumentParser) -> None:
-    """Add the flags, by the names of ``PictureOptions``; what is not given is None."""
+    """Add the flags, named as in ``PictureOptions``; a flag that is not given is None."""
     group = parser.add_argument_group("picture")
     group.add_argument(
         "--like",
@@ -95,26 +95,26 @@ def _add_levels(group: argparse._ActionsContainer) -> None:
 def picture_options(
     args: argparse.Namespace, *, has_samples: bool = True, title: str = ""
 ) -> PictureOptions:
-    """Make the options of what was given.
+    """Convert the given flags to options.
 
     Parameters
     ----------
     args : Namespace
-        With ``source``, whose name is the title unless there is one.
+        Has ``source``, whose name is the default title.
     has_samples : bool
-        Whether the source has more than spectra.
+        True if the source has samples, not only spectra.
     title : str
-        Title where no flag gives one; empty: the name of the source.
+        Title if no flag gives one; empty: the name of the source.
 
     Returns
     -------
     options : PictureOptions
-        What was not given is by default.
+        Options; those that are not given have their defaults.
 
     Raises
     ------
     ConfigError
-        With the flag, its value and the rule, if one is broken.
+        With the flag, its value and the rule, if a rule is violated.
     """
     given = {field.name: getattr(args, field.name, None) for field in fields(PictureOptions)}
     for name, unit in _PAIRS.items():
@@ -132,12 +132,12 @@ def picture_options(
 def with_names(
     look: PictureOptions, description: Description
 ) -> tuple[PictureOptions, Description]:
-    """Let pictures and data call channels what was asked for, or else what the recording does.
+    """Apply the given names of channels to pictures and data, or else those of the recording.
 
     Raises
     ------
     ConfigError
-        If there are not as many names as channels.
+        If the numbers of names and channels differ.
     """
     n_signals = description.spec.n_signals
     if look.signals:
@@ -148,17 +148,17 @@ def with_names(
 
 
 def repeat(args: argparse.Namespace) -> None:
-    """Fill in what ``--like`` says, where no flag says otherwise.
+    """Set the flags stored in the ``--like`` picture, where no flag is given.
 
     Parameters
     ----------
     args : argparse.Namespace
-        With the flags of ``add_picture``, and maybe others.
+        Has the flags of ``add_picture``, and possibly others.
 
     Raises
     ------
     InputError
-        If that file cannot be read, or is no picture of ours.
+        If the file cannot be read, or is not a picture made by spectrod.
     """
     if args.like is None:
         return
@@ -172,17 +172,17 @@ def repeat(args: argparse.Namespace) -> None:
 
 
 def like(path: Path) -> dict[str, Any]:
-    """Read how a picture was made, but not of what and of when.
+    """Read the settings of a picture, except its source and its time.
 
     Returns
     -------
     settings : dict
-        By the names of the flags' destinations: of the analysis, and of ``PictureOptions``.
+        Settings of the analysis and of ``PictureOptions``, by the names of the flags.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or is no picture of ours.
+        If the file cannot be read, or is not a picture made by spectrod.
     """
     pixels = read_pixel_map(path)
     parameters = AnalysisConfig.__struct_fields__
@@ -200,7 +200,7 @@ def like(path: Path) -> dict[str, Any]:
 
 def _pair(name: str, given: Any, unit: str) -> tuple[float, float] | None:
     if not isinstance(given, str):
-        return given  # type: ignore[no-any-return]  # None, or of an old picture
+        return given  # type: ignore[no-any-return]  # None, or from an old picture
     try:
         low, high = (float(part) for part in given.split(","))
     except ValueError:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where that is a terminal."""
+"""A progress bar on standard error, if that is a terminal."""
 
 import os
 import sys
@@ -10,19 +10,19 @@ _PERIOD_S = 0.1
 
 
 class ProgressBar:
-    """Says how far, how fast and how long still; erases itself at the end.
+    """Shows progress, speed and time left; erases itself at the end.
 
     Parameters
     ----------
     fs : float
         Sample rate [Hz].
     n_samples : int or None
-        How many there will be, if that is known.
+        Total samples per channel, if known.
     """
 
     def __init__(self, fs: float, n_samples: int | None) -> None:
         self._fs, self._n_samples = fs, n_samples
-        # A program may be started with its standard error closed; it is None then.
+        # Standard error is None if it was closed before the program started.
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._began_s = time.monotonic()
         self._due_s = self._began_s
@@ -35,14 +35,14 @@ class ProgressBar:
             self._write("")
 
     def update(self, n_done: int, waiting_for: str = "") -> None:
-        """Show that so many samples a channel are done; at most ten times a second.
+        """Show the progress; at most ten times per second.
 
         Parameters
         ----------
         n_done : int
-            Samples a channel that are done.
+            Samples per channel so far.
         waiting_for : str
-            Why no more come at the moment; empty while they do.
+            Reason why no samples arrive; empty while they do.
         """
         now_s = time.monotonic()
         if self._is_shown and now_s >= self._due_s:
@@ -58,20 +58,20 @@ class ProgressBar:
 
 
 def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float, columns: int) -> str:
-    """Write the line: share, bar, time done, multiple of real time, time left.
+    """Format the line: percentage, bar, time done, multiple of real time, time left.
 
     Parameters
     ----------
     n_done : int
-        Samples a channel that are done.
+        Samples per channel so far.
     n_samples : int or None
-        How many there will be, if that is known; more than that are not shown.
+        Total samples per channel, if known; a larger n_done is shown as this number.
     fs : float
         Sample rate [Hz].
     elapsed_s : float
-        Since the beginning [s].
+        Time since the start [s].
     columns : int
-        Width of the terminal; the line is shorter, as one that wraps could not be erased. The bar
+        Width of the terminal; the line is shorter, because one that wraps cannot be erased. The bar
         shrinks first.
 
     Returns

@@ -1,4 +1,4 @@
-"""``spectrod record``: anything that sounds, or was stored or sent as spectra, to files."""
+"""``spectrod record``: records samples or spectra from any source to files."""
 
 import argparse
 
@@ -52,13 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
-    """Record to the end of the source, of the duration, or to Ctrl-C."""
+    """Record to the end of the source or of the duration, or until Ctrl-C."""
     with standard_output(args):
         return _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
-    # What each kind of source needs is imported for it alone.
+    # Import only the modules that this kind of source needs.
     if args.source.startswith(_ENDPOINTS) or _is_stored(args.source):
         from spectrod.cli.record_rows import record_rows  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _is_stored(source: str) -> bool:
-    """Say whether a source is a recording of spectra, or a folder of them."""
+    """Return True if a source is a recording of spectra, or a folder of them."""
     if source.lower().endswith((".wav", ".flac")) or ":" in source or "\0" in source:
         return False
     from pathlib import Path  # noqa: PLC0415

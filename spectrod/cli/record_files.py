@@ -1,4 +1,4 @@
-"""The files of one ``-o`` of ``spectrod record``: one for all, or one for each period of UTC."""
+"""The files of one ``-o`` of ``spectrod record``: one in total, or one per period of UTC."""
 
 import logging
 from abc import abstractmethod
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Chunk)
 
 
 class _Writer(Protocol):
-    """What makes a file, whatever it takes."""
+    """Writer of a file, for any kind of chunk."""
 
     def finish(self) -> None: ...
     def abort(self) -> None: ...
@@ -29,7 +29,7 @@ WriterT = TypeVar("WriterT", bound=_Writer)
 
 
 class _WholeFile(Generic[T]):
-    """A writer that makes a file at its end, as an ``Output``."""
+    """Adapter to ``Output`` for a writer that creates its file at the end."""
 
     size_bytes = 0
     is_gone = False
@@ -43,29 +43,29 @@ class _WholeFile(Generic[T]):
         return True
 
     def flush(self) -> None:
-        """Do nothing: a file without a name is lost anyway."""
+        """Do nothing: an unfinished file has no name and cannot be kept."""
 
 
 class OutputFiles(RotatingWriter[T], Generic[WriterT, T]):
-    """Writes each chunk to the file of its period, in the thread that brings it.
+    """Writes each chunk to the file of its period, in the calling thread.
 
-    Periods begin at whole multiples of their length since 1970 UTC. A file is finished when the
-    first item of the next one comes. Where it fails, the rest of its period is left out, and the
+    Periods start at whole multiples of their length since 1970 UTC. A file is finished when the
+    first item of the next one arrives. If a file fails, the rest of its period is dropped, and the
     next period is tried.
 
     Parameters
     ----------
     name_at : callable
-        Returns the path of the file whose period begins at a UTC [ns].
+        Returns the path of the file whose period starts at a UTC [ns].
     make : callable
-        Starts a file.
+        Creates a file.
     period_ns : int
-        Length of a period [ns]; 0 for one file of everything, which is started at once.
+        Length of a period [ns]; 0 for a single file, which is created at once.
 
     Attributes
     ----------
     failure : SpectrodError or None
-        The first that there was. The only file raises it as well; of periods' files it is logged.
+        The first failure. A single file also raises it; for files of periods it is logged.
     """
 
     def __init__(
@@ -82,22 +82,22 @@ class OutputFiles(RotatingWriter[T], Generic[WriterT, T]):
 
     @property
     def writer(self) -> WriterT | None:
-        """What writes the present file."""
+        """Writer of the current file."""
         return self._writer if self._output is not None else None
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can be written: the only file has failed."""
+        """True if nothing more can be written, because the only file has failed."""
         return self.failure is not None and not self._period_ns
 
     def give_up(self, error: SpectrodError) -> None:
-        """Note why the only file has failed; nothing is left of it."""
+        """Record why the only file has failed, and remove it."""
         self.failure = self.failure or error
         self.abort()
 
     @abstractmethod
     def _give(self, writer: WriterT, chunk: T) -> None:
-        """Give a chunk to a writer."""
+        """Pass a chunk to a writer."""
 
     def _span_at(self, t_utc_ns: int) -> Span:
         self._skips_rest = False
@@ -116,7 +116,7 @@ class OutputFiles(RotatingWriter[T], Generic[WriterT, T]):
         return not (self._skips_rest or self.is_over)
 
     def _skip(self, chunk: T, *, by_fault: bool = False) -> None:
-        """Leave out a chunk: the file that is missing says so."""
+        """Drop a chunk; the missing file shows the loss."""
 
     def _fail(self, error: SpectrodError) -> None:
         self.give_up(error)
@@ -127,37 +127,37 @@ class OutputFiles(RotatingWriter[T], Generic[WriterT, T]):
 
 
 class SampleFiles(OutputFiles[SampleWriter, Block]):
-    """Takes blocks of samples; a sample belongs to the period in which it was taken."""
+    """Writes blocks of samples; a sample belongs to the period in which it was captured."""
 
     def _give(self, writer: SampleWriter, chunk: Block) -> None:
         writer.take(chunk)
 
 
 class RowFiles(OutputFiles[RowWriter, SpectrumBatch]):
-    """Takes batches of spectra; a row belongs to the period in which it begins."""
+    """Writes batches of spectra; a row belongs to the period in which it starts."""
 
     def _give(self, writer: RowWriter, chunk: SpectrumBatch) -> None:
         writer.submit(chunk)
 
     def note_left_out(self, n_samples: int) -> None:
-        """Tell the present file how many samples are in no row, if its format can store that."""
+        """Record in the current file how many samples are in no row, if its format allows it."""
         if self.writer is not None:
             note_left_out(self.writer, n_samples)
 
     @property
     def wants_samples(self) -> bool:
-        """Whether its picture shall be given samples too; never one of a period."""
+        """True if the picture needs samples as well; False for pictures of periods."""
         return bool(getattr(self.writer, "wants_samples", False))
 
 
 class StripSamples:
-    """A tap that gives samples to the picture of a ``RowFiles``, as long as it is drawn."""
+    """A tap that passes samples to the picture of a ``RowFiles`` while it is drawn."""
 
     def __init__(self, files: RowFiles) -> None:
         self._files = files
 
     def take(self, block: Block) -> None:
-        """Take a block."""
+        """Pass a block on if the picture needs it."""
         if self._files.wants_samples:
             self._files.writer.take(block)  # type: ignore[union-attr]
 
@@ -166,14 +166,14 @@ def finish_all(
     several: Sequence[OutputFiles[Any, Any]],
     within: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SpectrodError | None:
-    """Finish all outputs, whatever becomes of the others; return the first failure.
+    """Finish all outputs, even if some fail; return the first failure.
 
     Parameters
     ----------
     several : sequence of OutputFiles
-        In this order.
+        Outputs, in order.
     within : callable
-        Makes the context in which each of them is finished.
+        Returns the context in which each of them is finished.
     """
     failures: list[SpectrodError] = []
     for files in several:
@@ -184,6 +184,6 @@ def finish_all(
             files.failure = files.failure or error
         if files.failure is not None:
             failures.append(files.failure)
-    # An output that got nothing says less than why another one failed.
+    # Report an empty output only if no other one failed: it is the least informative failure.
     failures.sort(key=lambda error: isinstance(error, InputError))
     return failures[0] if failures else None

@@ -1,4 +1,4 @@
-"""What ``spectrod record`` is asked to write: outputs by their names, and their plans."""
+"""Plan of ``spectrod record``: the outputs by their names, and how to make them."""
 
 import argparse
 import datetime as dt
@@ -34,23 +34,23 @@ _log = logging.getLogger(__name__)
 
 _TILE_PX = 8000
 _COMES_AGAIN_H = (12, 24, 7 * 24, 31 * 24, 365 * 24)
-"""After which a time of day, a day of the week, the month or the year is the same [h]."""
+"""Times after which a time of day, a weekday, a day of a month or of a year repeats [h]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The flags that say into how many files of which names the recording goes.
+    """Values of the flags for the number and the names of the files.
 
     Attributes
     ----------
     paths : tuple of str
-        Of each output, or a pattern of ``strftime`` where there are periods.
+        Path of each output, or a pattern of ``strftime`` with periods.
     period_ns : int
-        Length of a period [ns]; 0 for one file of everything.
+        Length of a period [ns]; 0 for a single file.
     seconds_per_pixel : float
-        Of pictures whose width follows from their length; 0 of others.
+        Scale of pictures whose width follows from their duration; 0 for others.
     view : {"spectrogram", "ltsa", "spd"}
-        What is made of the samples.
+        Kind of picture.
     """
 
     paths: tuple[str, ...]
@@ -60,7 +60,7 @@ class Asked:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of the outputs."""
+        """Kinds of the outputs."""
         return frozenset(map(kind_of, self.paths))
 
 
@@ -108,7 +108,7 @@ def asked(args: argparse.Namespace) -> Asked:
     Raises
     ------
     ConfigError
-        With the flag, its value and the rule, if one is broken.
+        With the flag, its value and the rule, if a rule is violated.
     """
     paths = tuple(profile_paths(args, args.output))
     if args.pattern is not None:
@@ -116,7 +116,7 @@ def asked(args: argparse.Namespace) -> Asked:
     found = Asked(paths, _period_ns(args), _seconds_per_pixel(args), args.view)
     if args.subtype:
         require_kind(f"--subtype {args.subtype}", "samples", paths)
-    # What holds a NUL is no path; what reads it says so.
+    # A source with a NUL is not a path; the reader reports it.
     _check_names(found, None if "\0" in args.source else Path(args.source))
     return found
 
@@ -154,7 +154,7 @@ def _check_names(found: Asked, source: Path | None) -> None:
         kind_of(path)
         if not found.period_ns:
             continue
-        # A name that comes again, the next day or the next year, would replace a file.
+        # A name that repeats, after a day or a year, would replace a file.
         n_next = {0, 1} | {
             -(-hours * 3600 * NS_PER_S // found.period_ns) for hours in _COMES_AGAIN_H
         }
@@ -166,7 +166,7 @@ def _check_names(found: Asked, source: Path | None) -> None:
 
 
 def name_at(pattern: str, period_ns: int, begin_utc_ns: int) -> Path:
-    """Name the file of the period that begins at a time; patterns are of the last part alone."""
+    """Return the path of the file of a period; only the last part may be a pattern."""
     path = Path(pattern)
     if not period_ns:
         return path
@@ -179,12 +179,12 @@ def name_at(pattern: str, period_ns: int, begin_utc_ns: int) -> Path:
 
 
 def picture_width(found: Asked, options: PictureOptions, tile: int | None) -> PictureOptions:
-    """Let pictures be as wide as a tile where their width follows from their length."""
+    """Return options with the width of a tile, if the width follows from the duration."""
     return replace(options, width=tile or _TILE_PX) if found.seconds_per_pixel else options
 
 
 def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) -> int | None:
-    """Count the samples that a picture of full width stands for, if that is known."""
+    """Return the number of samples in a picture of full width, if known."""
     if found.seconds_per_pixel:
         return max(1, round(found.seconds_per_pixel * width * fs))
     n_period = round(found.period_ns * fs / NS_PER_S) if found.period_ns else None
@@ -192,13 +192,13 @@ def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) 
 
 
 def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...]) -> Description:
-    """Describe rows that are computed here."""
+    """Describe rows that this process computes."""
     return Description(spec, source, signals, f"spectrod {spectrod.__version__}")
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """All outputs, by what they take.
+    """All outputs, by the chunks that they take.
 
     Attributes
     ----------
@@ -214,28 +214,28 @@ class Outputs:
 
     @property
     def all(self) -> list[OutputFiles[Any, Any]]:
-        """Every one."""
+        """All outputs."""
         return [*self.pictures, *self.rows, *self.samples]
 
     def give_up(self, files: OutputFiles[Any, Any], error: SpectrodError) -> None:
-        """Give up an output that has failed; one of several is logged now, a single one raised."""
+        """Abort an output that has failed; log the failure now if there are other outputs."""
         files.give_up(error)
         if len(self.all) > 1:
             _log.error("%s", error)
 
     def abort(self) -> None:
-        """Give up what is being written."""
+        """Abort the current files."""
         for files in self.all:
             files.abort()
 
 
 def make_outputs(found: Asked, plan: Plan, now_utc_ns: int) -> Outputs:
-    """Start all outputs; those of periods are tried with the name of now, and leave nothing.
+    """Create all outputs; with periods, try a file with the name of now and remove it.
 
     Raises
     ------
     SpectrodError
-        Of the first that cannot be; none is left then.
+        For the first output that fails; all others are removed then.
     """
     outputs = Outputs([], [], [])
     rows = partial(make_rows, plan=plan)
@@ -265,7 +265,7 @@ def _try(make: partial, name: partial, found: Asked, now_utc_ns: int) -> None:  
 
 
 def picture_plan(found: Asked, options: PictureOptions, paint: Painter | Transpose) -> PicturePlan:
-    """Say how pictures are made; raises ConfigError of strips that cannot be."""
+    """Return the plan of pictures; raises ConfigError for impossible strips."""
     if found.period_ns and "waveform" in options.strips:
         raise ConfigError("strips=waveform: pictures of --every have none")
     return PicturePlan(options, paint, found.seconds_per_pixel, found.view)

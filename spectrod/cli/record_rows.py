@@ -1,4 +1,4 @@
-"""``spectrod record`` of spectra that others computed: a stored recording, or a running daemon."""
+"""``spectrod record`` of existing spectra, from a stored recording or a running daemon."""
 
 import argparse
 import logging
@@ -38,7 +38,7 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Where rows come from."""
+    """A source of rows."""
 
     description: Description
     batches: Iterator[SpectrumBatch]
@@ -46,7 +46,7 @@ class _Rows:
 
 
 def record_rows(args: argparse.Namespace) -> int:
-    """Hand all rows to all outputs."""
+    """Pass all rows to all outputs."""
     found = asked(args)
     for path in found.paths:
         if kind_of(path) == "samples":
@@ -109,7 +109,7 @@ def _record(args: argparse.Namespace, found: Asked, rows: _Rows) -> int:
 
 
 def _hand_out(rows: _Rows, outputs: Outputs) -> int:
-    """Give every row to every output; one that fails is given up, and the others go on."""
+    """Pass every row to every output; an output that fails is aborted, the others continue."""
     n_done = 0
     spec = rows.description.spec
     with ProgressBar(spec.fs, rows.n_samples) as bar:
@@ -137,5 +137,5 @@ def _submit(outputs: Outputs, files: RowFiles, batch: SpectrumBatch) -> None:
 
 
 def _transpose(matrix: Float32Array) -> Float32Array:
-    """Transpose a picture's few pixels: opening a device would take longer."""
+    """Transpose the few pixels of a picture here: opening a device would take longer."""
     return np.ascontiguousarray(matrix.T)

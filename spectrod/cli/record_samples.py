@@ -1,4 +1,4 @@
-"""``spectrod record`` of samples: a file, a sound card, a test signal, through the analysis."""
+"""``spectrod record`` of samples: analyses a file, a sound card or a test signal."""
 
 import argparse
 import logging
@@ -60,28 +60,28 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Which samples of the source count."""
+    """Range of the source's samples to record."""
 
     first: int
     n_samples: int | None
-    """None where nobody knows."""
+    """Number of samples; None if unknown."""
     max_samples: int | None
-    """Samples after which it is over, where that was asked for."""
+    """Number of samples after which to stop; None without a limit."""
 
 
 def record_samples(args: argparse.Namespace, settings: Config) -> int:
-    """Analyse the source to its end and write what was asked for."""
+    """Analyse the source to its end, and write the requested files."""
     configure_logging(settings.log.level, settings.log.style)
     found = asked(args)
     files = data_options(args, found.paths)
     if "picture" in found.kinds:
-        # It is needed later; now there are drivers to be waited for.
+        # Import now, while drivers load; it is needed later.
         import spectrod.formats.picture.sink  # noqa: F401, PLC0415
-    # The configuration's pace and loop are the daemon's.
+    # Ignore the configuration's pace and loop, which are for the daemon.
     pace = settings.source.pace if args.pace else "full"
     source = open_source(msgspec.structs.replace(settings.source, loop=bool(args.loop)), pace)
     source.start_utc_ns = _start_utc_ns(args, source)
-    # Samples of a pipe or a test signal come now.
+    # Samples of a pipe or a test signal have the present time.
     is_undated = source.n_samples is not None and source.start_utc_ns is None
     span = _span(args, source)
     if isinstance(source, PulledSource):
@@ -99,7 +99,7 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
         specs = [*([pictured] if "picture" in found.kinds else []), data]
         if len(specs) > 1 and data is pictured:
             specs.pop()
-        if source.is_live:  # others wait while drivers compile
+        if source.is_live:  # other sources wait while drivers compile
             from spectrod.analysis.warm_up import warm_up  # noqa: PLC0415
 
             warm_up(engine, *specs, sample_format=source.layout.sample_format)
@@ -135,10 +135,10 @@ def record_samples(args: argparse.Namespace, settings: Config) -> int:
 
 
 def _open_engine(settings: Config, span: _Span, *specs: SpectrumSpec) -> Engine:
-    """Open what computes: NumPy for a source no longer than a window, unless a device is named.
+    """Open the engine: NumPy for a source no longer than a window, unless a device is named.
 
-    A window that is as long as its source may have any length, and kernels for a new length take up
-    to 20 s to compile.
+    The window of such a source may have any length, and kernels for a new length take up to 20 s to
+    compile.
     """
     kind, device = settings.engine.engine, settings.engine.device
     longest = max(spec.win_length for spec in specs)
@@ -167,14 +167,14 @@ def _record(
         with interrupts_held():
             pipeline.stop()
             if outputs is not None:
-                outputs.abort()  # what is finished stays
+                outputs.abort()  # finished files stay
     if failure is not None:
         raise failure
     return exit_code or files_code
 
 
 def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
-    """Let every output have what it takes; one that fails is given up, and the others go on."""
+    """Attach every output to its product; an output that fails is aborted, the others continue."""
 
     def give_up(files: OutputFiles[Any, Any], error: SpectrodError) -> None:
         outputs.give_up(files, error)
@@ -194,7 +194,7 @@ def _connect(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
 
 
 def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _Span) -> int:
-    """Run with a progress bar; Ctrl-C ends the recording, whose files are finished then."""
+    """Run with a progress bar; Ctrl-C ends the recording, and its files are finished."""
     exit_code = 0
     with ProgressBar(pipeline.source.fs, span.n_samples) as bar:
         watch = _Watch(pipeline, span, bar)
@@ -203,19 +203,19 @@ def _run_to_the_end(pipeline: Pipeline, outputs: Outputs, span: _Span) -> int:
             watch.wait_to_the_end()
         except KeyboardInterrupt:
             exit_code = _INTERRUPTED
-            # Python takes a thread for ended whose join() is interrupted.
+            # Hold interrupts: Python considers a thread ended if its join() is interrupted.
             with interrupts_held():
                 pipeline.end()
             watch.wait_to_the_end()
     if pipeline.failure is not None and not pipeline.source.is_stored:
-        # What was heard until then is worth its files.
+        # A live recording is kept up to the failure.
         finish_all(outputs.all, interrupts_held)
     pipeline.raise_failure()
     return exit_code
 
 
 def _report_left_out(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
-    """Say how many samples are in no row of the data files, in the log and in the files."""
+    """Report the number of samples in no row of the data files, in the log and in the files."""
     spec = plan.data.spec
     if not outputs.rows:
         return
@@ -238,7 +238,7 @@ def _report_left_out(pipeline: Pipeline, outputs: Outputs, plan: Plan) -> None:
 
 
 def _report_files(pipeline: Pipeline) -> int:
-    """Name the files that were left out, or read in part; return the exit code that says so."""
+    """Log the files that were skipped or read in part; return the exit code for that."""
     source, left_out = pipeline.source, pipeline.source.left_out
     n_read, n_missing = pipeline.read_samples, pipeline.missing_samples
     n_samples = n_read + n_missing
@@ -256,7 +256,7 @@ def _report_files(pipeline: Pipeline) -> int:
 
 
 class _Watch:
-    """Shows how far a pipeline is, and ends it where a sound card stays away for too long."""
+    """Shows a pipeline's progress, and ends it if a sound card is absent for too long."""
 
     def __init__(self, pipeline: Pipeline, span: _Span, bar: ProgressBar) -> None:
         self._pipeline, self._span, self._bar = pipeline, span, bar
@@ -285,14 +285,14 @@ class _Watch:
 
 
 class _Absence:
-    """Says when a sound card that is waited for would have to come back in vain."""
+    """Measures how many samples an absent sound card has missed."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._written, self._since_s = -1, 0.0
 
     def reaches(self, n_samples: int) -> bool:
-        """Say whether the next sample, missing ones counted, would be beyond the first so many."""
+        """Return True if the source is absent, and would return after the first n_samples."""
         written, now_s = self._pipeline.ring.written, time.monotonic()
         if written != self._written:
             self._written, self._since_s = written, now_s
@@ -342,7 +342,7 @@ def _span(args: argparse.Namespace, source: Source) -> _Span:
 
 
 def _first_sample(args: argparse.Namespace, source: Source) -> int:
-    """Find the sample that --start names in what is not live."""
+    """Return the sample that --start selects, for sources that are not live."""
     if args.start is None or source.is_live:
         return 0
     n_samples = source.n_samples
@@ -362,13 +362,13 @@ def _specs(
     found: Asked,
     look: PictureOptions,
 ) -> tuple[SpectrumSpec, SpectrumSpec]:
-    """Say what pictures and what data files are made of; only what is asked for is checked.
+    """Return the specs of pictures and of data files; checks only the requested ones.
 
-    The configuration's window length and hop are the daemon's: they count for data, and pictures
-    have their own. Where there are none of one kind, its spec is that of the other.
+    Window length and hop of the configuration are for the daemon: they apply to data, pictures have
+    their own. A kind that is not requested gets the spec of the other.
     """
     of_kinds: dict[str, SpectrumSpec] = {}
-    # The rows of a long-term view are what its data files are of, too.
+    # The data files of a long-term view hold its rows.
     is_long = found.view != "spectrogram"
     if "picture" in found.kinds or (is_long and not args.profile):
         of_kinds["picture"] = _pictured(args, settings, source, span, found, look)
@@ -388,7 +388,7 @@ def _specs(
 
 
 def _check_length_of_profile(args: argparse.Namespace, span: _Span, spec: SpectrumSpec) -> None:
-    """Refuse sources without a whole frame of a profile, whose frames are fixed."""
+    """Refuse sources without a whole frame of a profile, which has fixed frames."""
     if span.n_samples is not None and span.n_samples < spec.win_length:
         raise InputError(
             f"{args.source}: too short: {span.n_samples} of the {spec.win_length} samples of one "
@@ -404,7 +404,7 @@ def _pictured(
     found: Asked,
     look: PictureOptions,
 ) -> SpectrumSpec:
-    """Say what pictures are made of."""
+    """Return the spec of pictures."""
     n_samples = picture_samples(found, look.width, source.fs, span.n_samples)
     analysis = settings.analysis
     if found.view == "spectrogram":
@@ -416,7 +416,7 @@ def _pictured(
         except ConfigError:
             if not (analysis.bands and automatic):
                 raise
-            # Bands may need the longer window that the data have.
+            # Bands may need the longer window of the data.
             wanted = _framed(args, analysis, source.fs, win_length, n_samples, look.width)
             spec = _bound(wanted, source)
     else:
@@ -433,16 +433,16 @@ def _framed(
     n_samples: int | None,
     width: int,
 ) -> AnalysisConfig:
-    """Choose the frames of a spectrogram's picture."""
+    """Return the frames of a spectrogram's picture."""
     hop = analysis.hop if args.hop else hop_for(win_length, n_samples, width)
-    if analysis.rate_hz and not args.hop:  # a row has one frame at least
+    if analysis.rate_hz and not args.hop:  # a row has at least one frame
         hop = max(1, min(hop, int(exact_row_step(fs, analysis.rate_hz))))
     scaling = "density" if args.scaling == "density" else "spectrum"
     return msgspec.structs.replace(analysis, win_length=win_length, hop=hop, scaling=scaling)
 
 
 def _of_profile(args: argparse.Namespace, analysis: AnalysisConfig, fs: float) -> AnalysisConfig:
-    """Choose the frames of daily millidecade files, where no flag says otherwise."""
+    """Return the frames of daily millidecade files, unless flags set them."""
     chosen = {key: value for key, value in frames_of_a_second(fs).items() if not getattr(args, key)}
     return msgspec.structs.replace(analysis, **chosen)
 

@@ -68,13 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until a signal, the source's end or a failure."""
+    """Run until a signal, the end of the source or a failure."""
     with caught_signals() as signals:
         try:
             return _run(args, signals)
         except DeviceError:
-            # A compiler inside a driver (LLVM's) catches signals too, and drops what it does: that
-            # is no failure of the device where the end was asked for.
+            # A driver's compiler (LLVM's) catches signals too and aborts its work: that is no
+            # failure of the device if the end was requested.
             code = signals.exit_code()
             if code is None:
                 raise
@@ -108,7 +108,7 @@ def _run(args: argparse.Namespace, signals: Signals) -> int:
 
 
 def _watchable(daemon: Daemon) -> str | None:
-    """Return the first endpoint that asks for no key, since we have none of a client's."""
+    """Return the first endpoint that requires no key, because this process has no client key."""
     for endpoint in daemon.publisher.endpoints:
         if not daemon.access.is_curve(parse_endpoint(endpoint)):
             return endpoint
@@ -121,7 +121,7 @@ def _choose_show(wanted: str, watched: str | None) -> str:
             "show='live': all endpoints of [publish] ask for keys; add an ipc:// one, or watch it "
             "with spectrod view"
         )
-    if wanted == "auto" and "NOTIFY_SOCKET" in os.environ:  # systemd has the status line already
+    if wanted == "auto" and "NOTIFY_SOCKET" in os.environ:  # systemd shows the status line already
         return "none"
     if wanted in ("auto", "live"):
         return "live" if watched and sys.stdout.isatty() else "status"
@@ -154,12 +154,12 @@ def _print_status(stats: Sequence[Stats]) -> None:
 
 @contextmanager
 def _live_view(endpoint: str) -> Iterator[None]:
-    """Show our own messages in the terminal, as any subscriber would see them.
+    """Show the daemon's messages in the terminal, like any other subscriber.
 
-    Log lines wait until the terminal is given back. The view's end (q) ends the daemon, and so
+    Log lines wait until the view releases the terminal. The view's end (q) ends the daemon, and so
     does its failure, which is raised here.
     """
-    from spectrod.view.terminal import view  # noqa: PLC0415 - no need to load it otherwise
+    from spectrod.view.terminal import view  # noqa: PLC0415 - only needed here
 
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Which rows of a stored recording of spectra ``--start``, ``--stop`` and ``--duration`` mean."""
+"""Sections of a stored recording of spectra: ``--start``, ``--stop`` and ``--duration``."""
 
 import argparse
 
@@ -13,27 +13,27 @@ from spectrod.units import NS_PER_S
 def section_utc_ns(
     args: argparse.Namespace, reader: RowReader
 ) -> tuple[int | None, int | None, int | None]:
-    """Read the flags that say from where to where a recording is read.
+    """Read the flags that select a section of a recording.
 
     Parameters
     ----------
     args : argparse.Namespace
-        With ``source``, ``start`` and ``duration``, and ``stop`` where the command has it.
+        Has ``source``, ``start`` and ``duration``, and ``stop`` if the command has it.
     reader : RowReader
-        Of the recording. An exported file is read once to find its end if a position counts from
-        there.
+        Reader of the recording. It reads an exported file once to find its end, if a position is
+        relative to the end.
 
     Returns
     -------
     start_utc_ns, stop_utc_ns : int or None
-        Rows that begin at the first or later and before the second count [ns]; None: all.
+        Selects rows that start at or after the first and before the second [ns]; None: all.
     duration_ns : int or None
-        How long that part is [ns]; None if nobody knows.
+        Duration of the section [ns]; None if unknown.
 
     Raises
     ------
     ConfigError
-        With the flag, its value and the rule, if one is broken.
+        With the flag, its value and the rule, if a rule is violated.
     """
     stop = getattr(args, "stop", None)
     if stop and args.duration:
@@ -62,7 +62,7 @@ def section_utc_ns(
 
 
 def _span(reader: RowReader, positions: tuple[str | None, ...]) -> tuple[int, int | None]:
-    """Find the time of the first row and, where that costs little or is needed, of the end [ns]."""
+    """Return the time of the first row and, if that is cheap or needed, of the end [ns]."""
     span = span_utc_ns(reader)
     if span is None and any(text and text.lstrip().startswith("-") for text in positions):
         span = scan_span_utc_ns(reader)

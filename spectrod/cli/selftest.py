@@ -1,4 +1,4 @@
-"""``spectrod selftest``: prove the numbers on this machine's device."""
+"""``spectrod selftest``: checks the results on this machine's device."""
 
 import argparse
 
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line a check; a failed one is an error of the device."""
+    """Print one line per check; a failed check is a device error."""
     settings = config.load(args.config, options.flags(args))
     engine = open_engine(settings.engine.engine, settings.engine.device)
     print(f"engine: {engine.name}")

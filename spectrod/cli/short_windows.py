@@ -1,4 +1,4 @@
-"""Sources that are shorter than a window: one window over the samples that there are."""
+"""Sources shorter than a window: one window over all their samples."""
 
 import logging
 from collections.abc import Mapping
@@ -11,31 +11,31 @@ from spectrod.types import SpectrumSpec
 _log = logging.getLogger(__name__)
 
 _LEAST_SAMPLES = 2
-"""Shortest window that a spectrum can have."""
+"""Shortest window of a spectrum [samples]."""
 
 
 def shortened(
     specs: Mapping[str, SpectrumSpec], n_samples: int | None, source: str
 ) -> dict[str, SpectrumSpec]:
-    """Shorten windows to the length of the source, and report it in one line.
+    """Shorten windows to the length of the source, and log that in one line.
 
-    The window covers the samples that there are, so its gain and noise bandwidth are exact and
-    levels stay right. The transform keeps its length, so frequencies are the same as those of
-    longer sources.
+    The window covers the available samples, so its gain and noise bandwidth are exact and levels
+    stay right. The transform keeps its length, so frequencies are the same as those of longer
+    sources.
 
     Parameters
     ----------
     specs : mapping of str to SpectrumSpec
-        What is made of the source.
+        Specs of the source's products.
     n_samples : int or None
-        Samples of the source in each channel, if that is known.
+        Samples per channel of the source, if known.
     source : str
-        For messages.
+        Name for messages.
 
     Returns
     -------
     specs : dict of str to SpectrumSpec
-        The same keys.
+        Specs with the same keys.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def shortened(
 def _within(spec: SpectrumSpec, n_samples: int) -> SpectrumSpec:
     if n_samples >= spec.win_length:
         return spec
-    # At a rate, the number of frames in a row follows from the window.
+    # With rate_hz, the number of frames in a row follows from the window.
     frames = 1 if spec.rate_hz else spec.averaging_frames
     hop = min(spec.hop, n_samples)
     return replace(spec, win_length=n_samples, hop=hop, averaging_frames=frames)

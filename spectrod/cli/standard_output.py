@@ -1,4 +1,4 @@
-"""``-o -`` and ``-o FORMAT:-``: an output that goes to standard output."""
+"""``-o -`` and ``-o FORMAT:-``: output to standard output."""
 
 import argparse
 import sys
@@ -11,28 +11,28 @@ from spectrod.errors import ConfigError, SpectrodError, StorageError
 from spectrod.formats.outputs import KINDS
 from spectrod.suggestions import did_you_mean
 
-if TYPE_CHECKING:  # imported where it is needed: most outputs have a name
+if TYPE_CHECKING:  # imported on use: most outputs have a name
     from tempfile import TemporaryDirectory
 
 _NAME = "standard output"
 _DEFAULT = ".png"
 _TEXTS = (".csv", ".svg")
-"""Formats that a terminal shows."""
+"""Text formats, which a terminal can show."""
 
 _SEVERAL = (".npy", ".zarr", ".sigmf-meta", ".sigmf-data")
-"""Formats that are more than a file."""
+"""Formats with more than one file."""
 
 _OF_SEVERAL_FILES = ("every", "time_per_pixel", "profile")
-"""Flags that make several files."""
+"""Flags that create several files."""
 
 
 def suffix_of(output: str) -> str | None:
-    """Return the suffix that stands for an output's format; None unless it is standard output.
+    """Return the suffix of an output's format; None unless it is standard output.
 
     Raises
     ------
     ConfigError
-        If the format is unknown, or no single file.
+        If the format is unknown, or is not a single file.
     """
     if output == "-":
         return _DEFAULT
@@ -52,23 +52,23 @@ def suffix_of(output: str) -> str | None:
 
 @contextmanager
 def standard_output(args: argparse.Namespace) -> Iterator[None]:
-    """Let a file be written in place of standard output, and copy it there when it is whole.
+    """Write to a temporary file, and copy it to standard output when it is complete.
 
-    So nothing else is mixed into it, every format works, and what reads it gets all or nothing.
+    No other output is mixed into it, every format works, and the reader gets everything or nothing.
 
     Parameters
     ----------
     args : argparse.Namespace
-        With ``output``, a list of str, in which the file's name replaces what stands for standard
+        Has ``output``, a list of str, in which the name of the file replaces that of standard
         output, and the flags of a command that writes outputs.
 
     Raises
     ------
     ConfigError
-        If two outputs are standard output, the format is none that can be, or a flag makes several
+        If two outputs are standard output, the format is unsuitable, or a flag creates several
         files.
     StorageError
-        If standard output is closed, a terminal that the format is not for, or cannot be written.
+        If standard output is closed, is a terminal unsuitable for the format, or cannot be written.
     """
     wanted = {number: suffix_of(output) for number, output in enumerate(args.output)}
     found = [(number, suffix) for number, suffix in wanted.items() if suffix is not None]
@@ -82,7 +82,7 @@ def standard_output(args: argparse.Namespace) -> Iterator[None]:
         args.output[number] = str(path)
         try:
             yield
-        except StorageError:  # of the file that is written in its place
+        except StorageError:  # from the temporary file
             raise
         except SpectrodError as error:
             raise type(error)(str(error).replace(str(path), _NAME)) from error
@@ -123,7 +123,7 @@ def _copy(path: Path) -> None:
         with path.open("rb") as file:
             copyfileobj(file, into)
         into.flush()
-    except FileNotFoundError:  # by what an old picture says, see --like
+    except FileNotFoundError:  # the settings of an old picture create several files, see --like
         raise ConfigError(f"{_NAME}: takes one file, and several were asked for") from None
     except BrokenPipeError:
         raise

@@ -1,4 +1,4 @@
-"""Tables for a terminal: one line per row, printed as it comes."""
+"""Tables for a terminal, printed line by line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column.
+    """A column of a table.
 
     Attributes
     ----------
     key : str
         Name of the value in a row.
     heading : str
-        What stands above it.
+        Text above the column.
     width : int
-        Characters, aligned to the right.
+        Width in characters; cells are aligned to the right.
     text : callable
-        From the value to what is printed.
+        Formats the value.
     """
 
     key: str
@@ -28,12 +28,12 @@ class Column:
 
 
 def heading(columns: Sequence[Column]) -> str:
-    """Write the line above a table."""
+    """Format the line above a table."""
     return " ".join(f"{column.heading:>{column.width}}" for column in columns).rstrip()
 
 
 def line(columns: Sequence[Column], row: Mapping[str, Any]) -> str:
-    """Write a row; what it has no value of stays empty, and why it failed ends it."""
+    """Format a row; missing values are empty, and the reason of a failure ends the line."""
     cells = (_cell(column, row.get(column.key)) for column in columns)
     return " ".join([*cells, row.get("failed", "")]).rstrip()
 
@@ -43,10 +43,10 @@ def _cell(column: Column, value: Any) -> str:
 
 
 def fixed(digits: int) -> Callable[[float], str]:
-    """Return what writes a number with so many digits after the point."""
+    """Return a function that formats a number with this many digits after the point."""
     return lambda value: f"{value:.{digits}f}"
 
 
 def error(value: float) -> str:
-    """Write a relative error."""
+    """Format a relative error."""
     return f"{value:.1e}"

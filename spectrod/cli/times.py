@@ -1,4 +1,4 @@
-"""Points and lengths of time in arguments."""
+"""Points in time and durations in arguments."""
 
 import datetime as dt
 import re
@@ -21,12 +21,12 @@ _NS = 10**9
 
 
 def parse_seconds(flag: str, text: str) -> float:
-    """Read a length of time [s].
+    """Parse a duration [s].
 
     Raises
     ------
     ConfigError
-        If it is none, or not above 0 and below 1e9 s.
+        If it is not a duration, or not above 0 and below 1e9 s.
     """
     seconds = parse_time(text)
     if seconds is None:
@@ -38,12 +38,12 @@ def parse_seconds(flag: str, text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What is known of a recording from which a part is to be taken.
+    """Known extent of a recording from which a part is selected.
 
     Attributes
     ----------
     name : str
-        For errors.
+        Name for errors.
     begin_utc_ns : int or None
         UTC of its first sample [ns]; None if unknown.
     duration_ns : int or None
@@ -55,21 +55,21 @@ class Extent:
     duration_ns: int | None
 
     def offset_ns(self, flag: str, text: str) -> int:
-        """Read where a part begins or ends, from the beginning of the recording [ns].
+        """Parse the start or end of a part, as an offset from the recording's start [ns].
 
         Parameters
         ----------
         flag : str
-            What it was given with, for the error.
+            Name of the flag, for the error.
         text : str
-            A position, as ``parse_time`` reads it: from the beginning or, with a minus sign, from
-            the end. Or a point of time: ISO 8601, or a time of day with ``T`` before or ``Z``
-            after it, which stands for the first such time of the recording.
+            A position, parsed by ``parse_time``: from the start or, with a minus sign, from the
+            end. Or a point in time: ISO 8601, or a time of day with ``T`` before or ``Z`` after it,
+            which means the first such time in the recording.
 
         Raises
         ------
         ConfigError
-            If it is neither, or depends on what is not known.
+            If it is neither, or depends on an unknown value.
         """
         position_s = parse_time(text)
         if position_s is None:
@@ -100,28 +100,28 @@ class Extent:
         return point_ns - begin_ns
 
     def check_within(self, flag: str, text: str, offset_ns: int) -> None:
-        """Raise ConfigError if what ``offset_ns`` has read is not within the recording."""
+        """Check that the result of ``offset_ns`` is within the recording; raises ConfigError."""
         if offset_ns < 0 or (self.duration_ns is not None and offset_ns >= self.duration_ns):
             length = "" if self.duration_ns is None else f", {self.duration_ns / _NS:.10g} s long"
             raise ConfigError(f"{flag} {text}: is not within {self.name}{length}")
 
 
 def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
-    """Read a point of time, or a time of day, which stands for the first such time from one on.
+    """Parse a point in time, or a time of day: the first such time at or after another time.
 
     Parameters
     ----------
     flag : str
-        What it was given with, for the error.
+        Name of the flag, for the error.
     text : str
         ISO 8601, or HH:MM or HH:MM:SS, UTC; ``T`` before and ``Z`` after it are allowed.
     after_utc_ns : int
-        From when on a time of day is looked for [ns].
+        Earliest time for a time of day [ns].
 
     Raises
     ------
     ConfigError
-        If it is neither.
+        If the text is neither.
     """
     match = _TIME_OF_DAY.fullmatch(text)
     if match is None:
@@ -134,19 +134,19 @@ def parse_next_utc_ns(flag: str, text: str, after_utc_ns: int) -> int:
 
 
 def parse_utc_ns(flag: str, text: str) -> int:
-    """Read a point of time, UTC where it names no zone, as nanoseconds since 1970.
+    """Parse a point in time, UTC unless it names a zone, as nanoseconds since 1970.
 
     Parameters
     ----------
     flag : str
-        What it was given with, for the error.
+        Name of the flag, for the error.
     text : str
         ISO 8601.
 
     Raises
     ------
     ConfigError
-        If it is no such time, or not one of the years 1700 to 2200.
+        If it is not a valid time, or not in the years 1700 to 2200.
     """
     try:
         point = dt.datetime.fromisoformat(text)
@@ -160,19 +160,19 @@ def parse_utc_ns(flag: str, text: str) -> int:
 
 
 def wait_for_start(text: str, source: str) -> None:
-    """Wait until a live source is to be recorded.
+    """Wait until the recording of a live source is to start.
 
     Parameters
     ----------
     text : str
-        Of ``--start``, see ``parse_next_utc_ns``.
+        Value of ``--start``, see ``parse_next_utc_ns``.
     source : str
-        For the error.
+        Name for the error.
 
     Raises
     ------
     ConfigError
-        If it is no point of time, or one that is over.
+        If it is not a point in time, or is in the past.
     """
     if parse_time(text) is not None and not _TIME_OF_DAY.fullmatch(text):
         raise ConfigError(
@@ -182,6 +182,6 @@ def wait_for_start(text: str, source: str) -> None:
     start_ns = parse_next_utc_ns("--start", text, time.time_ns())
     if start_ns < time.time_ns():
         raise ConfigError(f"--start {text}: is over, and {source} is live")
-    # In pieces, as the clock may be set meanwhile.
+    # Sleep in short steps, because the clock may be set meanwhile.
     while (left_s := (start_ns - time.time_ns()) * 1e-9) > 0.0:
         time.sleep(min(left_s, 1.0))

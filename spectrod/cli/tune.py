@@ -42,10 +42,10 @@ _TUNED = (
     Column("n_tried", "tried", 5),
     Column("n_refused", "refused", 7),
 )
-"""Of ``spectrod.fft.tuner.Outcome``."""
+"""Columns for ``spectrod.fft.tuner.Outcome``."""
 
 _SAVED = (*_TUNED[:8], Column("params", " parameters", 0, lambda value: f" {_compact(value)}"))
-"""Of ``spectrod.fft.wisdom.Result``."""
+"""Columns for ``spectrod.fft.wisdom.Result``."""
 
 _KINDS: tuple[TunedKind, ...] = get_args(TunedKind)
 _OF_FRAMES: dict[TunedKind, bool] = {"stft": False, "stft-iq": True}
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune, and save after each search: an interruption loses one result at most."""
+    """Tune, and save after each search: an interruption loses at most one result."""
     device = working_devices(args.device)[0][0]
     if args.show:
         _show(device)
@@ -93,7 +93,7 @@ def _forget(device: DeviceInfo) -> None:
 def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
     path = args.output or wisdom.file_for(device)
     transforms, frames = _transforms(args, device), _frames(args)
-    wisdom.save(device, [], path)  # what cannot be written shows before anything is tuned
+    wisdom.save(device, [], path)  # reports write errors before tuning
     context = Context(device, profiling=True)
     print(f"{device.label} (driver {device.driver}), results in {path}")
     print(heading(_TUNED))
@@ -109,7 +109,7 @@ def _tune(args: argparse.Namespace, device: DeviceInfo) -> None:
 def _transforms(
     args: argparse.Namespace, device: DeviceInfo
 ) -> dict[Precision, list[TransformSpec]]:
-    """List the transforms asked for: complex ones first, as others are made of them."""
+    """Return the requested transforms; complex ones first, because others are built from them."""
     if "double" in args.precision and not device.has_fp64:
         raise DeviceError(f"{device.label} has no double precision")
     kinds: list[Kind] = [kind for kind in get_args(Kind) if kind in (args.kind or _KINDS)]
@@ -120,7 +120,7 @@ def _transforms(
 
 
 def _frames(args: argparse.Namespace) -> list[StftSpec]:
-    """List the frames asked for: by default of the lengths that frames can have."""
+    """Return the requested frames; by default for the lengths that frames can have."""
     sizes = args.size if args.kind else [n for n in args.size if NFFT_MIN <= n <= NFFT_MAX]
     kinds = [kind for kind in _OF_FRAMES if kind in (args.kind or _KINDS)]
     return [tuned_spec(n, iq=_OF_FRAMES[kind]) for kind in kinds for n in sizes]
@@ -132,14 +132,14 @@ def _outcomes(
     transforms: Mapping[Precision, Sequence[TransformSpec]],
     frames: Sequence[StftSpec],
 ) -> Iterator[Outcome]:
-    """Search for the fastest transforms, then for the fastest frames, which may be made of them."""
+    """Search for the fastest transforms, then for the fastest frames, which may use them."""
     device = context.device
     points = default_points(device)
     for precision, specs in transforms.items():
         if specs:
             arena = Arena(context, precision, points, max(args.size))
             yield from _searches(args, arena, families(device), specs)
-            del arena  # its memory, before that of the next
+            del arena  # free its memory before the next allocation
     if frames:
         by_name = {family.name: family for family in all_families()}
         longest = max(spec.nfft for spec in frames)
@@ -176,7 +176,7 @@ def _as_row(result: wisdom.Result) -> dict[str, object]:
 
 
 class _Status:
-    """A line on standard error that says how far the search is, where that is a terminal."""
+    """A line on standard error with the progress of the search, if that is a terminal."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()

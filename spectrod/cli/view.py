@@ -19,6 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show until q or Ctrl-C (? lists the keys); where there is no terminal, a line a second."""
+    """Show spectra until q or Ctrl-C (? lists the keys); without a terminal, a line per second."""
     view(args.endpoint, server_key=args.server_key, key_file=args.key)
     return 0
