@@ -1,6 +1,6 @@
-"""``spectrod bench``: measurements of transforms, spectra and the pipeline, beside peers.
+"""``spectrod bench``: measurements of transforms, spectra and the pipeline, and of peers.
 
-Everything that exists only to measure or to test is here: baselines, peers, test signals that say
-their own numbers, rings that check them. The package ``spectrod`` imports none of it; its command
-line loads ``spectrod_bench.command`` by name.
+This package holds everything that exists only to measure or to test: baselines, peers, test signals
+that carry their own sample numbers, rings that check them. The package ``spectrod`` imports none of
+it; its command line loads ``spectrod_bench.command`` by name.
 """

@@ -1,4 +1,4 @@
-"""How many channels a device keeps up with, found by running them."""
+"""Number of channels that a device can process in real time, found by measurement."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,26 +12,26 @@ from spectrod_bench.live import LiveRun, run_pipeline
 from spectrod_bench.transforms import Row
 
 _FIRST = 256
-_RESOLUTION = 16  # the last step is a 16th of what keeps up
+_RESOLUTION = 16  # the last step is a 16th of the result
 _GROWTH_MAX = 0.01
 
 
 def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[Row]:
-    """Look for the largest number of channels that keeps up.
+    """Search for the largest number of channels in real time.
 
     Parameters
     ----------
     device : DeviceInfo
-        What computes.
+        Device to measure.
     spec : SpectrumSpec
-        What to compute; its channels do not matter.
+        Spectrum to compute; its number of channels does not matter.
     seconds : float
-        Of each run [s].
+        Duration of each run [s].
 
     Yields
     ------
     row : Row
-        Of each run, see ``spectrod_bench.tables.CHANNELS``.
+        Result of each run, see ``spectrod_bench.tables.CHANNELS``.
     """
 
     def run(channels: int) -> Row:
@@ -43,12 +43,12 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[
 
 
 def search(run: Callable[[int], Row]) -> Iterator[Row]:
-    """Double the channels as long as they keep up, then halve the interval.
+    """Double the channels until they no longer keep up, then halve the interval.
 
     Parameters
     ----------
     run : callable
-        From channels to a row with ``keeps_up``.
+        Maps channels to a row with ``keeps_up``.
     """
     good, bad, channels = 0, CHANNELS_MAX + 1, _FIRST
     while good < channels < bad:
@@ -62,29 +62,29 @@ def search(run: Callable[[int], Row]) -> Iterator[Row]:
 
 
 def largest(rows: list[Row]) -> int:
-    """Most channels that kept up; 0 for none."""
+    """Return the largest number of channels that kept up; 0 for none."""
     return max((row["channels"] for row in rows if row["keeps_up"]), default=0)
 
 
 def keeps_up(live: LiveRun, growth: float) -> bool:
-    """Whether nothing was lost, nothing overrun, and results came no later and later."""
+    """Return True if nothing was lost or overrun, and the latency did not grow."""
     return live.row["lost"] == 0 and live.row["overruns"] == 0 and growth <= _GROWTH_MAX
 
 
 def backlog_growth(latencies: Float64Array, hop_s: float) -> float:
-    """How much later results came in the last quarter than in the first, over the time between.
+    """Return the growth of the latency from the first quarter to the last, per elapsed time.
 
     Parameters
     ----------
     latencies : (frames,) float64
-        In their order [s].
+        Latencies in order [s].
     hop_s : float
-        From frame to frame [s].
+        Time from frame to frame [s].
 
     Returns
     -------
     growth : float
-        By their medians; 0 where the analysis is as fast as the source, 1 where it stands still
+        Growth of the medians: 0 if the analysis is as fast as the source, 1 if it stands still
         [1]. Infinity for fewer than four frames.
     """
     quarter = len(latencies) // 4

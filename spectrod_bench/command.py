@@ -18,14 +18,14 @@ class _Benchmark(Protocol):
     SUMMARY: str
 
     def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
-        """Add its arguments."""
+        """Add the benchmark's arguments."""
 
     def mode(self, args: argparse.Namespace) -> str:
-        """Name what is measured, for the report."""
+        """Return the name of the measurement, for the report."""
         ...
 
     def measure(self, args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-        """Measure one device, printing rows as they come."""
+        """Measure one device; print each row when it is complete."""
         ...
 
 
@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print tables for each device; the report is whole up to where it was interrupted.
+    """Print tables for each device; an interrupted report holds the results so far.
 
-    Where nothing was measured, what is of the report's name stays.
+    Without any result, an existing report of that name is kept.
     """
     benchmark = _BENCHMARKS[args.what]
     report = new_report(args.what)
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             )
             print(f"\n{device.label} (driver {device.driver})")
             for row in benchmark.measure(args, device):
-                rows.append(row)  # noqa: PERF402 - what is measured counts if the next is not
+                rows.append(row)  # noqa: PERF402 - keep these rows if the next one fails
     finally:
         if args.json and any(device["rows"] for device in report["devices"]):
             write_whole(args.json, json.dumps(report, indent=1).encode() + b"\n")

@@ -46,12 +46,12 @@ def add_arguments(fft: argparse.ArgumentParser) -> None:
 
 
 def mode(args: argparse.Namespace) -> str:
-    """Name what is measured, for the report."""
+    """Return the name of the measurement, for the report."""
     return args.mode or "compare"
 
 
 def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    """Measure one device, printing rows as they come."""
+    """Measure one device; print each row when it is complete."""
     _, call = _MODES.get(args.mode, ("", _compare))
     return call(args, device)
 
@@ -92,7 +92,7 @@ def _each(
     context: Context,
     measure: Callable[[Arena, TransformSpec], Iterable[Row]],
 ) -> Iterator[Row]:
-    """Measure every combination that is asked for."""
+    """Measure every requested combination."""
     specs = [
         TransformSpec(n, kind, kind == "c2r" or (args.inverse and kind == "c2c"), precision)
         for precision in args.precision

@@ -1,4 +1,4 @@
-"""``spectrod bench live``: the running pipeline: latency, load, channels, memory, a soak."""
+"""``spectrod bench live``: latency, load, channels, memory or a soak of the running pipeline."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -48,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mode(args: argparse.Namespace) -> str:
-    """Name what is measured, for the report."""
+    """Return the name of the measurement, for the report."""
     if args.soak:
         return "soak"
     return "memory" if args.frames else args.mode or "latency"
 
 
 def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    """Measure one device, printing rows as they come."""
+    """Measure one device; print each row when it is complete."""
     n = args.size or _SIZE.get(mode(args), _SIZE_ELSE)
     spec = SpectrumSpec(args.rate, args.channels, win_length=n, hop=args.hop, nfft=n)
     return _MODES[mode(args)](args, device, spec)

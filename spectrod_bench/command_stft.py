@@ -1,4 +1,4 @@
-"""``spectrod bench stft``: spectra of a long signal, ours and the peers'."""
+"""``spectrod bench stft``: spectra of a long signal, by spectrod and by peers."""
 
 import argparse
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SUMMARY = "spectra of a long signal: speed, error, peers"
 
 _SIZES = (256, 1024, 4096, 8192)
 _HOP_RATIOS = (2,)
-# More than the caches hold; of a GPU's memory enough to fill it for a while.
+# More than the caches hold; on a GPU, enough to fill it for a while.
 _SAMPLES = {"gpu": 1 << 26}
 _SAMPLES_ELSEWHERE = 1 << 23
 _SAMPLES_RESIDENT = {"gpu": 1 << 27}
@@ -58,12 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mode(args: argparse.Namespace) -> str:
-    """Name what is measured, for the report."""
+    """Return the name of the measurement, for the report."""
     return "resident" if args.resident else "host"
 
 
 def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
-    """Measure one device, printing rows as they come; first, what is not installed is named."""
+    """Measure one device; print each row when it is complete, after the missing peers."""
     names, missing = stft_peers.choose_peers(args.peer, device.kind, is_resident=args.resident)
     specs = list(_specs(args))
     for hint in missing:
@@ -72,7 +72,7 @@ def measure(args: argparse.Namespace, device: DeviceInfo) -> Iterator[Row]:
 
 
 def _specs(args: argparse.Namespace) -> Iterator[tuple[SpectrumSpec, str]]:
-    """Every combination that is asked for, with the product's name."""
+    """Yield every requested combination, with the name of the product."""
     for product in args.product:
         for n in args.size:
             hops = [args.hop] if args.hop else [max(1, n // ratio) for ratio in args.hop_ratio]

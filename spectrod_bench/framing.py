@@ -1,9 +1,9 @@
-"""Spectra as a careful user of NumPy computes them: frames, a window, somebody's FFT, the square.
+"""Spectra as a careful user of NumPy computes them: frames, a window, a library's FFT, the square.
 
-Three ways for each FFT library, all of them in arrays that are made once. *whole*: each step over
-all frames of a channel at once, the library's own threads. *batches*: the same in batches that suit
-the caches. *threads*: a thread a core, each with batches and arrays of its own, and the library on
-one thread in each.
+Three ways for each FFT library, all with preallocated arrays. *whole*: each step over all frames of
+a channel at once, with the library's own threads. *batches*: the same in batches that fit the
+caches. *threads*: one thread per core, each with its own batches and arrays, and the library
+single-threaded in each.
 """
 
 import os
@@ -20,12 +20,12 @@ from spectrod_bench.spectra import Spectra
 
 Array = NDArray[Any]
 Transform = Callable[[int], Array]
-"""Transforms the first rows of the frames that it was made for, (m, n); they may be lost."""
+"""Transforms the first m rows of its frames to (m, n); the frames may be overwritten."""
 MakeTransform = Callable[[Array, int], Transform]
-"""From room for frames, and a count of threads, to a transform."""
+"""Maps memory for frames, and a number of threads, to a transform."""
 
 BATCH_KIB = (512, 1024, 2048, 4096)
-"""Sizes of frames of a batch that are tried."""
+"""Sizes of a batch of frames to try [KiB]."""
 
 _N_CORES = os.cpu_count() or 1
 _FLOOR = np.float32(1e-20)  # -200 dB
@@ -38,7 +38,7 @@ def scipy_transform(frames: Array, threads: int) -> Transform:
 
 
 def fftw_transform(frames: Array, threads: int) -> Transform:
-    """FFTW through pyFFTW, planned by measurement, with room of its own."""
+    """FFTW through pyFFTW, planned by measurement, with its own output memory."""
     pyfftw = import_module("pyfftw")
     out = pyfftw.empty_aligned((len(frames), frames.shape[1] // 2 + 1), np.complex64)
     flags = ("FFTW_MEASURE", "FFTW_DESTROY_INPUT")
@@ -52,7 +52,7 @@ def fftw_transform(frames: Array, threads: int) -> Transform:
 
 
 def mkl_transform(frames: Array, threads: int) -> Transform:
-    """MKL through ``mkl_fft``, which has no say in its threads."""
+    """MKL through ``mkl_fft``, which cannot set its threads."""
     del threads
     rfft = import_module("mkl_fft").rfft
     out = np.empty((len(frames), frames.shape[1] // 2 + 1), np.complex64)
@@ -65,14 +65,14 @@ def mkl_transform(frames: Array, threads: int) -> Transform:
 
 
 class NumpyFraming:
-    """Pipelines around a library's FFT of real rows, all into one array that is made once.
+    """Pipelines around a library's FFT of real rows, with one preallocated result.
 
     Parameters
     ----------
     spectra : Spectra
-        What to compute.
+        Signal and spectra to compute.
     make_transform : callable
-        The library.
+        Creates the library's transform.
     """
 
     def __init__(self, spectra: Spectra, make_transform: MakeTransform) -> None:
@@ -83,7 +83,7 @@ class NumpyFraming:
         self._finish = Finish(spectra)
 
     def batches(self, batch_kib: int) -> Callable[[], Array]:
-        """One batch after the other; the library has all cores."""
+        """Return a call that computes batch after batch; the library uses all cores."""
         worker = self._worker(batch_kib, _N_CORES)
 
         def run() -> Array:
@@ -94,7 +94,7 @@ class NumpyFraming:
         return run
 
     def threads(self, batch_kib: int) -> Callable[[], Array]:
-        """Run a thread a core, which take the batches in turns."""
+        """Return a call with one thread per core; the threads take the batches in turns."""
         workers = [self._worker(batch_kib, 1) for _ in range(_N_CORES)]
         pool = ThreadPoolExecutor(_N_CORES)
         parts = list(self._parts(batch_kib))
@@ -110,13 +110,13 @@ class NumpyFraming:
         return run
 
     def ways(self) -> Iterator[tuple[str, list[Callable[[], Callable[[], Array]]]]]:
-        """Name each way, and say how to make its pipelines, of which the fastest is to be taken."""
+        """Yield the name of each way, with functions that create its candidate pipelines."""
         yield "whole", [partial(self.batches, self._whole_kib)]
         for name, make in (("batches", self.batches), ("threads", self.threads)):
             yield name, [partial(make, kib) for kib in self._batch_sizes()]
 
     def _batch_sizes(self) -> list[int]:
-        """Leave out those that hold more than the signal has; keep one."""
+        """Return the batch sizes that the signal can fill; at least one."""
         return [kib for kib in BATCH_KIB if kib <= self._whole_kib] or [BATCH_KIB[0]]
 
     @property
@@ -131,14 +131,14 @@ class NumpyFraming:
         return max(1, min(self.spectra.n_frames, (batch_kib << 10) // self._frame_bytes))
 
     def _parts(self, batch_kib: int) -> Iterator[tuple[int, int, int]]:
-        """Channel, first frame, frame behind the last of each batch."""
+        """Yield channel, first frame and frame after the last of each batch."""
         length, n_frames = self._length(batch_kib), self.spectra.n_frames
         for channel in range(self.spectra.spec.channels):
             for first in range(0, n_frames, length):
                 yield channel, first, min(first + length, n_frames)
 
     def _worker(self, batch_kib: int, threads: int) -> Callable[[int, int, int], None]:
-        """Make what computes a batch, with room of its own."""
+        """Return a function that computes a batch, with its own memory."""
         spec, length = self.spectra.spec, self._length(batch_kib)
         frames = _aligned((length, spec.nfft))
         transform = self._make_transform(frames, threads)
@@ -159,17 +159,17 @@ class NumpyFraming:
 
 
 class Finish:
-    """Power of bins to what is asked for.
+    """Converts the power of bins to the requested product.
 
     Parameters
     ----------
     spectra : Spectra
-        What is asked for.
+        Spectra to compute.
 
     Attributes
     ----------
     weights : (n_bins, n_bands) float32, or None
-        Of bands.
+        Weights of bands.
     """
 
     def __init__(self, spectra: Spectra) -> None:
@@ -178,19 +178,19 @@ class Finish:
         self.weights = band_matrix(spectra) if spectra.spec.bands else None
 
     def __call__(self, power: Array, out: Array | None = None) -> Array:
-        """Bring power into the product's form.
+        """Convert power to the product.
 
         Parameters
         ----------
         power : (m, n_bins) float32
-            Changed.
+            Power of bins; overwritten.
         out : (m, n_values) float32, optional
-            Where bands go.
+            Memory for bands.
 
         Returns
         -------
         values : (m, n_values) float32
-            ``power`` or, of bands, ``out``.
+            ``power`` or, for bands, ``out``.
         """
         power[:, 0] *= 0.5
         if self._has_nyquist:
@@ -204,7 +204,7 @@ class Finish:
 
 
 class _Reader:
-    """Frames of the signal in float32: where they lie, or of integers a copy."""
+    """Frames of the signal in float32: a view, or a copy of integers."""
 
     def __init__(self, spectra: Spectra, length: int) -> None:
         self._spectra = spectra
@@ -213,7 +213,7 @@ class _Reader:
         self._room = None if is_float else _aligned(((length - 1) * spec.hop + spec.nfft,))
 
     def __call__(self, channel: int, first: int, m: int) -> Array:
-        """Take m frames of a channel: (m, n)."""
+        """Return m frames of a channel: (m, n)."""
         spec = self._spectra.spec
         start, n = first * spec.hop, (m - 1) * spec.hop + spec.nfft
         samples = self._spectra.samples[channel, start : start + n]
@@ -224,12 +224,12 @@ class _Reader:
 
 
 def scaled_window(spectra: Spectra) -> Array:
-    """Make a window with the whole scale in it, that of integers too: (n,) float32."""
+    """Return the window times the whole scale, including that of integers: (n,) float32."""
     return (spectra.kernel_spec[1].window / spectra.full_scale).astype(np.float32)
 
 
 def band_matrix(spectra: Spectra) -> Array:
-    """Write the sums as one matrix, (n_bins, n_bands) float32, which is how librosa has them."""
+    """Return the sums as one matrix, (n_bins, n_bands) float32, like librosa's."""
     rows = spectra.kernel_spec[1].bands
     assert rows is not None
     matrix = np.zeros((spectra.spec.n_bins, len(rows.first)), np.float32)
@@ -240,7 +240,7 @@ def band_matrix(spectra: Spectra) -> Array:
 
 
 def _aligned(shape: tuple[int, ...]) -> Array:
-    """Float32 values at a multiple of 64 bytes, as vectors want them."""
+    """Return float32 memory aligned to 64 bytes, for vector instructions."""
     n = int(np.prod(shape))
     room = np.zeros(n + 16, np.float32)
     first = -room.ctypes.data % 64 // 4

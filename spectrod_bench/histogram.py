@@ -1,4 +1,4 @@
-"""Times counted in bins that grow with them, and drawn for a terminal."""
+"""Histogram of times with logarithmic bins, and its plot for a terminal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ _DECADES = range(-6, 2)
 _BAR = 50
 
 EDGES: Float64Array = np.array([step * 10.0**decade for decade in _DECADES for step in _STEPS])
-"""Edges of the bins, 1 us to 70 s [s]; what lies beyond counts in the first or in the last."""
+"""Edges of the bins, 1 us to 70 s [s]; times beyond count in the first or the last bin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts of times.
+    """Histogram of times.
 
     Attributes
     ----------
     edges : (n + 1,) float64
-        Of the bins from the first to the last that is not empty [s].
+        Edges of the bins from the first to the last that is not empty [s].
     counts : (n,) int64
-        Times in a bin, its lower edge included.
+        Times per bin, its lower edge included.
     """
 
     edges: Float64Array
     counts: NDArray[np.int64]
 
     def lines(self) -> Iterator[str]:
-        """Draw a line a bin: from, to, share, bar."""
+        """Format one line per bin: from, to, percentage, bar."""
         total, most = self.counts.sum(), self.counts.max(initial=1)
         for low, high, count in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True):
             bar = "#" * int(np.ceil(_BAR * count / most))
@@ -40,7 +40,7 @@ class Histogram:
 
 
 def histogram(times: Float64Array) -> Histogram:
-    """Count times [s]; there must be one."""
+    """Return the histogram of at least one time [s]."""
     inside = np.clip(times, EDGES[0], np.nextafter(EDGES[-1], 0.0))
     counts, _ = np.histogram(inside, EDGES)
     used = np.flatnonzero(counts)

@@ -1,7 +1,7 @@
-"""Transforms that need no memory beside their data: digit reversal, then stages in place.
+"""Transforms without memory besides their data: digit reversal, then stages in place.
 
-For when memory is short. In place, a reversal moves values along the cycles of its permutation; out
-of place, the first stage reads in reversed order instead.
+For use when memory is short. In place, the reversal moves values along the cycles of its
+permutation; out of place, the first stage reads in reversed order instead.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ from spectrod.opencl.devices import DeviceInfo
 RADICES = (2, 3, 4, 5, 7, 8, 16)
 _LARGEST = (8, 16, 4, 2)
 _GROUP_ITEMS = 64
-# A table of all roots would need as much memory as a line does: past this length there are two, of
-# about the square root.
+# A table of all roots would need as much memory as a line: above this length there are two tables,
+# of about the square root.
 _ONE_TABLE_MAX = 1 << 12
-# Groups along any dimension but the first: what NVIDIA's drivers take.
+# Groups along any dimension but the first: the limit of NVIDIA's drivers.
 _GROUPS_MAX = 65535
 
 
@@ -35,15 +35,15 @@ class InplaceParams:
     Attributes
     ----------
     radices : tuple of int
-        Of the stages, in their order: 2, 3, 4, 5, 7, 8 or 16; their product is n. The nearer they
-        are to a palindrome, the shorter are the cycles of the digit reversal.
+        Radices of the stages, in order: 2, 3, 4, 5, 7, 8 or 16; their product is n. The closer
+        they are to a palindrome, the shorter the cycles of the digit reversal.
     group_items : int
-        Work-items a work-group.
+        Work-items per work-group.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        With the name, the value and the rule, if a rule is violated.
     """
 
     radices: tuple[int, ...]
@@ -56,7 +56,7 @@ class InplaceParams:
             raise ConfigError(f"group_items={self.group_items}: must be at least 1")
 
     def check(self, spec: TransformSpec, device: DeviceInfo) -> None:
-        """Refuse, with ConfigError or DeviceError, what does not go with a transform or device."""
+        """Check that a transform and a device fit; raises ConfigError or DeviceError."""
         if prod(self.radices) != spec.n:
             raise ConfigError(f"radices={self.radices}: their product must be n={spec.n}")
         if self.group_items > device.max_work_group_size:
@@ -65,10 +65,10 @@ class InplaceParams:
 
 
 def mirrored_radices(n: int, largest: int = 8) -> tuple[int, ...]:
-    """Write a length as radices that are a palindrome but for the factors without a twin.
+    """Return radices of a length that form a palindrome, except for unpaired factors.
 
-    A palindrome's digit reversal swaps pairs. What is in the middle makes its cycles longer, but
-    never longer than twice the product of the middle, 1680 at most.
+    A palindrome's digit reversal swaps pairs. Factors in the middle make its cycles longer, but at
+    most twice the product of the middle, which is at most 1680.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def mirrored_radices(n: int, largest: int = 8) -> tuple[int, ...]:
     Returns
     -------
     radices : tuple of int
-        Empty if n has a prime factor above 7.
+        Radices; empty if n has a prime factor above 7.
 
     References
     ----------
@@ -102,7 +102,7 @@ def mirrored_radices(n: int, largest: int = 8) -> tuple[int, ...]:
 
 
 def _extract(n: int, prime: int) -> tuple[int, int]:
-    """Exponent of a prime in n, and what is left of n."""
+    """Return the exponent of a prime in n, and the rest of n."""
     exponent = 0
     while n % prime == 0:
         exponent, n = exponent + 1, n // prime
@@ -110,7 +110,7 @@ def _extract(n: int, prime: int) -> tuple[int, int]:
 
 
 def _mirrored_twos(bits: int, widest: int) -> tuple[list[int], list[int]]:
-    """Powers of two of one half and of the middle, the fewest stages for so many bits."""
+    """Return powers of two of one half and of the middle, with the fewest stages."""
     centres = range(bits % 2, min(bits, widest) + 1, 2)
     centre = min(centres, key=lambda c: (2 * -(-(bits - c) // 2 // widest) + (c > 0), c))
     half = (bits - centre) // 2
@@ -120,20 +120,20 @@ def _mirrored_twos(bits: int, widest: int) -> tuple[list[int], list[int]]:
 
 
 def reversed_digits(radices: tuple[int, ...], low_stages: int) -> NDArray[np.uint32]:
-    """Tables of the digit reversal, of whose entries two add up to a place.
+    """Return tables of the digit reversal; two entries add up to an index.
 
     Parameters
     ----------
     radices : tuple of int
-        Of the stages, in their order.
+        Radices of the stages, in order.
     low_stages : int
-        How many of them make the first table.
+        Number of stages in the first table.
 
     Returns
     -------
     table : (low + n / low,) uint32
-        With ``low`` the product of the first radices: the value that the stages want at place p is
-        at ``table[p % low] + table[low + p // low]`` of the input.
+        With ``low`` the product of the first radices: the stages need, at index p, the input value
+        at ``table[p % low] + table[low + p // low]``.
     """
     n = prod(radices)
     weights = [n // prod(radices[: i + 1]) for i in range(len(radices))]
@@ -143,7 +143,7 @@ def reversed_digits(radices: tuple[int, ...], low_stages: int) -> NDArray[np.uin
 
 
 def _digit_sums(radices: tuple[int, ...], weights: list[int]) -> NDArray[np.int64]:
-    """Sum the weighted digits of every number, its first digit being the least significant."""
+    """Sum the weighted digits of every number; the first digit is the least significant."""
     sums = np.zeros(1, np.int64)
     for radix, weight in zip(radices, weights, strict=True):
         sums = (np.arange(radix)[:, None] * weight + sums).ravel()
@@ -151,7 +151,7 @@ def _digit_sums(radices: tuple[int, ...], weights: list[int]) -> NDArray[np.int6
 
 
 class _InplaceStage:
-    """Reversal and stages of one spec; kernels for inner lines are built when first asked for."""
+    """Reversal and stages of one spec; builds kernels for inner lines on first use."""
 
     strided = True
 
@@ -170,7 +170,7 @@ class _InplaceStage:
             self._kernel("stage", radix, strided=False)
 
     def scratch_bytes(self, outer: int, inner: int) -> int:  # noqa: ARG002 - the interface's names
-        """As ``Stage``: none."""
+        """Return 0: no scratch memory; see ``Stage``."""
         return 0
 
     def launch(
@@ -182,7 +182,7 @@ class _InplaceStage:
         scale: float,
         scratch: Any = None,  # noqa: ARG002 - the interface's name
     ) -> list[Any]:
-        """As ``Stage``."""
+        """See ``Stage``."""
         radices = self._params.radices
         shape = outer, inner
         scales = [1.0] * (len(radices) - 1) + [scale]
@@ -215,7 +215,7 @@ class _InplaceStage:
     def _run(
         self, name: str, radix: int, shape: Size, rows_a_line: int, arguments: tuple[Any, ...]
     ) -> list[Any]:
-        """Launch over all rows, in several launches where they are more than a dimension takes."""
+        """Launch over all rows, in several launches if they exceed the limit of a dimension."""
         outer, inner = shape
         kernel = self._kernel(name, radix, strided=inner > 1)
         n_rows = outer * rows_a_line
@@ -233,7 +233,7 @@ class _InplaceStage:
         return events
 
     def _group(self, inner: int) -> Size:
-        """Items of a group along lines of inner and along rows."""
+        """Return the items of a group along inner lines and along rows."""
         items = self._params.group_items
         across = min(items, 1 << (inner - 1).bit_length())
         return across, max(1, items // across)
@@ -261,7 +261,7 @@ class _InplaceStage:
 
 
 def _low_stages(radices: tuple[int, ...]) -> int:
-    """Stages whose product is nearest to the square root: the shortest tables."""
+    """Return the number of stages with a product nearest to the square root: shortest tables."""
     half = log2(prod(radices)) / 2.0
     distances = [abs(log2(prod(radices[:i])) - half) for i in range(len(radices) + 1)]
     return int(np.argmin(distances))
@@ -281,12 +281,12 @@ class _InplaceFamily:
     name = "inplace"
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
-        """As ``Family``: complex, no prime factor above 7, from 2 on."""
+        """See ``Family``: complex, no prime factor above 7, from 2 on."""
         is_ours = spec.kind == "c2c" and len(mirrored_radices(spec.n)) > 0
         return is_ours and (spec.precision == "single" or device.has_fp64)
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterator[InplaceParams]:
-        """As ``Family``: radices to 8, other largest radices, and groups of other sizes."""
+        """See ``Family``: radices to 8, other largest radices, and groups of other sizes."""
         self._require(spec, device)
         seen = set()
         for group_items in (_GROUP_ITEMS, 128, 256, 16):
@@ -298,11 +298,11 @@ class _InplaceFamily:
                     yield params
 
     def load(self, values: Mapping[str, Any]) -> InplaceParams:
-        """As ``Family``."""
+        """See ``Family``."""
         return load_params(InplaceParams, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
-        """As ``Family``."""
+        """See ``Family``."""
         assert isinstance(params, InplaceParams)
         self._require(spec, context.device)
         params.check(spec, context.device)

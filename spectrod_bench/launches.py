@@ -1,4 +1,4 @@
-"""Where the time of a transform goes: kernel by kernel, and against the size of work-groups."""
+"""Time of a transform by kernel, and by size of the work-groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ from spectrod_bench.radix2 import RADIX2, Radix2Params
 from spectrod_bench.transforms import Row, work_of
 
 GROUP_ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Sizes of work-groups, those of the OpenCL Programming Book's table."""
+"""Sizes of work-groups, as in the OpenCL Programming Book's table."""
 
 _RUNS = 5
 
 
 class ProfilingContext(Context):
-    """A context that writes down which kernels were launched."""
+    """A context that records the launched kernels."""
 
     def __init__(self, device: DeviceInfo) -> None:
         super().__init__(device, profiling=True)
@@ -34,27 +34,26 @@ class ProfilingContext(Context):
     def launch(
         self, kernel: Any, global_size: Size, local_size: Size, offset: Size | None = None
     ) -> Any:
-        """As ``Context.launch``; the kernel's name and the event are kept."""
+        """Launch like ``Context.launch``; record the kernel's name and the event."""
         event = super().launch(kernel, global_size, local_size, offset)
         self.launched.append((kernel.function_name, event))
         return event
 
 
 def profile(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
-    """Measure each kernel launch of our transform.
+    """Measure each kernel launch of spectrod's transform.
 
     Parameters
     ----------
     arena : Arena
-        In a ``ProfilingContext``.
+        Arena in a ``ProfilingContext``.
     spec : TransformSpec
-        What to compute.
+        Transform to measure.
 
     Yields
     ------
     row : Row
-        See ``spectrod_bench.tables.LAUNCHES``; medians of several runs, in the order of the
-        launches.
+        See ``spectrod_bench.tables.LAUNCHES``; medians of several runs, in launch order.
     """
     context = arena.context
     assert isinstance(context, ProfilingContext)
@@ -84,28 +83,29 @@ def profile(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
 def work_groups(
     device: DeviceInfo, edge: int = 512, sizes: Sequence[int] = GROUP_ITEMS
 ) -> Iterator[Row]:
-    """Measure kernels against the size of their work-groups, as the OpenCL Programming Book does.
+    """Measure kernels by the size of their work-groups, like the OpenCL Programming Book.
 
     Parameters
     ----------
     device : DeviceInfo
-        To measure.
+        Device to measure.
     edge : int
-        Of a square of complex values in single precision, a power of two: the butterflies of the
-        radix-2 baseline run along its rows, and it is transposed.
+        Edge of a square of complex values in single precision, a power of two: the butterflies of
+        the radix-2 baseline run along its rows, and it is transposed.
     sizes : sequence of int
-        Of the work-groups, ascending.
+        Sizes of the work-groups, ascending.
 
     Yields
     ------
     row : Row
-        See ``spectrod_bench.tables.GROUPS``. The transposes take no groups above some size.
+        See ``spectrod_bench.tables.GROUPS``. The transposes have a largest size of groups.
     """
     spec = TransformSpec(edge)
     for group_items in sizes:
         if group_items > device.max_work_group_size:
             return
-        # A device that is said to take no more: what adapts to the limits takes just that.
+        # Pretend a lower limit of the device: kernels that adapt to the limit then use exactly that
+        # size.
         context = Context(replace(device, max_work_group_size=group_items), profiling=True)
         arena = Arena(context, "single", edge * edge, edge)
         stage = RADIX2.build(context, spec, Radix2Params(group_items=group_items))

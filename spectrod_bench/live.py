@@ -1,4 +1,4 @@
-"""The running pipeline at a sound card's pace: how late results are, and what that takes."""
+"""The running pipeline at a sound card's pace: latency and load."""
 
 import time
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from spectrod_bench.transforms import Row
 from spectrod_bench.usage import CpuMeter, peak_resident_bytes, resident_bytes
 
 SECONDS_MIN = 0.5
-"""Shortest run that says anything [s]."""
+"""Shortest meaningful run [s]."""
 
-# Once around the pipeline's ring, whose pages are new to the process until then.
+# Fill the pipeline's ring once: until then its pages are new to the process.
 _SETTLE_S = 5.0
 _DRAIN_S = 0.5
 _ENGINE_PUSHES = 2000
@@ -29,13 +29,13 @@ _ENGINE_PUSHES = 2000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiveRun:
-    """What was seen of a run.
+    """Results of a run.
 
     Attributes
     ----------
     latencies : (frames,) float64
-        From the writing of a frame's last sample to the ring to its result in the sink, of the
-        frames that came after the pipeline had settled, in their order [s].
+        Time from the write of a frame's last sample to the ring to its result in the sink, for the
+        frames after the pipeline had settled, in order [s].
     row : dict
         See ``spectrod_bench.tables.LATENCY``; also overruns, memory at the start, histogram.
     """
@@ -45,12 +45,12 @@ class LiveRun:
 
 
 class LatencySink:
-    """Writes down when the result of each frame came.
+    """Records the arrival time of each frame's result.
 
     Parameters
     ----------
     n_frames : int
-        That will come at most.
+        Maximum number of frames.
     """
 
     def __init__(self, n_frames: int) -> None:
@@ -59,7 +59,7 @@ class LatencySink:
         self._seen_ns: Int64Array = np.zeros(n_frames, np.int64)
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch."""
+        """Record the time of a batch."""
         now_ns = time.monotonic_ns()
         stop = self.n_frames + batch.n_frames
         self._last[self.n_frames : stop] = batch.sample_index + batch.spec.win_length - 1
@@ -74,24 +74,24 @@ class LatencySink:
 
 
 def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> LiveRun:
-    """Run source, ring, analysis and a sink for a while.
+    """Run source, ring, analysis and a sink for a duration.
 
     Parameters
     ----------
     device : DeviceInfo
-        What computes.
+        Device to measure.
     spec : SpectrumSpec
-        What to compute, from noise of its rate and channels.
+        Spectrum to compute, from noise of its rate and channels.
     seconds : float
-        At least ``SECONDS_MIN``, and two frames. The first five seconds, at most half of it, do not
-        count.
+        At least ``SECONDS_MIN``, and two frames. The first five seconds, at most half of the
+        duration, do not count.
 
     Raises
     ------
     ConfigError
-        If that is too short.
+        If the duration is too short.
     SpectrodError
-        That ended the pipeline.
+        The failure that ended the pipeline.
     """
     source = PacedSource(spec.fs, spec.channels, seconds)
     assert source.n_samples is not None
@@ -115,7 +115,7 @@ def run_pipeline(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Live
 
 
 def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
-    """Time the engine alone: from the samples of one more hop to its result, again and again."""
+    """Time the engine alone, repeatedly: from the samples of one more hop to its result."""
     samples = noise(spec.channels, spec.hop)
     times: list[float] = []
     with spectrod.Stft(
@@ -139,7 +139,7 @@ def measure_engine(device: DeviceInfo, spec: SpectrumSpec) -> LiveRun:
 def _observe(
     pipeline: Pipeline, source: PacedSource, sink: LatencySink, seconds: float
 ) -> dict[str, Any]:
-    """Watch a pipeline from when it has settled to when its source has ended."""
+    """Observe a pipeline after it has settled, until its source has ended."""
     source.ended.wait(min(_SETTLE_S, seconds / 2))
     cpu, source_cpu_s, start = CpuMeter(), source.cpu_s, time.monotonic()
     first, rss_start = sink.n_frames, resident_bytes()

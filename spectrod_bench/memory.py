@@ -1,4 +1,4 @@
-"""Whether memory stays flat: many frames as fast as they go, and what is resident meanwhile."""
+"""Memory use over many frames at full speed, to show that it does not grow."""
 
 import time
 
@@ -15,12 +15,12 @@ _FLAT_BYTES = 1 << 20
 
 
 class MemorySink:
-    """Writes down at equal distances how much is resident.
+    """Records the resident memory at equal intervals.
 
     Parameters
     ----------
     n_frames : int
-        That will come.
+        Number of frames to come.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class MemorySink:
         self._start = time.monotonic()
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch."""
+        """Count the frames of a batch; record the memory when it is due."""
         self._frames += batch.n_frames
         if self._frames * _SAMPLINGS < (len(self.rows) + 1) * self._n_frames:
             return
@@ -45,7 +45,7 @@ class MemorySink:
 
 
 def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
-    """Run so many frames through the pipeline.
+    """Run n_frames frames through the pipeline.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
     Raises
     ------
     SpectrodError
-        That ended the pipeline.
+        The failure that ended the pipeline.
     """
     n_samples = (n_frames - 1) * spec.hop + spec.win_length
     source, sink = FullSpeedSource(spec.fs, spec.channels, n_samples), MemorySink(n_frames)
@@ -72,11 +72,11 @@ def measure(device: DeviceInfo, spec: SpectrumSpec, n_frames: int) -> list[Row]:
 
 
 def growth_bytes(rows: list[Row]) -> int:
-    """Most that was resident after the first tenth, less what was at its end [bytes]."""
+    """Largest resident memory after the first tenth, minus that at its end [bytes]."""
     settled = [row["rss_bytes"] for row in rows[_SAMPLINGS // 10 - 1 :]]
     return max(settled) - settled[0] if settled else 0
 
 
 def is_flat(rows: list[Row]) -> bool:
-    """Whether it grew by no more than 1 MiB."""
+    """Return True if memory grew by at most 1 MiB."""
     return growth_bytes(rows) <= _FLAT_BYTES

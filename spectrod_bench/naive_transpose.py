@@ -1,4 +1,4 @@
-"""The naive transpose: the baseline that ``spectrod.fft.transpose`` is measured against."""
+"""The naive transpose: the baseline for ``spectrod.fft.transpose``."""
 
 from typing import Any
 

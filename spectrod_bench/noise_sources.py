@@ -1,4 +1,4 @@
-"""Sources of noise whose own work is next to nothing: at a sound card's pace, and at full speed."""
+"""Sources of noise with negligible work, at a sound card's pace and at full speed."""
 
 import threading
 import time
@@ -15,33 +15,33 @@ from spectrod.stats import CaptureStats
 from spectrod.units import Float32Array
 
 BLOCK_S = 0.01
-"""Time of a block that a sound card would deliver [s]."""
+"""Duration of a block, like a sound card's [s]."""
 
 _RMS = 0.1
 
 
 class PacedSource:
-    """A ``spectrod.source.Source`` that cannot wait, and writes down when it wrote.
+    """A ``spectrod.source.Source`` that cannot wait, and records its write times.
 
     Parameters
     ----------
     fs : float
         Sample rate [Hz].
     channels : int
-        Channels.
+        Number of channels.
     seconds : float
-        After which it ends [s].
+        Duration [s].
 
     Attributes
     ----------
     block_samples : int
         Samples of each block: 10 ms.
     written_ns : (blocks,) int64
-        Monotonic time just before each block was written to the ring [ns]; 0 for none.
+        Monotonic time just before each block was written to the ring [ns]; 0 if not written.
     cpu_s : float
-        Time of a processor that its thread has taken [s].
+        CPU time of its thread [s].
     ended : Event
-        Set when it has ended.
+        Set when the source has ended.
     """
 
     name = "paced"
@@ -69,18 +69,18 @@ class PacedSource:
 
     def start(self, ring: SampleRing, on_change: Callable[[], None] = lambda: None) -> None:
         """Start to fill the ring."""
-        del on_change  # nothing of ``capture`` changes
+        del on_change  # ``capture`` never changes
         self._thread = threading.Thread(target=self._run, args=(ring,), name="paced", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
+        """Stop the thread and wait for it."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
 
     def capture(self) -> CaptureStats:
-        """Say nothing: this source measures others."""
+        """Return empty statistics: this source measures others."""
         return CaptureStats()
 
     def _run(self, ring: SampleRing) -> None:
@@ -105,16 +105,16 @@ class PacedSource:
 
 
 class FullSpeedSource(PulledSource):
-    """Noise as fast as the analysis reads.
+    """Noise at the speed of the analysis.
 
     Parameters
     ----------
     fs : float
         Sample rate [Hz].
     channels : int
-        Channels.
+        Number of channels.
     n_samples : int
-        Of each channel, after which it ends.
+        Samples per channel until the end.
     """
 
     name = "full-speed"
@@ -125,7 +125,7 @@ class FullSpeedSource(PulledSource):
         self.description = f"noise at {fs:g} Hz"
 
     def blocks(self, n_max: int) -> Iterator[Float32Array]:
-        """Yield the same block again and again, and the rest of it at the end."""
+        """Yield the same block repeatedly, and a part of it at the end."""
         assert self.n_samples is not None
         samples = noise(self.channels, n_max)
         for first in range(0, self.n_samples, n_max):
@@ -133,7 +133,7 @@ class FullSpeedSource(PulledSource):
 
 
 def noise(channels: int, n: int) -> Float32Array:
-    """Make (channels, n) samples, the same every time [FS]."""
+    """Return deterministic (channels, n) samples [FS]."""
     samples = np.random.default_rng(0).standard_normal((channels, n), np.float32)
     samples *= _RMS
     return samples

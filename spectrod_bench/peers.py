@@ -1,8 +1,8 @@
-"""Other FFT libraries, one class each, to be measured beside ours where they are installed.
+"""Other FFT libraries, one class each, measured beside spectrod if they are installed.
 
-Each is given the same values, and is timed as it is used: with its threads, its planning done, its
-data where it wants them. The libraries for OpenCL are spoken to in pyopencl's objects, which is why
-this module, unlike the rest of spectrod, imports it.
+Each gets the same values, and is timed in its normal use: with its threads, its planning done, its
+data where it expects them. The OpenCL libraries use pyopencl's objects, so this module imports
+pyopencl directly.
 """
 
 import os
@@ -31,14 +31,14 @@ _ALL_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Something made ready to be run again and again.
+    """A prepared computation that can run repeatedly.
 
     Attributes
     ----------
     seconds : callable
-        Runs it once and returns its time [s].
+        Runs once and returns the time [s].
     result : callable
-        Runs it once and returns what it computes, (batch, n_out), without scaling.
+        Runs once and returns the result, (batch, n_out), without scaling.
     """
 
     seconds: Timer
@@ -46,7 +46,7 @@ class Run:
 
 
 def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None) -> Run:
-    """Time a call by the wall's clock; its value is the result, if nothing else is."""
+    """Time a call by the wall clock; its value is the result, unless another one is given."""
 
     def seconds() -> float:
         start = time.perf_counter()
@@ -57,14 +57,14 @@ def run_on_host(call: Callable[[], Any], result: Callable[[], Any] | None = None
 
 
 class Peer(Protocol):
-    """A library.
+    """An FFT library.
 
     Attributes
     ----------
     module : str
-        What must be installed.
+        Module that must be installed.
     device_kinds : tuple of str
-        Kinds of OpenCL devices that it is to be compared with.
+        Kinds of OpenCL devices to compare it with.
     kinds : tuple of str
         Kinds of transforms that it computes.
     """
@@ -74,18 +74,18 @@ class Peer(Protocol):
     kinds: tuple[Kind, ...]
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """Plan the work; on this device, if it is a library for OpenCL.
+        """Plan the work; on this device, if it is an OpenCL library.
 
         Raises
         ------
         ImportError
-            If what is installed does not work.
+            If the installed library does not work.
         """
         ...
 
 
 class _Host:
-    """What every library for processors shares."""
+    """Base of all CPU libraries."""
 
     device_kinds: tuple[str, ...] = ("cpu",)
     kinds: tuple[Kind, ...] = _ALL_KINDS
@@ -99,7 +99,7 @@ class Scipy(_Host):
     module = "scipy"
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         call = _numpy_call(import_module("scipy.fft"), work.spec)
         return self.run(lambda: call(work.lines, workers=os.cpu_count()))
@@ -111,7 +111,7 @@ class Mkl(_Host):
     module = "mkl_fft"
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         call = _numpy_call(import_module("mkl_fft"), work.spec)
         out = np.empty((work.batch, work.spec.n_out), reference.out_dtype(work.spec))
@@ -124,7 +124,7 @@ class Fftw(_Host):
     module = "pyfftw"
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         spec, pyfftw = work.spec, import_module("pyfftw")
         source = pyfftw.empty_aligned(work.lines.shape, work.lines.dtype)
@@ -152,7 +152,7 @@ class TorchCpu(_Host):
     module = "torch"
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         torch = import_module("torch")
         source, call = torch.from_numpy(work.lines), _numpy_call(torch.fft, work.spec)
@@ -167,7 +167,7 @@ class TorchCuda:
     kinds: tuple[Kind, ...] = _ALL_KINDS
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         torch = import_module("torch")
         if not torch.cuda.is_available():
@@ -193,7 +193,7 @@ class CuFft:
     kinds: tuple[Kind, ...] = _ALL_KINDS
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         del device
         cupy, cufft = import_module("cupy"), import_module("cupy.cuda.cufft")
         spec = work.spec
@@ -219,7 +219,7 @@ class CuFft:
 
 
 class _OpenCL:
-    """What every library for OpenCL shares: a queue of its own on the device that is measured."""
+    """Base of all OpenCL libraries: a separate queue on the measured device."""
 
     device_kinds: tuple[str, ...] = ("gpu", "accelerator", "cpu", "other")
     kinds: tuple[Kind, ...] = _ALL_KINDS
@@ -232,7 +232,7 @@ class _OpenCL:
 
     @staticmethod
     def run(queue: Any, call: Callable[[], Any], out: Any, divided_by: float = 1.0) -> Run:
-        """Time calls between two markers on a GPU's clock, elsewhere as ours, by the wall's."""
+        """Time calls between two markers by a GPU's clock, on other devices by the wall clock."""
 
         def wall_seconds() -> float:
             start = time.perf_counter()
@@ -261,13 +261,13 @@ class VkFft(_OpenCL):
     module = "pyvkfft"
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         spec, queue = work.spec, self.queue(device)
         vkfft, arrays = import_module("pyvkfft.opencl"), import_module("pyopencl.array")
         source = arrays.to_device(queue, work.lines)
         out = arrays.empty(queue, (work.batch, spec.n_out), reference.out_dtype(spec))
         is_real = spec.kind != "c2c"
-        # Of a real transform it wants to know the real side, whichever way it goes.
+        # VkFFT expects the real side of a real transform, whatever its direction.
         real_side = out if spec.kind == "c2r" else source
         plan = vkfft.VkFFTApp(
             real_side.shape,
@@ -290,7 +290,7 @@ class Reikna(_OpenCL):
     kinds: tuple[Kind, ...] = ("c2c",)
 
     def prepare(self, work: Work, device: DeviceInfo) -> Run:
-        """As ``Peer``."""
+        """See ``Peer``."""
         spec, queue = work.spec, self.queue(device)
         thread = import_module("reikna.cluda").ocl_api().Thread(queue)
         source = thread.to_device(work.lines)
@@ -310,9 +310,9 @@ PEERS: Mapping[str, Peer] = {
     "pyvkfft": VkFft(),
     "reikna": Reikna(),
 }
-"""All that there are classes for, by the names that tables and options call them."""
+"""All peers, by their names in tables and options."""
 
-# What a library that does not go with this machine, device or size may raise.
+# Exceptions of a library that does not support this machine, device or size.
 _FAILURES = (
     *(ImportError, RuntimeError, ValueError, TypeError, AttributeError, LookupError),
     *(MemoryError, OSError, cl.Error),
@@ -320,21 +320,21 @@ _FAILURES = (
 
 
 def choose_peers(names: Sequence[str] | None, device: DeviceInfo) -> list[str]:
-    """Choose the libraries to measure beside ours.
+    """Choose the libraries to measure beside spectrod.
 
     Parameters
     ----------
     names : sequence of str or None
-        Those that are asked for; None for all that are installed and meant for such a device.
+        Requested libraries; None for all that are installed and suit the device.
     device : DeviceInfo
-        What ours runs on.
+        Device that spectrod uses.
 
     Raises
     ------
     ConfigError
         For an unknown name.
     UnavailableError
-        If one that is asked for is not installed.
+        If a requested library is not installed.
     """
     if names is None:
         fitting = (name for name, peer in PEERS.items() if device.kind in peer.device_kinds)
@@ -348,19 +348,19 @@ def choose_peers(names: Sequence[str] | None, device: DeviceInfo) -> list[str]:
 
 
 def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
-    """Prepare a library for some work and run it once.
+    """Prepare a library for some work, and run it once.
 
     Returns
     -------
     run : Run
-        Warmed up.
+        Run that is warmed up.
     error : float
-        Relative L2 error of its result [1].
+        Relative L2 error of the result [1].
 
     Raises
     ------
     UnavailableError
-        If it does not work here or does not compute this, in its own words.
+        If the library does not work here or does not compute this, with its own text.
     """
     with translated():
         run = PEERS[name].prepare(work, device)
@@ -369,8 +369,9 @@ def prepare(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what a library raises into an UnavailableError of one line."""
-    # Else Intel's OpenMP threads spin for 200 ms after a call, and take a core from who is next.
+    """Convert a library's exceptions to an UnavailableError of one line."""
+    # By default Intel's OpenMP threads spin for 200 ms after a call, and take a core from the next
+    # one.
     os.environ.setdefault("KMP_BLOCKTIME", "1")
     try:
         yield
@@ -390,7 +391,7 @@ def _cufft_type(work: Work) -> str:
 
 
 def _numpy_call(module: Any, spec: TransformSpec) -> Callable[..., Any]:
-    """Find what computes a transform without scaling in a module with NumPy's names."""
+    """Return the function of an unscaled transform in a module with NumPy's names."""
     names = {"c2c": "ifft" if spec.inverse else "fft", "r2c": "rfft", "c2r": "irfft"}
     options: dict[str, Any] = {"norm": "forward"} if spec.inverse else {}
     if spec.kind == "c2r":

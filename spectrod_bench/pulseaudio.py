@@ -1,4 +1,4 @@
-"""A PulseAudio of our own, so that capture can be measured on machines without a sound card."""
+"""A private PulseAudio server, to measure capture on machines without a sound card."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ PACKAGES = "pulseaudio pulseaudio-utils libasound2-plugins"
 
 _PROGRAMS = ("pulseaudio", "pactl", "pacat")
 _LIMIT_S = 20.0
-# Of the player's buffer in the server: it bridges what keeps the player from its turn.
+# The player's buffer in the server: it bridges scheduling delays of the player.
 _PLAYER_LATENCY_MS = 5000
 
 
@@ -31,7 +31,7 @@ class Player:
     Parameters
     ----------
     env : mapping
-        The server's environment.
+        Environment of the server.
     first : int
         Number of the first frame.
     """
@@ -53,23 +53,22 @@ class Player:
         self._generator.stdout.close()
 
     def stop(self) -> None:
-        """End it and wait."""
+        """Kill the processes and wait for them."""
         for process in (self.process, self._generator):
             process.kill()
             process.wait()
 
 
 class PulseServer:
-    """A private PulseAudio; ALSA's device ``pulse`` records what is played into its null sink.
+    """A private PulseAudio; ALSA's device ``pulse`` records the output of its null sink.
 
-    The sink renders by the machine's monotonic clock, not quite at 48000 Hz. It renders no
-    further ahead than 50 ms (``norewinds``); by default it would be 2 s, and a stream that begins
-    would wait for so long.
+    The sink renders by the machine's monotonic clock, not exactly at 48000 Hz. It renders at most
+    50 ms ahead (``norewinds``); the default is 2 s, for which a new stream would have to wait.
 
     Raises
     ------
     UnavailableError
-        If a program is missing, or the server does not come up.
+        If a program is missing, or the server does not start.
     """
 
     sink = "module-null-sink sink_name=vsink format=float32le rate=48000 channels=2 norewinds=1"
@@ -102,8 +101,8 @@ class PulseServer:
         self.close()
 
     def start(self) -> None:
-        """Start it; it takes clients when this returns."""
-        # They may connect from the last line on, when all else is there.
+        """Start the server; it accepts clients on return."""
+        # Clients may connect from the last line on, when everything else is ready.
         (self.folder / "default.pa").write_text(
             f"load-module {self.sink}\nset-default-sink vsink\nset-default-source vsink.monitor\n"
             "load-module module-native-protocol-unix\n"
@@ -120,7 +119,7 @@ class PulseServer:
 
     @contextmanager
     def environment(self) -> Iterator[None]:
-        """Make its environment this process's meanwhile: what it starts then finds the server."""
+        """Set the server's environment in this process, so that child processes find it."""
         before = {name: os.environ.get(name) for name in self.variables}
         os.environ.update(self.variables)
         try:
@@ -132,13 +131,13 @@ class PulseServer:
                     os.environ[name] = text
 
     def play_numbered(self, first: int = 1) -> Player:
-        """Play the numbered signal from a number on; the server has it when this returns."""
+        """Play the numbered signal from a number on; the server plays it on return."""
         player = Player(self.env, first)
         self.wait_for("list", "short", "sink-inputs")
         return player
 
     def pactl(self, *arguments: str) -> str:
-        """Ask the server something, or have it do something; "" if it does not answer."""
+        """Send a query or a command to the server; "" if it does not answer."""
         return subprocess.run(  # noqa: S603
             ["pactl", *arguments],  # noqa: S607
             env=self.env,
@@ -149,8 +148,8 @@ class PulseServer:
         ).stdout.strip()
 
     def wait_for(self, *question: str) -> None:
-        """Ask until there is an answer."""
-        # Each asking is a process that starts and ends, so this loop does not spin.
+        """Repeat a query until there is an answer."""
+        # Each query is a process that starts and ends, so this loop does not spin.
         deadline = time.monotonic() + _LIMIT_S
         while not self.pactl(*question):
             if self.process is None or self.process.poll() is not None:
@@ -161,13 +160,13 @@ class PulseServer:
                 )
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the server, like a crash."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def close(self) -> None:
-        """End it and remove what it made."""
+        """Stop the server and remove its files."""
         self.kill()
         if self._made is not None:
             self._made.cleanup()

@@ -1,6 +1,6 @@
-"""The plain radix-2 Stockham transform: the baseline, to be measured and not used.
+"""The plain radix-2 Stockham transform: a baseline for measurements only.
 
-One launch a pass, log2(n) of them, each of which reads and writes all of the data. Its twiddle
+One launch per pass, log2(n) of them, each of which reads and writes all data. Its twiddle
 modes and vectors are the alternatives of E. Bainville, "OpenCL fast Fourier transform", 2010.
 """
 
@@ -38,17 +38,17 @@ class Radix2Params:
     Attributes
     ----------
     twiddles : {"table", "sincos", "sin_cos", "native"}
-        Where the factors come from: the host's table, the device's sincos, its sin and cos, or its
-        native ones, whose error is the driver's choice and which are single precision.
+        Source of the factors: the host's table, the device's sincos, its sin and cos, or its
+        native functions, which are single precision with an error that the driver chooses.
     vector : {1, 2, 4}
-        Butterflies a work-item, in the lanes of a vector.
+        Butterflies per work-item, in the lanes of a vector.
     group_items : int
-        Work-items a work-group.
+        Work-items per work-group.
 
     Raises
     ------
     ConfigError
-        With the name, the value and the rule, if one is broken.
+        With the name, the value and the rule, if a rule is violated.
     """
 
     twiddles: TwiddleMode = "table"
@@ -64,7 +64,7 @@ class Radix2Params:
             raise ConfigError(f"group_items={self.group_items}: must be at least 1")
 
     def check(self, spec: TransformSpec, device: DeviceInfo) -> None:
-        """Refuse, with ConfigError or DeviceError, what does not go with a transform or device."""
+        """Check that a transform and a device fit; raises ConfigError or DeviceError."""
         if self.vector > spec.n // 2:
             raise ConfigError(f"vector={self.vector}: must be at most n / 2 = {spec.n // 2}")
         if self.twiddles == "native" and spec.precision == "double":
@@ -75,7 +75,7 @@ class Radix2Params:
 
 
 class _Radix2Stage:
-    """All passes of one spec, ping-pong between the output and scratch memory."""
+    """All passes of one spec, alternating between the output and scratch memory."""
 
     strided = False
 
@@ -90,7 +90,7 @@ class _Radix2Stage:
         self._kernel.set_arg(6, self._roots)
 
     def scratch_bytes(self, outer: int, inner: int) -> int:
-        """As ``Stage``: the data once, twice where an odd number of passes may be in place."""
+        """See ``Stage``: the data once, twice if an odd number of passes may be in place."""
         copies = 0 if self._passes == 1 else 1 + self._passes % 2
         return copies * outer * inner * self.spec.n * self.spec.out_value_bytes
 
@@ -103,7 +103,7 @@ class _Radix2Stage:
         scale: float,
         scratch: Any = None,
     ) -> list[Any]:
-        """As ``Stage``."""
+        """See ``Stage``."""
         assert inner == 1
         events = []
         for number, target in enumerate(self._targets(out, outer, scratch)):
@@ -114,7 +114,7 @@ class _Radix2Stage:
         return events
 
     def _targets(self, out: Lines, lines: int, scratch: Any) -> Iterator[Lines]:
-        """Where each pass writes: never where it reads, and at last to out."""
+        """Yield the target of each pass: never its source, and finally out."""
         n = self.spec.n
         for left in reversed(range(self._passes)):
             if left % 2 == 1:
@@ -156,17 +156,17 @@ class _Radix2Stage:
 
 
 class _Radix2Family:
-    """Complex transforms of powers of two, out of place inside."""
+    """Complex transforms of powers of two, out of place internally."""
 
     name = "radix2"
 
     def supports(self, spec: TransformSpec, device: DeviceInfo) -> bool:
-        """As ``Family``: complex, a power of two from 2 on."""
+        """See ``Family``: complex, a power of two from 2 on."""
         is_power = 2 <= spec.n <= LENGTH_MAX and spec.n & (spec.n - 1) == 0
         return is_power and spec.kind == "c2c" and (spec.precision == "single" or device.has_fp64)
 
     def candidates(self, spec: TransformSpec, device: DeviceInfo) -> Iterator[Radix2Params]:
-        """As ``Family``: one butterfly an item, vectors, work-groups, all with the host's table."""
+        """See ``Family``: vectors and work-groups, all with the host's table."""
         self._require(spec, device)
         first = Radix2Params(group_items=min(_GROUP_ITEMS, device.max_work_group_size))
         yield first
@@ -178,11 +178,11 @@ class _Radix2Family:
                     yield params
 
     def load(self, values: Mapping[str, Any]) -> Radix2Params:
-        """As ``Family``."""
+        """See ``Family``."""
         return load_params(Radix2Params, values)
 
     def build(self, context: Context, spec: TransformSpec, params: Params) -> Stage:
-        """As ``Family``."""
+        """See ``Family``."""
         assert isinstance(params, Radix2Params)
         self._require(spec, context.device)
         params.check(spec, context.device)

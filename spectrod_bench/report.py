@@ -1,4 +1,4 @@
-"""What a report of measurements says of the machine that they were made on."""
+"""Description of the machine in a report of measurements."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def new_report(benchmark: str) -> Report:
-    """Start a report: which benchmark, when, with what, on what."""
+    """Return a new report: benchmark, time, versions, machine."""
     return {
         "benchmark": benchmark,
         "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -36,7 +36,7 @@ def new_report(benchmark: str) -> Report:
 
 
 def describe_device(device: DeviceInfo) -> Report:
-    """Say which OpenCL device, with which driver and limits."""
+    """Return the name, the driver and the limits of an OpenCL device."""
     return {
         "label": device.label,
         "kind": device.kind,
@@ -48,9 +48,9 @@ def describe_device(device: DeviceInfo) -> Report:
 
 
 def commit() -> str:
-    """Commit of the checkout that this is, ``+`` for local changes; elsewhere "" or what is set.
+    """Return the commit of the checkout, with ``+`` for local changes, if there is one.
 
-    ``SPECTROD_COMMIT`` in the environment says it where there is no Git.
+    Without Git, return ``SPECTROD_COMMIT`` from the environment, or "".
     """
     git = shutil.which("git")
     if git is None or not (_ROOT / ".git").exists():

@@ -1,9 +1,9 @@
-"""The measurements of the five systems that spectrod grows from, repeated on this machine.
+"""Measurements of five earlier systems that spectrod builds on, repeated on this machine.
 
 E. Bainville's radix-2 transform (2010); G. Iodice's mixed radix (2016); the transforms in global
 and local memory of a thesis (Linköping, 2016), with its plain loop; AMD's batch mode and 2D
-transforms (2011). The table of the OpenCL Programming Book is
-``spectrod_bench.launches.work_groups``.
+transforms (2011). ``spectrod_bench.launches.work_groups`` has the table of the OpenCL Programming
+Book.
 """
 
 import cmath
@@ -36,20 +36,20 @@ _LOOP_N = 1024
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured.
+    """Extent of the measurements.
 
     Attributes
     ----------
     long_n : int
         Length of the long radix-2 transform.
     edges : tuple of int
-        Of the squares that are transposed and transformed, ascending.
+        Edges of the squares that are transposed and transformed, ascending.
     batches : tuple of int
-        Numbers of transforms in a launch.
+        Numbers of transforms per launch.
     rounds : int
-        How often each time is taken.
+        Number of repetitions of each time.
     rounds_s : float
-        Time after which no further round begins [s].
+        Time after which no further round starts [s].
     """
 
     long_n: int
@@ -60,24 +60,24 @@ class Sizes:
 
     @classmethod
     def of(cls, device: DeviceInfo) -> "Sizes":
-        """Choose the sizes that fill a device."""
+        """Return the sizes that fill a device."""
         return cls(1 << 24 if device.kind == "gpu" else 1 << 20)
 
 
 def measure(context: Context, sizes: Sizes | None = None) -> Iterator[Row]:
-    """Repeat all of them on one device.
+    """Repeat all measurements on one device.
 
     Parameters
     ----------
     context : Context
         The device, with profiling.
     sizes : Sizes, optional
-        How much; by default what suits the device.
+        Extent; by default it suits the device.
 
     Yields
     ------
     row : Row
-        See ``spectrod_bench.tables.SEEDS``; medians of times taken in turns.
+        See ``spectrod_bench.tables.SEEDS``; medians of times measured in turns.
     """
     for part in (_radix2, _mixed_radix, _batches, _plain_loop, _transposes, _planes):
         yield from part(context, sizes or Sizes.of(context.device))
@@ -97,7 +97,7 @@ def _radix2(context: Context, sizes: Sizes) -> Iterator[Row]:
 
 
 def _mixed_radix(context: Context, sizes: Sizes) -> Iterator[Row]:
-    """Compare the baseline, the in-place digit-reversed form, and ours."""
+    """Compare the baseline, the digit-reversed form in place, and spectrod."""
     for n in (256, 4096, 1 << 16):
         arena, spec = Arena(context, "single", 1 << 20, n), TransformSpec(n)
         stages = {
@@ -111,7 +111,7 @@ def _mixed_radix(context: Context, sizes: Sizes) -> Iterator[Row]:
 
 
 def _batches(context: Context, sizes: Sizes) -> Iterator[Row]:
-    """Time a transform alone and in batches: launches and transfers are shared there."""
+    """Time a transform alone and in batches, which share launches and transfers."""
     spec = TransformSpec(_LOOP_N)
     stage = make_stage(context, spec)
     times = {}
@@ -123,7 +123,7 @@ def _batches(context: Context, sizes: Sizes) -> Iterator[Row]:
 
 
 def _plain_loop(context: Context, sizes: Sizes) -> Iterator[Row]:
-    """Compare with plain loops, in Python, and with NumPy."""
+    """Compare with plain loops in Python, and with NumPy."""
     arena, spec = Arena(context, "single", _LOOP_N, _LOOP_N), TransformSpec(_LOOP_N)
     stage, x = make_stage(context, spec), arena.lines(spec, 1)[0]
     values = [complex(value) for value in x]
@@ -136,7 +136,7 @@ def _plain_loop(context: Context, sizes: Sizes) -> Iterator[Row]:
 
 
 def loop_fft(values: Sequence[complex]) -> list[complex]:
-    """Transform 2^k complex values with nothing but loops: what a first program looks like."""
+    """Transform 2^k complex values with plain loops, like a first program."""
     n = len(values)
     bits = n.bit_length() - 1
     x = [values[int(f"{i:0{bits}b}"[::-1], 2)] if bits else values[i] for i in range(n)]

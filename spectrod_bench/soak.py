@@ -1,15 +1,16 @@
-"""A long run of capture and analysis, with every sample held against the truth.
+"""A long run of capture and analysis that checks every sample.
 
-A private PulseAudio plays a signal whose frames are numbered into its null sink. The daemon's own
-chain records it through PortAudio, in its capture process, and analyses it; every core but one is
-kept busy by a process that does nothing else.
+A private PulseAudio plays a signal of numbered frames into its null sink. The daemon's own chain
+records it through PortAudio, in its capture process, and analyses it; a busy process loads every
+core but one.
 
-Why a player, and not ALSA's file plugin: the plugin goes on with its file's next sample whatever
-the sound server lost, so the numbers would not show it.
+A player is used instead of ALSA's file plugin: the plugin continues with its file's next sample
+after any loss of the sound server, so the numbers would not show the loss.
 
 The true rate: the null sink renders by the monotonic clock, at its own rate (38.7 ppm above nominal
-where this was written), and the numbers say that no frame is missing. So the arrival times of
-frames are enough: ``verifying_ring.rate_error_ppm`` uses them without the fit that is measured.
+on the development machine), and the numbers prove that no frame is missing. The arrival times of
+frames are therefore sufficient: ``verifying_ring.rate_error_ppm`` uses them without the measured
+fit.
 """
 
 import os
@@ -35,17 +36,17 @@ from spectrod_bench.usage import descriptors, processor_seconds, resident_bytes
 from spectrod_bench.verifying_ring import WatchedRing, rate_error_ppm
 
 SECONDS_MIN, SECONDS_MAX = 3.0, 80_000.0
-"""Shortest run that says anything of a rate, and longest that there are numbers for [s]."""
+"""Shortest run that can measure a rate, and longest run that the numbers allow [s]."""
 
 _SAMPLINGS = 20
 _BEGIN_S = 5
 _BLOCK_MS = 5.0
 _FIT_S = 1024
-"""The clock's fit goes back no further, so the truth is asked for the same time [s]."""
+"""Length of the clock's fit, so the true rate is computed over the same time [s]."""
 _RATE_PPM = 1.0
 _ARRIVALS_MIN = 8
 _FLAT_BYTES = 1 << 20
-# Copies memory as fast as it goes, on one core.
+# Copies memory at full speed, on one core.
 _LOAD = "a = bytearray(1 << 24)\nwhile True:\n    bytes(a)\n"
 _NONE_OF = (
     "unaccounted", "breaks", "silent", "overflows", "overruns", "suspected", "restarts", "gaps"
@@ -53,44 +54,44 @@ _NONE_OF = (
 
 
 class SoakFailedError(SpectrodError):
-    """A run lost something, or showed what is not explained."""
+    """A run lost samples, or has an unexplained result."""
 
     exit_code = 1
 
 
 class _Sink:
-    """Takes spectra to nowhere."""
+    """Discards spectra."""
 
     def submit(self, batch: SpectrumBatch) -> None:
-        """Take a batch."""
+        """Discard a batch."""
 
 
 def measure(device: DeviceInfo, spec: SpectrumSpec, seconds: float) -> Iterator[Row]:
-    """Record for so long, after five seconds in which all has begun.
+    """Record for a duration, after five seconds of start-up.
 
     Parameters
     ----------
     device : DeviceInfo
-        What computes.
+        Device to use.
     spec : SpectrumSpec
-        What to compute, of 48000 Hz and 2 channels.
+        Spectrum to compute, with 48000 Hz and 2 channels.
     seconds : float
-        3 to 80000 [s].
+        Duration, 3 to 80000 [s].
 
     Yields
     ------
     row : dict
-        See ``spectrod_bench.tables.SOAK``; twenty of them. The last one also has ``faults``, the
-        list of what is not as it should be.
+        See ``spectrod_bench.tables.SOAK``; twenty rows. The last one also has ``faults``, the list
+        of wrong results.
 
     Raises
     ------
     ConfigError
-        If a parameter is none of these.
+        If a parameter is outside these limits.
     UnavailableError
-        If PulseAudio or PortAudio is not there.
+        If PulseAudio or PortAudio is missing.
     SpectrodError
-        That ended the pipeline.
+        The failure that ended the pipeline.
     """
     if not SECONDS_MIN <= seconds <= SECONDS_MAX:
         raise ConfigError(f"soak={seconds:g}: must be {SECONDS_MIN:g} to {SECONDS_MAX:g} s")
@@ -123,7 +124,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 class _Soak:
-    """A run of a pipeline that was not started."""
+    """A run of a pipeline that is not started yet."""
 
     def __init__(self, pipeline: Pipeline, source: SoundCardSource, seconds: float) -> None:
         self._pipeline, self._source, self._seconds = pipeline, source, seconds
@@ -132,7 +133,7 @@ class _Soak:
         pipeline.ring = self._ring = WatchedRing(FS, pipeline.ring.layout, pipeline.ring.capacity)
 
     def rows(self) -> Iterator[Row]:
-        """Start it, and yield as time goes on."""
+        """Start the pipeline, and yield rows at equal intervals."""
         self._pipeline.start()
         self._wait_until(time.monotonic() + _BEGIN_S)
         meter, start_s = _Meter(_capture_process()), time.monotonic()
@@ -186,7 +187,7 @@ class _Soak:
 
 
 class _Meter:
-    """What this process and the capture process take, from its making on."""
+    """Resource use of this process and the capture process, from creation on."""
 
     def __init__(self, capture: int) -> None:
         self._pids = {"": os.getpid(), "capture_": capture}
@@ -194,7 +195,7 @@ class _Meter:
         self._cpu_s = {pid: processor_seconds(pid) for pid in self._pids.values()}
 
     def row(self) -> Row:
-        """Say what they took and have."""
+        """Return CPU shares, memory and descriptors."""
         elapsed_s = time.monotonic() - self._start_s
         row: Row = {"elapsed_s": elapsed_s}
         for name, pid in self._pids.items():
@@ -205,7 +206,7 @@ class _Meter:
 
 
 def _capture_process() -> int:
-    """Find the process that the source has started."""
+    """Return the id of the process that the source has started."""
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text(encoding="ascii").split():
             if b"spectrod.capture" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -214,17 +215,17 @@ def _capture_process() -> int:
 
 
 def faults(rows: list[Row]) -> Iterator[str]:
-    """Say what is not as it should be.
+    """Yield the faults of a run.
 
     Parameters
     ----------
     rows : list of Row
-        Of ``measure``, all of them.
+        All rows of ``measure``.
 
     Yields
     ------
     fault : str
-        For a person.
+        Readable description.
     """
     last = rows[-1]
     yield from (f"{name}: {last[name]}" for name in _NONE_OF if last[name])
@@ -243,7 +244,7 @@ def _rate_faults(last: Row) -> Iterator[str]:
         yield "rate: not known"
         return
     if last["true_rate_ppm"] is None:
-        return  # too short a run
+        return  # the run is too short
     off = last["rate_ppm"] - last["true_rate_ppm"]
     allowed = _RATE_PPM + last["rate_uncertainty_ppm"] + last["true_rate_uncertainty_ppm"]
     if abs(off) > allowed:

@@ -1,4 +1,4 @@
-"""What is measured of spectra: a signal, what is to become of it, and what is right."""
+"""Signals and spectra to measure, and the limits of correct results."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,17 +17,17 @@ from spectrod.types import SampleFormat, SpectrumSpec
 from spectrod.units import level_to_power
 
 FS = 48_000.0
-"""Sample rate of all that is measured [Hz]."""
+"""Sample rate of all measurements [Hz]."""
 
 FORMATS: dict[SampleFormat, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
     "int16": np.dtype(np.int16),
     "int32": np.dtype(np.int32),
 }
-"""Those that an array of samples can have."""
+"""Formats that an array of samples can have."""
 
 PEER_LIMIT = 1e-5
-"""Largest relative L2 error of a peer in float32 [1]; a wrong result is off by far more."""
+"""Largest relative L2 error of a peer in float32 [1]; a wrong result exceeds it by far."""
 
 _LIMIT, _LIMIT_DB = 3e-7, 0.001
 _CHECKED_VALUES = 1 << 16
@@ -35,7 +35,7 @@ _RMS = 0.025
 
 
 def product_settings(product: str) -> dict[str, Any]:
-    """Find the settings of a ``SpectrumSpec`` that make a product.
+    """Return the settings of a ``SpectrumSpec`` for a product.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def make_spec(n: int, hop: int, channels: int, product: str) -> SpectrumSpec:
     Raises
     ------
     ConfigError
-        If there is no such spectrum.
+        If the spectrum is invalid.
     """
     return SpectrumSpec(
         FS, channels, "hann", win_length=n, hop=hop, nfft=n, **product_settings(product)
@@ -66,11 +66,11 @@ class Spectra:
     Attributes
     ----------
     spec : SpectrumSpec
-        Of the spectra.
+        Spec of the spectra.
     product : str
-        As ``product_settings`` takes it.
+        Product, as in ``product_settings``.
     sample_format : {"float32", "int16", "int32"}
-        Of the samples.
+        Format of the samples.
     samples : (channels, n) array
         Noise of 0.025 FS, seeded; C-contiguous.
     """
@@ -84,19 +84,19 @@ class Spectra:
     def of_noise(
         cls, spec: SpectrumSpec, product: str, sample_format: SampleFormat, n_samples: int
     ) -> "Spectra":
-        """Make the signal.
+        """Create the signal.
 
         Parameters
         ----------
         spec, product, sample_format
             See the attributes.
         n_samples : int
-            Of all channels together.
+            Samples of all channels together.
 
         Raises
         ------
         ConfigError
-            If that is less than a frame.
+            If the samples are fewer than a frame.
         """
         n = n_samples // spec.channels
         if n < spec.win_length:
@@ -113,7 +113,7 @@ class Spectra:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the result: frames, channels, values."""
+        """Shape of the result: frames, channels, values."""
         return self.n_frames, self.spec.channels, self.spec.n_values
 
     @property
@@ -123,37 +123,37 @@ class Spectra:
 
     @property
     def full_scale(self) -> float:
-        """What a sample of 1 FS is in the format."""
+        """Value of 1 FS in the format."""
         return FULL_SCALE[self.sample_format]
 
     @property
     def is_db(self) -> bool:
-        """Whether the result is in decibels."""
+        """True if the result is in decibels."""
         return self.spec.scaling == "dbfs"
 
     @cached_property
     def kernel_spec(self) -> tuple[StftSpec, StftTables]:
-        """What a stage computes, and with which numbers."""
+        """Spec and tables of a stage."""
         return kernel_spec(self.spec, self.sample_format)
 
     @property
     def limit(self) -> float:
-        """Largest error that a right result may have [1]."""
+        """Largest error of a correct result [1]."""
         return 10.0 ** (_LIMIT_DB / 10.0) - 1.0 if self.is_db else _LIMIT
 
     def error(self, result: NDArray[Any]) -> float:
-        """Relative L2 error of the power of the first and of the last frames; NaN if wrong in kind.
+        """Relative L2 error of the power of the first and last frames; NaN for a wrong shape.
 
         Parameters
         ----------
         result : (frames, channels, values) array
-            Of the whole signal.
+            Result for the whole signal.
         """
         if result.shape != self.shape:
             return np.nan
         count = min(self.n_frames, max(1, _CHECKED_VALUES // self.spec.nfft))
         parts = ((0, result[:count]), (self.n_frames - count, result[-count:]))
-        # Python's max would lose a NaN.
+        # Python's max would drop a NaN.
         return float(np.max([self._error(first, rows) for first, rows in parts]))
 
     def _error(self, first: int, rows: NDArray[Any]) -> float:
@@ -167,7 +167,7 @@ class Spectra:
 
 
 def require_right(name: str, spectra: Spectra, error: float) -> None:
-    """Let no wrong result of ours be timed.
+    """Check that spectrod's result is right before it is timed.
 
     Raises
     ------

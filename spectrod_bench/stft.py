@@ -1,4 +1,4 @@
-"""Speed and error of spectra of a long signal: ours and the peers', on one device."""
+"""Speed and error of spectra of a long signal, by spectrod and by peers, on one device."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from spectrod_bench.spectra import FS, Spectra, product_settings, require_right
 from spectrod_bench.transforms import Row
 
 STREAM, WHOLE, KERNEL = "spectrod.Stft", "spectrod.spectrogram", "spectrod kernel"
-"""Ours: the streaming interface, the call for a whole signal, and the launch alone."""
+"""The ways of spectrod: streaming, a call for a whole signal, and the launch alone."""
 
 _ROUNDS = 25
 _BLOCK_SAMPLES = 1 << 20
@@ -36,16 +36,16 @@ _N_CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something to be timed.
+    """A computation to time.
 
     Attributes
     ----------
     what, way : str
-        Which library, and how it is used.
+        Name of the library, and the way of its use.
     run : Run
-        Warmed up.
+        Run that is warmed up.
     error : float
-        Of its result, see ``Spectra.error``.
+        Error of the result, see ``Spectra.error``.
     """
 
     what: str
@@ -57,31 +57,31 @@ class Entry:
 def compare(
     spectra: Spectra, device: DeviceInfo, names: Sequence[str], seconds: float
 ) -> Iterator[Row]:
-    """Measure host memory to host memory, in turns.
+    """Measure from host memory to host memory, in turns.
 
     Parameters
     ----------
     spectra : Spectra
-        What to compute.
+        Signal and spectra to compute.
     device : DeviceInfo
-        What ours run on.
+        Device that spectrod uses.
     names : sequence of str
-        Of the peers, see ``spectrod_bench.stft_peers.PEERS``.
+        Names of the peers, see ``spectrod_bench.stft_peers.PEERS``.
     seconds : float
-        After this time no round of measurements begins.
+        Time after which no round of measurements starts.
 
     Yields
     ------
     row : Row
-        See ``spectrod_bench.tables.SPECTRA``: of ours, then of each peer; of one that does not work
-        only ``what`` and ``failed``. A share is of a copy: on a CPU of as many bytes as are read
-        and written by all cores, elsewhere of the samples to the device, or of the result from it
-        where that takes longer.
+        See ``spectrod_bench.tables.SPECTRA``: for spectrod, then for each peer; a failed peer has
+        only ``what`` and ``failed``. A share is relative to a copy: on a CPU, by all cores, of as
+        many bytes as are read and written; on other devices, of the samples to the device, or of
+        the result from it if that takes longer.
 
     Raises
     ------
     InternalError
-        If our result is wrong.
+        If spectrod's result is wrong.
     """
     with ExitStack() as stack:
         entries = list(_ours(spectra, device, stack))
@@ -96,8 +96,8 @@ def resident(
 ) -> Iterator[Row]:
     """Measure the launch alone, with the samples and the result in the device's memory.
 
-    By the device's clock, on CPUs by the wall's. As ``compare`` otherwise; a share is of a copy on
-    the device of as many bytes as are read and written.
+    The time is by the device's clock, on CPUs by the wall clock. A share is relative to a copy on
+    the device of as many bytes as are read and written; otherwise like ``compare``.
     """
     context = Context(device, profiling=True)
     kernel = Kernel(context, spectra)
@@ -107,19 +107,19 @@ def resident(
 
 
 class Kernel:
-    """A stage, and the whole signal on the device.
+    """A stage with the whole signal on the device.
 
     Parameters
     ----------
     context : Context
         The device, with profiling.
     spectra : Spectra
-        What to compute.
+        Signal and spectra to compute.
 
     Raises
     ------
     DeviceError
-        If the device has no memory for that.
+        If the device has too little memory.
     """
 
     def __init__(self, context: Context, spectra: Spectra) -> None:
@@ -135,7 +135,7 @@ class Kernel:
         self.run = Run(self._wall_seconds if is_cpu else self._device_seconds, self._result)
 
     def copy_seconds(self) -> float:
-        """Time of a copy that reads and writes as much [s]."""
+        """Time of a copy that reads and writes as many bytes [s]."""
         return event_seconds(self._context.copy(*self._copied))
 
     def _launch(self) -> list[Any]:
@@ -197,7 +197,7 @@ def _ours(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> Iterator[En
 def _batches(
     stft: spectrod.Stft, samples: NDArray[Any], block_samples: int
 ) -> Iterator[SpectrumBatch]:
-    """Push a signal in blocks, and let the batches of each go before the next one."""
+    """Push a signal in blocks; release the batches of each block before the next one."""
     length = max(1, block_samples // len(samples))
     for first in range(0, samples.shape[1], length):
         yield from stft.push(samples[:, first : first + length])
@@ -230,7 +230,7 @@ def _measure(
     copies: Sequence[Timer],
     seconds: float,
 ) -> Iterator[Row]:
-    """Time ours, peers and copies in turns with each other."""
+    """Time spectrod, peers and copies in turns."""
     entries, failed = list(ours), []
     for name in names:
         try:
@@ -263,7 +263,7 @@ def _rows(
 
 
 def _add_ratios(rows: Sequence[Row], ours: set[str]) -> None:
-    """Compare each of ours with the fastest of NumPy's, and with the others' fastest."""
+    """Add the ratios of spectrod's speed to the fastest of NumPy's ways, and of other peers."""
     groups: Mapping[str, Callable[[str], bool]] = {
         "over_numpy": lambda name: stft_peers.PEERS[name].is_framing,
         "over_shorttimefft": lambda name: name == "ShortTimeFFT",
@@ -289,7 +289,7 @@ def _place(spectra: Spectra) -> Row:
 
 
 def _host_copies(spectra: Spectra) -> list[Timer]:
-    """Make a copy by all cores that reads and writes as much as there is to be."""
+    """Return a copy by all cores that reads and writes as many bytes as the computation."""
     n = (spectra.samples.nbytes + spectra.out_bytes) // 2
     source, out = np.ones(n, np.uint8), np.zeros(n, np.uint8)
     parts = [slice(n * i // _N_CORES, n * (i + 1) // _N_CORES) for i in range(_N_CORES)]
@@ -302,7 +302,7 @@ def _host_copies(spectra: Spectra) -> list[Timer]:
 
 
 def _transfers(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> list[Timer]:
-    """Make copies of the samples to the device, and of the result from it, in pinned memory."""
+    """Return copies of the samples to the device, and of the result from it, in pinned memory."""
     context = Context(device)
     stack.callback(context.close)
     transfers = Transfers(context)

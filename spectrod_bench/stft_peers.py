@@ -1,4 +1,4 @@
-"""What else computes spectra, one class each, to be measured beside ours where it is installed."""
+"""Other libraries for spectra, one class each, measured beside spectrod if installed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,24 +17,24 @@ from spectrod_bench.spectra import PEER_LIMIT, Spectra
 
 Array = NDArray[Any]
 Ways = Iterator[tuple[str, Sequence[Callable[[], Run]]]]
-"""Name of a way to use a library, and what makes its runs, of which the fastest counts."""
+"""Name of a way to use a library, with functions that create its runs; the fastest counts."""
 
 
 class SpectraPeer(Protocol):
-    """A library.
+    """A library for spectra.
 
     Attributes
     ----------
     module : str
-        What must be installed.
+        Module that must be installed.
     package : str
-        What pip calls it.
+        Name of the package for pip.
     device_kinds : tuple of str
-        Kinds of OpenCL devices that it is to be compared with.
+        Kinds of OpenCL devices to compare it with.
     is_framing : bool
-        Whether it is NumPy and an FFT.
+        True if it combines NumPy and an FFT.
     is_resident : bool
-        Whether its data are in the memory of a device that is not the host.
+        True if its data are in the memory of a device other than the host.
     """
 
     module: str
@@ -44,12 +44,12 @@ class SpectraPeer(Protocol):
     is_resident: bool
 
     def ways(self, spectra: Spectra) -> Ways:
-        """Say how it is used.
+        """Yield the ways to use the library.
 
         Raises
         ------
         ImportError
-            If what is installed does not work here.
+            If the installed library does not work here.
         """
         ...
 
@@ -65,27 +65,27 @@ class _Framing:
         self._transform = transform
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         pipeline = NumpyFraming(spectra, self._transform)
         for name, makers in pipeline.ways():
             yield name, [partial(_made, maker) for maker in makers]
 
 
 class ShortTimeFft:
-    """``scipy.signal.ShortTimeFFT.spectrogram`` over the slices that are our frames."""
+    """``scipy.signal.ShortTimeFFT.spectrogram`` over the slices that equal spectrod's frames."""
 
     module, package = "scipy.signal", "scipy"
     device_kinds: tuple[str, ...] = ("cpu",)
     is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         spec, signal = spectra.spec, import_module("scipy.signal")
         window = scaled_window(spectra)
         stft = signal.ShortTimeFFT(
             window, spec.hop, spec.fs, fft_mode="onesided", mfft=spec.nfft, phase_shift=None
         )
-        # Its slice p is centred on sample p * hop: ours are those that lie within the signal.
+        # Its slice p is centred on sample p * hop: use those that lie within the signal.
         first, rest = divmod(stft.m_num_mid, spec.hop)
         if rest:
             raise ValueError(f"hop={spec.hop} does not divide n / 2, where its slices are centred")
@@ -101,7 +101,7 @@ class Librosa:
     is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         librosa, spec, window = import_module("librosa"), spectra.spec, scaled_window(spectra)
 
         def power(x: Array) -> Array:
@@ -121,7 +121,7 @@ class TorchCpu:
     is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         torch = import_module("torch")
         source = torch.from_numpy(spectra.samples)
 
@@ -133,14 +133,14 @@ class TorchCpu:
 
 
 class TorchCuda:
-    """``torch.stft`` on a CUDA device and the squared magnitude, with the samples there."""
+    """``torch.stft`` on a CUDA device and the squared magnitude, with the samples on the device."""
 
     module = package = "torch"
     device_kinds: tuple[str, ...] = ("gpu",)
     is_framing, is_resident = False, True
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         torch = _torch_with_cuda()
         source = torch.from_numpy(spectra.samples).cuda()
 
@@ -161,14 +161,14 @@ class TorchCuda:
 
 
 class TorchCudaFromHost:
-    """The same from the host's memory and back, both pinned."""
+    """``torch.stft`` on a CUDA device, from pinned host memory and back."""
 
     module = package = "torch"
     device_kinds: tuple[str, ...] = ("gpu",)
     is_framing, is_resident = False, False
 
     def ways(self, spectra: Spectra) -> Ways:
-        """As ``SpectraPeer``."""
+        """See ``SpectraPeer``."""
         torch = _torch_with_cuda()
         source = torch.from_numpy(spectra.samples).pin_memory()
         frames, channels, values = spectra.shape
@@ -200,36 +200,36 @@ PEERS: Mapping[str, SpectraPeer] = {
     "torch-cuda-host": TorchCudaFromHost(),
     "librosa": Librosa(),
 }
-"""All that there are classes for, by the names that tables and options call them."""
+"""All peers, by their names in tables and options."""
 
 
 def choose_peers(
     names: Sequence[str] | None, kind: str, *, is_resident: bool = False
 ) -> tuple[list[str], list[str]]:
-    """Choose the libraries to measure beside ours.
+    """Choose the libraries to measure beside spectrod.
 
     Parameters
     ----------
     names : sequence of str or None
-        Those that are asked for; None for all that are installed and meant for such a device.
+        Requested libraries; None for all that are installed and suit the device.
     kind : str
-        Of the device that ours run on.
+        Kind of the device that spectrod uses.
     is_resident : bool
-        Whether our data are in its memory.
+        True if spectrod's data are in the device's memory.
 
     Returns
     -------
     chosen : list of str
-        Names.
+        Names of the libraries.
     missing : list of str
-        Of those that are not installed, the name and how to install them.
+        Names of libraries that are not installed, with how to install them.
 
     Raises
     ------
     ConfigError
         For an unknown name.
     UnavailableError
-        If one that is asked for is not installed.
+        If a requested library is not installed.
     """
     if names is None:
         on_device = is_resident and kind != "cpu"
@@ -249,21 +249,21 @@ def choose_peers(
 
 
 def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, Run, float]]:
-    """Make a library ready in each way to use it, and check what it computes.
+    """Prepare each way to use a library, and check its result.
 
     Yields
     ------
     way : str
-        "" where there is but one.
+        Name of the way; "" if there is only one.
     run : Run
-        The fastest of those that there are to this way, warmed up.
+        The fastest run of this way, warmed up.
     error : float
         See ``Spectra.error``.
 
     Raises
     ------
     UnavailableError
-        If it does not work here, in its own words, or computes something else.
+        If the library does not work here, with its own text, or computes another result.
     """
     with translated():
         for way, makers in PEERS[name].ways(spectra):
@@ -275,7 +275,7 @@ def prepare(name: str, spectra: Spectra) -> Iterator[tuple[str, Run, float]]:
 
 
 def _fastest(makers: Sequence[Callable[[], Run]]) -> Run:
-    """Make all, and keep the one whose second run takes least."""
+    """Create all runs, and return the fastest of them."""
     runs = [make() for make in makers]
     if len(runs) == 1:
         return runs[0]
@@ -295,7 +295,7 @@ def _made(maker: Callable[[], Callable[[], Array]]) -> Run:
 
 
 def _by_channel(spectra: Spectra, power: Callable[[Array], Array]) -> Run:
-    """Compute the power of each channel, (frames, bins), and bring it into the product's form."""
+    """Compute the power of each channel, (frames, bins), and convert it to the product."""
     finish = Finish(spectra)
 
     def call() -> list[Array]:
@@ -313,14 +313,14 @@ def _torch_with_cuda() -> Any:
 
 
 def _squares(torch: Any) -> list[Callable[[Any], Any]]:
-    """Two ways to the squared magnitude: neither is the faster one everywhere."""
+    """Return two ways to the squared magnitude: neither is the faster one on all machines."""
     return [lambda x: torch.view_as_real(x).square().sum(-1), lambda x: x.abs().square()]
 
 
 def _torch_power(
     torch: Any, spectra: Spectra, device: str, square: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
-    """Make what computes (channels, values, frames) from samples on the device."""
+    """Return a function from samples on the device to (channels, values, frames)."""
     spec, weights = spectra.spec, Finish(spectra).weights
     window = torch.from_numpy(scaled_window(spectra)).to(device)
     bands = None if weights is None else torch.from_numpy(weights.T.copy()).to(device)
@@ -341,5 +341,5 @@ def _torch_power(
 
 
 def _in_order(values: Any) -> Array:
-    """Bring a tensor, (channels, values, frames), to (frames, channels, values)."""
+    """Convert a tensor, (channels, values, frames), to (frames, channels, values)."""
     return np.asarray(values.cpu().permute(2, 0, 1).numpy())

@@ -1,4 +1,4 @@
-"""The columns of the tables of ``spectrod bench``."""
+"""Columns of the tables of ``spectrod bench``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ def print_each(columns: Sequence[Column], rows: Iterable[_Row]) -> Iterator[_Row
 
 
 def microseconds(seconds: float) -> str:
-    """Write a time with a precision of at most 10 ns."""
+    """Format a time with a precision of at most 10 ns."""
     return f"{seconds * 1e6:.{2 if seconds < 1e-3 else 0}f}"
 
 
@@ -54,7 +54,7 @@ TRANSFORMS = (
     Column("relative_l2", "error", 8, error),
     Column("speed", "speed", 6, fixed(2)),
 )
-"""Of ``spectrod_bench.transforms``; speed is relative to the first row of the transform."""
+"""Columns for ``spectrod_bench.transforms``; speed is relative to the transform's first row."""
 
 LAUNCHES = (
     Column("n", "n", 9),
@@ -66,7 +66,7 @@ LAUNCHES = (
     Column("share", "share", 6, _percent),
     Column("gb_per_s", "GB/s", 7, fixed(1)),
 )
-"""Of ``spectrod_bench.launches.profile``; GB/s count one read and one write of the data."""
+"""Columns for ``launches.profile``; GB/s count one read and one write of the data."""
 
 GROUPS = (
     Column("group_items", "group", 6),
@@ -74,7 +74,7 @@ GROUPS = (
     Column("tiled", "transpose us", 13, microseconds),
     Column("naive", "naive us", 13, microseconds),
 )
-"""Of ``spectrod_bench.launches.work_groups``."""
+"""Columns for ``spectrod_bench.launches.work_groups``."""
 
 SEEDS = (
     Column("measure", "measure", 36),
@@ -83,7 +83,7 @@ SEEDS = (
     Column("seconds", "us", 12, microseconds),
     Column("speed", "speed", 8, fixed(2)),
 )
-"""Of ``spectrod_bench.seeds``; speed is relative to the first row of the measure and size."""
+"""Columns for ``spectrod_bench.seeds``; speed is relative to the first row of measure and size."""
 
 _PLACE = (
     Column("n", "n", 7),
@@ -106,7 +106,7 @@ SPECTRA = (
     Column("over_shorttimefft", "x STFFT", 7, fixed(1)),
     Column("over_torch", "x torch", 7, fixed(1)),
 )
-"""Of ``spectrod_bench.stft``."""
+"""Columns for ``spectrod_bench.stft``."""
 
 LATENCY = (
     Column("what", "what", 10),
@@ -124,7 +124,7 @@ LATENCY = (
     Column("rss_bytes", "RSS MiB", 8, _mebibytes),
     Column("rss_peak_bytes", "peak", 8, _mebibytes),
 )
-"""Of ``spectrod_bench.live.measure_pipeline`` and ``measure_engine``."""
+"""Columns for ``spectrod_bench.live.run_pipeline`` and ``measure_engine``."""
 
 CHANNELS = (
     Column("channels", "channels", 8),
@@ -137,14 +137,14 @@ CHANNELS = (
     Column("cpu_share", "CPU", 6, _fine_percent),
     Column("source_share", "source", 6, _fine_percent),
 )
-"""Of ``spectrod_bench.channels``."""
+"""Columns for ``spectrod_bench.channels``."""
 
 MEMORY = (
     Column("frames", "frames", 10),
     Column("elapsed_s", "s", 7, fixed(1)),
     Column("rss_bytes", "RSS MiB", 9, lambda value: f"{value / 2**20:.2f}"),
 )
-"""Of ``spectrod_bench.memory``."""
+"""Columns for ``spectrod_bench.memory``."""
 
 SOAK = (
     Column("elapsed_s", "s", 7, fixed(1)),
@@ -168,4 +168,4 @@ SOAK = (
     Column("capture_rss_bytes", "RSS MiB", 8, lambda value: f"{value / 2**20:.2f}"),
     Column("capture_descriptors", "fds", 4),
 )
-"""Of ``spectrod_bench.soak``."""
+"""Columns for ``spectrod_bench.soak``."""

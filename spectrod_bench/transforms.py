@@ -1,4 +1,4 @@
-"""Speed and error of batches of transforms on one device: ours, its variants, and the peers'."""
+"""Speed and error of batches of transforms on one device: spectrod, its variants and peers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,38 +24,38 @@ OURS = "spectrod"
 
 _ROUNDS, _ROUNDS_S = 25, 1.0
 _GPU_POINTS, _CPU_POINTS = (1 << 26,), (1 << 16, 1 << 22)
-# A peer in float32 need not be as good as ours to be a peer; a wrong one is off by far more.
+# A peer in float32 may be less accurate than spectrod; a wrong one exceeds this by far.
 _PEER_FACTOR = 30.0
-# Native sines are as good as the driver likes; a wrong kernel is off by far more.
+# The driver chooses the error of native sines; a wrong kernel exceeds this by far.
 _VARIANT_LIMIT = 1e-3
 
 
 def default_points(device: DeviceInfo) -> tuple[int, ...]:
-    """Points a batch: far more than a GPU's caches hold; on others one batch in cache, one not."""
+    """Return points per batch: beyond a GPU's caches; otherwise one batch in cache, one not."""
     return _GPU_POINTS if device.kind == "gpu" else _CPU_POINTS
 
 
 def compare(arena: Arena, spec: TransformSpec, names: Sequence[str]) -> Iterator[Row]:
-    """Measure ours and peers in turns.
+    """Measure spectrod and peers in turns.
 
     Parameters
     ----------
     arena : Arena
         Device, precision and size of the batch.
     spec : TransformSpec
-        What to compute.
+        Transform to measure.
     names : sequence of str
-        Of the peers, see ``spectrod_bench.peers.PEERS``.
+        Names of the peers, see ``spectrod_bench.peers.PEERS``.
 
     Yields
     ------
     row : Row
-        Of ours, then of each peer; of one that does not work only ``what`` and ``failed``.
+        For spectrod, then for each peer; a failed peer has only ``what`` and ``failed``.
 
     Raises
     ------
     InternalError
-        If our result is wrong.
+        If spectrod's result is wrong.
     """
     work = work_of(arena, spec)
     ours = prepare_stage(arena, make_stage(arena.context, spec))
@@ -75,7 +75,7 @@ def compare(arena: Arena, spec: TransformSpec, names: Sequence[str]) -> Iterator
 
 
 def variants(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
-    """Measure every family's untuned choice, and the baseline's four ways to get its twiddles."""
+    """Measure every family's untuned choice, and the baseline's four sources of twiddles."""
     work = work_of(arena, spec)
     prepared, failed = {}, []
     for name, family, params in _variants(spec, arena.context.device):
@@ -92,14 +92,14 @@ def variants(arena: Arena, spec: TransformSpec) -> Iterator[Row]:
 
 
 def work_of(arena: Arena, spec: TransformSpec) -> Work:
-    """Take the values of a whole batch."""
+    """Return the work of a whole batch of values."""
     return Work(spec, arena.lines(spec, arena.batch(spec)))
 
 
 def prepare_stage(arena: Arena, stage: Stage) -> Run:
-    """Make one of our stages ready: on CPUs timed by the wall's clock, as what runs beside it is.
+    """Prepare one of spectrod's stages; timed on CPUs by the wall clock, like its peers.
 
-    Elsewhere by the device's: from the start of the first kernel to the end of the last.
+    On other devices by the device's clock: from the first kernel's start to the last one's end.
     """
     is_cpu = arena.context.device.kind == "cpu"
     clock = arena.wall_seconds if is_cpu else arena.device_seconds
@@ -112,11 +112,11 @@ def measure(arena: Arena, work: Work, prepared: Mapping[str, tuple[Run, float]])
     Parameters
     ----------
     arena : Arena
-        Where ours run.
+        Arena of spectrod's stages.
     work : Work
-        What all of them compute.
+        Work of all runs.
     prepared : mapping of str to (Run, float)
-        Runs that are warmed up and right, with their errors, by name; the first is compared with.
+        Warmed-up, correct runs with their errors, by name; the first is the reference.
 
     Yields
     ------
@@ -146,7 +146,7 @@ def _place(work: Work) -> Row:
 
 
 def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]:
-    """Make a peer ready and check its result; as ``spectrod_bench.peers.prepare``."""
+    """Prepare a peer and check its result; like ``spectrod_bench.peers.prepare``."""
     run, error = peers.prepare(name, work, device)
     if not error <= _PEER_FACTOR * reference.error_limit(work.spec):
         raise UnavailableError(f"wrong: relative L2 error {error:.1e}")
@@ -156,7 +156,7 @@ def prepare_peer(name: str, work: Work, device: DeviceInfo) -> tuple[Run, float]
 def _variants(
     spec: TransformSpec, device: DeviceInfo
 ) -> Iterator[tuple[str, TransformFamily, Params]]:
-    """Name, family and parameters of what computes this on this device."""
+    """Yield name, family and parameters of all variants for this transform and device."""
     for name, family in (families(device) | {INPLACE.name: INPLACE}).items():
         if family.supports(spec, device) and family is not RADIX2:
             yield name, family, untuned(family, spec, device)

@@ -1,4 +1,4 @@
-"""A ring that holds all that is written to it against the numbers that the signal says."""
+"""A ring that checks all samples written to it against the numbers in the signal."""
 
 import math
 import time
@@ -17,22 +17,22 @@ from spectrod_bench.sequence_signal import NumberCheck
 _PARTS = 5
 _PASSES = 3
 _SHORT = 25
-"""So few of the soonest blocks may agree by chance: that none is late is not known of them."""
+"""With fewer arrivals than this, the soonest blocks may agree by chance, although late."""
 
 
 class WatchedRing(SampleRing):
-    """Checks each block before it is in the ring, and notes how late it comes.
+    """Checks each block before it is written, and records its delay.
 
     Attributes
     ----------
     check : NumberCheck
-        What was found.
+        Result of the checks.
     """
 
     def __init__(self, fs: float, layout: SampleLayout | int, capacity: int) -> None:
         super().__init__(fs, layout, capacity)
         self.check = NumberCheck()
-        # Of each second of samples, the index and the time of the block that came soonest.
+        # For each second of samples, index and time of the block that arrived soonest.
         self._soonest: list[tuple[int, int]] = []
         self._until = 0.0
         self._least_s = np.inf
@@ -68,30 +68,30 @@ class WatchedRing(SampleRing):
 
 
 def rate_error_ppm(arrivals: Int64Array, fs: float) -> tuple[float, float]:
-    """Find the sample rate from when samples came, without any fit.
+    """Compute the sample rate from the arrivals, without a fit.
 
-    The straight line from the soonest block of the first fifth of the time to that of the last: a
-    block can come late but not early.
+    The rate is the slope from the soonest block of the first fifth of the time to that of the last:
+    a block can be late but not early.
 
     Parameters
     ----------
     arrivals : (n, 2) int64
-        As ``WatchedRing.arrivals`` has them, n >= 8: fewer do not say how late any of them is.
+        Rows of ``WatchedRing.arrivals``, n >= 8: fewer do not show how late a block is.
     fs : float
         Nominal sample rate [Hz].
 
     Returns
     -------
     error, uncertainty : float
-        Measured over nominal rate, less one, by the monotonic clock; and by how much it may be
-        wrong: how far the soonest of the parts of each end differ, over the time between [1e-6].
-        Of fewer than 25 arrivals: twice how far any differ.
+        Measured over nominal rate, minus one, by the monotonic clock; and its largest error: the
+        difference of the soonest blocks in the parts of each end, over the time between [1e-6].
+        For fewer than 25 arrivals: twice the largest difference.
     """
     index, t_ns = arrivals.T
     nominal_s, t_s = (index - index[0]) / fs, (t_ns - t_ns[0]) * 1e-9
     n = max(1, len(arrivals) // _PARTS)
     period = 1.0
-    for _ in range(_PASSES):  # lateness is known when the rate is
+    for _ in range(_PASSES):  # the delays depend on the rate
         late_s = t_s - nominal_s * period
         first, last = int(np.argmin(late_s[:n])), len(late_s) - n + int(np.argmin(late_s[-n:]))
         period = (t_s[last] - t_s[first]) / (nominal_s[last] - nominal_s[first])

@@ -1,4 +1,4 @@
-"""What is measured: a batch of transforms, the values, and how much work that is."""
+"""A batch of transforms to measure: its values and its number of operations."""
 
 from dataclasses import dataclass
 from math import log2
@@ -22,7 +22,7 @@ class Work:
     Attributes
     ----------
     spec : TransformSpec
-        Of every line.
+        Spec of every line.
     lines : (batch, n_in) array
         Values to transform, on the host.
     """
@@ -32,12 +32,12 @@ class Work:
 
     @property
     def batch(self) -> int:
-        """Count of transforms."""
+        """Number of transforms."""
         return len(self.lines)
 
     @property
     def flops(self) -> float:
-        """Operations by the usual count: 5 n log2(n) a complex transform, half for a real one."""
+        """Operations by the usual count: 5 n log2(n) per complex transform, half for a real one."""
         halves = 1 if self.spec.kind == "c2c" else 0.5
         return 5.0 * self.spec.n * log2(max(self.spec.n, 2)) * halves * self.batch
 
@@ -49,7 +49,7 @@ class Work:
         return self.batch * line
 
     def strict(self) -> "Work":
-        """Work whose half spectra are those of real values, as not every library allows others."""
+        """Return work whose half spectra are those of real values; some libraries require that."""
         if self.spec.kind != "c2r":
             return self
         lines = self.lines.copy()
@@ -59,18 +59,18 @@ class Work:
         return Work(self.spec, lines)
 
     def error(self, result: NDArray[Any]) -> float:
-        """Relative L2 error of the first and of the last lines; NaN for a wrong shape.
+        """Relative L2 error of the first and last lines; NaN for a wrong shape.
 
         Parameters
         ----------
         result : (batch, n_out) array
-            What was computed, without scaling.
+            Computed result, without scaling.
         """
         if result.shape != (self.batch, self.spec.n_out):
             return np.nan
         count = min(self.batch, max(_CHECKED_LINES, _CHECKED_VALUES // self.spec.n))
         ends = (slice(count), slice(-count, None))
-        # Python's max would lose a NaN.
+        # Python's max would drop a NaN.
         return float(np.max([self._error(result, end) for end in ends]))
 
     def _error(self, result: NDArray[Any], part: slice) -> float:
@@ -79,7 +79,7 @@ class Work:
 
 
 def require_right(name: str, spec: TransformSpec, error: float, limit: float) -> None:
-    """Let no wrong result be timed.
+    """Check that a result is right before it is timed.
 
     Raises
     ------
