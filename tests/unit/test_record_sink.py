@@ -43,7 +43,7 @@ def sink_of(path, options=SMALL, **settings):
 
 
 def test_nothing_appears_before_the_end(tmp_path):
-    """The file is there after finish and not before, and nothing else is."""
+    """The picture appears only with finish, and no other file is left."""
     path = tmp_path / "x.png"
     sink = sink_of(path)
     sink.submit(batch_of(flat(30, spec_of()), spec_of()))
@@ -55,7 +55,7 @@ def test_nothing_appears_before_the_end(tmp_path):
 
 @pytest.mark.parametrize("f_scale", ["linear", "log"])
 def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
-    """No matrix has many more values than a piece, and the picture is that of all at once."""
+    """Long transforms are drawn in pieces of bounded size with the picture of the whole."""
     spec = spec_of(win_length=1 << 14, hop=1 << 12, nfft=1 << 14, channels=2)
     power = np.random.default_rng(3).uniform(1e-6, 1e-3, (5, 2, spec.n_bins))
     sizes = []
@@ -81,7 +81,7 @@ def test_long_transforms_are_drawn_in_pieces(tmp_path, monkeypatch, f_scale):
 @pytest.mark.parametrize("suffix", [".png", ".pgm", ".webp", ".jpg", ".svg"])
 @pytest.mark.parametrize("size", [(1, 1), (1, 64), (128, 1), (224, 128), (3, 7)])
 def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
-    """Its pixels are those of each plot, two below each other, and have the level of the rows."""
+    """A raw picture has any size from one pixel on and the level of the rows in each plot."""
     options = PictureOptions(width=size[0], height=size[1], raw=True, levels=(-60.0, 0.0))
     path = tmp_path / f"x{suffix}"
     sink = sink_of(path, options, channels=2)
@@ -98,7 +98,7 @@ def test_a_raw_picture_has_any_size_from_one_pixel_on(tmp_path, size, suffix):
 
 @pytest.mark.parametrize("f_scale", ["linear", "log", "mel", "octave"])
 def test_one_pixel_shows_the_loudest_bin_of_the_mean_of_all_frames(tmp_path, f_scale):
-    """However few pixels there are, every row and every bin counts."""
+    """With few pixels, a pixel shows the loudest bin of the mean of all its frames."""
     power = flat(8, spec_of(), 1e-9)
     power[:, 0, 40] = 0.5 * np.array([0.02, 0.0] * 4)
     options = PictureOptions(width=1, height=1, raw=True, levels=(-60.0, 0.0), f_scale=f_scale)
@@ -109,7 +109,7 @@ def test_one_pixel_shows_the_loudest_bin_of_the_mean_of_all_frames(tmp_path, f_s
 
 
 def test_every_engine_is_named(tmp_path):
-    """A picture that a second engine went on with names both, in their order."""
+    """A picture that a fallback engine continued names both engines in order."""
     sink = sink_of(tmp_path / "x.png")
     first = batch_of(flat(3, spec_of()), spec_of())
     sink.submit(replace(first, engine="opencl:a/b"))
@@ -130,7 +130,7 @@ def test_abort_leaves_nothing(tmp_path):
 
 
 def test_no_frames_no_picture(tmp_path):
-    """A recording shorter than a window is an input error that names the need."""
+    """A recording shorter than a window is an input error that states the required length."""
     with pytest.raises(InputError, match=r"x\.png: nothing to draw: fewer than 128 samples"):
         sink_of(tmp_path / "x.png").finish()
     assert list(tmp_path.iterdir()) == []
@@ -138,13 +138,13 @@ def test_no_frames_no_picture(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.bmp", "x", "png"])
 def test_unknown_suffixes_are_refused(tmp_path, name):
-    """The suffix decides the format, and only known ones are taken."""
+    """The suffix selects the format, and an unknown one is refused."""
     with pytest.raises(ConfigError, match=r"a picture's suffix must be one of \.png"):
         sink_of(tmp_path / name)
 
 
 def test_bad_settings_are_found_at_once(tmp_path):
-    """What cannot work is refused before the first frame."""
+    """An impossible setting is refused before the first frame."""
     with pytest.raises(StorageError, match="No such file or directory"):
         sink_of(tmp_path / "missing" / "x.png")
     with pytest.raises(ConfigError, match="f_max=5000"):
@@ -158,7 +158,7 @@ def test_bad_settings_are_found_at_once(tmp_path):
 @pytest.mark.parametrize("scaling", ["spectrum", "dbfs"])
 @pytest.mark.parametrize("iq", [False, True])
 def test_levels_are_pooled_as_power(tmp_path, scaling, iq):
-    """Rows of levels make the picture that their power makes: means are of power."""
+    """Rows of levels are averaged as power, so they give the picture of their power."""
     spec = spec_of(scaling=scaling, channels=2, iq=iq)
     full_scale = 1.0 if iq else 0.5
     power = np.tile(full_scale * np.array([1e-2, 1e-6]), 500)[:, np.newaxis, np.newaxis]
@@ -174,7 +174,7 @@ def test_levels_are_pooled_as_power(tmp_path, scaling, iq):
 
 
 def test_a_changed_analysis_is_refused(tmp_path):
-    """Spectra of another kind never mix into a picture."""
+    """Spectra of another analysis are refused and never mixed into a picture."""
     other = spec_of(hop=32)
     with pytest.raises(ConfigError, match="the analysis has changed"):
         sink_of(tmp_path / "x.png").submit(batch_of(flat(1, other), other))
@@ -183,7 +183,7 @@ def test_a_changed_analysis_is_refused(tmp_path):
 @pytest.mark.parametrize("n_frames", [1, 7, 199, 200, 201, 5000])
 @pytest.mark.parametrize("scaling", ["spectrum", "density"])
 def test_a_flat_spectrum_is_flat(tmp_path, n_frames, scaling):
-    """Any number of equal frames gives one level everywhere, in the right unit."""
+    """Equal frames give the same level everywhere, in the right unit, whatever their number."""
     spec = spec_of(scaling=scaling)
     sink = sink_of(tmp_path / "x.png", PictureOptions(width=200, height=64, levels=(-40.0, -20.0)),
                    scaling=scaling)  # fmt: skip
@@ -198,7 +198,7 @@ def test_a_flat_spectrum_is_flat(tmp_path, n_frames, scaling):
 
 
 def test_gaps_are_hatched_and_counted(tmp_path):
-    """Where samples are missing the picture has no level, and the file says how much is."""
+    """Where samples are missing, the picture is hatched and the file states their share."""
     spec = spec_of()
     sink = sink_of(tmp_path / "x.png")
     sink.submit(batch_of(flat(50, spec), spec, discontinuity=True))
@@ -217,7 +217,7 @@ def test_gaps_are_hatched_and_counted(tmp_path):
 
 
 def test_a_click_is_where_its_time_says(tmp_path):
-    """A loud frame lights the columns of its own time and no others."""
+    """A loud frame brightens the columns of its own time and no others."""
     spec = spec_of()
     power = flat(40, spec, 1e-9)
     power[25] = 1e-2
@@ -250,7 +250,7 @@ def test_channels_have_their_own_plots(tmp_path):
 @pytest.mark.parametrize("time_axis", ["elapsed", "utc"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_file_describes_itself(tmp_path, f_scale, time_axis, theme):
-    """Title, software, analysis, start and axes are in the file, whatever it looks like."""
+    """Title, software, analysis, start and axes are stored in the file with any appearance."""
     options = PictureOptions(width=200, height=64, f_scale=f_scale, time_axis=time_axis,
                              theme=theme, title="Grüße \udcff.wav")  # fmt: skip
     sink = sink_of(tmp_path / "x.PNG", options)
@@ -272,7 +272,7 @@ def test_a_file_describes_itself(tmp_path, f_scale, time_axis, theme):
     [(b"", "not a readable picture"), (b"text", "not a readable picture")],
 )
 def test_other_files_are_not_read(tmp_path, content, text):
-    """What is no picture is an input error that names the file."""
+    """A file that is not a picture is an input error that names the file."""
     (tmp_path / "x.png").write_bytes(content)
     with pytest.raises(InputError, match=rf"x\.png: {text}"):
         read_levels(tmp_path / "x.png")
@@ -285,7 +285,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_a_truncated_picture_is_not_read(tmp_path):
-    """A picture cut short is an input error, never half a picture."""
+    """A truncated picture is an input error and never half a picture."""
     sink = sink_of(tmp_path / "x.png")
     sink.submit(batch_of(flat(20, spec_of()), spec_of()))
     sink.finish()
@@ -317,12 +317,12 @@ def test_pictures_of_others_are_not_read(tmp_path):
     ],
 )
 def test_axes_of_small_pictures_have_a_scale(axis):
-    """One label says nothing of an axis' scale: small pictures have two of each at least."""
+    """Axes of small pictures have at least two labels, as one gives no scale."""
     assert len(axis.ticks) >= 2
 
 
 def test_power_beyond_all_numbers_is_refused(tmp_path):
-    """Samples of 1e38 have power that is no number: one line, and no file."""
+    """Samples of 1e38, whose power overflows, give an error of one line and no file."""
     power = flat(3, spec_of())
     power[1, 0, 5] = np.inf
     with pytest.raises(InputError, match="a power is beyond all numbers: samples too far beyond"):

@@ -1,4 +1,4 @@
-"""Sound files: what is written comes back, in time, at every moment."""
+"""Sound files: round trips, times, and validity at every moment."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ def block_of(samples, index=0, **settings):
 
 
 def integers_of(bits, channels, n, seed=1):
-    """Make samples that are integers of so many bits, the largest and the smallest included."""
+    """Make samples that are integers of a given depth, including the largest and the smallest."""
     top = 2 ** (bits - 1)
     found = np.random.default_rng(seed).integers(-top, top, (channels, n))
     found[:, 0], found[:, -1] = -top, top - 1
@@ -54,7 +54,7 @@ def gaps_in(path):
 @pytest.mark.parametrize(("suffix", "subtype"), FORMS)
 @pytest.mark.parametrize("channels", [1, 2, 3])
 def test_integers_come_back_bit_for_bit(tmp_path, suffix, subtype, channels):
-    """Samples that are integers of the file's depth are the same after a round trip."""
+    """Samples that are integers of the file's depth are unchanged by a round trip."""
     path = tmp_path / f"x{suffix}"
     samples = integers_of(BITS[subtype], channels, 9001)
     writer = SoundWriter(path, FS, channels, subtype)
@@ -73,7 +73,7 @@ def test_integers_come_back_bit_for_bit(tmp_path, suffix, subtype, channels):
 @pytest.mark.parametrize("subtype", ["s16", "s24", "f32"])
 @pytest.mark.parametrize("channels", [1, 2, 5])
 def test_other_programs_read_it(tmp_path, subtype, channels):
-    """SoX finds the samples that were written, and nothing to complain of in what it knows."""
+    """SoX reads the same samples without warnings about known parts of the format."""
     path, raw = tmp_path / "x.wav", tmp_path / "x.raw"
     samples = integers_of(BITS[subtype], channels, 501)
     writer = SoundWriter(path, FS, channels, subtype)
@@ -81,7 +81,7 @@ def test_other_programs_read_it(tmp_path, subtype, channels):
     writer.finish()
     command = ["sox", path, "-t", "raw", "-e", "float", "-b", "32", raw]
     done = subprocess.run(command, capture_output=True, check=True)
-    # Of floats it misses an extension that only compressed formats have, in anybody's files.
+    # For float files SoX wants an extension that only compressed formats need, from any writer.
     is_extensible_float = subtype == "f32" and channels > 2
     assert (b"missing extended part of fmt" in done.stderr) == is_extensible_float
     assert done.stderr.count(b"WARN") == is_extensible_float
@@ -90,7 +90,7 @@ def test_other_programs_read_it(tmp_path, subtype, channels):
 
 
 def test_what_lies_beyond_integers_is_clipped_and_counted(tmp_path):
-    """Full scale, more than it and no numbers are counted; the rest is rounded to the nearest."""
+    """Full scale, larger values and NaN are counted; the rest is rounded to the nearest."""
     path = tmp_path / "x.wav"
     values = np.array([[1.0, -1.0, 1.5, -2.0, np.nan, np.inf, 0.4 / 32768, -0.6 / 32768]])
     writer = SoundWriter(path, FS, 1, "s16")
@@ -102,7 +102,7 @@ def test_what_lies_beyond_integers_is_clipped_and_counted(tmp_path):
 
 
 def test_floats_stay_as_they_are(tmp_path):
-    """A float file holds what is beyond full scale, and no numbers, as they came."""
+    """A float file keeps values beyond full scale and NaN unchanged."""
     path = tmp_path / "x.wav"
     values = np.array([[1.5, -2.0, np.nan, 1e-30]], np.float32)
     writer = SoundWriter(path, FS, 1)
@@ -113,7 +113,7 @@ def test_floats_stay_as_they_are(tmp_path):
 
 @pytest.mark.parametrize(("suffix", "precision_ns"), [(".wav", 1000), (".flac", 1000)])
 def test_the_time_of_the_first_sample_comes_back(tmp_path, suffix, precision_ns):
-    """Its own readers find in a file when it began, to the microsecond and with its zone."""
+    """Our readers find the start time in a file, to the microsecond and with its time zone."""
     path = tmp_path / f"x{suffix}"
     writer = SoundWriter(path, FS, 1, "s16", SoundOptions(source="deck", software="spectrod 9"))
     writer.take(block_of(np.zeros((1, 100))))
@@ -141,7 +141,7 @@ def test_broadcast_programs_find_the_time(tmp_path):
 
 @pytest.mark.parametrize(("suffix", "subtype"), FORMS)
 def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
-    """Sample i of the file is the source's i-th; the file says where samples are missing."""
+    """A gap is filled with silence and listed, so sample indices stay those of the source."""
     path = tmp_path / f"x{suffix}"
     samples = integers_of(16, 2, 300)
     writer = SoundWriter(path, FS, 2, subtype)
@@ -167,7 +167,7 @@ def test_gaps_become_silence_and_are_listed(tmp_path, suffix, subtype):
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_a_killed_program_leaves_no_silence_that_is_not_listed(tmp_path, suffix):
-    """Gaps are listed at once, not only when the header next takes in the samples."""
+    """Gaps are listed at once, so a killed program leaves no unlisted silence."""
     writer = SoundWriter(tmp_path / f"x{suffix}", FS, 1, "s16")
     writer.take(block_of(integers_of(16, 1, 100)))
     writer.take(block_of(integers_of(16, 1, 8192), 150))
@@ -182,7 +182,7 @@ def test_a_killed_program_leaves_no_silence_that_is_not_listed(tmp_path, suffix)
 
 
 def test_the_list_of_gaps_is_bounded():
-    """Gaps are listed as long as there is room; those beyond are counted, and said to be."""
+    """The list of gaps is bounded; further gaps are counted, and the file says so."""
     gaps = Gaps(room=100)
     for n in range(50):
         gaps.add(1000 + n, 5)
@@ -192,7 +192,7 @@ def test_the_list_of_gaps_is_bounded():
 
 
 def test_gaps_that_follow_on_each_other_are_one():
-    """A disk that stays full for a while is one gap, listed or not."""
+    """Consecutive gaps, as on a full disk, are one gap, listed or not."""
     gaps = Gaps(room=70)
     for first, n_missing in ((10, 5), (15, 5), (20, 1), (30, 0), (40, 7), (47, 3)):
         gaps.add(first, n_missing)
@@ -202,7 +202,7 @@ def test_gaps_that_follow_on_each_other_are_one():
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
 @pytest.mark.parametrize("letter", ["é", "\N{GRINNING FACE}", "\udcff"])
 def test_a_file_with_more_gaps_than_it_lists_is_whole(tmp_path, suffix, letter):
-    """Its header stays of one size, the samples in their places, and a new file is asked for."""
+    """With more gaps than fit in the list, the file stays valid and asks for a new one."""
     path = tmp_path / f"x{suffix}"
     long_texts = SoundOptions(source=letter * 300, software=letter * 300)
     writer = SoundWriter(path, FS, 1, "s16", long_texts)
@@ -220,7 +220,7 @@ def test_a_file_with_more_gaps_than_it_lists_is_whole(tmp_path, suffix, letter):
 
 
 def test_a_new_file_is_asked_for_after_a_long_gap(tmp_path):
-    """So much and no more silence is filled in where somebody can begin another file."""
+    """A gap above the limit is not filled with silence but asks for a new file."""
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, options=SoundOptions(gap_max_s=1.0))
     block = block_of(np.zeros((1, 10)))
     assert not writer.needs_new_file(block)
@@ -236,7 +236,7 @@ def test_a_new_file_is_asked_for_after_a_long_gap(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
-    """Samples stay, but where they are elsewhere too; the command line makes a file of them."""
+    """An aborted recording keeps its samples, and the command line makes a file of them."""
     path, samples = tmp_path / f"x{suffix}", integers_of(16, 1, 3 * 4096)
     for is_copy in (True, False):
         writer = SoundWriter(path, FS, 1, "s16", SoundOptions(is_copy=is_copy))
@@ -251,7 +251,7 @@ def test_what_is_given_up_can_be_made_whole(tmp_path, suffix, capsys):
 
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy, monkeypatch):
-    """Samples that are nowhere else stay, to be recovered."""
+    """A copy that cannot be finished is removed; a recording keeps its samples for recovery."""
 
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -273,7 +273,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, is_copy, monkey
     ],
 )
 def test_blocks_that_cannot_follow_are_refused(tmp_path, block, text):
-    """What cannot be put in its place is an error, and what was taken before stays."""
+    """A block that does not fit the stream is an error, and earlier samples stay."""
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1)
     writer.take(block_of(np.full((1, 10), 0.25)))
@@ -298,7 +298,7 @@ def test_blocks_that_cannot_follow_are_refused(tmp_path, block, text):
     ],
 )
 def test_what_no_file_can_hold_is_refused_at_once(tmp_path, name, fs, channels, subtype, text):
-    """The value and the rule are named before anything is recorded."""
+    """Settings that no file can hold are refused with the value and the rule before recording."""
     with pytest.raises(ConfigError, match=text):
         SoundWriter(tmp_path / name, fs, channels, subtype)
     assert list(tmp_path.iterdir()) == []
@@ -306,13 +306,13 @@ def test_what_no_file_can_hold_is_refused_at_once(tmp_path, name, fs, channels, 
 
 @pytest.mark.parametrize(("name", "value"), [("fsync_s", 0.0), ("gap_max_s", -1.0)])
 def test_options_are_checked(name, value):
-    """Intervals that make no sense are named."""
+    """An impossible interval is refused by name."""
     with pytest.raises(ConfigError, match=name):
         SoundOptions(**{name: value})
 
 
 def test_a_file_without_samples_is_not_made(tmp_path):
-    """Nothing was recorded, nothing is left, and that is said."""
+    """Without samples there is an error and no file."""
     writer = SoundWriter(tmp_path / "x.wav", FS, 1)
     with pytest.raises(InputError, match="no samples to write"):
         writer.finish()
@@ -321,7 +321,7 @@ def test_a_file_without_samples_is_not_made(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac"])
 def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
-    """What an earlier recording has left stays as it is, and so does what another one writes."""
+    """Another writer's file, unfinished or in use, is not overwritten."""
     path, part = tmp_path / f"x{suffix}", tmp_path / f"x{suffix}.part"
     told = "is left of a recording that broke off; spectrod convert"
     writer = SoundWriter(path, FS, 1)
@@ -336,7 +336,7 @@ def test_an_unfinished_file_is_not_written_over(tmp_path, suffix):
 
 @pytest.mark.parametrize("subtype", ["s16", "s24", "f32"])
 def test_a_wav_file_is_valid_at_every_moment(tmp_path, subtype):
-    """After each block the file reads as what had been written at the latest sync, no less."""
+    """After each block the WAV file reads as at its latest sync or later."""
     path, now_s = tmp_path / "x.wav", 0.0
     samples = integers_of(16, 1, 1010)
     writer = SoundWriter(path, FS, 1, subtype, SoundOptions(fsync_s=5.0), clock=lambda: now_s)
@@ -361,12 +361,12 @@ def test_a_wav_file_is_valid_at_every_moment(tmp_path, subtype):
 
 
 def test_a_file_becomes_rf64_where_it_outgrows_32_bits(tmp_path):
-    """Just below the limit it is RIFF; beyond, RF64 in place, with all sizes and samples right."""
+    """A RIFF file becomes RF64 in place where it outgrows 32 bits, with all sizes right."""
     path = tmp_path / "x.wav"
     samples = integers_of(16, 2, 1001)
     writer = SoundWriter(path, 48000, 2, "s16")
     writer.take(block_of(samples))
-    # Holes in the file: neither the disk nor this test sees four gigabytes.
+    # Holes in the file keep four gigabytes off the disk.
     below = (RF64_FROM - HEADER_BYTES) // 4 - 1
     writer.take(block_of(samples[:, :1], below - 1))
     writer.flush()
@@ -412,7 +412,7 @@ KILLED = """
 @pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "subtype"), FORMS)
 def test_a_killed_program_leaves_what_it_wrote(tmp_path, suffix, subtype):
-    """After SIGKILL the file holds all whole samples of a WAV, all whole blocks of a FLAC."""
+    """After SIGKILL a WAV has all complete samples and a FLAC all complete blocks."""
     path = tmp_path / f"x{suffix}"
     command = [sys.executable, "-c", textwrap.dedent(KILLED), path, subtype]
     assert subprocess.run(command, check=False).returncode == -9
@@ -434,7 +434,7 @@ def test_a_killed_program_leaves_what_it_wrote(tmp_path, suffix, subtype):
 
 @pytest.mark.parametrize("subtype", ["s16", "s24"])
 def test_a_torn_wav_file_is_cut_to_whole_samples(tmp_path, subtype):
-    """Whatever byte it ends with, recovery keeps the samples before, and the header agrees."""
+    """Recovery of a WAV cut at any byte keeps the complete samples and corrects the header."""
     samples = integers_of(16, 2, 20)
     writer = SoundWriter(tmp_path / "x.wav", FS, 2, subtype)
     writer.take(block_of(samples))
@@ -452,7 +452,7 @@ def test_a_torn_wav_file_is_cut_to_whole_samples(tmp_path, subtype):
 
 
 def test_after_a_power_failure_only_the_header_is_believed(tmp_path):
-    """Of a file from before the machine's start, what the disk had not confirmed is cut."""
+    """After a power failure, recovery cuts a file to the length that the header confirms."""
     samples = integers_of(16, 1, 30)
     writer = SoundWriter(tmp_path / "x.wav", FS, 1, "s16")
     writer.take(block_of(samples[:, :21]))
@@ -469,7 +469,7 @@ def test_after_a_power_failure_only_the_header_is_believed(tmp_path):
 
 @pytest.mark.parametrize(("n_cut", "n_blocks"), [(1, 5), (2, 5), (1000, 4), (9000, 3)])
 def test_a_torn_flac_file_is_cut_to_whole_blocks(tmp_path, n_cut, n_blocks):
-    """A block of which a part is missing, or which is not what was written, is cut."""
+    """Recovery cuts a FLAC at the first incomplete or corrupt block."""
     samples = integers_of(16, 1, 5 * 4096 + 100)
     writer = SoundWriter(tmp_path / "x.flac", FS, 1, "s16")
     writer.take(block_of(samples))
@@ -486,7 +486,7 @@ def test_a_torn_flac_file_is_cut_to_whole_blocks(tmp_path, n_cut, n_blocks):
 
 
 def test_what_is_not_ours_is_not_recovered(tmp_path):
-    """Other files, names and files that are there stay as they are, and the error says why."""
+    """Recovery refuses other files and occupied names with the reason, and changes nothing."""
     for name in ("x.wav.part", "x.flac.part"):
         (tmp_path / name).write_bytes(bytes(5000))
         with pytest.raises(InputError, match=f"{name}: not a"):
@@ -503,7 +503,7 @@ def test_what_is_not_ours_is_not_recovered(tmp_path):
 
 
 def test_a_disk_that_is_full_from_the_first_byte_on_has_no_file_left(tmp_path, monkeypatch):
-    """Or who tries again for days would leave an empty one each time."""
+    """A disk that is full at the first byte leaves no file, so retries leave no empty ones."""
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -519,7 +519,7 @@ def test_a_disk_that_is_full_from_the_first_byte_on_has_no_file_left(tmp_path, m
 
 
 def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
-    """What could not be written is a gap; what was written before and after is whole."""
+    """A full disk is one error and a gap, and the WAV continues when there is space."""
     path = tmp_path / "x.wav"
     writer = SoundWriter(path, FS, 1, "s16")
     samples = integers_of(16, 1, 300)
@@ -544,7 +544,7 @@ def test_a_full_disk_is_one_error_and_the_wav_goes_on(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("n_kept", [0, 100])
 def test_what_the_disk_did_not_keep_is_not_named(tmp_path, monkeypatch, n_kept):
-    """After fdatasync has failed nothing more is taken, and the file ends where it was sure."""
+    """After fdatasync fails, the file ends where it was confirmed and accepts no more."""
     path, samples = tmp_path / "x.wav", integers_of(16, 1, 300)
     writer = SoundWriter(path, FS, 1, "s16")
     writer.take(block_of(samples[:, :100]))
@@ -593,7 +593,7 @@ FULL = """
 
 @pytest.mark.slow
 def test_a_full_disk_leaves_a_whole_flac(tmp_path):
-    """The system's reason is named, nothing more is taken, and finish leaves whole blocks."""
+    """A full disk ends a FLAC with the system's reason, and finish leaves complete blocks."""
     path = tmp_path / "x.flac"
     command = [sys.executable, "-c", textwrap.dedent(FULL), path]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -628,7 +628,7 @@ LAST_BLOCK = """
 
 @pytest.mark.slow
 def test_a_flac_file_without_room_for_its_last_block_is_not_called_whole(tmp_path):
-    """The system's reason is named, and what had room is whole when it is recovered."""
+    """A FLAC without room for its last block fails with the reason and can be recovered."""
     path = tmp_path / "x.flac"
     command = [sys.executable, "-c", textwrap.dedent(LAST_BLOCK), path]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -22,13 +22,13 @@ def strips_of(samples, size, width=10, first=0):
 @pytest.mark.parametrize("n_samples", [10, 170, 2560, 99_990])
 @pytest.mark.parametrize("size", [1, 37, 4096])
 def test_every_sample_counts_once(n_samples, size):
-    """However the blocks fall, pixels hold the least, the greatest and the power of their own."""
+    """In any division into blocks, pixels hold the minimum, the maximum and the power of theirs."""
     if size == 1 and n_samples > 1000:
         size = 1001
     samples = np.random.default_rng(n_samples).normal(0.0, 0.2, (2, n_samples)).astype(np.float32)
     envelope = strips_of(samples, size, first=5).over(5, n_samples, 10)
     pixels = samples.reshape(2, 10, -1)
-    # A pixel may see a part of the cell that its limits cut: at most a fourth more on each side.
+    # A pixel may cover a part of the cell that its limits cut: at most a quarter more on each side.
     reach = n_samples // 10 // 2 + 1
     padded = np.pad(samples, ((0, 0), (reach, reach)), mode="edge")
     wide = np.stack([padded[:, c * n_samples // 10 :][:, : n_samples // 10 + 2 * reach]
@@ -43,7 +43,7 @@ def test_every_sample_counts_once(n_samples, size):
 
 
 def test_levels_are_those_of_a_sine():
-    """A full-scale sine reads 0 dBFS, in RMS and in peak, in every pixel."""
+    """A full-scale sine reads 0 dBFS in RMS and in peak, in every pixel."""
     t = np.arange(80_000) / FS
     sine = np.sin(2.0 * np.pi * 1000.0 * t + 0.25 * np.pi)[np.newaxis].astype(np.float32)
     sine /= np.abs(sine).max()
@@ -53,7 +53,7 @@ def test_levels_are_those_of_a_sine():
 
 
 def test_gaps_are_missing_and_not_silent():
-    """Pixels without samples are NaN, their neighbours are not; zeros are silence."""
+    """Pixels without samples are NaN without effect on neighbours, and zeros are silence."""
     strips = SampleStrips(1, 10)
     strips.take(Block(np.full((1, 300), 0.5, np.float32), 0, 0, 0))
     strips.take(
@@ -68,7 +68,7 @@ def test_gaps_are_missing_and_not_silent():
 
 
 def test_samples_that_are_not_finite_are_missing():
-    """A NaN does not spread beyond the cells that hold it."""
+    """A NaN affects only the cells that contain it."""
     samples = np.full((1, 1000), 0.25, np.float32)
     samples[0, 505] = np.nan
     samples[0, 507] = np.inf
@@ -94,7 +94,7 @@ def test_memory_does_not_grow():
 @pytest.mark.parametrize("scaling", ["spectrum", "density", "dbfs"])
 @pytest.mark.parametrize("bands", ["", "third-octave"])
 def test_rows_give_the_level_of_their_samples(scaling, bands):
-    """Noise of a known mean square reads it, whatever its rows are scaled in."""
+    """Noise of a known mean square reads that level with any scaling of its rows."""
     spec = SpectrumSpec(fs=FS, win_length=1024, hop=512, scaling=scaling, bands=bands)
     density = 1e-3 / 4000.0
     width = np.full(spec.n_bins, spec.delta_f) if not bands else spec.band_table.width
@@ -128,7 +128,7 @@ def test_rows_give_the_level_of_their_samples(scaling, bands):
 
 
 def test_i_and_q_are_one_signal():
-    """A complex tone of amplitude 1 reads 0 dBFS, of its samples as of its rows."""
+    """A complex tone of amplitude 1 reads 0 dBFS from its samples and from its rows."""
     t = np.arange(8000) / FS
     tone = np.stack([np.cos(2.0 * np.pi * 1000.0 * t), np.sin(2.0 * np.pi * 1000.0 * t)])
     strips = SampleStrips(2, 10, is_iq=True)
@@ -148,7 +148,7 @@ def test_i_and_q_are_one_signal():
 
 
 def test_a_level_is_of_a_least_time():
-    """Where pixels are narrower, the level does not follow the waveform; its extremes do."""
+    """The level has a minimum averaging time, so in narrow pixels only extremes follow the wave."""
     t = np.arange(2000) / FS
     sine = np.sin(2.0 * np.pi * 100.0 * t)[np.newaxis].astype(np.float32)
     strips = SampleStrips(1, 500, least_samples=160)

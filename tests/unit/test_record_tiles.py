@@ -1,4 +1,4 @@
-"""Pictures of so many seconds a pixel, which go on in the next file."""
+"""Pictures with a fixed number of seconds per pixel, which continue in the next file."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def rows(first, n, power=0.5):
 
 
 def test_a_raw_tile_is_as_narrow_as_its_rows(tmp_path):
-    """Without axes no pixel is added behind the last row."""
+    """A raw tile has no pixels after its last row."""
     writer = tiled(tmp_path / "x.png", look=replace(LOOK, raw=True, width=12))
     writer.submit(rows(0, 21))
     writer.finish()
@@ -41,7 +41,7 @@ def test_a_raw_tile_is_as_narrow_as_its_rows(tmp_path):
 
 @pytest.mark.parametrize("size", [7, 500, 4000])
 def test_a_long_recording_goes_on_in_the_next_file(tmp_path, size):
-    """Each tile has its time, every row is in one, and the pixels of all have one length."""
+    """Each tile has its time, each row is in one tile, and all pixels have one duration."""
     writer = tiled(tmp_path / "x.png")
     levels_db = np.linspace(-50.0, -10.0, 4000)
     for first in range(0, 4000, size):
@@ -61,7 +61,7 @@ def test_a_long_recording_goes_on_in_the_next_file(tmp_path, size):
 
 
 def test_what_fits_in_one_has_the_plain_name(tmp_path):
-    """A short recording is one file, no narrower than pictures are, its rest drawn as a gap."""
+    """A recording that fits one tile has the plain name and the usual width, the rest as a gap."""
     writer = tiled(tmp_path / "x.png")
     writer.submit(rows(0, 501))
     writer.finish()
@@ -74,7 +74,7 @@ def test_what_fits_in_one_has_the_plain_name(tmp_path):
 
 
 def test_a_gap_of_whole_tiles_leaves_them_out(tmp_path):
-    """Files are numbered by their time, and those without a row are not there."""
+    """Tiles are numbered by time, and a tile without rows has no file."""
     writer = tiled(tmp_path / "x.png")
     writer.submit(rows(0, 100))
     writer.submit(rows(5000, 100))
@@ -86,7 +86,7 @@ def test_a_gap_of_whole_tiles_leaves_them_out(tmp_path):
 
 
 def test_abort_keeps_full_tiles(tmp_path):
-    """What is a picture already stays; of the tile that is collected nothing is left."""
+    """An abort keeps finished tiles and discards the current one."""
     writer = tiled(tmp_path / "x.png")
     writer.submit(rows(0, 2000))
     writer.abort()
@@ -94,14 +94,14 @@ def test_abort_keeps_full_tiles(tmp_path):
 
 
 def test_nothing_to_draw(tmp_path):
-    """Without a row there is no picture, and the error is that of any picture."""
+    """Without rows there is no picture but the usual error."""
     with pytest.raises(InputError, match="nothing to draw"):
         tiled(tmp_path / "x.png").finish()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_waveforms_are_refused(tmp_path):
-    """Samples come before the rows that are made of them, and so in another tile."""
+    """Waveforms are refused, as samples come before their rows and would be in another tile."""
     look = PictureOptions(strips=("waveform",))
     with pytest.raises(ConfigError, match="strips=waveform: pictures of so many seconds a pixel"):
         tiled(tmp_path / "x.png", look=look)

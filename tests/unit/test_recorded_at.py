@@ -1,4 +1,4 @@
-"""When recordings began: every recorder's way to say it, and nothing guessed."""
+"""Start times of recordings in the notation of each recorder."""
 
 import datetime as dt
 import struct
@@ -14,7 +14,7 @@ NOON = "2026-05-01T04:30:00"
 
 
 def iso(found):
-    """UTC to the microsecond, and whether a zone was named."""
+    """Return UTC to the microsecond, and whether a zone was named."""
     if found is None:
         return None
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -51,7 +51,7 @@ def iso(found):
     ],
 )
 def test_names_that_say_it(name, utc, has_zone):
-    """Each recorder's names are read, with fractions and time zones where they have them."""
+    """The names that each recorder gives are read, with fractions and time zones."""
     assert iso(recorded_at_name(name)) == (utc, has_zone)
 
 
@@ -78,13 +78,13 @@ def test_names_that_say_it(name, utc, has_zone):
     ],
 )
 def test_names_that_do_not(name):
-    """What makes no sense, could mean several things, or is no time, says nothing."""
+    """A name that is invalid, ambiguous or no time gives no start time."""
     assert recorded_at_name(name) is None
 
 
 @pytest.fixture
 def wav(tmp_path):
-    """Make a WAV file with more chunks before or behind its samples."""
+    """Make a WAV file with more chunks before or after its samples."""
 
     def make(name="x.wav", before=(), behind=(), form="WAV"):
         path = tmp_path / name
@@ -135,7 +135,7 @@ AT_0430 = (4 * 3600 + 30 * 60) * 48000
     ],
 )
 def test_headers_of_wav_files(wav, header, utc, place):
-    """BWF's and GUANO's chunks say it, wherever they stand; nonsense in them is ignored."""
+    """BWF and GUANO chunks are read at any place, and invalid ones are ignored."""
     found = recorded_at(wav(**{place: [header]}), 48000.0)
     if utc is None:
         assert found is None
@@ -146,20 +146,20 @@ def test_headers_of_wav_files(wav, header, utc, place):
 
 @pytest.mark.parametrize("form", ["RF64", "WAVEX", "WAV"])
 def test_chunks_behind_the_samples_of_any_wav(wav, form):
-    """The samples are passed over by their size, 64 bits of it where RF64 needs them."""
+    """Chunks after the samples are found by the samples' size, in 64 bits for RF64."""
     assert iso(recorded_at(wav(behind=[bext()], form=form), 48000.0)) == (NOON, False)
 
 
 @pytest.mark.parametrize("cut", [0, 3, 11, 12, 15, 19, 40])
 def test_headers_that_end_early(wav, cut):
-    """A header that is cut anywhere just says less."""
+    """A header cut at any byte gives less information and no error."""
     path = Path(wav(before=[bext()]))
     path.write_bytes(path.read_bytes()[:cut])
     assert recorded_at(str(path), 48000.0) is None
 
 
 def test_a_chunk_that_claims_too_much(wav):
-    """A size beyond the file's, or beyond reason, is no reason to read it."""
+    """A chunk size beyond the file or the limit is not read."""
     path = wav(before=[chunk(b"bext", b"x", size=1 << 31)])
     assert recorded_at(path, 48000.0) is None
 
@@ -177,7 +177,7 @@ def test_a_chunk_that_claims_too_much(wav):
     ],
 )
 def test_comments_of_the_audiomoth(tmp_path, comment, utc):
-    """AudioMoth's comment counts, with its time zone, through libsndfile's reading of it."""
+    """AudioMoth's comment gives the time with its zone, as libsndfile reads it."""
     path = tmp_path / "x.wav"
     with soundfile.SoundFile(path, "w", 8000, 1, "PCM_16") as file:
         file.comment = comment
@@ -188,7 +188,7 @@ def test_comments_of_the_audiomoth(tmp_path, comment, utc):
 
 
 def test_a_named_time_zone_wins(wav):
-    """What names its zone is believed before what does not; else the header before the name."""
+    """A time with a zone takes precedence, then the header, then the name."""
     guano = chunk(b"guan", b"Timestamp: 2026-05-01T04:30:00Z")
     assert iso(recorded_at(wav("20260501_063000.wav", [bext(), guano]), 48000.0)) == (NOON, True)
     assert iso(recorded_at(wav("20260501_063000.wav", [bext()]), 48000.0)) == (NOON, False)
@@ -197,7 +197,7 @@ def test_a_named_time_zone_wins(wav):
 
 
 def test_the_log_says_what_was_taken(wav, caplog):
-    """One line names the file, the time, what says it, and an assumed time zone."""
+    """One log line names the file, the time, its origin and an assumed time zone."""
     caplog.set_level("INFO")
     assert find_start(wav(before=[bext()]), 48000.0) == 1777609800 * 10**9
     assert caplog.messages[0].endswith(

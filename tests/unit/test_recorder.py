@@ -1,4 +1,4 @@
-"""A recording without its thread: which rows and samples go into which file."""
+"""A recording without its thread: the distribution of rows and samples to files."""
 
 import os
 import random
@@ -22,11 +22,11 @@ from spectrod.types import Block, SpectrumBatch, SpectrumSpec
 NS = 1_000_000_000
 FS = 1000.0
 NOON_NS = 1_780_315_200 * NS  # 2026-06-01T12:00:00Z, a Monday
-SPEC = SpectrumSpec(FS, win_length=64, hop=100, nfft=64, scaling="spectrum")  # ten rows a second
+SPEC = SpectrumSpec(FS, win_length=64, hop=100, nfft=64, scaling="spectrum")  # ten rows per second
 
 
 class FastClock(Clock):
-    """Goes as far as it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.now_s = 0.0
@@ -39,7 +39,7 @@ class FastClock(Clock):
 
 
 class Machine:
-    """A recording with spectra and sound that say which row and sample they are."""
+    """A recording whose spectra and sound contain their own row and sample numbers."""
 
     def __init__(self, folder, **settings):
         self.folder = folder / "site"
@@ -58,7 +58,7 @@ class Machine:
         self.recording.start()
 
     def play(self, seconds, rows_a_batch=5):
-        """Give spectra and samples of so many seconds, and tick; at the time that they are of."""
+        """Push spectra and samples of some seconds, and tick at their time."""
         n_batches = round(seconds * 10) // rows_a_batch
         for _ in range(n_batches):
             self.recording.take_block(self.block(rows_a_batch * 100))
@@ -88,7 +88,7 @@ class Machine:
         return sorted(one.name for one in self.folder.iterdir() if one.name.endswith(suffix))
 
     def rows(self, name):
-        """Which rows a file holds, and each gap with the row that it is before."""
+        """Return the rows in a file, and each gap with the row after it."""
         batches = list(SegmentReader(self.folder / name).batches())
         gaps = [(int(b.values[0, 0, 0]), b.gap_samples) for b in batches if b.gap_samples]
         return np.concatenate([b.values[:, 0, 0] for b in batches]).astype(int).tolist(), gaps
@@ -99,13 +99,13 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path):
-    random.seed(7)  # how long is waited before trying again has chance in it
+    random.seed(7)  # the wait before a retry is random
     return lambda **settings: Machine(tmp_path, **settings)
 
 
 @pytest.mark.parametrize("rows_a_batch", [1, 4, 7, 50])
 def test_files_end_at_whole_times_and_follow_on(machine, rows_a_batch):
-    """Cut within a batch, to the row; no row is missing, doubled, or after a gap."""
+    """Files end at whole times, cut to the row, without a missing or repeated row or a gap."""
     site = machine(rotate_s=2)
     site.clock.now_s = 1.0
     site.play(5.6, rows_a_batch)
@@ -126,7 +126,7 @@ def test_files_end_at_whole_times_and_follow_on(machine, rows_a_batch):
 
 
 def test_files_end_at_their_size(machine):
-    """With the batch that reaches it; the next follows on."""
+    """A file ends with the batch that reaches its size, and the next is contiguous."""
     site = machine(rotate_mb=0.02)
     site.play(20.0)
     site.recording.finish()
@@ -138,7 +138,7 @@ def test_files_end_at_their_size(machine):
 
 
 def test_a_name_that_is_taken_gets_a_number(machine):
-    """No file is written over, whether it is finished or not."""
+    """If a name is taken, finished or not, the new file gets a number."""
     site = machine(file_name="%Y")
     site.folder.mkdir()
     (site.folder / "2026.spd").write_bytes(b"another's")
@@ -150,7 +150,7 @@ def test_a_name_that_is_taken_gets_a_number(machine):
 
 
 def test_what_is_outside_the_schedule_is_a_gap(machine):
-    """Of the duty cycle too; each stretch has a file of its own."""
+    """Times outside the schedule or the duty cycle are gaps, and each stretch has its own file."""
     site = machine(schedule=("Mon 12:00-12:01",), on_s=2.0, off_s=3.0)
     site.play(11.0)
     assert site.recording.facts()["state"] == "recording"
@@ -166,7 +166,7 @@ def test_what_is_outside_the_schedule_is_a_gap(machine):
 
 
 def test_events_have_a_file_each_with_what_was_before_and_after(machine):
-    """To the row; events whose times meet share one; gaps say how long nothing was wanted."""
+    """Each event has a file with its pre-roll and post-roll to the row; overlaps share one."""
     site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
     site.play(5.0)
     assert site.recording.facts()["state"] == "armed"
@@ -188,7 +188,7 @@ def test_events_have_a_file_each_with_what_was_before_and_after(machine):
 
 
 def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
-    """A clock that was set back leaves nothing waiting for the time that was before."""
+    """After the clock is set back, events do not wait for the earlier time."""
     site = machine(triggers=("control",), pre_roll_s=1.0, post_roll_s=0.5)
     site.clock.now_s = 3600.0
     site.play(5.0)
@@ -203,7 +203,7 @@ def test_events_are_recorded_while_the_clock_is_behind_what_is_held(machine):
 
 
 def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
-    """And is as long as there is memory."""
+    """A pre-roll that exceeds memory is shortened and reported once."""
     monkeypatch.setattr("spectrod.recording.configured.HELD_MAX_BYTES", 20_000)
     site = machine(triggers=("control",), pre_roll_s=60.0, post_roll_s=1.0)
     site.play(60.0)
@@ -220,7 +220,7 @@ def test_a_pre_roll_that_does_not_fit_is_told_once(machine, monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_sound_beside_the_spectra_is_cut_at_the_same_times(machine, suffix):
-    """To the sample, with the same names."""
+    """Sound and spectra are cut at the same times, to the sample, with the same names."""
     site = machine(rotate_s=2, samples=suffix)
     site.clock.now_s = 1.5
     site.play(3.5)
@@ -234,7 +234,7 @@ def test_sound_beside_the_spectra_is_cut_at_the_same_times(machine, suffix):
 
 
 def test_samples_alone_can_be_recorded(machine):
-    """Without spectra."""
+    """A recording may have samples without spectra."""
     site = machine(spectra=False, samples="wav")
     site.play(1.0)
     site.recording.finish()
@@ -242,7 +242,7 @@ def test_samples_alone_can_be_recorded(machine):
 
 
 def test_a_pyramid_goes_on_over_starts_and_changes_of_the_analysis(machine):
-    """Rows of another analysis have one of their own."""
+    """A pyramid continues over restarts, and rows of another analysis get a separate one."""
     site = machine(spectra=False, pyramid=True)
     site.play(10.0)
     site.recording.finish()
@@ -257,7 +257,7 @@ def test_a_pyramid_goes_on_over_starts_and_changes_of_the_analysis(machine):
 
 
 def test_a_change_of_the_analysis_begins_a_new_recording(machine):
-    """In a file of its own, whose rows are not counted on."""
+    """A change of the analysis starts a new file with new row numbers."""
     site = machine()
     site.play(2.0)
     site.spec = replace(SPEC, window="hamming")
@@ -269,7 +269,7 @@ def test_a_change_of_the_analysis_begins_a_new_recording(machine):
 
 
 def test_a_clock_that_is_set_back_begins_a_new_file(machine):
-    """Or one file would last as long as the clock was wrong."""
+    """If the clock is set back, a new file starts, as the old one would last too long."""
     site = machine(rotate_s=10)
     site.play(2.0)
     site.clock.now_s += 86400.0
@@ -283,7 +283,7 @@ def test_a_clock_that_is_set_back_begins_a_new_file(machine):
 
 
 def test_a_file_whose_time_is_over_ends_without_rows(machine):
-    """Once none can be late: the source may be away."""
+    """A file ends after its time without rows, when none can be late any more."""
     site = machine(rotate_s=10)
     site.play(5.0)
     site.clock.now_s = 11.0
@@ -298,7 +298,7 @@ def test_a_file_whose_time_is_over_ends_without_rows(machine):
 
 
 def test_files_are_kept_by_age(machine):
-    """Counted from when they were finished; those of others stay."""
+    """Files of the recording are deleted by age since their end; other files stay."""
     site = machine(rotate_s=3600, keep_days=0.25)
     site.folder.mkdir()
     (site.folder / "notes.txt").touch()
@@ -312,7 +312,7 @@ def test_files_are_kept_by_age(machine):
 
 
 def test_files_are_kept_by_size(machine):
-    """All together, the one being written too; the oldest go first."""
+    """Files are limited by total size, including the open one, and the oldest go first."""
     site = machine(rotate_s=10, keep_mb=0.1)
     site.play(200.0)
     site.clock.now_s += 10.0
@@ -325,7 +325,7 @@ def test_files_are_kept_by_size(machine):
 
 
 class Disk:
-    """So much is free; what the recording's folder holds takes from it."""
+    """A disk with a given free space, less the contents of the recording's folder."""
 
     def __init__(self, folder, n_bytes):
         self.folder, self.n_bytes = folder, n_bytes
@@ -342,7 +342,7 @@ def with_disk(site, monkeypatch, n_bytes):
 
 
 def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeypatch):
-    """What is missed is counted, and a gap; no file is deleted."""
+    """Before the disk is full, recording stops and counts a gap; it resumes by itself."""
     site = machine(min_free_mb=0.1)
     disk = with_disk(site, monkeypatch, 150_000)
     site.play(100.0)
@@ -359,7 +359,7 @@ def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeyp
     site.play(2.0)
     assert site.recording.facts()["state"] == "recording"
     site.recording.finish()
-    # What was played before the first tick that sees the space is missed too.
+    # Data before the first tick that sees the space are missed, too.
     assert site.rows(site.files()[1])[0] == list(range(1015, 1030))
     whole = list(SegmentReader(site.folder).batches())
     assert [b.gap_samples for b in whole if b.gap_samples] == [(1015 - n_rows) * 100]
@@ -369,7 +369,7 @@ def test_it_stops_before_the_disk_is_full_and_goes_on_by_itself(machine, monkeyp
 
 
 def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
-    """As long as there is something to delete."""
+    """If the oldest files may be deleted, recording continues while there are any."""
     site = machine(min_free_mb=0.1, when_full="delete", rotate_s=10)
     with_disk(site, monkeypatch, 180_000)
     site.play(300.0)
@@ -383,7 +383,7 @@ def test_where_the_oldest_may_go_it_does_not_stop(machine, monkeypatch):
 
 
 def test_an_error_of_the_disk_is_told_once_and_tried_again(machine, monkeypatch):
-    """Longer and longer after; what was missed is counted and a gap, and the rest is whole."""
+    """A disk error is reported once and retried at growing intervals, with a counted gap."""
     site = machine()
     site.play(2.0)
     real, calls = os.pwrite, []
@@ -415,7 +415,7 @@ def test_an_error_of_the_disk_is_told_once_and_tried_again(machine, monkeypatch)
 
 
 def test_a_folder_that_is_removed_is_made_again(machine):
-    """Within the interval at which files are synchronised; the rows since are told as lost."""
+    """A removed folder is recreated within the sync interval, and rows since then count as lost."""
     site = machine(fsync_s=1.0)
     site.play(2.0)
     for file in site.folder.iterdir():
@@ -436,7 +436,7 @@ def test_a_folder_that_is_removed_is_made_again(machine):
 
 
 def test_rows_of_a_removed_file_are_lost_whoever_finds_it_out(machine):
-    """Also where the file ends before anybody has looked."""
+    """Rows of a removed file count as lost also if the file ends before the next check."""
     site = machine(rotate_s=2)
     site.play(1.0)
     for file in site.folder.iterdir():
@@ -452,13 +452,13 @@ def test_rows_of_a_removed_file_are_lost_whoever_finds_it_out(machine):
 
 
 def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
-    """And the recording begins when it can."""
+    """A folder that cannot be created is reported once and retried."""
     (tmp_path / "site").touch()
     site = machine()
     site.play(30.0)
     assert site.recording.facts()["state"] == "failed"
     (tmp_path / "site").unlink()
-    site.play(60.0)  # the last try before may have been just now, and the next be 37.5 s off
+    site.play(60.0)  # the last attempt may have been just now, and the next one 37.5 s away
     site.recording.finish()
     assert site.recording.facts()["rows"] >= 200
     (failed,) = site.told("record.failed")
@@ -466,7 +466,7 @@ def test_a_folder_that_cannot_be_made_is_told_once(machine, tmp_path):
 
 
 def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
-    """A torn end is cut off; the rest has its name."""
+    """At the next start, a killed daemon's file is cut at its torn end and gets its name."""
     site = machine(samples="wav")
     site.play(5.0)
     (part,) = site.folder.glob("*.spd.part")
@@ -491,7 +491,7 @@ def test_what_a_killed_daemon_left_is_made_whole_at_the_next_start(machine):
 
 
 def test_only_files_are_taken_for_what_was_left(machine, tmp_path):
-    """A pipe would never answer, and a link leads to what is another's."""
+    """Recovery ignores pipes, which block, and links, which lead to another user's file."""
     site = machine()
     site.folder.mkdir(exist_ok=True)
     os.mkfifo(site.folder / "a.wav.part")
@@ -506,7 +506,7 @@ def test_only_files_are_taken_for_what_was_left(machine, tmp_path):
 
 
 def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
-    """The recording goes on."""
+    """A file that cannot be deleted is reported once, and the recording continues."""
     site = machine(rotate_s=10, keep_days=0.0005)
 
     def fail(*_):
@@ -519,7 +519,7 @@ def test_what_cannot_be_deleted_is_told_once(machine, monkeypatch):
 
 
 def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
-    """Also by a recording that waits for its hours, and could not look at its start."""
+    """An unfinished file is recovered once its writer has ended, also outside the schedule."""
     first = machine()
     first.play(2.0)
     second = machine(schedule=("Tue 00:00-01:00",))
@@ -535,7 +535,7 @@ def test_what_another_program_leaves_is_made_whole_once_it_is_gone(machine):
 
 
 def test_two_programs_do_not_take_the_same_folder(machine):
-    """The second waits, and neither recovers nor deletes; it goes on when the first has ended."""
+    """A second program waits for the folder without recovery or deletion until the first ends."""
     first, second = machine(), machine(keep_days=0.00001)
     first.play(2.0)
     second.begin()

@@ -1,4 +1,4 @@
-"""Which files a recording takes for its own, and what a folder does with the others."""
+"""Ownership of files in a recording's folder."""
 
 import os
 import re
@@ -30,7 +30,7 @@ KINDS = pytest.mark.parametrize("suffix", [".spd", ".wav", ".flac"])
 
 
 def write(path, recording="night", source="pond", n=5):
-    """Make a finished file as recordings do, and other writers without a recording's name."""
+    """Make a finished file as recordings do, or other writers without a recording's name."""
     if path.suffix == ".spd":
         writer = SegmentWriter(path, Description(SPEC, source, ("0",), "x", recording=recording))
         times = np.arange(n, dtype=np.int64)
@@ -46,7 +46,7 @@ def write(path, recording="night", source="pond", n=5):
 
 
 def as_earlier(path):
-    """Take from a file what versions did not write that knew no names of recordings."""
+    """Remove from a file the marks that early versions, without recording names, did not write."""
     content = path.read_bytes()
     if path.suffix == ".wav":
         content = re.sub(rb"spectrod\|Recording: [^\n]*\n", lambda m: b"\n" * len(m[0]), content)
@@ -72,13 +72,13 @@ def is_own(path, owner=OWNER):
 
 @KINDS
 def test_a_file_says_who_wrote_it(tmp_path, suffix):
-    """The recording, the source, the name and the begin come back."""
+    """The recording, the source, the name and the start can be read back from a file."""
     descriptor = os.open(write(tmp_path / f"a{suffix}"), os.O_RDONLY)
     origin = read_origin(descriptor, suffix)
     os.close(descriptor)
     assert (origin.recording, origin.source) == ("night", "pond")
     assert origin.file_name == f"a{suffix}"
-    if suffix != ".spd":  # which has no need to look for its first row
+    if suffix != ".spd":  # such a file need not be read for its first row
         assert origin.begin_utc_ns // 10**9 == BEGIN_UTC_NS // 10**9
 
 
@@ -97,7 +97,7 @@ def test_a_file_says_who_wrote_it(tmp_path, suffix):
 def test_only_files_of_the_recording_and_source_are_its_own(
     tmp_path, suffix, name, recording, source, expected
 ):
-    """Whatever other recordings and other commands have written."""
+    """A recording owns only files with its own name and source."""
     assert is_own(write(tmp_path / f"{name}{suffix}", recording, source)) is expected
 
 
@@ -106,14 +106,14 @@ def test_only_files_of_the_recording_and_source_are_its_own(
     ("new", "expected"), [("a_1", True), ("a_12", True), ("kept", False), ("a_x", False)]
 )
 def test_a_file_under_another_name_is_the_users(tmp_path, suffix, new, expected):
-    """A number is what a recording puts behind a name that is taken."""
+    """A renamed file belongs to the user, except for an added number."""
     path = write(tmp_path / f"a{suffix}")
     assert is_own(path.rename(tmp_path / f"{new}{suffix}")) is expected
 
 
 @KINDS
 def test_an_unfinished_file_with_a_second_name_is_left_alone(tmp_path, suffix):
-    """To cut its end would change the other; to delete a finished one leaves the other."""
+    """An unfinished file with a second hard link stays, since a cut would change the other name."""
     path = write(tmp_path / f"a{suffix}")
     os.link(path, tmp_path / f"a{suffix}.part")
     os.link(path, tmp_path / "elsewhere")
@@ -123,7 +123,7 @@ def test_an_unfinished_file_with_a_second_name_is_left_alone(tmp_path, suffix):
 
 @KINDS
 def test_files_of_earlier_versions_are_recognised_by_all_else(tmp_path, suffix, monkeypatch):
-    """The source, the owner, and the name that the recording gives to a file of their begin."""
+    """Files of early versions are recognised by source, owner and the name for their start."""
 
     def make(stem):
         path = tmp_path / f"{stem}{suffix}"
@@ -145,14 +145,14 @@ def test_files_of_earlier_versions_are_recognised_by_all_else(tmp_path, suffix, 
 @pytest.mark.parametrize("suffix", [".spd", ".wav", ".flac"])
 @pytest.mark.parametrize("content", [b"", b"song", bytes(70_000), b"fLaC" + bytes(70_000)])
 def test_other_files_are_not_its_own(tmp_path, suffix, content):
-    """Whatever they hold."""
+    """Other files are not owned, whatever their content."""
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)
     assert is_own(path) is False
 
 
 def test_what_is_no_file_is_not_opened(tmp_path):
-    """A pipe would block, and a link leads elsewhere."""
+    """A pipe, which would block, and a link, which leads elsewhere, are not opened."""
     write(tmp_path / "a.spd")
     os.mkfifo(tmp_path / "pipe.spd")
     (tmp_path / "link.spd").symlink_to("a.spd")
@@ -178,7 +178,7 @@ def age(path, days=2.0):
 
 
 def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(folder, monkeypatch):
-    """What has to go goes, in order, and the thread is not kept for long."""
+    """Many files are examined in parts, oldest first, and expired ones go in order."""
     monkeypatch.setattr(recording_folder, "CHECKED_AT_ONCE", 4)
     for k in range(10):
         age(write(folder.path / f"f{k}.spd"), days=0.55 + 0.1 * k)
@@ -193,7 +193,7 @@ def test_many_files_are_looked_at_a_part_at_a_time_the_oldest_first(folder, monk
 
 
 def test_old_files_that_cannot_be_read_do_not_hide_the_others(folder, monkeypatch):
-    """However many of them somebody drops into the folder, what has to go still goes."""
+    """Unreadable old files do not keep expired files from deletion."""
     monkeypatch.setattr(recording_folder, "CHECKED_AT_ONCE", 4)
     for k in range(9):
         (folder.path / f"secret{k}.spd").write_bytes(b"somebody else's")
@@ -213,7 +213,7 @@ def test_old_files_that_cannot_be_read_do_not_hide_the_others(folder, monkeypatc
 
 
 def test_each_file_is_read_once(folder, monkeypatch):
-    """Until it changes: what is known of thousands need not be read every ten seconds."""
+    """Each file is read once until it changes."""
     for k in range(3):
         write(folder.path / f"f{k}.spd")
     asked = []
@@ -227,7 +227,7 @@ def test_each_file_is_read_once(folder, monkeypatch):
 
 
 def test_what_is_put_in_the_place_of_a_file_is_not_deleted(folder):
-    """Between the look at the file and the deletion of its name."""
+    """A file put in place of another between check and deletion is not deleted."""
     age(write(folder.path / "a.spd"))
     (file,) = folder._survey(folder.claimed)
     (folder.path / "a.spd").unlink()
@@ -238,7 +238,7 @@ def test_what_is_put_in_the_place_of_a_file_is_not_deleted(folder):
 
 
 def test_a_recordings_folder_in_the_place_of_another_keeps_its_files(folder, tmp_path):
-    """A member of the group may rename folders, but not have one recording delete another's."""
+    """A recording does not delete another one's files if folders are swapped."""
     age(write(folder.path / "a.spd", recording="other"))
     assert folder.tidy(0) == []
     assert folder.foreign == ["a.spd"]
@@ -246,7 +246,7 @@ def test_a_recordings_folder_in_the_place_of_another_keeps_its_files(folder, tmp
 
 @pytest.mark.parametrize("name", ["night", "pond"])
 def test_a_folder_behind_a_link_is_not_claimed(tmp_path, name):
-    """Neither to record into nor to delete in."""
+    """A folder behind a link is refused for recording and for deletion."""
     target = tmp_path / "target"
     (target / "pond").mkdir(parents=True)
     base = tmp_path / "base"
@@ -261,7 +261,7 @@ def test_a_folder_behind_a_link_is_not_claimed(tmp_path, name):
 
 
 def test_a_moved_folder_is_not_in_place(folder, tmp_path):
-    """Nor is one that was removed; one without a claim has no place to lose."""
+    """A moved or removed folder is not in place, and one without a claim has no place to lose."""
     assert folder.is_in_place()
     folder.path.rename(tmp_path / "moved")
     assert not folder.is_in_place()
@@ -272,6 +272,6 @@ def test_a_moved_folder_is_not_in_place(folder, tmp_path):
 
 
 def test_files_survive_a_conversion_but_their_mark_does_not(tmp_path):
-    """A copy by spectrod convert is the user's, though it holds the same rows."""
+    """A copy made by spectrod convert belongs to the user, although its rows are the same."""
     first = SegmentReader(write(tmp_path / "a.spd"))
     assert first.description.recording == ""

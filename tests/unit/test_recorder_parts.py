@@ -1,4 +1,4 @@
-"""Parts of the recorder: queue, events, names in the configuration."""
+"""Parts of the recorder: queue, events, threads, configuration."""
 
 import contextlib
 import re
@@ -54,7 +54,7 @@ def block(first, samples, lost_samples=0):
 
 
 def test_what_fits_comes_out_as_it_went_in():
-    """In order, the same objects."""
+    """Objects within the bound come out unchanged and in order."""
     queue = ChunkQueue(1 << 20)
     batches = [batch(k) for k in range(5)]
     for one in batches:
@@ -64,7 +64,7 @@ def test_what_fits_comes_out_as_it_went_in():
 
 
 def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
-    """Counted in rows; with the samples that were missing before them already."""
+    """The oldest are dropped; the next reports their rows and earlier gaps as missing."""
     size = batch(0, 3).n_bytes
     queue = ChunkQueue(2 * size)
     for first, gap_samples in ((0, 0), (3, 50), (6, 0), (9, 0), (12, 7)):
@@ -78,7 +78,7 @@ def test_the_oldest_are_dropped_and_become_a_gap_of_the_next():
 
 
 def test_one_piece_fits_whatever_its_size():
-    """Or nothing would ever be recorded of it; those before it have gone."""
+    """One piece of any size fits and displaces those before it."""
     queue = ChunkQueue(100)
     queue.put(block(0, np.zeros(20)))
     queue.put(block(20, np.zeros(500)))
@@ -90,7 +90,7 @@ def test_one_piece_fits_whatever_its_size():
 
 
 def test_events_whose_times_meet_are_one():
-    """In whatever order they are noted."""
+    """Events whose times overlap are merged in any order."""
     triggers = Triggers(1.0, 2.0)
     assert [triggers.add(t * NS, t * NS) for t in (10, 12, 20, 19)] == [True, False, True, False]
     assert triggers.count == 2
@@ -101,7 +101,7 @@ def test_events_whose_times_meet_are_one():
 
 
 def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
-    """The newest stays, and what is given up is counted."""
+    """A pre-roll that exceeds memory keeps the newest data and counts the rest."""
     triggers = Triggers(100.0, 0.0)
     preroll = PrerollBuffer(triggers, 4 * batch(0).n_bytes)
     given_up = [one for k in range(20) for one in preroll.take(batch(k))]
@@ -116,7 +116,7 @@ def test_a_pre_roll_that_memory_has_no_room_for_is_shorter():
 
 @pytest.mark.parametrize("sizes", [[125], [7, 300, 1, 64, 2000], [1000]])
 def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
-    """However samples are parted into blocks; the loudest channel counts."""
+    """A level triggers with the 125 ms that reach it, in any blocks, by the loudest channel."""
     times = []
     trigger = LevelTrigger(-20.0, FS, lambda *both: times.append(both))
     t = np.arange(3000) / FS
@@ -133,7 +133,7 @@ def test_a_level_triggers_with_the_125_ms_that_reach_it(sizes):
 
 
 def test_the_pre_roll_is_counted_from_where_a_level_begins(begin, tmp_path):
-    """To the sample, whatever the blocks; and the post-roll from where it ends."""
+    """Pre-roll and post-roll count to the sample from the start and the end of the level."""
     recorder = begin(triggers=("level",), pre_roll_s=0.5, post_roll_s=0.25, samples="wav")
     loud = np.zeros(4000, np.float32)
     loud[2000:2250] = 0.5
@@ -146,7 +146,7 @@ def test_the_pre_roll_is_counted_from_where_a_level_begins(begin, tmp_path):
 
 
 def test_a_gap_begins_the_125_ms_anew():
-    """What was before it does not count."""
+    """After a gap a new 125 ms average starts."""
     times = []
     trigger = LevelTrigger(-20.0, FS, lambda *both: times.append(both))
     trigger.look(block(0, np.full(100, 0.2)))
@@ -157,7 +157,7 @@ def test_a_gap_begins_the_125_ms_anew():
 
 
 def test_what_is_told_often_is_told_with_a_count():
-    """One in 10 s of each kind; trouble always."""
+    """A repeated message appears once in 10 s per kind with a count; errors always appear."""
     clock, events = SimpleNamespace(now_s=0.0), EventLog()
     clock.monotonic_s = lambda: clock.now_s
     reporter = Reporter("night", "pond", events, clock)
@@ -179,7 +179,7 @@ def test_what_is_told_often_is_told_with_a_count():
 
 @pytest.fixture
 def begin(tmp_path):
-    """Start recorders, which are ended with the test."""
+    """Start recorders, which are stopped after the test."""
     started = []
 
     def start(checked=lambda: ((), 0), **settings):
@@ -200,7 +200,7 @@ def begin(tmp_path):
 
 
 def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
-    """All of it, and the file is finished."""
+    """At the end all data from the queue are written and the file is finished."""
     recorder = begin()
     for k in range(50):
         recorder.submit(batch(3 * k, 3))
@@ -215,7 +215,7 @@ def test_what_was_handed_over_is_written_before_it_ends(begin, tmp_path):
 def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
     begin, monkeypatch, caplog
 ):
-    """The oldest are dropped and counted, memory is bounded, and then it goes on."""
+    """A disk that does not answer blocks no producer: the oldest data are dropped and counted."""
     monkeypatch.setattr("spectrod.recording.recorder.QUEUE_MAX_BYTES", 10_000)
     answer, is_asked = threading.Event(), threading.Event()
 
@@ -243,7 +243,7 @@ def test_a_disk_that_does_not_answer_does_not_hold_up_whoever_hands_over(
 
 
 def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypatch, caplog):
-    """In the state, in an event, and in the log with a traceback; a stop does not wait for it."""
+    """An internal error appears in state, event and log, and a stop does not wait for it."""
     is_told = threading.Event()
 
     def fail(_self, _piece):
@@ -271,7 +271,7 @@ def test_a_fault_of_our_own_is_seen_and_leaves_the_stream_alone(begin, monkeypat
 
 
 def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_path):
-    """What was written before is made whole; what has waited meanwhile is not lost."""
+    """After an internal error the file is recovered and the queued data are written."""
     monkeypatch.setattr("spectrod.recording.recorder._AGAIN_FIRST_S", 0.01)
     calls, all_taken = iter(range(4)), threading.Event()
 
@@ -296,7 +296,7 @@ def test_a_recording_goes_on_after_a_fault_of_our_own(begin, monkeypatch, tmp_pa
 
 
 def test_a_fault_at_the_end_promises_nothing(begin, monkeypatch):
-    """Whoever stops it is told what went wrong, and not that it begins anew."""
+    """An error during a stop is reported without the announcement of a restart."""
 
     def fail(_self):
         raise ZeroDivisionError("x")
@@ -310,7 +310,7 @@ def test_a_fault_at_the_end_promises_nothing(begin, monkeypatch):
 
 
 def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monkeypatch):
-    """Three faults in a row wait longer and longer, one a day does not."""
+    """After an hour without an error, the pause before a restart is short again."""
     now_s, waits, n_runs = [0.0], [], iter(range(5))
     lengths_s = [1.0, 1.0, 3601.0, 1.0]
 
@@ -339,7 +339,7 @@ def test_after_an_hour_without_a_fault_the_next_wait_is_short_again(begin, monke
     [(("clipping",), [1]), (("silent",), [2]), (("silent", "clipping"), [1, 2]), (("dc",), [])],
 )
 def test_what_is_odd_triggers_where_it_begins(begin, kinds, expected):
-    """And clipping with each block that has some; what was so already does not."""
+    """An oddity triggers at its start and clipping with each block; a lasting state does not."""
     states = iter([
         (("stuck: 1",), 7), (("stuck: 1", "clipping: 0"), 9), (("silent: 0", "clipping: 0"), 9),
         (("silent: 0", "dc: 1 (-3.0 dBFS)"), 9),
@@ -352,11 +352,11 @@ def test_what_is_odd_triggers_where_it_begins(begin, kinds, expected):
     assert [t for t in times if t in (1, 2)] == expected
 
 
-# ---- all of a daemon's
+# ---- all recordings of a daemon
 
 
 def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
-    """A single source without a name may get one from its device."""
+    """A source whose name cannot be a folder's is not recorded."""
     pond = SimpleNamespace(
         name="..",
         table=SourceTable(),
@@ -373,7 +373,7 @@ def test_a_source_whose_name_is_no_folder_is_not_recorded(tmp_path):
 
 
 def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
-    """By recording and source."""
+    """An error about an unknown trigger lists the recordings and sources."""
     recorders = Recorders(tmp_path, EventLog())
     message = "recording='x', source='': no such recording has triggers; there are: none"
     with pytest.raises(NotFoundError, match=message):
@@ -381,7 +381,7 @@ def test_a_trigger_of_what_is_not_there_names_what_is(tmp_path):
 
 
 def test_a_recording_that_cannot_begin_waits_and_the_others_run(tmp_path):
-    """Its analysis may have changed again while it was being begun."""
+    """A recording that cannot start waits for a retry while the others run."""
 
     class Pipeline:
         finished = False
@@ -447,7 +447,7 @@ def load(tmp_path, text, **flags):
 
 
 def test_recordings_survive_toml_and_name_their_changes(tmp_path):
-    """Each key is live."""
+    """Recordings survive TOML, and each changed key is listed as live."""
     loaded = load(tmp_path, TOML)
     (night,) = loaded.recordings
     assert (night.name, night.pre_roll_s, night.attributes["title"]) == ("night", 5.0, "Roof")
@@ -462,7 +462,7 @@ def test_recordings_survive_toml_and_name_their_changes(tmp_path):
 
 
 def test_every_key_is_described_where_the_defaults_are():
-    """With the value that holds if it is left out."""
+    """Every key is documented beside the defaults with its default value."""
     text = config.default_toml().partition("# [recordings.night]")[2].partition("[engine]")[0]
     night = RecordingConfig("night")
     for key in RecordingConfig.__struct_fields__[1:]:
@@ -502,7 +502,7 @@ def load_value(line):
     ],
 )
 def test_bad_recordings_are_one_clear_error(tmp_path, keys, message):
-    """With the table, the key, the value and the rule."""
+    """An error names the table, the key, the value and the rule."""
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, TOML + f"\n[recordings.a]\n{keys}\n")
     assert message in str(caught.value)
@@ -516,7 +516,7 @@ _FLAGS = ("", "_", "-", "0", "^", "#", "E", "O", "5", "_9")
 @pytest.mark.slow
 @pytest.mark.parametrize("flag", _FLAGS)
 def test_a_pattern_that_is_taken_makes_a_safe_name_at_any_time(flag):
-    """Whatever code of strftime is accepted never writes a space, slash, colon or leading dot."""
+    """An accepted pattern never gives a space, slash, colon or leading dot at any time."""
     safe = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
     accepted = []
     for code in _STRFTIME:
@@ -524,7 +524,7 @@ def test_a_pattern_that_is_taken_makes_a_safe_name_at_any_time(flag):
         with contextlib.suppress(ConfigError):
             recording.check()
             accepted.append(code)
-    # All hours and days of a year, and all years that 64 bits of nanoseconds hold.
+    # All hours and days of a year, and all years in the range of 64 bits of nanoseconds.
     times_s = [*range(0, 366 * 86400, 3599), *range(-9 * 10**9, 9 * 10**9, 10**7 + 7)]
     for code in accepted:
         recording = RecordingConfig("a", file_name=f"x%{flag}{code}")
@@ -537,7 +537,7 @@ def test_a_pattern_that_is_taken_makes_a_safe_name_at_any_time(flag):
     [("%A" * 11, True), ("%A" * 11 + "x", True), ("%A" * 11 + "xx", False), ("%z", False)],
 )
 def test_the_longest_name_counts(file_name, is_taken):
-    """A pattern may make 100 characters on a Wednesday; %z begins with a sign."""
+    """The limit applies to the longest name of a pattern, whose length depends on the day."""
     recording = RecordingConfig("a", file_name=file_name)
     if is_taken:
         recording.check()
@@ -558,7 +558,7 @@ def test_the_longest_name_counts(file_name, is_taken):
     ],
 )
 def test_two_recordings_or_sources_never_have_one_folder(tmp_path, tables, message):
-    """Not on FAT either, which ignores case and dots at the end; ``..`` leads elsewhere."""
+    """Folders of recordings and sources differ, also on FAT, and ``..`` is refused."""
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, f"{TOML}\n{tables}\n")
     assert message in str(caught.value)
@@ -566,13 +566,13 @@ def test_two_recordings_or_sources_never_have_one_folder(tmp_path, tables, messa
 
 
 def test_names_of_sources_without_recordings_are_only_for_topics(tmp_path):
-    """They may differ in case alone."""
+    """Names of sources without recordings may differ in case alone."""
     text = "\n".join(f'[sources."{name}"]\nuri = "signal:white,-20"' for name in ("a", "A", ".."))
     assert [one.name for one in load(tmp_path, text).all_sources] == ["a", "A", ".."]
 
 
 def test_recordings_of_sources_that_are_replaced_go_with_them(tmp_path):
-    """A source on the command line has only those that are of all sources."""
+    """A source on the command line gets only recordings that apply to all sources."""
     notes = []
     file = tmp_path / "c.toml"
     file.write_text(TOML + "\n[recordings.all]\n")

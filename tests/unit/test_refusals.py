@@ -28,7 +28,7 @@ def texts(events):
 
 
 def test_the_first_is_reported_at_once_with_its_peer(refusals, events, caplog):
-    """In the log, as a warning, and among the events."""
+    """The first refusal gives a warning in the log and an event with its peer at once."""
     with caplog.at_level(logging.WARNING):
         refusals.add("unknown_key", "abc from 10.0.0.7")
     assert texts(events) == [
@@ -38,7 +38,7 @@ def test_the_first_is_reported_at_once_with_its_peer(refusals, events, caplog):
 
 
 def test_a_flood_is_reported_once_a_minute(refusals, clock, events):
-    """A thousand in a minute make two lines, and all are counted."""
+    """A thousand refusals in a minute are all counted and give two lines."""
     for _ in range(1000):
         refusals.add("no_key")
         clock[0] += PERIOD_S / 1000.5
@@ -54,7 +54,7 @@ def test_a_flood_is_reported_once_a_minute(refusals, clock, events):
 
 
 def test_kinds_are_reported_separately(refusals, events):
-    """Each has its own count and its own minute."""
+    """Each kind of refusal has its own count and its own minute."""
     for kind in ("no_key", "wrong_server_key", "unknown_key", "revoked_key", "flood", "other"):
         refusals.add(kind)
     assert len(texts(events)) == 6
@@ -62,7 +62,7 @@ def test_kinds_are_reported_separately(refusals, events):
 
 
 def test_nothing_more_after_a_minute_of_peace(refusals, clock, events):
-    """The next one counts as a first one again."""
+    """After a quiet minute the next refusal counts as a first one."""
     refusals.add("other", "x")
     clock[0] += PERIOD_S + 1.0
     refusals.report()
@@ -72,7 +72,7 @@ def test_nothing_more_after_a_minute_of_peace(refusals, clock, events):
 
 
 def test_one_that_comes_when_the_rest_is_due_is_reported_with_it(refusals, clock, events):
-    """None is lost if ``report`` was not called in between."""
+    """A refusal that comes when a report is due is part of that report."""
     refusals.add("other")
     refusals.add("other")
     clock[0] += PERIOD_S

@@ -1,4 +1,4 @@
-"""The ring: indices, gaps, overruns, times, and two threads at once."""
+"""The ring: indices, gaps, overruns, times, and concurrent threads."""
 
 import threading
 
@@ -11,7 +11,7 @@ from spectrod.sample_layout import SAMPLE_BYTES, SampleLayout
 
 
 def ramp(start, n, channels=1):
-    """Samples that carry their own index, exact in float32 up to 2^24."""
+    """Make samples that contain their own index, exact in float32 up to 2^24."""
     return np.tile(np.arange(start, start + n, dtype=np.float32), (channels, 1))
 
 
@@ -27,7 +27,7 @@ def ring():
 
 
 def test_samples_come_out_in_order_and_across_the_wrap(ring):
-    """What is written is read back, also where the ring wraps."""
+    """Samples are read back in order, also across the ring's wrap."""
     for start in range(0, 700, 70):
         write(ring, start, 70)
         block = ring.read(1000)
@@ -38,7 +38,7 @@ def test_samples_come_out_in_order_and_across_the_wrap(ring):
 
 
 def test_a_ring_larger_than_the_memory_is_refused():
-    """What the system has no memory for is an error that names the channels and the size."""
+    """A ring larger than the available memory is an error with the channels and the size."""
     with pytest.raises(ConfigError, match=r"^channels=4096: no memory for a ring of .* GiB\)$"):
         SampleRing(1e6, 4096, 1 << 44)
 
@@ -47,7 +47,7 @@ def test_a_ring_larger_than_the_memory_is_refused():
 @pytest.mark.parametrize("sample_format", SAMPLE_BYTES)
 @pytest.mark.parametrize("has_place", [False, True])
 def test_samples_keep_their_format(sample_format, interleaved, has_place):
-    """Whatever their layout, they come out as they were written, also to a given place."""
+    """Samples keep their format in any layout, also when read into a given array."""
     layout = SampleLayout(sample_format, 3, interleaved)
     ring = SampleRing(1e6, layout, 100)
     data = np.random.default_rng(2).integers(0, 100, layout.step_bytes * 700, np.uint8)
@@ -65,14 +65,14 @@ def test_samples_keep_their_format(sample_format, interleaved, has_place):
 
 
 def test_reads_are_limited(ring):
-    """A read returns at most max_samples and the next goes on behind them."""
+    """A read returns at most max_samples, and the next one continues after them."""
     write(ring, 0, 50)
     assert ring.read(20).n_samples == 20
     assert ring.read(100).sample_index == 20
 
 
 def test_block_is_a_copy(ring):
-    """A block keeps its samples when the ring is overwritten later."""
+    """A block is a copy and keeps its samples when the ring is overwritten later."""
     write(ring, 0, 100)
     block = ring.read(100)
     write(ring, 100, 100)
@@ -80,7 +80,7 @@ def test_block_is_a_copy(ring):
 
 
 def test_gap_splits_blocks_and_is_counted_in_samples(ring):
-    """Samples that a source lost separate two blocks; the second says how many are missing."""
+    """A source's loss splits blocks, and the second one gives the number of missing samples."""
     write(ring, 0, 10)
     write(ring, 25, 10)
     first, second = ring.read(100), ring.read(100)
@@ -92,7 +92,7 @@ def test_gap_splits_blocks_and_is_counted_in_samples(ring):
 
 @pytest.mark.parametrize(("gap", "n"), [(90, 10), (91, 20), (100, 100), (10**6, 77)])
 def test_gap_longer_than_the_ring_is_no_overrun(ring, gap, n):
-    """Where everything before a gap was read, nothing was overwritten, however long it is."""
+    """A gap longer than the ring overwrites nothing if everything before it was read."""
     write(ring, 0, 10)
     ring.read(100)
     write(ring, 10 + gap, n)
@@ -103,7 +103,7 @@ def test_gap_longer_than_the_ring_is_no_overrun(ring, gap, n):
 
 
 def test_overflow_flag_marks_a_gap_of_unknown_size(ring):
-    """A loss that the sound system flags without a size still interrupts the stream."""
+    """A loss flagged by the sound system without a size still interrupts the stream."""
     write(ring, 0, 10)
     write(ring, 10, 10, overflow=True)
     assert ring.read(100).n_samples == 10
@@ -113,7 +113,7 @@ def test_overflow_flag_marks_a_gap_of_unknown_size(ring):
 
 
 def test_overrun_skips_to_the_middle_and_is_counted(ring):
-    """Overwritten samples are reported as lost, and the reader gets half a ring of room."""
+    """After an overrun, lost samples are counted and the reader restarts at the ring's middle."""
     write(ring, 0, 60)
     write(ring, 60, 60)
     block = ring.read(100)
@@ -133,7 +133,7 @@ def test_overrun_and_gap_together_lose_nothing_twice(ring):
 
 
 def test_more_gaps_than_the_table_holds(ring):
-    """When gap records run over, everything before the newest gap is reported as lost."""
+    """If gap records overflow, everything before the newest gap counts as lost."""
     for k in range(80):
         write(ring, 2 * k, 1)
     block = ring.read(100)
@@ -142,7 +142,7 @@ def test_more_gaps_than_the_table_holds(ring):
 
 
 def test_gap_records_that_are_overwritten_while_they_are_read():
-    """A producer that overtakes the reader among the gap records makes it look again."""
+    """A reader reads gap records again if the producer overwrites them meanwhile."""
     ring = SampleRing(1e6, 1, 1000)
     write(ring, 0, 10)
     write(ring, 15, 10)
@@ -170,7 +170,7 @@ def test_room_is_what_the_reader_has_freed(ring):
 
 
 def test_closed_ring_is_exhausted_only_when_read(ring):
-    """The end of the stream shows after its last sample was read."""
+    """A closed ring is exhausted only after its last sample was read."""
     write(ring, 0, 5)
     ring.close()
     assert not ring.exhausted
@@ -196,7 +196,7 @@ def test_times_start_anew_after_a_gap(ring):
 
 @pytest.mark.parametrize(("start", "n"), [(0, 101), (3, 10)])
 def test_writes_that_cannot_be_right_are_refused(ring, start, n):
-    """A block larger than the ring or behind its end is an internal error."""
+    """A block larger than the ring or before its end is an internal error."""
     write(ring, 0, 5)
     with pytest.raises(InternalError, match=f"block of {n} samples at {start} does not fit"):
         write(ring, start, n)
@@ -204,7 +204,7 @@ def test_writes_that_cannot_be_right_are_refused(ring, start, n):
 
 @pytest.mark.slow
 def test_two_threads_lose_and_tear_nothing():
-    """A writer that never waits and a reader that lags: every block read is whole and in order."""
+    """With a writer that never waits and a slow reader, every block is complete and in order."""
     ring = SampleRing(48000.0, 3, 512)
     total = 200_000
 
@@ -236,7 +236,7 @@ def test_two_threads_lose_and_tear_nothing():
 
 
 def test_many_gaps_push_out_no_sample():
-    """Who waits for room overwrites no record of a gap either, though samples would fit."""
+    """A writer that waits for room also waits for room among the gap records."""
     ring = SampleRing(48000.0, 1, 4096)
     one = np.zeros((1, 1), np.float32)
     n_written = n_read = 0

@@ -1,4 +1,4 @@
-"""The sample clock: rate, times that never go back, losses found, none invented."""
+"""The sample clock: rate, monotonic times, and detection of losses without false ones."""
 
 import time
 
@@ -16,13 +16,13 @@ BLOCK_S = BLOCK / FS
 
 
 def due_times(seconds, ppm=0.0, fs=FS, block=BLOCK):
-    """Indices after each block and when they are due [s]."""
+    """Return the index after each block and when it is due [s]."""
     index = np.arange(1, int(seconds * fs / block) + 1) * block
     return index, index / fs / (1 + ppm * 1e-6)
 
 
 def stalled(due, stalls):
-    """Nothing arrives from each (start, end); then all at once."""
+    """Delay all arrivals in each (start, end) to its end."""
     late = due.copy()
     for start, end in stalls:
         late = np.where((late >= start) & (late < end), end, late)
@@ -30,7 +30,7 @@ def stalled(due, stalls):
 
 
 def drive(clock, index, t, placed=25):
-    """Place by the first callbacks, add all; (when, samples) of each loss, and times seen."""
+    """Feed all callbacks; return (when, samples) of each loss, and the times seen."""
     t_ns = np.maximum.accumulate((t * 1e9).astype(np.int64)).tolist()
     first = list(zip(index[:placed].tolist(), t_ns[:placed], strict=True))
     assert clock.place(first) == 0
@@ -45,7 +45,7 @@ def drive(clock, index, t, placed=25):
 
 
 def lose(due, at, blocks):
-    """Which callbacks remain when some blocks from a time on are lost."""
+    """Return the callbacks that remain after some blocks from a time on are lost."""
     return ~((due > at) & (due <= at + (blocks + 0.01) * BLOCK_S))
 
 
@@ -63,10 +63,10 @@ def lose(due, at, blocks):
     block=st.sampled_from([480, 1024, 4801]),
 )
 def test_lateness_is_never_a_loss(seed, ppm, stalls, burst_s, jitter, block):
-    """No mixture of jitter, stalls and bursts without a loss ever yields one; times never fall."""
+    """Jitter, stalls and bursts in any mixture give no loss, and times never decrease."""
     rng = np.random.default_rng(seed)
     index, due = due_times(25.0, ppm, block=block)
-    # NB: what a timer fetches is late by up to a block anyway; with 0.2 more the promise holds.
+    # A timer's callbacks are late by up to a block anyway; with 0.2 more the promise holds.
     jitter = min(jitter, 0.2) if burst_s else jitter
     t = due + rng.uniform(0, jitter * block / FS, len(due))
     t = stalled(t, [(start, start + length) for start, length in stalls])
@@ -87,7 +87,7 @@ def test_lateness_is_never_a_loss(seed, ppm, stalls, burst_s, jitter, block):
     jitter=st.sampled_from([0.0, 0.2, 1.0]),
 )
 def test_lost_blocks_are_found(seed, ppm, at, blocks, jitter):
-    """Two blocks or more are found within 2 s of delivery and sized to a block."""
+    """A loss of two blocks or more is found within 2 s of delivery and sized to a block."""
     rng = np.random.default_rng(seed)
     index, due = due_times(20.0, ppm)
     kept = lose(due, at, blocks)
@@ -101,7 +101,7 @@ def test_lost_blocks_are_found(seed, ppm, at, blocks, jitter):
 
 
 def test_loss_behind_a_stall_is_found():
-    """A stall after which some samples never come is a loss of just those."""
+    """A stall after which samples are missing is a loss of exactly those."""
     index, due = due_times(30.0)
     t = stalled(due, [(9.5, 10.3)])
     kept = lose(due, 9.6, 40)
@@ -110,7 +110,7 @@ def test_loss_behind_a_stall_is_found():
 
 
 def test_loss_in_bursts_is_found():
-    """Deliveries every 2 s hide a loss for some of them, not for ever."""
+    """A loss among deliveries every 2 s is found after a few of them."""
     index, due = due_times(60.0)
     kept = lose(due, 30.0, 5)
     t = np.ceil(due[kept] / 2.0) * 2.0
@@ -120,7 +120,7 @@ def test_loss_in_bursts_is_found():
 
 
 def test_each_of_several_losses_is_found():
-    """Losses three seconds apart are told one by one."""
+    """Losses three seconds apart are reported separately."""
     index, due = due_times(20.0)
     kept = lose(due, 5.0, 4) & lose(due, 8.0, 9) & lose(due, 11.0, 2)
     found, _ = drive(SampleClock(FS, BLOCK), index[: kept.sum()], due[kept])
@@ -130,7 +130,7 @@ def test_each_of_several_losses_is_found():
 @pytest.mark.parametrize("true_fs", [44_100.0, 47_000.0, 47_900.0, 48_480.0, 50_000.0, 96_000.0])
 @pytest.mark.parametrize("block", [480, 4800])
 def test_wrong_rate_is_a_slope(true_fs, block):
-    """A rate that is far off is in ``rate_error_ppm`` after 12 s, and no loss."""
+    """A rate that is far off appears in ``rate_error_ppm`` within 12 s and is no loss."""
     rng = np.random.default_rng(5)
     index, due = due_times(12.0 * true_fs / FS, block=block)
     due *= FS / true_fs
@@ -147,7 +147,7 @@ def test_wrong_rate_is_a_slope(true_fs, block):
 
 @pytest.mark.parametrize("change", [-0.08, -0.02, -0.006, -0.003, -0.001, 0.0003, 0.005, 0.1])
 def test_rate_that_changes_is_no_loss(change):
-    """Where the rate changes in the middle of a stream, nothing was lost."""
+    """A change of the rate within a stream is no loss."""
     rng = np.random.default_rng(8)
     index, due = due_times(120.0)
     t = due + np.maximum(0.0, due - 60.0) * change + rng.uniform(0, 0.001, len(due))
@@ -157,7 +157,7 @@ def test_rate_that_changes_is_no_loss(change):
 
 
 def test_sound_that_catches_up_slowly_is_no_loss():
-    """Late samples that come at one and a half times the pace are late, not lost."""
+    """Late samples that arrive at one and a half times the rate are not lost."""
     index, due = due_times(30.0)
     t = np.maximum(due, 12.0 + (due - 10.0) / 1.5)
     t[due < 10.0] = due[due < 10.0]
@@ -166,7 +166,7 @@ def test_sound_that_catches_up_slowly_is_no_loss():
 
 
 def test_latency_that_falls_moves_times_only():
-    """Where callbacks come earlier than possible, times follow within seconds; no loss."""
+    """If the latency falls, times follow within seconds, and no loss is reported."""
     index, due = due_times(40.0)
     t = due + np.where(due < 20.0, 0.3, 0.0)
     t = np.maximum.accumulate(np.where((due >= 20.0) & (due < 20.3), 20.3, t))
@@ -194,7 +194,7 @@ def test_rate_is_measured(ppm):
 
 @pytest.mark.parametrize("ppm", [-60.0, 0.0, 85.0])
 def test_shifts_within_a_block_bend_no_rate(ppm):
-    """Callbacks that come at another phase every 20 s, as after stalls: right to 2 ppm."""
+    """With a new phase of callbacks every 20 s, as after stalls, the rate is right to 2 ppm."""
     rng = np.random.default_rng(12)
     index, due = due_times(240.0, ppm)
     t = due + rng.uniform(0, BLOCK_S, 13)[(due / 20).astype(int)]
@@ -207,7 +207,7 @@ def test_shifts_within_a_block_bend_no_rate(ppm):
 
 @pytest.mark.parametrize("tick_s", [0.001, 0.00999])
 def test_saw_tooth_of_a_timer_is_no_rate(tick_s):
-    """Callbacks fetched by a timer show its rate in each tooth, the card's over some of them."""
+    """The rate is right although a timer's callbacks form a saw-tooth."""
     rng = np.random.default_rng(13)
     index, due = due_times(300.0, 90.0)
     t = np.ceil(due / tick_s) * tick_s + rng.exponential(2e-5, len(due))
@@ -218,7 +218,7 @@ def test_saw_tooth_of_a_timer_is_no_rate(tick_s):
 
 
 def test_nothing_is_claimed_before_it_is_known():
-    """In the first seconds there is no rate, and none is off."""
+    """In the first seconds no rate and no rate error are reported."""
     index, due = due_times(5.0, 5000.0)
     clock = SampleClock(FS, BLOCK)
     assert (clock.rate_error_ppm, clock.rate_uncertainty_ppm, clock.jitter_s) == (None, None, None)
@@ -229,7 +229,7 @@ def test_nothing_is_claimed_before_it_is_known():
 
 @pytest.mark.slow
 def test_rate_survives_losses_and_its_memory_is_bounded():
-    """Half an hour with a loss a minute: the rate is right to 1 ppm, and 256 points hold it."""
+    """Over half an hour with a loss per minute, the rate is right to 1 ppm with 256 points."""
     rng = np.random.default_rng(2)
     index, due = due_times(1800.0, 30.0)
     kept = np.ones(len(due), bool)
@@ -244,7 +244,7 @@ def test_rate_survives_losses_and_its_memory_is_bounded():
 
 
 def test_times_are_those_of_the_soonest():
-    """T lies at the soonest callbacks, to a tenth of a block."""
+    """Times follow the earliest callbacks, to a tenth of a block."""
     rng = np.random.default_rng(4)
     index, due = due_times(30.0, 80.0)
     _, times = drive(SampleClock(FS, BLOCK), index, due + rng.uniform(0, BLOCK_S, len(due)))
@@ -252,7 +252,7 @@ def test_times_are_those_of_the_soonest():
 
 
 def test_index_and_time_are_inverse():
-    """``index_at`` undoes ``mono_ns`` to a sample, in every piece of the line."""
+    """``index_at`` inverts ``mono_ns`` to the sample, in every piece of the line."""
     index, due = due_times(20.0, 200.0)
     clock = SampleClock(FS, BLOCK)
     drive(clock, index, due)
@@ -261,7 +261,7 @@ def test_index_and_time_are_inverse():
 
 
 def test_times_stay_what_they_were():
-    """Once a sample was there, no later correction changes its time for seconds."""
+    """Later corrections do not change the time of recent samples."""
     rng = np.random.default_rng(9)
     index, due = due_times(30.0, 250.0)
     clock = SampleClock(FS, BLOCK)
@@ -274,12 +274,12 @@ def test_times_stay_what_they_were():
             assert clock.mono_ns(old - BLOCK) == seen[old]
 
 
-# ---- a stream that begins again
+# ---- a restarted stream
 
 
 @pytest.mark.parametrize("gap_s", [0.05, 1.0, 17.3, 900.0])
 def test_next_stream_is_placed_by_the_clock(gap_s):
-    """After a break indices count the time that passed, to a block, at the measured rate."""
+    """After a restart, indices advance by the elapsed time at the measured rate, to a block."""
     rng = np.random.default_rng(6)
     index, due = due_times(60.0 + gap_s + 1.0, 60.0)
     t = due + rng.uniform(0, BLOCK_S, len(due))
@@ -294,7 +294,7 @@ def test_next_stream_is_placed_by_the_clock(gap_s):
 
 
 def test_next_stream_never_overlaps_the_last():
-    """A stream that seems to begin before the last ended is placed behind it."""
+    """A stream that seems to start before the last one's end is placed after it."""
     index, due = due_times(10.0)
     clock = SampleClock(FS, BLOCK)
     drive(clock, index, due)
@@ -302,7 +302,7 @@ def test_next_stream_never_overlaps_the_last():
 
 
 def test_losses_are_found_after_a_break():
-    """The next stream is watched like the first, and its rate goes on."""
+    """Losses are found after a restart as before, and the rate estimate continues."""
     index, due = due_times(60.0, 45.0)
     clock = SampleClock(FS, BLOCK)
     drive(clock, index[:2000], due[:2000])
@@ -315,7 +315,7 @@ def test_losses_are_found_after_a_break():
     assert clock.rate_error_ppm == pytest.approx(45.0, abs=clock.rate_uncertainty_ppm)
 
 
-# ---- the line in pieces
+# ---- the piecewise line
 
 
 @given(
@@ -324,7 +324,7 @@ def test_losses_are_found_after_a_break():
     )
 )
 def test_timeline_rises_whatever_it_follows(corrections):
-    """Corrections of seconds bend the line, never so far that it falls or steps."""
+    """Corrections of seconds bend the line without a decrease or a step."""
     period = 1e9 / FS
     timeline = Timeline(Line(0, 0, period))
     index, before = 0, 0
@@ -358,7 +358,7 @@ class Clocks:
 
 @pytest.mark.parametrize("step_s", [-3600.0, -0.01, 0.0021, 1.0, 1e6])
 def test_step_is_told_once_and_followed(step_s):
-    """A step of the wall clock is reported by its size at the next look, and then no more."""
+    """A step of the wall clock is reported once with its size."""
     clocks = Clocks()
     wall = WallClock(clocks.monotonic_ns, clocks.time_ns)
     assert wall.look() is None
@@ -370,7 +370,7 @@ def test_step_is_told_once_and_followed(step_s):
 
 
 def test_slewing_is_followed_in_silence():
-    """The clocks part by 400 ppm for an hour: times follow, nothing is reported."""
+    """Slewing of 400 ppm for an hour is followed without a report."""
     clocks = Clocks()
     wall = WallClock(clocks.monotonic_ns, clocks.time_ns)
     for _ in range(360):
@@ -381,7 +381,7 @@ def test_slewing_is_followed_in_silence():
 
 
 def test_preemption_between_reads_bends_nothing():
-    """A thread put off for 50 ms between the reads of the two clocks takes another read."""
+    """If a thread is preempted between reads of the two clocks, they are read again."""
     clocks = Clocks()
     wall = WallClock(clocks.monotonic_ns, clocks.time_ns)
     clocks.reading_ns = [100, 50_000_000, 100, 50_000_000, 100, 100]
@@ -390,6 +390,6 @@ def test_preemption_between_reads_bends_nothing():
 
 
 def test_wall_clock_is_this_machines():
-    """By default it is UTC."""
+    """By default the wall clock is this machine's UTC."""
     wall = WallClock()
     assert wall.utc_ns(time.monotonic_ns()) == pytest.approx(time.time_ns(), abs=10**8)

@@ -1,4 +1,4 @@
-"""Arrays of any kind as samples."""
+"""Conversion of arrays of any kind to samples."""
 
 import re
 
@@ -22,7 +22,7 @@ from spectrod.sample_layout import SampleLayout
     ],
 )
 def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
-    """Integers are divided by their full scale, floats are taken as they are."""
+    """Integers are divided by their full scale, and floats are unchanged."""
     samples = as_samples(x)
     assert (samples.dtype, samples.shape) == (np.float32, (1, len(expected)))
     np.testing.assert_array_equal(samples[0], np.float32(expected))
@@ -47,7 +47,7 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
     ],
 )
 def test_what_is_no_sample(x, message):
-    """Wrong shapes and dtypes say what they are and what they must be."""
+    """An invalid shape or dtype is an error with the actual and the required one."""
     with pytest.raises(InputError, match=re.escape(message)):
         as_samples(x, 3 if getattr(x, "shape", ()) == (2, 5) else None)
 
@@ -68,7 +68,7 @@ def test_what_is_no_sample(x, message):
     ],
 )
 def test_formats_are_taken_as_they_are(x, sample_format, expected):
-    """Integers of a format stay themselves; bytes are the interleaved samples of the channels."""
+    """Integers of a format are unchanged, and bytes are interleaved samples of the channels."""
     channels = 2 if isinstance(x, (bytes, bytearray, memoryview)) else None
     samples = as_samples(x, channels, sample_format)
     assert samples.dtype == SampleLayout(sample_format).dtype
@@ -87,14 +87,14 @@ def test_formats_are_taken_as_they_are(x, sample_format, expected):
     ],
 )
 def test_what_is_not_of_the_format(x, sample_format, message):
-    """Other dtypes than the format's, and bytes that end within a sample, are refused."""
+    """A dtype other than the format's, and bytes that end within a sample, are refused."""
     channels = 2 if isinstance(x, bytes) else None
     with pytest.raises(InputError, match=re.escape(message)):
         as_samples(x, channels, sample_format)
 
 
 def test_memory_without_gaps_is_found():
-    """Both orders of channels are found in place; gaps and other dtypes are not."""
+    """Contiguous memory is used in place in both orders of channels, but not otherwise."""
     x = np.arange(12, dtype=np.int16).reshape(2, 6)
     for samples, interleaved in ((x, False), (np.ascontiguousarray(x.T).T, True)):
         memory, layout = memory_of(samples)
@@ -107,7 +107,7 @@ def test_memory_without_gaps_is_found():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_first_bad_sample_is_named(value):
-    """The error names the sample, its channel and its value."""
+    """The error for a bad sample names the sample, its channel and its value."""
     samples = np.zeros((2, 100), np.float32)
     samples[1, 42] = value
     assert not is_finite(samples)
@@ -116,6 +116,6 @@ def test_first_bad_sample_is_named(value):
 
 
 def test_huge_samples_are_finite():
-    """Samples whose sum overflows are still finite; a double beyond float32 is not."""
+    """Finite samples pass even if their sum overflows; a double beyond float32 does not."""
     assert is_finite(np.full((1, 100), 3e38, np.float32))
     assert not is_finite(as_samples([1e300]))

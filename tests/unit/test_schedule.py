@@ -1,4 +1,4 @@
-"""Hours of the week and duty cycles: when something is wanted."""
+"""Hours of the week and duty cycles of a schedule."""
 
 import calendar
 import datetime as dt
@@ -13,7 +13,7 @@ NS = 1_000_000_000
 
 
 def at(text):
-    """2026-05-04 is a Monday."""
+    """Return the UTC time of a weekday and hour; 2026-05-04 is a Monday."""
     return calendar.timegm(dt.datetime.fromisoformat(text).timetuple()) * NS
 
 
@@ -35,7 +35,7 @@ def at(text):
     ],
 )  # fmt: skip
 def test_hours_hold_from_their_begin_to_before_their_end(hours, inside, outside):
-    """On the days that are named, or on all, over midnight and over the week's end."""
+    """Hours include their start but not their end, on named days or all, also over midnight."""
     schedule = Schedule(hours)
     assert all(schedule.covers(at(t)) for t in inside)
     assert not any(schedule.covers(at(t)) for t in outside)
@@ -51,7 +51,7 @@ def test_hours_hold_from_their_begin_to_before_their_end(hours, inside, outside)
     ],
 )
 def test_it_says_the_same_up_to_its_next_turn(hours, cycle):
-    """At random times of a year, and just before the turn; and a turn comes within a week."""
+    """The state is constant up to the next change, which comes within a week."""
     schedule = Schedule(hours, *cycle)
     rng = np.random.default_rng(7)
     for t in rng.integers(at("2026-01-01"), at("2027-01-01"), 300).tolist():
@@ -63,7 +63,7 @@ def test_it_says_the_same_up_to_its_next_turn(hours, cycle):
 
 
 def test_its_turns_are_at_the_edges():
-    """Walked through from Monday on."""
+    """Changes are at the edges of the hours, from Monday on."""
     schedule = Schedule(["Mon-Tue 06:00-18:00"])
     t, turns = at("2026-05-04 00:00"), []
     for _ in range(5):
@@ -73,7 +73,7 @@ def test_its_turns_are_at_the_edges():
 
 
 def test_a_cycle_begins_with_the_day_that_it_divides():
-    """On first, off then."""
+    """A duty cycle starts with each day, first on, then off."""
     schedule = Schedule((), 300.0, 600.0)
     midnight = at("2026-05-04 00:00")
     assert schedule.covers(midnight)
@@ -84,7 +84,7 @@ def test_a_cycle_begins_with_the_day_that_it_divides():
 
 @pytest.mark.parametrize("hours", [[], ["00:00-24:00"], ["00:00-00:00"]])
 def test_all_hours_have_no_turn(hours):
-    """Nor an end."""
+    """A schedule of all hours has neither changes nor an end."""
     assert Schedule(hours).covers(0)
     assert Schedule(hours).next_turn_ns(at("2026-05-04")) == NEVER_NS
 
@@ -105,6 +105,6 @@ def test_all_hours_have_no_turn(hours):
     ],
 )
 def test_what_is_no_schedule_is_told(hours, cycle, message):
-    """With what was given and the rule."""
+    """An invalid schedule is refused with the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         Schedule(hours, *cycle)

@@ -38,7 +38,7 @@ def read(path, **wanted):
 
 
 def damage(path, offset, n_bytes=1):
-    """Change so many bytes."""
+    """Change some bytes."""
     content = bytearray(path.read_bytes())
     for place in range(offset, offset + n_bytes):
         content[place] ^= 0x55
@@ -58,7 +58,7 @@ def damage(path, offset, n_bytes=1):
     ],
 )
 def test_rows_and_description_come_back(tmp_path, settings):
-    """Values to the last bit, each row's index and times, and all that is said of the recording."""
+    """Values, indices, times and the description survive unchanged."""
     spec = make_spec(**settings)
     path = tmp_path / "a.spd"
     about = describe(
@@ -84,7 +84,7 @@ def test_rows_and_description_come_back(tmp_path, settings):
 
 
 def test_a_file_is_whole_at_every_moment(tmp_path):
-    """After each batch all rows can be read, from the name that says that more may come."""
+    """After each batch all rows can be read from the unfinished file."""
     path = tmp_path / "a.spd"
     made = SegmentWriter(path, describe(SPEC))
     assert read(made.part) == []
@@ -101,7 +101,7 @@ def test_a_file_is_whole_at_every_moment(tmp_path):
 
 
 def test_large_batches_become_several_records(tmp_path):
-    """Their first row alone has the gap, and readers put them together again."""
+    """A large batch becomes several records, with the gap in the first, and is read as one."""
     batch = make_batch(SPEC, 0, 33, gap_samples=5, discontinuity=True, skipped_rows=2)
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), record_bytes=200)
     made.submit(batch)
@@ -112,7 +112,7 @@ def test_large_batches_become_several_records(tmp_path):
 
 
 def test_an_end_without_rows_leaves_nothing(tmp_path):
-    """There is nothing to keep, and it is said."""
+    """A segment without rows leaves no file and is an error."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     made.submit(make_batch(SPEC, 0, 0))
     with pytest.raises(InputError, match=r"a\.spd: nothing to write: fewer than 16 samples"):
@@ -122,7 +122,7 @@ def test_an_end_without_rows_leaves_nothing(tmp_path):
 
 
 def test_rows_outlive_an_abort(tmp_path):
-    """What was taken stays, under the name of what is not finished."""
+    """After an abort the rows stay in the unfinished file."""
     made = write(tmp_path / "a.spd", make_batch(SPEC, 0, 3), finish=False)
     made.abort()
     made.abort()
@@ -131,7 +131,7 @@ def test_rows_outlive_an_abort(tmp_path):
 
 
 def test_a_copy_that_is_given_up_leaves_nothing(tmp_path, disk):
-    """Its rows are elsewhere: neither an abort nor an end that fails leaves a part of them."""
+    """A copy leaves no part of its rows, neither after an abort nor after a failed end."""
     for name in ("a", "b"):
         made = SegmentWriter(tmp_path / f"{name}.spd", describe(SPEC), is_copy=True)
         made.submit(make_batch(SPEC, 0, 3))
@@ -146,7 +146,7 @@ def test_a_copy_that_is_given_up_leaves_nothing(tmp_path, disk):
 
 
 def test_engines_are_numbered_as_far_as_numbers_go(tmp_path, monkeypatch):
-    """More is an error before anything is written."""
+    """More engines than the format can number are an error before a write."""
     monkeypatch.setattr(writer, "ENGINES_MAX", 2)
     made = SegmentWriter(tmp_path / "b.spd", describe(SPEC))
     for row, engine in enumerate("abab"):
@@ -158,7 +158,7 @@ def test_engines_are_numbered_as_far_as_numbers_go(tmp_path, monkeypatch):
 
 
 def test_another_analysis_is_refused(tmp_path):
-    """A segment holds rows of one kind."""
+    """Rows of another analysis are refused."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     with pytest.raises(ConfigError, match=r"a\.spd: the analysis has changed"):
         made.submit(make_batch(make_spec(hop=11), 0, 1))
@@ -169,14 +169,14 @@ def test_another_analysis_is_refused(tmp_path):
 
 
 def test_settings_that_json_does_not_hold_are_refused(tmp_path):
-    """And no file is made."""
+    """Settings that JSON cannot express are refused, and no file is created."""
     with pytest.raises(ConfigError, match="settings of 'mic': must fit in JSON"):
         SegmentWriter(tmp_path / "a.spd", describe(SPEC, settings={"a": object()}))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_names_that_are_no_text_are_stored_with_question_marks(tmp_path):
-    """A file's name may hold any byte."""
+    """A file name that is not text is stored with question marks."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC, settings={"uri": "x\udcff.wav"}))
     made.submit(make_batch(SPEC, 0, 1, engine="numpy"))
     made.finish()
@@ -184,7 +184,7 @@ def test_names_that_are_no_text_are_stored_with_question_marks(tmp_path):
 
 
 def test_nobody_writes_over_an_unfinished_file(tmp_path):
-    """Neither while it is written nor when it is left of a crash."""
+    """An unfinished file, in use or left by a crash, is not overwritten."""
     path = tmp_path / "a.spd"
     first = write(path, make_batch(SPEC, 0, 1), finish=False)
     with pytest.raises(BusyError, match=r"a\.spd\.part: another program is writing it"):
@@ -198,16 +198,16 @@ def test_nobody_writes_over_an_unfinished_file(tmp_path):
 
 
 def test_files_cannot_be_made_everywhere(tmp_path):
-    """A folder that is not there is an error with the final name."""
+    """A missing folder is an error with the final name."""
     with pytest.raises(StorageError, match=r"no/a\.spd: No such file or directory"):
         SegmentWriter(tmp_path / "no" / "a.spd", describe(SPEC))
 
 
-# ---- disks that fail
+# ---- failing disks
 
 
 class Disk:
-    """Stands in for ``os``: what fails from now on, and after how many bytes of a write."""
+    """A replacement for ``os`` whose calls fail on request, after some bytes of a write."""
 
     def __init__(self):
         self.error = 0
@@ -250,7 +250,7 @@ def disk(monkeypatch):
 @pytest.mark.parametrize("cannot_cut", [False, True])
 @pytest.mark.parametrize("room", [0, 1, HEAD_BYTES, 150])
 def test_a_batch_is_taken_whole_or_not_at_all(tmp_path, disk, room, cannot_cut):
-    """Where there is no space the file stays as it was, and goes on when there is."""
+    """A batch is written completely or not at all, and writing continues when there is space."""
     batches = [make_batch(SPEC, 0, 2), make_batch(SPEC, 2, 3, engine="other")]
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     made.submit(batches[0])
@@ -269,7 +269,7 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path, disk, room, cannot_cut):
 
 
 def test_a_batch_that_cannot_be_synchronised_is_not_taken(tmp_path, disk):
-    """So that submitting it again does not make its rows twice."""
+    """A batch that cannot be synced is not accepted, so a retry does not duplicate its rows."""
     batch = make_batch(SPEC, 0, 2)
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), fsync_s=0.0)
     disk.cannot_sync = errno.EIO
@@ -283,7 +283,7 @@ def test_a_batch_that_cannot_be_synchronised_is_not_taken(tmp_path, disk):
 
 
 def test_files_are_synchronised_at_the_interval(tmp_path, disk, monkeypatch):
-    """Not before, and not again where nothing is new."""
+    """A file is synced at the interval, and only if there is new data."""
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC), fsync_s=5.0)
@@ -301,7 +301,7 @@ def test_files_are_synchronised_at_the_interval(tmp_path, disk, monkeypatch):
 
 
 def test_a_full_disk_does_not_keep_a_file_from_its_name(tmp_path, disk, caplog):
-    """Only the index is missing, which nothing but the speed of searching needs."""
+    """On a full disk a file still gets its final name, without the index that speeds up search."""
     batch = make_batch(SPEC, 0, 3)
     made = write(tmp_path / "a.spd", batch, finish=False)
     disk.error, disk.room = errno.ENOSPC, 20
@@ -312,7 +312,7 @@ def test_a_full_disk_does_not_keep_a_file_from_its_name(tmp_path, disk, caplog):
 
 
 def test_a_removed_file_is_noticed(tmp_path):
-    """Writing into what nobody can find is an error, at the interval at the latest."""
+    """A removed file is detected within the interval and is an error."""
     made = write(tmp_path / "a.spd", make_batch(SPEC, 0, 1), finish=False, fsync_s=0.0)
     assert not made.is_gone
     made.part.unlink()
@@ -323,12 +323,12 @@ def test_a_removed_file_is_noticed(tmp_path):
         made.finish()
 
 
-# ---- finding
+# ---- search
 
 
 @pytest.mark.parametrize("records", [1, 7, 2048, 5000])
 def test_the_index_stays_small_and_finds_every_row(records):
-    """No row before the one that is looked for is left out, and few too many are read."""
+    """The small index finds every row and reads few extra ones."""
     made = index.SparseIndex(entries_max=64)
     for k in range(records):
         made.add(index.Entry(3 * k, 1000 + 10 * k, 500 + k), 3)
@@ -344,7 +344,7 @@ def test_the_index_stays_small_and_finds_every_row(records):
 
 
 def test_times_out_of_order_are_found(tmp_path):
-    """A clock that was set back leaves the first row of a time to be met."""
+    """After the clock was set back, search finds the first row of a time."""
     made = index.SparseIndex()
     for k, t_utc_ns in enumerate([10, 20, 30, 15, 25, 35]):
         made.add(index.Entry(k, t_utc_ns, k), 1)
@@ -354,7 +354,7 @@ def test_times_out_of_order_are_found(tmp_path):
 @pytest.mark.parametrize("is_finished", [True, False])
 @pytest.mark.parametrize("n", [1, 3])
 def test_rows_are_chosen_by_time_and_by_number(tmp_path, n, is_finished):
-    """Exactly those from the start on and before the stop, whether there is an index or not."""
+    """Rows are selected exactly from start to stop, with and without an index."""
     batches = [make_batch(SPEC, first, n, engine=f"e{first % 2}") for first in range(0, 60, n)]
     made = write(tmp_path / "a.spd", *batches, finish=is_finished)
     path = made.path if is_finished else made.part
@@ -370,7 +370,7 @@ def test_rows_are_chosen_by_time_and_by_number(tmp_path, n, is_finished):
 
 
 def test_a_part_does_not_begin_with_a_gap(tmp_path):
-    """What is missing before its first row lies outside of it."""
+    """A part has no gap before its first row."""
     gap = shifted(make_batch(SPEC, 2, 2), 500, gap_samples=500, discontinuity=True)
     write(tmp_path / "a.spd", make_batch(SPEC, 0, 2), gap)
     (part,) = SegmentReader(tmp_path / "a.spd").batches(start_row=2)
@@ -383,7 +383,7 @@ def test_a_part_does_not_begin_with_a_gap(tmp_path):
 
 
 def write_three(folder, n_rows=4):
-    """Write three segments of one recording, in an order that their names do not say."""
+    """Write three segments of one recording, whose names do not follow their order."""
     place, batches = None, []
     for number, name in enumerate(["b", "c", "a"]):
         batches.append(make_batch(SPEC, number * n_rows, n_rows))
@@ -392,7 +392,7 @@ def write_three(folder, n_rows=4):
 
 
 def test_segments_follow_on_one_another(tmp_path):
-    """A folder reads as one file would, whatever the names."""
+    """A folder of segments reads like one file, whatever the names."""
     batches = write_three(tmp_path)
     reader = SegmentReader(tmp_path)
     assert [path.name for path in reader.paths] == ["b.spd", "c.spd", "a.spd"]
@@ -403,7 +403,7 @@ def test_segments_follow_on_one_another(tmp_path):
 
 
 def test_a_segment_that_is_not_there_is_a_gap(tmp_path):
-    """As long as what the sample indices leave out."""
+    """A missing segment is a gap of the length that the sample indices skip."""
     write_three(tmp_path)
     (tmp_path / "c.spd").unlink()
     first, behind = SegmentReader(tmp_path).batches()
@@ -412,7 +412,7 @@ def test_a_segment_that_is_not_there_is_a_gap(tmp_path):
 
 
 def test_a_segment_that_cannot_be_read_is_a_gap(tmp_path, caplog):
-    """It is left out of a folder with a warning."""
+    """An unreadable segment in a folder is skipped with a warning and becomes a gap."""
     write_three(tmp_path)
     (tmp_path / "c.spd").write_bytes(b"RIFF")
     assert len(read(tmp_path)) == 8
@@ -422,7 +422,7 @@ def test_a_segment_that_cannot_be_read_is_a_gap(tmp_path, caplog):
 
 
 def test_recordings_follow_on_one_another(tmp_path):
-    """Sample indices, which begin anew, are counted on over the time between them."""
+    """Sample indices of later recordings continue across the time between recordings."""
     later = make_batch(SPEC, 0, 2)
     later = replace(later, t_utc_ns=later.t_utc_ns + 10**9)
     write(tmp_path / "z.spd", make_batch(SPEC, 0, 4))
@@ -437,7 +437,7 @@ def test_recordings_follow_on_one_another(tmp_path):
 
 
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):
-    """One line says which files do not belong together, or that there is none."""
+    """A folder of unrelated files, or of none, is refused in one line."""
     with pytest.raises(InputError, match=r"must hold segments, \*\.spd"):
         SegmentReader(tmp_path)
     write(tmp_path / "a.spd", make_batch(SPEC, 0, 1))
@@ -455,7 +455,7 @@ def test_a_folder_that_is_no_recording_is_refused(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"SPD", b"RIFF" + bytes(5000), MAGIC + bytes(9000)])
 def test_other_files_are_refused(tmp_path, content):
-    """In one line, whatever is in them."""
+    """Other files are refused in one line, whatever their content."""
     (tmp_path / "a.spd").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.spd: must be a segment of spectrod's"):
         SegmentReader(tmp_path / "a.spd")
@@ -464,7 +464,7 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 def test_a_disk_that_cannot_be_read_is_one_error(tmp_path, monkeypatch):
-    """With the file's name and the system's reason, not an end that looks like the file's."""
+    """A read error is one line with the file and the reason, and does not look like the end."""
     write(tmp_path / "a.spd", *(make_batch(SPEC, row, 1, engine=f"e{row}") for row in range(3)))
     batches = SegmentReader(tmp_path / "a.spd").batches()
     next(batches)
@@ -481,7 +481,7 @@ def test_a_disk_that_cannot_be_read_is_one_error(tmp_path, monkeypatch):
 
 
 def test_damaged_values_cost_their_record_alone(tmp_path, caplog):
-    """What lies around them is read, the rows are a gap, and a warning says where."""
+    """Damaged values lose one record, with a gap and a warning that gives the place."""
     batches = [make_batch(SPEC, first, 2) for first in range(0, 10, 2)]
     made = write(tmp_path / "a.spd", *batches)
     content = made.path.read_bytes()
@@ -497,7 +497,7 @@ def test_damaged_values_cost_their_record_alone(tmp_path, caplog):
 
 @pytest.mark.parametrize("scan_bytes", [HEAD_BYTES, HEAD_BYTES + 1, 200, 1 << 20])
 def test_a_damaged_head_costs_its_record_alone(tmp_path, monkeypatch, scan_bytes):
-    """The next one is found by searching, also where values look like a head."""
+    """After a damaged record header, a search finds the next one, even among similar values."""
     monkeypatch.setattr(walk, "_SCAN_BYTES", scan_bytes)
     batches = [make_batch(SPEC, first, 2) for first in range(0, 10, 2)]
     traps = np.frombuffer(MAGIC * 18, "<f4").reshape(2, 1, 9)
@@ -511,7 +511,7 @@ def test_a_damaged_head_costs_its_record_alone(tmp_path, monkeypatch, scan_bytes
 
 
 def test_one_damaged_header_is_no_loss(tmp_path):
-    """It is there twice."""
+    """The file header exists twice, so damage to one copy loses nothing."""
     for offset in (0, 2, 80, 4096, 4200):
         path = tmp_path / f"{offset}.spd"
         batch = make_batch(SPEC, 0, 3)
@@ -521,7 +521,7 @@ def test_one_damaged_header_is_no_loss(tmp_path):
 
 
 def test_a_later_version_is_refused(tmp_path):
-    """It may mean something else."""
+    """A file of a later version is refused."""
     for document, reason in [
         (b'{"schema": "spectrod.segment", "v": 2}', "header of version 2: must be 1"),
         (b'{"schema": "spectrod.segment", "v": 1}', "header that cannot be read: .*missing"),
@@ -534,7 +534,7 @@ def test_a_later_version_is_refused(tmp_path):
 
 
 def test_blocks_of_other_recordings_are_no_rows(tmp_path):
-    """What a file system leaves of a deleted file behind the end is not taken for this one's."""
+    """Blocks of deleted files after the end are not read as rows of this file."""
     batch = make_batch(SPEC, 0, 3)
     other = write(tmp_path / "b.spd", make_batch(SPEC, 0, 9))
     made = write(tmp_path / "a.spd", batch, finish=False)
@@ -550,7 +550,7 @@ def test_blocks_of_other_recordings_are_no_rows(tmp_path):
 
 
 def test_recovery_makes_a_file_whole(tmp_path, caplog):
-    """A torn tail is cut off, the index is there, and the file has its name."""
+    """Recovery cuts a torn tail, writes the index and gives the file its name."""
     caplog.set_level(logging.INFO)
     batches = [make_batch(SPEC, 0, 2), make_batch(SPEC, 2, 3, engine="b"), make_batch(SPEC, 5, 1)]
     made = write(tmp_path / "a.spd", *batches, finish=False)
@@ -568,7 +568,7 @@ def test_recovery_makes_a_file_whole(tmp_path, caplog):
 
 
 def test_recovery_is_what_finishing_would_have_made(tmp_path):
-    """Byte by byte, where nothing is torn."""
+    """Recovery of an intact file gives the bytes that finishing would have written."""
     place = Place(7)
     batches = [make_batch(SPEC, 0, 2), make_batch(SPEC, 2, 3, engine="b")]
     unfinished = write(tmp_path / "a.spd", *batches, place=place, finish=False)
@@ -578,12 +578,12 @@ def test_recovery_is_what_finishing_would_have_made(tmp_path):
     recover(copy)
     recover(unfinished.part)
     finished = write(tmp_path / "c.spd", *batches, place=place).path
-    begin = 2 * 4096  # headers have the time in them
+    begin = 2 * 4096  # headers contain the time
     assert (tmp_path / "b.spd").read_bytes()[begin:] == finished.read_bytes()[begin:]
 
 
 def test_recovery_keeps_what_is_intact_behind_damage(tmp_path):
-    """Only the end is cut: what is damaged before it stays where it is, and is counted."""
+    """Recovery keeps intact records after damage, counts the damage and cuts only the end."""
     batches = [make_batch(SPEC, first, 2) for first in range(0, 8, 2)]
     made = write(tmp_path / "a.spd", *batches, finish=False)
     made.abort()
@@ -597,7 +597,7 @@ def test_recovery_keeps_what_is_intact_behind_damage(tmp_path):
 
 
 def test_recovery_of_what_holds_nothing(tmp_path, caplog):
-    """What never had rows is removed; what could have had some is set aside."""
+    """Recovery removes a file without rows and renames one that may have had some."""
     made = SegmentWriter(tmp_path / "a.spd", describe(SPEC))
     kept = made.part.read_bytes()
     made.abort()
@@ -621,7 +621,7 @@ def test_recovery_of_what_holds_nothing(tmp_path, caplog):
 
 
 def test_recovery_replaces_nothing(tmp_path):
-    """Neither a finished file nor one of another kind."""
+    """Recovery replaces neither a finished file nor a file of another kind."""
     made = write(tmp_path / "a.spd", make_batch(SPEC, 0, 2))
     (tmp_path / "a.spd.part").write_bytes(made.path.read_bytes())
     with pytest.raises(StorageError, match=r"there is a a\.spd, which is not replaced"):

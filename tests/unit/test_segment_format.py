@@ -1,4 +1,4 @@
-"""docs/formats.md against what is written."""
+"""The segment format of docs/formats.md against files written by the program."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ def hex_dump(data):
 
 @pytest.fixture
 def example(tmp_path):
-    """Write the file of the page's example; its path, its rows, and where the record begins."""
+    """Write the page's example; return its path, its rows, and the record's offset."""
     spec = make_spec()
     batch = make_batch(spec, 2, 3, gap_samples=7, discontinuity=True)
     batch.values[:] = np.arange(27, dtype=np.float32).reshape(3, 1, 9) / 4
@@ -44,7 +44,7 @@ def example(tmp_path):
 
 
 def test_the_dump_is_that_of_a_record(example):
-    """To the byte, at the offset that the page says."""
+    """The page's hex dump equals the record, byte for byte, at the documented offset."""
     path, _, record = example
     (dump,) = re.findall(r"```\n(0000 .*?)\n```", TEXT, re.DOTALL)
     assert hex_dump(path.read_bytes()[record]) == dump
@@ -52,7 +52,7 @@ def test_the_dump_is_that_of_a_record(example):
 
 
 def test_the_reader_of_the_page_reads(example):
-    """What the page says is enough for a reader of one's own."""
+    """The example reader on the page reads the file."""
     path, batch, _ = example
     (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     names = {}
@@ -64,7 +64,7 @@ def test_the_reader_of_the_page_reads(example):
 
 
 def test_every_field_of_the_header_is_explained(example):
-    """No name in the file that is not on the page."""
+    """Every field of the file's header is explained on the page."""
     path, _, _ = example
     (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     names = {}

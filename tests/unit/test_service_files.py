@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_configuration_is_the_default_but_for_source_and_endpoints():
-    """Every key of the example is the built-in one; two values are a service's own."""
+    """The example configuration has the defaults, except for source and endpoints."""
     example = tomllib.loads((ROOT / "systemd" / "spectrod.toml").read_text())
     default = tomllib.loads(config.default_toml())
     assert example["source"].pop("uri") == "soundcard"
@@ -19,12 +19,12 @@ def test_the_example_configuration_is_the_default_but_for_source_and_endpoints()
 
 
 def test_the_example_configuration_is_right():
-    """It passes the same checks as at the daemon's start."""
+    """The example configuration passes the checks of the daemon's start."""
     assert config.load(str(ROOT / "systemd" / "spectrod.toml")).source.uri == "soundcard"
 
 
 def test_staged_files_name_the_prefix(tmp_path):
-    """DESTDIR stages unit and configuration only, and the unit starts PREFIX's program."""
+    """With DESTDIR only unit and configuration are staged; the unit starts PREFIX's program."""
     subprocess.run(
         ["make", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr/local/lib/spectrod"],
         cwd=ROOT,
@@ -43,7 +43,7 @@ def test_staged_files_name_the_prefix(tmp_path):
 
 
 def test_an_edited_configuration_is_not_overwritten(tmp_path):
-    """Installing again keeps the operator's file."""
+    """A second installation keeps an edited configuration."""
     edited = tmp_path / "etc" / "spectrod" / "spectrod.toml"
     edited.parent.mkdir(parents=True)
     edited.write_text("# mine\n")

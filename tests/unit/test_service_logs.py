@@ -35,17 +35,17 @@ def _logged(capsys, style, level="info"):
 
 
 def test_journal_style_prefixes_every_line_with_its_priority(capsys):
-    """Each message is one line with the sd-daemon prefix of its level, also with a line break."""
+    """In journal style each message is one line with the sd-daemon prefix of its level."""
     assert _logged(capsys, "journal") == ["<6>ready", "<4>late", r"<3>gone\nfor good"]
 
 
 def test_debug_records_have_the_lowest_priority(capsys):
-    """Level debug shows the debug record, with priority 7."""
+    """At level debug, debug records appear with priority 7."""
     assert _logged(capsys, "journal", "debug")[0] == "<7>detail 1"
 
 
 def test_human_style_has_time_and_level(capsys):
-    """A line for a person begins with UTC in RFC 3339 and the level."""
+    """A line for people starts with UTC in RFC 3339 and the level."""
     line = _logged(capsys, "human")[0]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    ready", line)
 
@@ -55,7 +55,7 @@ _FORGED = "a.wav\n2026-01-01T00:00:00.000Z ERROR   forged \x1b]0;title\x07 \u202
 
 @pytest.mark.parametrize("style", ["human", "journal"])
 def test_a_message_cannot_forge_another(capsys, style):
-    """A file name with a line break, escape sequences and raw bytes stays in its own line."""
+    """A file name with line breaks, escape sequences and raw bytes stays on its own line."""
     configure_logging("info", style)
     logging.getLogger("spectrod.test").warning("%s: is left as it is", _FORGED)
     err = capsys.readouterr().err
@@ -65,7 +65,7 @@ def test_a_message_cannot_forge_another(capsys, style):
 
 @pytest.mark.parametrize(("style", "begin"), [("human", "    "), ("journal", "<3>    ")])
 def test_the_lines_of_a_traceback_are_indented(capsys, style, begin):
-    """What an exception says in several lines cannot look like messages of the log."""
+    """Traceback lines are indented, so they cannot look like log messages."""
     configure_logging("info", style)
     try:
         raise OSError(_FORGED)  # noqa: TRY301 - the log line is what is tested
@@ -78,14 +78,14 @@ def test_the_lines_of_a_traceback_are_indented(capsys, style, begin):
 
 
 def test_json_style_has_no_lone_surrogates(capsys):
-    """Readers of JSON that check it take a line with a file name that is not UTF-8."""
+    """A line with a file name that is not UTF-8 is valid for strict JSON parsers."""
     configure_logging("info", "json")
     logging.getLogger("spectrod.test").warning("caf\udce9")
     assert json.loads(capsys.readouterr().err)["event"] == r"caf\xe9"
 
 
 def test_json_style_is_one_object_a_line(capsys):
-    """Every line parses, and a message with a line break stays one line."""
+    """In JSON style every message is one valid line, also with a line break in it."""
     lines = [json.loads(line) for line in _logged(capsys, "json", "warning")]
     assert [(line["level"], line["event"]) for line in lines] == [
         ("warning", "late"),
@@ -96,7 +96,7 @@ def test_json_style_is_one_object_a_line(capsys):
 
 
 def test_json_style_keeps_the_traceback(capsys):
-    """A logged exception is in the same object as its message."""
+    """In JSON style a traceback is in the object of its message."""
     configure_logging("info", "json")
     try:
         raise OSError("no such device")  # noqa: TRY301 - the log line is what is tested
@@ -106,7 +106,7 @@ def test_json_style_keeps_the_traceback(capsys):
 
 
 def test_warnings_become_records(capsys):
-    """What the warnings module shows goes the way of the other log lines."""
+    """Python warnings are written as log records."""
     configure_logging("warning", "journal")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -135,12 +135,12 @@ def _stderr_of_hello(journal_stream):
 
 
 def test_auto_is_journal_on_the_journals_own_stream():
-    """Where standard error is the stream that JOURNAL_STREAM names, lines have the prefix."""
+    """Auto selects the journal style if standard error is the stream in JOURNAL_STREAM."""
     assert _stderr_of_hello(None) == "<6>hello\n"
 
 
 def test_auto_is_human_elsewhere():
-    """Standard error that was redirected away from the journal gets no prefix."""
+    """Auto selects the human style if standard error was redirected."""
     assert _stderr_of_hello("1:2").endswith("Z INFO    hello\n")
 
 
@@ -152,6 +152,6 @@ def test_auto_is_human_elsewhere():
     ],
 )
 def test_unknown_choices_are_refused(level, style, message):
-    """A level or style that does not exist is named, with those that do."""
+    """An unknown level or style is refused with the list of known ones."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         configure_logging(level, style)

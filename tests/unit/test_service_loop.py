@@ -45,7 +45,7 @@ def _received(manager):
 
 
 def _await(manager, text):
-    """Receive up to the first message that begins so, and return it."""
+    """Receive messages up to the first with a prefix, and return it."""
     while True:
         message = manager.recv(4096).decode()
         if message.startswith(text):
@@ -59,7 +59,7 @@ def _serve(fake, environ, **keywords):
 
 
 def _stop_after(count, number=signal.SIGTERM):
-    """An on_tick that sends this process a signal when called for the count-th time."""
+    """Make an on_tick that sends this process a signal at its count-th call."""
     ticks = iter(range(1, count + 1))
 
     def on_tick(_stats):
@@ -70,7 +70,7 @@ def _stop_after(count, number=signal.SIGTERM):
 
 
 def test_the_end_of_the_source_returns_zero_after_ready(manager):
-    """READY=1 precedes STOPPING=1 even where the source ended before the loop looked."""
+    """If the source ends at once, READY=1 still precedes STOPPING=1 and the code is zero."""
     fake = FakeDaemon()
     fake.finished = True
     assert _serve(fake, _environ(manager)) == 0
@@ -81,7 +81,7 @@ def test_the_end_of_the_source_returns_zero_after_ready(manager):
 
 
 def test_ready_waits_for_the_first_message(manager):
-    """No READY=1 goes out while the counters show no message."""
+    """READY=1 is not sent before the counters show a message."""
     fake = FakeDaemon([dataclasses.replace(make_stats(9), messages=0)])
     fake.finished = True
     assert _serve(fake, _environ(manager)) == 0
@@ -89,7 +89,7 @@ def test_ready_waits_for_the_first_message(manager):
 
 
 def test_a_failure_is_raised_after_the_stop(manager):
-    """The daemon's own error comes out, the status names it, and the daemon is stopped."""
+    """The daemon's own error is raised after the stop, and the status names it."""
     fake = FakeDaemon(failure=UnavailableError("device='mic': unplugged"))
     with pytest.raises(UnavailableError, match="device='mic': unplugged"):
         _serve(fake, _environ(manager))
@@ -98,7 +98,7 @@ def test_a_failure_is_raised_after_the_stop(manager):
 
 
 def test_signal_handlers_are_put_back():
-    """Afterwards SIGTERM, SIGINT, SIGHUP and the wake-up descriptor are as before."""
+    """After the loop, signal handlers and the wake-up descriptor are restored."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     with pytest.raises(ConfigError, match="start"), caught_signals():
@@ -108,7 +108,7 @@ def test_signal_handlers_are_put_back():
 
 
 def test_signals_before_the_loop_are_obeyed_in_their_order():
-    """What arrives while a daemon starts is kept: a reload is made, then the end comes."""
+    """Signals during the start are kept: the reload runs before the end."""
     reloads = []
     with caught_signals() as signals:
         os.kill(os.getpid(), signal.SIGHUP)
@@ -124,7 +124,7 @@ def test_signals_before_the_loop_are_obeyed_in_their_order():
 
 
 def test_reloads_asked_for_meanwhile_are_one():
-    """Nine reloads that are asked for during one are one more, or two if they came in two lots."""
+    """Nine reload requests during a reload cause one more, or two if they came in two groups."""
     reloads = []
 
     def reload():
@@ -144,7 +144,7 @@ def test_reloads_asked_for_meanwhile_are_one():
 
 @pytest.mark.slow
 def test_an_end_does_not_wait_for_a_reload_that_takes_long():
-    """SIGTERM during a reload ends the daemon; a reload that goes on is left to itself."""
+    """SIGTERM during a reload ends the daemon without a wait for the reload."""
     released = threading.Event()
 
     def reload():
@@ -163,7 +163,7 @@ def test_an_end_does_not_wait_for_a_reload_that_takes_long():
 
 
 def test_a_reload_that_breaks_ends_the_daemon():
-    """An error that is no refusal, a bug, reaches the caller, and the daemon is stopped."""
+    """A bug in a reload stops the daemon and reaches the caller."""
 
     def reload():
         raise RuntimeError("a bug")
@@ -178,7 +178,7 @@ def test_a_reload_that_breaks_ends_the_daemon():
 
 
 def test_a_failure_between_two_looks_is_not_taken_for_the_end():
-    """A part that fails while the loop looks ends with its error, not as a source that is over."""
+    """A part that fails during a check raises its error and is not taken for a finished source."""
 
     class FailsWhenLookedAt(FakeDaemon):
         @property
@@ -197,13 +197,13 @@ def test_a_failure_between_two_looks_is_not_taken_for_the_end():
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_loop_with_its_code(number, code):
-    """SIGTERM is a wish that was granted, SIGINT an interruption."""
+    """SIGTERM ends the loop with code 0 and SIGINT with that of an interruption."""
     assert _serve(FakeDaemon(), {}, on_tick=_stop_after(1, number)) == code
 
 
 @pytest.mark.slow
 def test_the_watchdog_is_fed_while_all_counters_advance(manager):
-    """With samples, frames and messages advancing the pings go on."""
+    """The watchdog is notified while samples, frames and messages advance."""
     fake = FakeDaemon([make_stats(n) for n in range(1, 100)])
     pings = []
     stop = _stop_after(2)
@@ -220,7 +220,7 @@ def test_the_watchdog_is_fed_while_all_counters_advance(manager):
 @pytest.mark.slow
 @pytest.mark.parametrize("stuck", ["samples", "analysed", "frames", "messages", "heartbeats"])
 def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
-    """One counter that stands still is enough to end the pings, whatever the others do."""
+    """One counter that stands still stops the watchdog notifications."""
     script = [dataclasses.replace(make_stats(n), **{stuck: 1}) for n in range(2, 100)]
     environ = _environ(manager, WATCHDOG_USEC="1000000")
     _serve(FakeDaemon(script), environ, on_tick=_stop_after(1))
@@ -229,7 +229,7 @@ def test_the_watchdog_starves_when_one_stage_is_stuck(manager, stuck):
 
 @pytest.mark.slow
 def test_the_status_is_sent_once_a_second(manager):
-    """Beside the one at start there is one STATUS and one on_tick a second."""
+    """STATUS and on_tick come once a second, after a first STATUS at the start."""
     began_s = time.monotonic()
     seen = []
     stop = _stop_after(2)
@@ -242,7 +242,7 @@ def test_the_status_is_sent_once_a_second(manager):
 
 @pytest.mark.slow
 def test_a_reload_before_ready_does_not_claim_readiness(manager):
-    """SIGHUP before the first message reloads, without RELOADING=1 and READY=1."""
+    """SIGHUP before the first message reloads without RELOADING=1 and READY=1."""
     lines = []
     ticks = iter([signal.SIGHUP, signal.SIGTERM])
     fake = FakeDaemon([make_stats(0)])
@@ -264,7 +264,7 @@ def _waiting(count, attempts, heartbeats, messages=0):
 
 
 def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
-    """A unit whose microphone is away starts all the same, and the log says so."""
+    """A unit whose microphone is absent becomes ready, and the log says so."""
     caplog.set_level("INFO")
     fake = FakeDaemon([_waiting(0, 1, 1)])
     fake.finished = True
@@ -288,7 +288,7 @@ def test_ready_does_not_wait_for_a_source_that_is_waited_for(manager, caplog):
     ],
 )
 def test_a_daemon_is_up_once_all_of_its_sources_are(stats, up):
-    """Each has its first message out, or is waited for, or has ended, and not all have ended."""
+    """A daemon is up once each source publishes, waits or has ended, but not if all have ended."""
     assert is_up(stats) == up
 
 
@@ -298,7 +298,7 @@ def _advances(*script):
 
 
 def test_every_source_must_get_on():
-    """One that stands still is enough to end the pings, whatever the others do."""
+    """One source that stands still stops the watchdog notifications."""
     assert _advances(
         [make_stats(1), make_stats(1, name="roof")],
         [make_stats(2), make_stats(1, name="roof")],
@@ -307,7 +307,7 @@ def test_every_source_must_get_on():
 
 
 def test_a_source_of_which_nothing_is_wanted_must_still_deliver():
-    """Samples, the analysis that takes them, heartbeats: each of them shows if it stands still."""
+    """Without demand, samples, analysis and heartbeats of a source must still advance."""
     idle = {"computed": (), "row_due_samples": 0, "frames": 1, "messages": 1}
     assert _advances(
         *([dataclasses.replace(make_stats(n), **idle)] for n in (1, 2, 3)),
@@ -320,7 +320,7 @@ def test_a_source_of_which_nothing_is_wanted_must_still_deliver():
 
 
 def test_rows_must_come_when_they_are_due():
-    """However far one is from the next; what is due stays due while other counters advance."""
+    """A row that is due must come in time, even if other counters advance."""
 
     def slow(n, rows, due=10):
         return [
@@ -337,19 +337,19 @@ def test_rows_must_come_when_they_are_due():
         True,
         True,
     ]
-    # What was not wanted for long has all of its time once it is.
+    # After a time without demand, a row has its full time again.
     assert _advances(slow(1, 1), slow(9, 1, due=0), slow(10, 1), slow(12, 1)) == [
         True,
         True,
         True,
         False,
     ]
-    # A first row that never comes is no start.
+    # Without a first row a source has not started.
     assert _advances(slow(1, 0), slow(2, 0)) == [False, False]
 
 
 def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
-    """Neither a search that hangs nor a publisher that hangs passes for healthy."""
+    """A search or a publisher that hangs while a source is absent stops the notifications."""
     assert _advances(
         [_waiting(0, 1, 1)],
         [_waiting(0, 2, 1)],
@@ -360,7 +360,7 @@ def test_a_source_that_is_waited_for_must_be_sought_and_told_of():
 
 
 def test_going_away_and_coming_back_is_getting_on():
-    """The counters of the one state say nothing of the other."""
+    """When a source disappears or returns, the counters of its new state start from zero."""
     assert _advances(
         [make_stats(5)],
         [_waiting(5, 1, 7, messages=5)],
@@ -372,7 +372,7 @@ def test_going_away_and_coming_back_is_getting_on():
 
 
 def test_a_source_that_has_ended_need_not_get_on():
-    """The others are still watched."""
+    """A source that has ended need not advance, and the others are still watched."""
     ended = make_stats(5, "failed", name="roof")
     assert _advances(
         [make_stats(1), make_stats(5, name="roof")],
@@ -383,7 +383,7 @@ def test_a_source_that_has_ended_need_not_get_on():
 
 
 def test_status_line_names_every_loss():
-    """The line has source, rate, counts, all four kinds of loss, and failures of the engine."""
+    """The status line has source, rate, counts, all four kinds of loss, and engine failures."""
     stats = dataclasses.replace(
         make_stats(7), overflows=1, overruns=2, dropped=3, gaps=4, engine_failures=5
     )
@@ -394,7 +394,7 @@ def test_status_line_names_every_loss():
 
 
 def test_status_line_says_how_samples_arrive():
-    """What counting has found, how often capture broke off, the clock's rate, what is odd."""
+    """The status line has clock rate, detected losses, restarts of capture, and oddities."""
     capture = CaptureStats(
         restarts=1, suspected=2, rate_error_ppm=-12.34, rate_uncertainty_ppm=0.456
     )
@@ -408,7 +408,7 @@ def test_status_line_says_how_samples_arrive():
 
 
 def test_status_line_of_a_source_that_was_never_there():
-    """There is nothing to say but why, and that it is sought."""
+    """The status line of a source that was never available has the reason and the search."""
     capture = CaptureStats(waiting_for="soundcard: no audio input on this machine", attempts=9)
     stats = dataclasses.replace(make_stats(0, "waiting"), fs=0.0, channels=0, capture=capture)
     assert status_line([stats]) == (
@@ -417,7 +417,7 @@ def test_status_line_of_a_source_that_was_never_there():
 
 
 def test_status_line_of_several_sources_is_short():
-    """Each has its name, its state and what is not as it should be."""
+    """With several sources the status line has the name, the state and the problems of each."""
     lossy = dataclasses.replace(make_stats(7), name="roof", overruns=2)
     failed = dataclasses.replace(make_stats(3, "failed"), name="shed")
     idle = dataclasses.replace(make_stats(5), computed=(), subscribers=0)
@@ -428,7 +428,7 @@ def test_status_line_of_several_sources_is_short():
 
 
 def test_status_line_says_what_is_computed_for_whom():
-    """Of a single source, by the names of its products."""
+    """The status line of a single source lists the products that are computed."""
     stats = make_stats(7)
     two = dataclasses.replace(stats, subscribers=2, computed=("dbfs", "levels"))
     assert "; 2 subscribers, computing dbfs, levels; " in status_line([two])
@@ -438,7 +438,7 @@ def test_status_line_says_what_is_computed_for_whom():
 
 @pytest.fixture
 def daemon(manager):
-    """Start the fake daemon as a process under the manager's socket; it is gone afterwards."""
+    """Start the fake daemon under the manager's socket, and stop it after the test."""
     processes = []
 
     def start(*arguments):
@@ -462,7 +462,7 @@ def daemon(manager):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_process_stops_cleanly_within_two_seconds(daemon, number, code):
-    """The signal ends a real process with its exit code, all stopped once."""
+    """A signal ends a real process within two seconds with its exit code."""
     process = daemon()
     process.send_signal(number)
     began_s = time.monotonic()
@@ -474,7 +474,7 @@ def test_a_process_stops_cleanly_within_two_seconds(daemon, number, code):
 
 @pytest.mark.slow
 def test_sighup_reloads_and_is_logged(daemon, manager):
-    """SIGHUP brackets the reload with RELOADING and READY and logs what was applied."""
+    """SIGHUP sends RELOADING and READY around the reload and logs the changes."""
     process = daemon()
     process.send_signal(signal.SIGHUP)
     _await(manager, "RELOADING=1")
@@ -485,7 +485,7 @@ def test_sighup_reloads_and_is_logged(daemon, manager):
 
 @pytest.mark.slow
 def test_a_refused_reload_is_logged_and_survived(daemon, manager):
-    """A configuration that breaks a rule is named, and the daemon runs on."""
+    """A reload of an invalid configuration logs the rule, and the daemon continues."""
     process = daemon("--refuse")
     process.send_signal(signal.SIGHUP)
     _await(manager, "RELOADING=1")
@@ -498,7 +498,7 @@ def test_a_refused_reload_is_logged_and_survived(daemon, manager):
 
 @pytest.mark.slow
 def test_a_stop_that_hangs_is_cut_short(daemon):
-    """A daemon whose stop never returns ends with code 1 and a traceback that shows where."""
+    """A daemon whose stop hangs ends with code 1 and a traceback of the place."""
     process = daemon("--hang")
     process.terminate()
     errors = process.communicate(timeout=20)[1]
@@ -508,6 +508,6 @@ def test_a_stop_that_hangs_is_cut_short(daemon):
 
 
 def test_a_manager_that_is_misdescribed_is_refused():
-    """The error of a malformed variable reaches the caller as a configuration error."""
+    """A malformed NOTIFY_SOCKET or WATCHDOG variable is a configuration error."""
     with pytest.raises(ConfigError, match="must be an absolute path"):
         _serve(FakeDaemon(), {"NOTIFY_SOCKET": "x"})

@@ -11,7 +11,7 @@ from spectrod.service import Notifier
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request, tmp_path):
-    """The manager's end, and what it puts into NOTIFY_SOCKET."""
+    """The manager's end, and the value of NOTIFY_SOCKET."""
     name = str(tmp_path / "notify")
     if request.param == "abstract":
         name = f"@spectrod-test-{os.getpid()}"
@@ -22,7 +22,7 @@ def manager(request, tmp_path):
 
 
 def test_each_call_is_one_datagram(manager):
-    """Every method arrives as its sd_notify text, in order."""
+    """Each method sends one datagram with its sd_notify text, in order."""
     receiver, name = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
     for call in (notifier.ready, notifier.watchdog, notifier.stopping):
@@ -31,7 +31,7 @@ def test_each_call_is_one_datagram(manager):
 
 
 def test_reloading_carries_the_monotonic_time(manager):
-    """RELOADING=1 has the time stamp that notify-reload services must send."""
+    """RELOADING=1 carries the monotonic timestamp that notify-reload services require."""
     receiver, name = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
     notifier.reloading()
@@ -39,7 +39,7 @@ def test_reloading_carries_the_monotonic_time(manager):
 
 
 def test_status_is_one_line(manager):
-    """The status cannot carry another assignment, nor bytes that are not UTF-8."""
+    """A status cannot contain another assignment or bytes that are not UTF-8."""
     receiver, name = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
     notifier.status("mic\nREADY=1 caf\udce9")
@@ -47,7 +47,7 @@ def test_status_is_one_line(manager):
 
 
 def test_without_a_manager_nothing_happens():
-    """Every call is allowed where NOTIFY_SOCKET is not set."""
+    """Without NOTIFY_SOCKET every call does nothing."""
     notifier = Notifier({})
     notifier.ready()
     notifier.status("running")
@@ -55,7 +55,7 @@ def test_without_a_manager_nothing_happens():
 
 
 def test_a_dead_manager_is_logged_once(tmp_path, caplog):
-    """Two datagrams to a socket that is gone make one warning and no error."""
+    """Two datagrams to a missing socket give one warning and no error."""
     notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")})
     notifier.ready()
     notifier.watchdog()
@@ -65,7 +65,7 @@ def test_a_dead_manager_is_logged_once(tmp_path, caplog):
 
 @pytest.mark.slow
 def test_a_manager_that_does_not_read_cannot_block(manager, caplog):
-    """Once the manager's queue is full a call gives up, and says so."""
+    """If the manager's queue is full, a call gives up and logs it."""
     receiver, name = manager
     notifier = Notifier({"NOTIFY_SOCKET": name})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
@@ -87,7 +87,7 @@ def test_a_manager_that_does_not_read_cannot_block(manager, caplog):
     ],
 )
 def test_the_watchdog_is_for_the_process_it_names(environ, watchdog_s):
-    """WATCHDOG_PID of another process, a parent for example, means no watchdog here."""
+    """A WATCHDOG_PID of another process, such as a parent, disables the watchdog."""
     assert Notifier(environ).watchdog_s == watchdog_s
 
 
@@ -100,6 +100,6 @@ def test_the_watchdog_is_for_the_process_it_names(environ, watchdog_s):
     ],
 )
 def test_what_no_manager_sets_is_refused(environ, message):
-    """Malformed variables are named with their value and rule."""
+    """A malformed variable is refused with its value and the rule."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         Notifier(environ)

@@ -1,4 +1,4 @@
-"""Content checks: what is odd is told when it begins and when it ends, and nothing else is."""
+"""Content checks: reports of oddities at their start and end, and none of ordinary signals."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def noise(seconds, channels=2, seed=1, level=0.1):
 
 
 def lines_of(checks, samples, n=N):
-    """Look at samples in blocks; what was said."""
+    """Check samples in blocks and return the reports."""
     said = []
     for start in range(0, samples.shape[1], n):
         said += checks.look(samples[:, start : start + n])
@@ -25,7 +25,7 @@ def lines_of(checks, samples, n=N):
 
 @pytest.mark.parametrize("n", [1, 480, 481, 48_000])
 def test_ordinary_samples_are_not_odd(n):
-    """Noise says nothing, in blocks of any size."""
+    """Noise in blocks of any size gives no report."""
     checks = ContentChecks(2, FS)
     assert lines_of(checks, noise(0.1 if n == 1 else 25), n) == []
     assert checks.active == ()
@@ -33,7 +33,7 @@ def test_ordinary_samples_are_not_odd(n):
 
 
 def test_silence_begins_and_ends_after_a_second():
-    """Exact zeros for over a second are silence; it ends when a second had none."""
+    """Exact zeros for over a second are silence, which ends after a second without zeros."""
     checks = ContentChecks(1, FS)
     assert lines_of(checks, np.zeros((1, 48_000), np.float32)) == []
     assert checks.look(np.zeros((1, N), np.float32)) == [
@@ -46,7 +46,7 @@ def test_silence_begins_and_ends_after_a_second():
 
 
 def test_flickering_silence_is_not_told_each_time():
-    """Zeros and samples in turns of half a second begin and end nothing."""
+    """Zeros and samples that alternate every half second start and end nothing."""
     checks = ContentChecks(1, FS)
     x = noise(20, 1)
     x[0] *= (np.arange(x.shape[1]) // 24_000) % 2
@@ -54,7 +54,7 @@ def test_flickering_silence_is_not_told_each_time():
 
 
 def test_channel_is_missing_while_others_are_not():
-    """One silent channel of two is missing; if both are, they are silent; each is told once."""
+    """One silent channel of two is missing, two are silence, and each is reported once."""
     checks = ContentChecks(2, FS)
     one = noise(2.0)
     one[1] = 0.0
@@ -74,7 +74,7 @@ def test_channel_is_missing_while_others_are_not():
 
 
 def test_stuck_value_is_neither_silence_nor_offset():
-    """A constant other than zero is stuck; a constant that changes between blocks is not."""
+    """A constant other than zero is stuck; one that changes between blocks is not."""
     checks = ContentChecks(2, FS)
     x = noise(15.0)
     x[1] = 0.25
@@ -86,7 +86,7 @@ def test_stuck_value_is_neither_silence_nor_offset():
 
 @pytest.mark.parametrize(("mean", "level"), [(0.05, -23.0), (-0.05, -23.0), (0.008, -38.9)])
 def test_offset_over_ten_seconds(mean, level):
-    """A mean over -40 dBFS (a sine's level, so 3 dB above the mean's own) is told once."""
+    """A mean over -40 dBFS (a sine's level, 3 dB above the mean's own) is reported once."""
     checks = ContentChecks(2, FS)
     x = noise(30.0)
     x[0] += np.float32(mean)
@@ -100,7 +100,7 @@ def test_offset_over_ten_seconds(mean, level):
 
 
 def test_offset_between_the_limits_changes_nothing():
-    """Between -40 and -43 dBFS an offset neither begins nor ends."""
+    """An offset between -40 and -43 dBFS neither starts nor ends a report."""
     between = noise(10.0, 1) + np.float32(10 ** ((-41.5 - 3.01) / 20))
     checks = ContentChecks(1, FS)
     assert lines_of(checks, between) == []
@@ -111,7 +111,7 @@ def test_offset_between_the_limits_changes_nothing():
 
 @pytest.mark.parametrize("fs", [8000, 48_000])
 def test_low_frequencies_are_no_offset(fs):
-    """Pink noise has a mean over 10 s far above -40 dBFS, and yet no offset; with one, it has."""
+    """Pink noise, whose mean over 10 s exceeds -40 dBFS, has no offset unless one is added."""
     samples = next(SignalSource("pink,-20", fs, 1, "full").blocks(30 * fs))
     means = samples[0].astype(float).reshape(3, -1).mean(axis=1)
     assert np.max(20 * np.log10(np.abs(means)) + 3.01) > -40.0
@@ -123,7 +123,7 @@ def test_low_frequencies_are_no_offset(fs):
 
 @pytest.mark.parametrize("n", [479, 48_000, 1_000_000])
 def test_offset_is_found_in_blocks_of_any_size(n):
-    """Where blocks end makes no difference to the seconds whose means are compared."""
+    """The seconds whose means are compared do not depend on the size of blocks."""
     checks = ContentChecks(1, FS)
     assert lines_of(checks, noise(25.0, 1) + np.float32(0.05), n) == [
         "channel 0: DC offset of over -40 dBFS"
@@ -132,7 +132,7 @@ def test_offset_is_found_in_blocks_of_any_size(n):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 480])
 def test_clipped_samples_are_those_in_runs_of_three(n):
-    """Runs count whole, wherever blocks divide them; peaks of one or two samples do not."""
+    """Clipped runs of three or more count in full across blocks; shorter peaks do not count."""
     rng = np.random.default_rng(n)
     full = rng.random(5000) < 0.6
     x = np.where(full, np.where(rng.random(5000) < 0.5, 1.0, -FULL_SCALE), 0.3).astype(np.float32)
@@ -146,7 +146,7 @@ def test_clipped_samples_are_those_in_runs_of_three(n):
 
 @pytest.mark.slow
 def test_clipping_is_told_once_a_minute():
-    """At once, then a count each minute, then its end after a minute without."""
+    """Clipping is reported at once, then by a count each minute, then at its end."""
     checks = ContentChecks(1, FS)
     quiet, loud = noise(0.01, 1), np.ones((1, N), np.float32)
     loud[0, 3:] = 0.5
@@ -170,7 +170,7 @@ def test_clipping_is_told_once_a_minute():
 
 
 def test_samples_that_are_not_finite_are_others_business():
-    """NaN and infinities say nothing by themselves and end no check."""
+    """NaN and infinities neither start nor end a content check."""
     checks = ContentChecks(2, FS)
     x = noise(12.0)
     x[:, 1000] = np.nan
@@ -181,7 +181,7 @@ def test_samples_that_are_not_finite_are_others_business():
 
 
 def test_values_near_the_end_of_float32s_range_are_looked_at():
-    """A device that gives floats may give any; a sum of them overflows nothing."""
+    """Sums of values near float32's maximum, which a device may deliver, do not overflow."""
     checks = ContentChecks(1, FS)
     with np.errstate(over="raise"):
         checks.look(np.full((1, 100), 3e38, np.float32))

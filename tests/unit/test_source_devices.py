@@ -1,4 +1,4 @@
-"""Audio inputs: found again by what lasts, chosen by what was asked for, in kernel-like trees."""
+"""Audio inputs: lasting names, selection, and the search after a loss, in trees like sysfs."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def scanned(index, name, host_api="ALSA", channels=2, *, is_default=False):
 
 @pytest.fixture
 def sys_root(tmp_path):
-    """As Linux lays it out: links from the class to the devices, and from a card to its parent."""
+    """Build a tree like sysfs, with links from class to device and from card to parent."""
     (tmp_path / "sys/class/sound").mkdir(parents=True)
     return tmp_path / "sys"
 
@@ -70,11 +70,11 @@ def add_usb_card(sys_root, number, card_id, port, serial=None):
     add_card(sys_root, number, card_id, device.relative_to(sys_root / "devices") / f"{port}:1.0")
 
 
-# ---- what the kernel shows
+# ---- data from the kernel
 
 
 def test_cards_of_each_bus(sys_root):
-    """A PCI card has an id, a USB card a port as well, and a serial number if it says one."""
+    """A PCI card has an id; a USB card has a port and, if it reports one, a serial number."""
     add_card(sys_root, 0, "PCH", "pci0000:00/0000:00:1f.3")
     add_usb_card(sys_root, 1, "UMIK1", "1-1.2", "00000123")
     add_usb_card(sys_root, 2, "Device", "1-4")
@@ -89,7 +89,7 @@ def test_cards_of_each_bus(sys_root):
 
 
 def test_open_captures(tmp_path):
-    """Capture devices that are open are told with what they were set up for, others are not."""
+    """Open capture devices are listed with their settings, others are not."""
     asound = tmp_path / "asound"
     for folder, status, hw_params in (
         ("card0/pcm0c/sub0", "closed\n", "closed\n"),
@@ -115,11 +115,11 @@ def test_open_captures(tmp_path):
     assert open_captures(tmp_path / "absent") == []
 
 
-# ---- names that last
+# ---- lasting names
 
 
 def test_each_input_gets_the_form_that_lasts_longest(sys_root):
-    """Serial number, else port, else ALSA's id, else PortAudio's name; what is there twice not."""
+    """An input is named by serial number, port, ALSA id or PortAudio name, the first unique one."""
     add_card(sys_root, 0, "PCH", "pci0000:00/0000:00:1f.3")
     add_usb_card(sys_root, 1, "UMIK1", "1-1", "7001234")
     add_usb_card(sys_root, 2, "Twin", "1-2", "same")
@@ -164,7 +164,7 @@ def test_each_input_gets_the_form_that_lasts_longest(sys_root):
 
 
 def test_hardware_without_sysfs_is_named_without_numbers(sys_root):
-    """Where nothing is known of a card, its name serves, without the numbers that change."""
+    """Without sysfs a card has its name without the numbers that change."""
     (device,) = describe_inputs([scanned(0, "UMIK-1: USB Audio (hw:1,0)")], sys_root)
     assert device.uri == "soundcard:api=ALSA,name=UMIK-1: USB Audio"
     (moved,) = describe_inputs([scanned(5, "UMIK-1: USB Audio (hw:3,0)")], sys_root)
@@ -172,7 +172,7 @@ def test_hardware_without_sysfs_is_named_without_numbers(sys_root):
 
 
 def test_lost_card_is_found_at_another_number(tmp_path):
-    """A USB card that comes back as another card, on another port, is the same by its serial."""
+    """A USB card that returns with another number on another port is found by its serial."""
     before, after = tmp_path / "before", tmp_path / "after"
     for root, number, port in ((before, 1, "1-1"), (after, 7, "1-3.4")):
         (root / "class/sound").mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_lost_card_is_found_at_another_number(tmp_path):
 
 @pytest.mark.parametrize("name", ["pulse", "UMIK-1: USB Audio (hw:1,0)", "left,right=1"])
 def test_lost_input_is_not_taken_for_another(sys_root, name):
-    """One whose name merely holds the lost one's is not it, nor is one that has its index now."""
+    """An input that merely contains the lost name or has its index is not the lost one."""
     (lost,) = describe_inputs([scanned(2, name)], sys_root)
     others = describe_inputs([scanned(1, f"{name[:10]}, other"), scanned(2, "else")], sys_root)
     with pytest.raises(UnavailableError, match="no such audio input"):
@@ -194,14 +194,14 @@ def test_lost_input_is_not_taken_for_another(sys_root, name):
 
 
 def test_twins_are_told_apart_by_their_places_only(sys_root):
-    """Of two of one name the one with the lost one's index is the likelier; else either serves."""
+    """Of two inputs with the same name the one with the lost index is preferred, else either is."""
     first, second = describe_inputs([scanned(3, "twin"), scanned(4, "twin")], sys_root)
     assert choose_input(identity_of(second), [first, second]) == second
     assert choose_input(identity_of(second), [first]) == first
 
 
 def test_inputs_in_use_are_listed_though_portaudio_leaves_them_out(sys_root):
-    """An input that a program has open is named like any other; one that is listed is not twice."""
+    """An input that a program has open, which PortAudio omits, is listed once."""
     add_usb_card(sys_root, 1, "UMIK1", "1-1", "7001234")
     listed = scanned(0, "Loop: A (hw:0,0)")
     used = [
@@ -215,7 +215,7 @@ def test_inputs_in_use_are_listed_though_portaudio_leaves_them_out(sys_root):
     ]
 
 
-# ---- what is meant
+# ---- selection
 
 INPUTS = [
     InputDevice(index, name, api, 2, 48000.0, is_default=index == 4, **card)
@@ -253,12 +253,12 @@ INPUTS = [
     ],
 )
 def test_inputs_are_chosen(wanted, index):
-    """By index, by name (the exact one before a part), or by keys that must all fit."""
+    """An input is selected by index, by name (exact before partial), or by keys that all match."""
     assert choose_input(parse_wanted(wanted), INPUTS).index == index
 
 
 def test_first_input_serves_where_none_is_the_default():
-    """Some systems name no default."""
+    """Without a default input the first one is used."""
     assert choose_input(parse_wanted(""), INPUTS[:2]).index == 0
 
 
@@ -266,14 +266,14 @@ def test_first_input_serves_where_none_is_the_default():
     "wanted", ["x", "12", "card=PCH,device=1", "usb=1-1", "serial=7", "api=OSS"]
 )
 def test_unknown_inputs_list_what_there_is(wanted):
-    """What fits nothing is answered with what would fit; ports and serials are not parts."""
+    """An unknown input is refused with a list of inputs; ports and serials match only whole."""
     match = rf"^soundcard:{wanted}: no such audio input; there are 0 'HDA .*, 4 'UMIK"
     with pytest.raises(UnavailableError, match=match):
         choose_input(parse_wanted(wanted), INPUTS)
 
 
 def test_no_input_at_all():
-    """A machine without inputs is told so."""
+    """A machine without inputs gives an error that says so."""
     with pytest.raises(UnavailableError, match=r"^soundcard: no audio input on this machine$"):
         choose_input(parse_wanted("pulse"), [])
 
@@ -289,7 +289,7 @@ def test_no_input_at_all():
     ],
 )
 def test_bad_keys(text, rule):
-    """A key that is unknown, empty, doubled or no number is named, with the rule."""
+    """A key that is unknown, empty, repeated or not a number is refused with the rule."""
     with pytest.raises(ConfigError, match=f"^soundcard:{text}: {rule}"):
         parse_wanted(text)
 
@@ -305,5 +305,5 @@ def test_bad_keys(text, rule):
     ],
 )
 def test_topics_are_named_by_what_was_asked_for(text, name):
-    """Not by what was there: a topic is the same whenever the device comes."""
+    """Topics are named by the selection and not by the device, so they stay the same."""
     assert parse_wanted(text).topic_name() == name

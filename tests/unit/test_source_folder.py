@@ -1,4 +1,4 @@
-"""A folder as one stream: every sample in its place, every gap as long as the files' times say."""
+"""A folder as one stream, with gaps as long as the times of the files imply."""
 
 import datetime as dt
 import errno
@@ -25,7 +25,7 @@ START_NS = 1777609800 * 10**9
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder, and a function that puts noise into it that began so many seconds after START."""
+    """Make a folder and a function that adds noise to it, starting some seconds after START."""
     path = tmp_path / "site 1"
     path.mkdir()
     rng = np.random.default_rng(7)
@@ -46,7 +46,7 @@ def open_folder(folder, **settings):
 
 
 def test_gaps_are_as_long_as_the_times_say(folder, collect):
-    """Each file's samples are at the index that its time says, and UTC is true throughout."""
+    """Each file's samples are at the index of its time, and UTC is right throughout."""
     wanted = [folder(after_s, n) for after_s, n in ((0, 1001), (60, 500), (64.5, 1), (3600, 777))]
     source = open_folder(folder)
     assert (source.fs, source.channels, source.n_samples) == (FS, 1, 360_777)
@@ -54,7 +54,7 @@ def test_gaps_are_as_long_as_the_times_say(folder, collect):
     stretches = collect(source)
     assert [index for index, *_ in stretches] == [0, 6000, 360_000]
     np.testing.assert_array_equal(stretches[0][1], wanted[0])
-    # The third file begins half a second before the second's end: its name, or its clock.
+    # The third file starts half a second before the second's end, by its name or its clock.
     np.testing.assert_array_equal(stretches[1][1], np.concatenate(wanted[1:3], axis=1))
     np.testing.assert_array_equal(stretches[2][1], wanted[3])
     for index, _, _, utc_ns in stretches:
@@ -62,13 +62,13 @@ def test_gaps_are_as_long_as_the_times_say(folder, collect):
 
 
 def test_what_stands_before_a_gap_waits_for_a_slow_reader(folder):
-    """A gap longer than the ring pushes nothing out of it, though indices jump."""
+    """A gap longer than the ring overwrites no sample before it, though indices jump."""
     folder(0, 3000)
     folder(3600, 3000)
     source = open_folder(folder)
     ring = SampleRing(source.fs, 1, 4096)
     source.start(ring)
-    assert not threading.Event().wait(0.2)  # for all that it could write meanwhile
+    assert not threading.Event().wait(0.2)  # time for the writer to overwrite
     blocks = []
     while not ring.exhausted:
         if block := ring.read(1000):
@@ -87,7 +87,7 @@ def test_what_stands_before_a_gap_waits_for_a_slow_reader(folder):
     [(-1.99, 1000), (0.0, 1000), (1.99, 1000), (2.0, 1200), (2.01, 1201), (86400.0, 8_641_000)],
 )
 def test_small_differences_are_no_gaps(folder, late_s, begin):
-    """Names give whole seconds: differences below the tolerance join, from it on they are gaps."""
+    """Differences below the tolerance of whole seconds are joined, larger ones are gaps."""
     folder(0, 1000)
     folder(10 + late_s, 100)
     assert TOLERANCE_S == 2.0
@@ -96,7 +96,7 @@ def test_small_differences_are_no_gaps(folder, late_s, begin):
 
 @pytest.mark.parametrize("late_s", [-2.0, -9.0, -10.0])
 def test_strictly_an_overlap_is_an_error(folder, late_s):
-    """Two recorders in one folder are not one stream; the file is named, and the way out."""
+    """In strict mode an overlap is an error that names the file and the way out."""
     folder(0, 1000)
     folder(10 + late_s, 100, name="b_{}")
     message = (
@@ -109,7 +109,7 @@ def test_strictly_an_overlap_is_an_error(folder, late_s):
 
 @pytest.mark.parametrize("late_s", [-2.0, -2.57, -9.99])
 def test_an_overlap_loses_the_beginning_of_the_later_file(folder, collect, late_s):
-    """No sample of an overlap is counted twice, and the rest is where the file's time says."""
+    """Of an overlap the later file's part is dropped, and the rest is where its time says."""
     first, second = folder(0, 1000), folder(10 + late_s, 1100, name="b_{}")
     source = open_folder(folder)
     ((index, samples, *_),) = collect(source)
@@ -122,7 +122,7 @@ def test_an_overlap_loses_the_beginning_of_the_later_file(folder, collect, late_
 
 
 def test_a_file_within_another_is_left_out(folder, collect):
-    """What comes after both is placed by the end of the longer one."""
+    """A file within another one is skipped, and later files follow the longer one's end."""
     first, inner, last = folder(0, 1000), folder(5, 500, name="b_{}"), folder(20, 100)
     source = open_folder(folder)
     stretches = collect(source)
@@ -135,7 +135,7 @@ def test_a_file_within_another_is_left_out(folder, collect):
 
 
 def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
-    """Seeking in an Ogg file is not exact: what comes before the cut is decoded and dropped."""
+    """In an Ogg file, where seeking is inexact, the overlap is decoded and dropped."""
     first = folder(0, 24_000, fs=8000)
     x = np.random.default_rng(2).uniform(-0.5, 0.5, 40_000)
     path = folder.path / "20260501_043001.ogg"
@@ -147,7 +147,7 @@ def test_an_overlap_of_a_coded_file_is_cut_at_the_sample(folder, collect):
 
 @pytest.mark.parametrize(("days", "is_told"), [(300, False), (400, True)])
 def test_a_clock_that_was_not_set_is_told(folder, caplog, days, is_told):
-    """A gap of years is kept, since times are believed, but a warning names its files."""
+    """A gap of years is kept, with a warning that names its files."""
     for after_s in (0, 20, days * 86_400):
         folder(after_s, 1000, name="{}\n")
     source = open_folder(folder)
@@ -159,7 +159,7 @@ def test_a_clock_that_was_not_set_is_told(folder, caplog, days, is_told):
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_drift_is_no_gap(folder, sign):
-    """A recorder whose rate is a little off leaves no gaps in days; its files just follow."""
+    """A recorder with a slightly wrong rate leaves no gaps over days."""
     fs, n = 8, 8000
     for k in range(60):
         folder(k * 1000 * (1 + sign * DRIFT_MAX / 2), n, fs=fs)
@@ -167,16 +167,16 @@ def test_drift_is_no_gap(folder, sign):
 
 
 def test_small_pauses_add_up(folder, collect):
-    """Pauses below the tolerance, one after each file, are not lost: together they are gaps."""
+    """Pauses below the tolerance after each file add up to gaps."""
     for k in range(12):
         folder(10.5 * k, 1000)
     begins = [index for index, *_ in collect(open_folder(folder))]
-    # Five pauses are the first to exceed the tolerance and what drift may be; then anew.
+    # The tolerance and possible drift are first exceeded after five pauses, and counting restarts.
     assert begins == [0, 5250, 10500]
 
 
 def test_small_overlaps_add_up(folder, collect):
-    """Overlaps below the tolerance, one after each file, are found out too, and cut."""
+    """Overlaps below the tolerance after each file add up and are cut."""
     for k in range(12):
         folder(9.5 * k, 1000)
     with pytest.raises(InputError, match=r"043047\.500000\.wav: begins 2\.5 s before .* ends"):
@@ -184,12 +184,12 @@ def test_small_overlaps_add_up(folder, collect):
     source = open_folder(folder)
     assert source.left_out.n_files == 2
     ((_, samples, *_),) = collect(source)
-    # The tenth file has no overlap since the fifth's that exceeds the tolerance.
+    # Since the fifth file, the tenth has no overlap above the tolerance.
     assert samples.shape == (1, 12_000 - 2 * 250)
 
 
 def test_after_drift_a_gap_is_still_a_gap(folder, collect):
-    """Where samples have run ahead of the times by more than a gap, it is marked all the same."""
+    """A gap is marked even if samples have drifted ahead of the times by more than its length."""
     fs, n = 8, 8000
     late = 1 - DRIFT_MAX * 0.9
     for k in range(20):
@@ -199,14 +199,14 @@ def test_after_drift_a_gap_is_still_a_gap(folder, collect):
 
 
 def test_files_are_in_the_order_of_their_times(folder, collect):
-    """What the names begin with does not matter where they say times."""
+    """Files are ordered by their times and not by the start of their names."""
     second, first = folder(5, 500, name="a_{}"), folder(0, 500, name="b_{}")
     ((_, samples, *_),) = collect(open_folder(folder))
     np.testing.assert_array_equal(samples, np.concatenate([first, second], axis=1))
 
 
 def test_files_without_times_are_joined_by_name(folder, collect, caplog):
-    """Where no file says its time, names give the order, there are no gaps, and a log line."""
+    """Files without times are joined in the order of names without gaps, with a log line."""
     parts = [folder(0, n, name=name) for name, n in (("a", 33), ("b", 1), ("c", 1000))]
     source = open_folder(folder)
     assert source.start_utc_ns is None
@@ -217,7 +217,7 @@ def test_files_without_times_are_joined_by_name(folder, collect, caplog):
 
 
 def test_other_files_are_left_alone(folder):
-    """Notes, hidden files and folders are no part of the stream."""
+    """Notes, hidden files and folders are ignored."""
     folder(0, 100)
     (folder.path / "CONFIG.TXT").write_text("x")
     (folder.path / "._20260501_043100.wav").write_text("x")
@@ -269,7 +269,7 @@ def cut(path):
     ],
 )
 def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
-    """It is named and a gap, or an error if that is asked for; the files around it are whole."""
+    """A bad file is named and becomes a gap or, if configured, an error."""
     wanted = [folder(after_s, 1000) for after_s in (0, 10, 20)]
     path = folder.path / "20260501_043010.000000.wav"
     spoil(path)
@@ -293,7 +293,7 @@ def test_a_bad_file_in_the_middle(folder, collect, spoil, message):
 
 @pytest.mark.parametrize("late_s", [-1.9, 0.0, 1.9])
 def test_a_truncated_file_leaves_a_gap_below_the_tolerance(folder, collect, late_s):
-    """A file that follows on the announced end, to the tolerance, is placed at that end."""
+    """After a truncated file, one at the announced end, to the tolerance, is placed there."""
     folder(0, 1000)
     folder(10 + late_s, 1000)
     cut(folder.path / "20260501_043000.000000.wav")
@@ -301,7 +301,7 @@ def test_a_truncated_file_leaves_a_gap_below_the_tolerance(folder, collect, late
 
 
 def test_a_header_that_announces_too_much_moves_nothing(folder, collect):
-    """If the next file begins before the announced end, what is there of the first one counts."""
+    """If the next file starts before the announced end, the real length of the first counts."""
     wanted = [folder(0, 1000), folder(10, 1000)]
     path = folder.path / "20260501_043000.000000.wav"
     data = bytearray(path.read_bytes())
@@ -314,7 +314,7 @@ def test_a_header_that_announces_too_much_moves_nothing(folder, collect):
 
 
 def test_files_that_are_all_bad_are_an_error(folder):
-    """Nothing that could be read is no recording; the first file is named."""
+    """If no file can be read, the error names the first one."""
     for after_s in (0, 10):
         folder(after_s, 10)
     for path in folder.path.iterdir():
@@ -326,7 +326,7 @@ def test_files_that_are_all_bad_are_an_error(folder):
 
 @pytest.mark.parametrize("n_odd", [1, 2, 3])
 def test_the_rate_that_most_files_have_wins(folder, n_odd):
-    """Of equally many, the first file's; a test recording at another rate does not decide."""
+    """The majority's sample rate wins, or the first file's in a tie."""
     for k in range(n_odd):
         folder(100 * k, 100, fs=50)
     for k in range(2):
@@ -336,9 +336,9 @@ def test_the_rate_that_most_files_have_wins(folder, n_odd):
 
 
 def test_names_are_bounded(folder, caplog):
-    """Of many bad files the first are named, each in one printable line, and all are counted.
+    """An error names the first of many bad files, each in one printable line, and counts all.
 
-    The log has the others, as information.
+    The log lists the others at level info.
     """
     caplog.set_level("INFO")
     folder(0, 1000)
@@ -357,13 +357,13 @@ def test_names_are_bounded(folder, caplog):
     assert (source.left_out.n_files, told) == (n_bad + 1, [*source.left_out.lines])
 
 
-# ---- folders within folders
+# ---- nested folders
 
 
 def test_folders_within_are_searched_if_asked_for(folder, collect, caplog):
-    """Files are in the order of their times, wherever they lie; links to folders are not followed.
+    """With the option, nested folders are searched without links, and files are ordered by time.
 
-    Without being asked, a warning says that there are folders.
+    Without the option, a warning mentions the nested folders.
     """
     (folder.path / "night").mkdir()
     (folder.path / ".hidden").mkdir()
@@ -380,7 +380,7 @@ def test_folders_within_are_searched_if_asked_for(folder, collect, caplog):
 
 
 def test_only_folders_within(folder):
-    """A folder of folders says how it is read."""
+    """The error for a folder that has only folders names the option to read them."""
     (folder.path / "night").mkdir()
     folder(0, 10, name="night/{}")
     message = "site 1: a folder without sound files; --recursive searches the folders in it"
@@ -390,7 +390,7 @@ def test_only_folders_within(folder):
 
 
 def test_what_lies_too_deep_is_told(folder):
-    """Folders beyond the depth are left out and named, or an error."""
+    """Folders beyond the depth limit are skipped and named, or are an error."""
     folder(0, 10)
     for depth in (listing.DEPTH_MAX, listing.DEPTH_MAX + 1):
         deep = folder.path.joinpath(*"x" * depth)
@@ -404,7 +404,7 @@ def test_what_lies_too_deep_is_told(folder):
 
 
 def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
-    """One within is left out and named, or an error; the folder itself is an error."""
+    """An unreadable nested folder is skipped and named, or is an error; the top one is an error."""
     folder(0, 10)
     (folder.path / "night").mkdir()
     search = listing._search
@@ -428,7 +428,7 @@ def test_a_folder_that_cannot_be_searched(folder, monkeypatch):
 
 @pytest.mark.parametrize(("bound", "what"), [("FILES_MAX", "sound files"), ("FOLDERS_MAX", "fold")])
 def test_a_folder_of_too_much_is_one_error(folder, monkeypatch, bound, what):
-    """Files and folders are counted before any is opened."""
+    """Files and folders are counted against the limit before any is opened."""
     monkeypatch.setattr(listing, bound, 3)
     for k in range(4):
         (folder.path / f"d{k}").mkdir()
@@ -437,11 +437,11 @@ def test_a_folder_of_too_much_is_one_error(folder, monkeypatch, bound, what):
         open_folder(folder, recursive=True)
 
 
-# ---- what is found while files are read
+# ---- defects found while reading
 
 
 def test_damage_that_only_decoding_finds(folder, collect):
-    """Of a file whose samples turn out to be damaged, those before are read; the rest is a gap."""
+    """A file whose samples are damaged is read up to the damage, and the rest is a gap."""
     x = np.random.default_rng(1).uniform(-1, 1, 20_000)
     first, last = folder(0, 1000), folder(300, 10)
     path = folder.path / "20260501_043010.flac"
@@ -463,7 +463,7 @@ def test_damage_that_only_decoding_finds(folder, collect):
 
 @pytest.mark.parametrize("damaged", [[0], [50, 51], [999], [0, 2, 4, 999], range(1000)])
 def test_samples_that_are_not_finite_are_gaps(folder, collect, damaged):
-    """The other samples are read; strictly, the file is an error that names it."""
+    """Samples that are not finite are gaps or, in strict mode, an error that names the file."""
     first, _, last = (folder(after_s, 1000, channels=2) for after_s in (0, 10, 20))
     wanted = np.concatenate([first, np.full((2, 1000), 0.25, np.float32), last], axis=1)
     for number, at in enumerate(damaged):
@@ -483,7 +483,7 @@ def test_samples_that_are_not_finite_are_gaps(folder, collect, damaged):
 
 
 def test_strictly_damage_ends_the_stream(folder, collect):
-    """A file whose samples turn out to be damaged ends the stream with its name."""
+    """In strict mode, damaged samples end the stream with an error that names the file."""
     folder(0, 1000)
     path = folder.path / "20260501_043010.flac"
     soundfile.write(path, np.random.default_rng(1).uniform(-1, 1, 20_000), FS)
@@ -496,7 +496,7 @@ def test_strictly_damage_ends_the_stream(folder, collect):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_file_that_changes_meanwhile(folder, collect, strict):
-    """A file that is not what it was when the folder was read is a gap, or an error."""
+    """A file that changes after the scan of the folder is a gap or an error."""
     for after_s in (0, 10, 20):
         folder(after_s, 1000)
     source = open_folder(folder, strict=strict)
@@ -512,7 +512,7 @@ def test_a_file_that_changes_meanwhile(folder, collect, strict):
 
 @pytest.mark.parametrize("loop", [False, True])
 def test_files_that_are_gone_do_not_hang_it(folder, collect, loop):
-    """Where nothing can be read any more, the source ends with an error, in a loop as well."""
+    """If no file can be read any more, the source ends with an error, also in a loop."""
     folder(0, 1000)
     source = open_folder(folder, loop=loop)
     next(folder.path.iterdir()).unlink()
@@ -522,7 +522,7 @@ def test_files_that_are_gone_do_not_hang_it(folder, collect, loop):
 
 
 def test_a_loop_goes_on_without_a_file_that_is_gone(folder, collect):
-    """A daemon that plays a folder again and again is told of it once, and goes on."""
+    """In a loop a missing file is reported once, and the rest is played."""
     first, _, last = (folder(after_s, 1000) for after_s in (0, 10, 20))
     source = open_folder(folder, loop=True)
     told = []
@@ -537,7 +537,7 @@ def test_a_loop_goes_on_without_a_file_that_is_gone(folder, collect):
 
 @pytest.mark.parametrize("begin", [0, 500, 970, 1500, 2000, 2777])
 def test_parts_of_a_folder_with_a_truncated_file(folder, collect, begin):
-    """Where a part begins is counted by the times, whatever is missing before."""
+    """The start of a part counts by time, even if samples before it are missing."""
     first, last = folder(0, 1000), folder(20, 1000)
     cut(folder.path / "20260501_043000.000000.wav")
     source = open_folder(folder)
@@ -552,7 +552,7 @@ def test_parts_of_a_folder_with_a_truncated_file(folder, collect, begin):
 
 @pytest.mark.parametrize("name", ["", "CONFIG.TXT"])
 def test_a_folder_without_sound(folder, name):
-    """A folder that holds no sound file is no source."""
+    """A folder without sound files is an error."""
     if name:
         (folder.path / name).touch()
     with pytest.raises(InputError, match="site 1: a folder without sound files"):
@@ -560,14 +560,14 @@ def test_a_folder_without_sound(folder, name):
 
 
 def test_a_folder_keeps_its_own_format(folder):
-    """As of a file, another rate than its own is refused."""
+    """A folder, like a file, refuses a sample rate other than its own."""
     folder(0, 100)
     with pytest.raises(ConfigError, match=r"source\.samplerate=5: .*site 1 has 100, and a file's"):
         open_folder(folder, samplerate=5)
 
 
 def test_a_folder_in_a_loop(folder, collect):
-    """Looped, the folder begins again right after its end, gaps and all."""
+    """A folder in a loop restarts right after its end, with its gaps."""
     first, second = folder(0, 500), folder(10, 301)
     source = open_folder(folder, loop=True)
     assert (source.n_samples, source.start_utc_ns) == (None, None)
@@ -579,7 +579,7 @@ def test_a_folder_in_a_loop(folder, collect):
 
 @pytest.mark.slow
 def test_at_real_time_pace_gaps_are_not_waited_for(folder, collect):
-    """Samples come at their pace; an hour between two files takes no time."""
+    """At real-time pace, samples keep their pace and a gap of an hour takes no time."""
     folder(0, 30)
     folder(3600, 30)
     source = open_source(SourceConfig(uri=str(folder.path)), "realtime")
@@ -589,7 +589,7 @@ def test_at_real_time_pace_gaps_are_not_waited_for(folder, collect):
 
 
 def test_channels_of_a_folder_can_be_selected(folder, collect):
-    """A selection holds for every file."""
+    """A channel selection applies to every file."""
     parts = [folder(after_s, 100, channels=3) for after_s in (0, 1)]
     ((_, samples, *_),) = collect(open_folder(folder, select=(2, 0)))
     np.testing.assert_array_equal(samples, np.concatenate(parts, axis=1)[[2, 0]])

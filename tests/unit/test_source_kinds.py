@@ -1,4 +1,4 @@
-"""The table of source kinds, which decides for every part of the program."""
+"""The table of source kinds, which all parts of the program use."""
 
 import logging
 from types import SimpleNamespace
@@ -35,19 +35,19 @@ from spectrod.source.signal import SignalSource
     ],
 )
 def test_a_uri_has_one_kind(uri, form, argument):
-    """A prefix alone or before a colon decides; everything else is a path."""
+    """The prefix, alone or before a colon, selects the kind; other text is a path."""
     kind, rest = find_kind(uri)
     assert (kind.form, rest) == (form, argument)
 
 
 def test_only_kinds_without_paths_are_safe_over_control():
-    """Peers may add sound cards and test signals, and nothing that opens a file."""
+    """Peers may add sound cards and test signals, but no kind that opens a file."""
     assert forms(safe_only=True) == "signal:KIND,..., soundcard[:NAME] or auto"
     assert [kind.prefix for kind in KINDS if kind.may_be_absent] == ["soundcard"]
 
 
 class Jack:
-    """A kind of source that the program does not have, with all that may be said of one."""
+    """A new kind of source that sets every field of the table."""
 
     def __init__(self):
         self.is_there = False
@@ -72,14 +72,14 @@ class Jack:
 
 @pytest.fixture
 def jack(monkeypatch):
-    """A kind beside the others."""
+    """Add a kind to the table."""
     added = Jack()
     monkeypatch.setattr(kinds, "KINDS", (*KINDS, added.kind))
     return added
 
 
 def test_a_new_kind_is_one_entry_of_the_table(jack):
-    """One record makes a source that opens, is checked, and stands in help and error texts."""
+    """A new record in the table gives a source that opens, is checked and appears in help."""
     jack.is_there = True
     assert open_source(SourceConfig(uri="jack:radio", channels=3), "full").channels == 3
     with pytest.raises(ConfigError, match="must be jack:CLIENT"):
@@ -91,7 +91,7 @@ def test_a_new_kind_is_one_entry_of_the_table(jack):
 
 
 def test_a_new_kind_that_may_be_absent_is_waited_for(jack):
-    """The daemon takes its name from the table, and starts without it."""
+    """A new kind that may be absent is waited for, and the daemon has its name from the table."""
     config = Config(
         source=SourceConfig(uri="jack:radio"),
         publish=PublishConfig(endpoints=("tcp://127.0.0.1:*",)),
@@ -108,7 +108,7 @@ def test_a_new_kind_that_may_be_absent_is_waited_for(jack):
 
 @pytest.fixture
 def _log_level():
-    """The root logger's level, which a change of the settings sets, put back at the end."""
+    """Restore the root logger's level, which a change of the settings sets."""
     root = logging.getLogger()
     before = root.level
     yield
@@ -118,7 +118,7 @@ def _log_level():
 @pytest.mark.usefixtures("_log_level")
 @pytest.mark.parametrize("is_safe", [True, False])
 def test_peers_may_add_a_new_kind_only_if_it_is_safe(jack, monkeypatch, is_safe):
-    """The control socket reads the same table."""
+    """The control socket lets peers add a new kind only if the table marks it as safe."""
     if not is_safe:
         monkeypatch.setattr(kinds, "KINDS", (*KINDS, SourceKind("jack:CLIENT", jack.open)))
     asked = []

@@ -1,4 +1,4 @@
-"""What all sources share: names, failures, and what to call them by."""
+"""Behaviour of all sources: names and failures."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from spectrod.source.signal import SignalSource
 
 
 def test_a_source_that_breaks_is_a_failure(caplog, collect):
-    """An error that nobody foresaw does not make a broken stream a finished one."""
+    """An unexpected error in a source is a failure and not the end of the stream."""
 
     class Broken(SignalSource):
         def blocks(self, n_max):
@@ -23,14 +23,14 @@ def test_a_source_that_breaks_is_a_failure(caplog, collect):
 
 
 def test_names_are_safe_in_topics():
-    """Any text becomes a topic part."""
+    """Any text can be converted to a part of a topic."""
     assert topic_name("UMIK-1: USB Audio (hw:1,0)") == "UMIK-1-USB-Audio-hw-1-0"
     assert topic_name("///") == "source"
     assert topic_name("x" * 63 + " (long)") == "x" * 63
 
 
 def test_source_names_are_checked():
-    """A name that would break the topics is refused, a good one is used."""
+    """A source name with characters that topics reserve is refused."""
     settings = SourceConfig(uri="signal:sine,1000,-20", name="roof.mic_2")
     assert open_source(settings, "full").name == "roof.mic_2"
     with pytest.raises(ConfigError, match=r"source.name='a/b': must be 1 to 64 of A-Z a-z 0-9"):
@@ -38,7 +38,7 @@ def test_source_names_are_checked():
 
 
 def test_unknown_uri_schemes():
-    """A URI that is no source says what is."""
+    """The error for an unknown scheme lists the valid ones."""
     with pytest.raises(
         ConfigError,
         match="http://x: must be a sound file, folder of them, SigMF recording, -, pcm:PATH",
@@ -48,12 +48,12 @@ def test_unknown_uri_schemes():
 
 @pytest.mark.parametrize("uri", ["x" * 5000, "pcm:" + "x" * 5000])
 def test_a_path_that_is_too_long(uri):
-    """What no file can be called is one clear error."""
+    """A path that is too long is one clear error."""
     with pytest.raises(InputError, match="File name too long"):
         open_source(SourceConfig(uri=uri), "full")
 
 
 def test_a_path_that_is_no_path():
-    """A NUL character, which TOML can write, is refused."""
+    """A path with a NUL character, which TOML can express, is refused."""
     with pytest.raises(ConfigError, match=r"source.uri='a\\x00b': must not hold a NUL character"):
         open_source(SourceConfig(uri="a\0b"), "full")

@@ -1,4 +1,4 @@
-"""Raw samples from pipes, FIFOs and files: exact, and the truth about what a writer leaves out."""
+"""Raw samples from pipes, FIFOs and files: exact values, gaps and times."""
 
 import os
 import re
@@ -64,7 +64,7 @@ IQ_DTYPES = {"cu8": "u1", "cs8": "i1", "cs16": "<i2", "cs32": "<i4", "cf32": "<f
 
 
 def iq_file(tmp_path, format_, n=1000):
-    """Write a tone of -6.02 dBFS, 25 times in 1000 samples, above the centre frequency."""
+    """Write a tone of -6.02 dBFS, 25 periods in 1000 samples, above the centre frequency."""
     tone = 0.5 * np.exp(2j * np.pi * np.arange(n) / 40 + 0.1j)
     pairs = np.stack([tone.real, tone.imag], axis=1)
     path = tmp_path / f"tone.{format_}"
@@ -74,7 +74,7 @@ def iq_file(tmp_path, format_, n=1000):
 
 @pytest.mark.parametrize("format_", IQ_CODES)
 def test_a_tone_in_iq_samples_reads_its_level_and_frequency(tmp_path, collect, format_):
-    """Each I/Q format means pairs by itself, and a tone above the centre shows there alone."""
+    """Each I/Q format implies pairs, and a tone above the centre appears only there."""
     path = iq_file(tmp_path, format_)
     source = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=FS, format=format_), "full")
     by_suffix = open_source(SourceConfig(uri=f"pcm:{path}", samplerate=FS), "full")
@@ -97,18 +97,18 @@ def test_a_tone_in_iq_samples_reads_its_level_and_frequency(tmp_path, collect, f
 
 
 def test_unsigned_iq_has_its_middle_between_two_codes(tmp_path, collect):
-    """The same bytes as audio, whose silence is 128, show a DC line that the receiver has not."""
+    """The same bytes read as audio, where silence is 128, have a DC line that I/Q does not have."""
     path = iq_file(tmp_path, "cu8")
     settings = SourceConfig(uri=f"pcm:{path}", samplerate=FS, format="u8", iq=True)
     source = open_source(settings, "full")
-    assert source.channels == 2  # two channels follow from I/Q
+    assert source.channels == 2  # two channels because of I/Q
     ((_, samples, *_),) = collect(source)
     np.testing.assert_allclose(samples.mean(axis=1), -0.5 / 128, atol=1e-6)
 
 
 @pytest.mark.parametrize("cuts", [(1, 2, 3), (5, 11, 12), ()])
 def test_bytes_may_be_cut_anywhere(cuts):
-    """However the bytes come, the samples are the same, and what is left over is kept."""
+    """Chunks may end within a sample: the remaining bytes are kept for the next chunk."""
     integers = np.arange(-6, 6, dtype="<i2").reshape(-1, 2)
     data = integers.tobytes() + b"\x01"
     decoder = PcmDecoder("s16le", 2)
@@ -133,7 +133,7 @@ def pipe_source(data, channels=2, format_="s16le"):
 
 
 def test_pipe_gives_every_sample(collect):
-    """Interleaved samples come through a pipe unchanged, whatever its chunks."""
+    """Interleaved samples pass through a pipe unchanged in any chunks."""
     integers = np.random.default_rng(3).integers(-32768, 32768, (70001, 2)).astype("<i2")
     source, fd = pipe_source(integers.tobytes())
     ((index, samples, *_),) = collect(source)
@@ -143,7 +143,7 @@ def test_pipe_gives_every_sample(collect):
 
 
 def test_pipe_times_begin_with_its_first_samples(collect):
-    """However late a writer begins, its first sample is of then, not of the source's start."""
+    """The first sample has the time at which it arrived, not that of the source's start."""
     read_fd, write_fd = os.pipe()
     source = PcmSource(48000.0, 1, "s16le", read_fd)
     ring = SampleRing(48000.0, 1, 1024)
@@ -160,7 +160,7 @@ def test_pipe_times_begin_with_its_first_samples(collect):
 
 
 def test_pipe_that_ends_inside_a_sample(collect):
-    """A stream that is not a whole number of samples was not what its format says."""
+    """A stream that ends within a sample is an error, as it contradicts its format."""
     source, fd = pipe_source(b"\0" * 4003)
     with pytest.raises(InputError, match=r"ends with 3 bytes, not a whole number of 4-byte"):
         collect(source)
@@ -168,14 +168,14 @@ def test_pipe_that_ends_inside_a_sample(collect):
 
 
 def test_closed_standard_input(monkeypatch):
-    """A command that is started without standard input says that it is closed."""
+    """A command that is started without standard input reports that it is closed."""
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputError, match="standard input: closed; - reads raw samples from it"):
         open_source(SourceConfig(uri="-"), "full")
 
 
 def test_input_that_cannot_be_read(tmp_path, collect):
-    """What the system refuses while reading ends the stream with its reason, not as if complete."""
+    """A read error ends the stream with the system's reason."""
     fd = os.open(tmp_path, os.O_RDONLY)
     with pytest.raises(InputError, match="standard input: Is a directory"):
         collect(PcmSource(48000.0, 1, "s16le", fd))
@@ -183,7 +183,7 @@ def test_input_that_cannot_be_read(tmp_path, collect):
 
 
 def test_pipe_can_be_stopped_while_nothing_comes():
-    """Stopping does not wait for a silent writer, may be done twice, and leaves no descriptor."""
+    """A stop does not wait for a silent writer, may be repeated, and leaves no descriptor."""
     n_open = n_descriptors()
     read_fd, write_fd = os.pipe()
     source = PcmSource(48000.0, 1, "s16le", read_fd)
@@ -200,7 +200,7 @@ def test_pipe_can_be_stopped_while_nothing_comes():
 
 
 def test_a_silent_pipe_is_waited_for(monkeypatch):
-    """A watchdog can tell a writer that writes nothing from an analysis that hangs."""
+    """A source with a silent writer reports that it waits, so a watchdog sees no hang."""
     for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
         monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
     read_fd, write_fd = os.pipe()
@@ -224,7 +224,7 @@ def test_a_silent_pipe_is_waited_for(monkeypatch):
 
 @pytest.mark.parametrize(("format_", "dtype"), [("s16le", "<i2"), ("f32le", "<f4")])
 def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
-    """A file of raw samples is read to its last one, and its length is known before."""
+    """A file of raw samples has a known length and is read to its last sample."""
     x = np.random.default_rng(5).integers(-100, 100, (10007, 3)).astype(dtype)
     path = tmp_path / "20260501_043000Z.raw"
     path.write_bytes(x.tobytes())
@@ -238,7 +238,7 @@ def test_raw_file_gives_its_exact_samples(tmp_path, collect, format_, dtype):
 
 @pytest.mark.parametrize("n", [1, 10007])
 def test_raw_file_in_a_loop(tmp_path, collect, n):
-    """A looped file of raw samples repeats to the sample."""
+    """A file of raw samples in a loop repeats to the sample."""
     x = np.arange(n, dtype="<i2") + 1
     (tmp_path / "x.raw").write_bytes(x.tobytes())
     source = open_source(SourceConfig(uri=f"pcm:{tmp_path}/x.raw", loop=True), "full")
@@ -247,7 +247,7 @@ def test_raw_file_in_a_loop(tmp_path, collect, n):
 
 
 def test_raw_file_that_shrinks(tmp_path, collect):
-    """A file that is cut while it is played is an error, not a short recording."""
+    """A file that is cut while it is played is an error and not a short recording."""
     path = tmp_path / "x.raw"
     path.write_bytes(bytes(40_000))
     source = open_source(SourceConfig(uri=f"pcm:{path}"), "full")
@@ -272,7 +272,7 @@ def bind_socket(path):
     ],
 )
 def test_unusable_raw_inputs(tmp_path, monkeypatch, make, message):
-    """What is neither FIFO nor file, absent, empty or cut is one clear error."""
+    """An input that is absent, empty, cut or of another file type is one clear error."""
     monkeypatch.chdir(tmp_path)  # a socket's path must be short
     make(tmp_path / "x")
     with pytest.raises(InputError, match=re.escape(message)):
@@ -280,13 +280,13 @@ def test_unusable_raw_inputs(tmp_path, monkeypatch, make, message):
 
 
 def test_raw_input_without_a_path():
-    """pcm: alone says what it takes."""
+    """The URI pcm: without a path is an error that lists the valid forms."""
     with pytest.raises(ConfigError, match=r"pcm:: must be pcm:PATH, a FIFO or a file of raw"):
         open_source(SourceConfig(uri="pcm:"), "full")
 
 
 def test_a_fifo_that_may_not_be_read(tmp_path, monkeypatch):
-    """A FIFO of somebody else's is refused when it is opened, without letting its writer go on."""
+    """A FIFO without read permission is refused at once, and its writer stays blocked."""
     os.mkfifo(tmp_path / "x")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError, match="x: Permission denied"):
@@ -297,7 +297,7 @@ def test_a_fifo_that_may_not_be_read(tmp_path, monkeypatch):
 
 
 class Listener:
-    """A running FIFO source, and what it has said and delivered."""
+    """A running FIFO source, with its messages and its data."""
 
     def __init__(self, path, **settings):
         self.source = open_source(SourceConfig(uri=f"pcm:{path}", **settings), "full")
@@ -310,12 +310,12 @@ class Listener:
             self.changed.notify_all()
 
     def wait_until(self, is_so):
-        """Wait until what the source says of itself is so."""
+        """Wait until the source's message matches."""
         with self.changed:
             assert self.changed.wait_for(lambda: is_so(self.source.capture()), timeout=10)
 
     def read(self, n):
-        """Read so many samples: one block for each stretch."""
+        """Read some samples; return one block for each stretch."""
         blocks = []
         while n:
             block = self.ring.read(n)
@@ -354,7 +354,7 @@ def flows(capture):
 
 
 def test_a_fifo_waits_for_writers_and_counts_what_it_missed(fifo, listener, caplog):
-    """Between two writers the index goes on by the time that passed; times stay true."""
+    """Between two writers the index advances by the elapsed time, and times stay right."""
     listener.wait_until(waits)
     assert listener.source.capture().waiting_for == f"no program writes to {fifo}"
     assert (listener.source.name, listener.source.n_samples) == ("mic", None)
@@ -371,18 +371,18 @@ def test_a_fifo_waits_for_writers_and_counts_what_it_missed(fifo, listener, capl
     np.testing.assert_array_equal(second.samples[0] * 2**15, np.arange(1001, 1502))
     assert second.discontinuity
     assert second.lost_samples == second.sample_index - 1000
-    # The second's first sample was taken 501 samples before it came, the first's last as it came.
+    # The second's first sample is 501 samples before its arrival, the first's last at its own.
     burst_ns = 501e9 / FS
     assert second.lost_samples >= (back_ns - gone_ns - burst_ns) * 1e-9 * FS - 1
     assert second.lost_samples <= (now_ns - first.t_mono_ns - burst_ns) * 1e-9 * FS - 1000 + 1
     assert back_ns - burst_ns - 1 <= second.t_mono_ns <= now_ns - burst_ns + 1
     assert listener.source.capture().restarts == 1
-    assert "written again" not in caplog.text  # that is for those who want to know
+    assert "written again" not in caplog.text  # logged at level info
     assert "waiting: no program writes to" in caplog.text
 
 
 def test_a_fifo_marks_even_the_shortest_pause(fifo, listener):
-    """Writers that follow on each other at once still leave a seam of a sample at least."""
+    """Writers without a pause between them still leave a discontinuity of at least one sample."""
     for number in range(3):
         fifo.write_bytes(bytes(20_000))
         lost = [block.lost_samples for block in listener.read(10_000)]
@@ -392,7 +392,7 @@ def test_a_fifo_marks_even_the_shortest_pause(fifo, listener):
 
 
 def test_a_writer_that_leaves_half_a_sample(fifo, listener, caplog):
-    """The bytes of an unfinished sample are dropped, counted and logged; the next are whole."""
+    """Bytes of an incomplete sample are dropped, counted and logged; later samples are right."""
     fifo.write_bytes(b"\x01\x00\x02\x00\x03")
     np.testing.assert_array_equal(listener.read(2)[0].samples[0] * 2**15, [1, 2])
     listener.wait_until(waits)
@@ -403,7 +403,7 @@ def test_a_writer_that_leaves_half_a_sample(fifo, listener, caplog):
 
 
 def test_a_writer_that_writes_nothing(fifo, listener):
-    """A writer that opens and closes changes nothing."""
+    """A writer that opens and closes without data changes nothing."""
     listener.wait_until(waits)
     with fifo.open("wb"):
         pass
@@ -415,7 +415,7 @@ def test_a_writer_that_writes_nothing(fifo, listener):
 
 @pytest.mark.parametrize("begun", [b"\x01\x00", b"\x01"])
 def test_a_silent_writer_is_waited_for(fifo, monkeypatch, begun):
-    """That nothing comes is said, and looked at again and again; the next samples follow."""
+    """A silent writer is reported and polled, and its next samples follow."""
     for limit in ("_SILENCE_S", "LOOK_AGAIN_S"):
         monkeypatch.setattr(f"spectrod.source.pcm.{limit}", 0.05)
     listener = Listener(fifo)
@@ -437,7 +437,7 @@ def test_a_silent_writer_is_waited_for(fifo, monkeypatch, begun):
 
 @pytest.mark.slow
 def test_a_fifo_that_is_made_again(fifo, listener):
-    """A FIFO that is removed and made again is found within its second."""
+    """A FIFO that is removed and created again is found within a second."""
     listener.wait_until(waits)
     fifo.unlink()
     listener.wait_until(lambda capture: "No such file" in capture.waiting_for)
@@ -447,7 +447,7 @@ def test_a_fifo_that_is_made_again(fifo, listener):
 
 
 def test_a_slow_reader_holds_the_writer_back(fifo):
-    """What does not fit waits in the writer: more than ring and pipe hold, and nothing is lost."""
+    """Data beyond ring and pipe wait in the writer, and none are lost."""
     listener = Listener(fifo, channels=2, select=(1,))
     data = np.arange(400_000, dtype="<i2")
     writer = threading.Thread(target=fifo.write_bytes, args=(data.tobytes(),))
@@ -465,7 +465,7 @@ def test_a_slow_reader_holds_the_writer_back(fifo):
 
 @pytest.mark.parametrize("state", ["no writer", "silent writer", "full ring"])
 def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
-    """Stopping waits for neither writer nor samples nor room, and leaves nothing open."""
+    """A stop interrupts every wait, for writer, samples or room, and leaves no descriptor."""
     n_open = n_descriptors()
     listener = Listener(fifo)
     writer = None
@@ -487,7 +487,7 @@ def test_a_fifo_can_be_stopped_in_any_wait(fifo, state):
 
 
 def test_a_fifo_that_breaks_is_a_failure(fifo, monkeypatch, collect):
-    """What the system refuses while reading ends the stream with its reason."""
+    """A read error of a FIFO ends the stream with the system's reason."""
     source = FifoSource(str(fifo), 48000.0, 1, "s16le")
     real_read = os.read
 
@@ -512,5 +512,5 @@ def test_a_fifo_that_breaks_is_a_failure(fifo, monkeypatch, collect):
     ],
 )
 def test_raw_samples_are_described(format_, fs, channels, text):
-    """Logs and titles of pictures say what a pipe brings."""
+    """The description of raw samples, for logs and titles, has their format."""
     assert describe_raw("standard input", format_, fs, channels) == text

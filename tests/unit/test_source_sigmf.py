@@ -1,4 +1,4 @@
-"""SigMF recordings as sources: formats, times, gaps, and metadata that breaks a rule."""
+"""SigMF recordings as sources: formats, times, gaps, and invalid metadata."""
 
 import json
 import re
@@ -25,7 +25,7 @@ DTYPES = {
 
 
 def write(folder, about=None, captures=None, data=bytes(400), name="x", **others):
-    """Write a recording; 100 samples of ci16 at 2.048 MHz unless told otherwise."""
+    """Write a recording; by default 100 samples of ci16 at 2.048 MHz."""
     common = {"core:datatype": "ci16_le", "core:version": "1.2.0", "core:sample_rate": FS}
     document = {
         "global": common | (about or {}),
@@ -50,7 +50,7 @@ def capture(start, **fields):
 @pytest.mark.parametrize("kind", ["c", "r"])
 @pytest.mark.parametrize("order", ["_le", "_be"])
 def test_each_datatype_is_a_share_of_full_scale(tmp_path, collect, number, kind, order):
-    """Real and complex, of both byte orders: half of full scale is 0.5, and silence is 0."""
+    """In each datatype and byte order half of full scale is 0.5 and silence is 0."""
     bits = int(number[1:])
     is_float, is_unsigned = number[0] == "f", number[0] == "u"
     full = 1.0 if is_float else 2.0 ** (bits - 1)
@@ -71,7 +71,7 @@ def test_each_datatype_is_a_share_of_full_scale(tmp_path, collect, number, kind,
 
 @pytest.mark.parametrize("suffix", [".sigmf-meta", ".sigmf-data"])
 def test_either_file_opens_a_recording(tmp_path, suffix):
-    """Rate, kind, centre frequency and time are those that the metadata states."""
+    """Either file of the pair opens the recording with rate, kind, frequency and time."""
     captures = [capture(0, datetime="2026-05-01T04:30:00.123456789Z", frequency=433.92e6)]
     path = write(tmp_path, captures=captures).with_suffix(suffix)
     source = opened(path)
@@ -84,7 +84,7 @@ def test_either_file_opens_a_recording(tmp_path, suffix):
 
 
 def test_rate_and_time_may_come_from_elsewhere(tmp_path):
-    """A rate that is not stated is given; a time that is not stated may be in the name."""
+    """A missing rate can be given as an option, and a missing time is read from the name."""
     about = {"core:sample_rate": None, "core:datatype": "rf32_le", "core:num_channels": 4}
     path = write(tmp_path, about, [], name="20260501_043000")
     with pytest.raises(InputError, match="does not state its sample rate; give --rate"):
@@ -111,7 +111,7 @@ GAPS = {
 
 @pytest.mark.parametrize("says", GAPS)
 def test_missing_samples_are_a_gap(tmp_path, collect, says):
-    """What a capture states counts, its index before its time; samples stay what they are."""
+    """A capture's index has precedence over its time, and missing samples become a gap."""
     numbers = np.arange(100, dtype="<i2")
     about = {"core:datatype": "ri16_le", "core:sample_rate": 100.0}
     if says == "offset":
@@ -133,14 +133,14 @@ def test_missing_samples_are_a_gap(tmp_path, collect, says):
 
 
 def test_samples_before_the_first_capture_are_there(tmp_path):
-    """What no capture describes comes directly before the first one."""
+    """Samples before the first capture directly precede it."""
     path = write(tmp_path, captures=[capture(60, global_index=110)])
     segments = read_sigmf(str(path)).segments
     assert [(one.begin, one.n_samples) for one in segments] == [(0, 60), (60, 40)]
 
 
 def test_times_that_nearly_agree_are_no_gap(tmp_path, collect):
-    """A clock's jitter below 0.1 s is none, nor a second where times are whole seconds."""
+    """Time differences below 0.1 s, or a second between whole seconds, are no gap."""
     about = {"core:datatype": "ri8", "core:sample_rate": 100.0}
     for later in ("2026-05-01T04:30:00.69Z", "2026-05-01T04:30:01Z"):
         captures = [capture(0, datetime="2026-05-01T04:30:00.000Z"), capture(60, datetime=later)]
@@ -150,14 +150,14 @@ def test_times_that_nearly_agree_are_no_gap(tmp_path, collect):
 
 
 def test_a_time_of_a_later_capture_counts_back(tmp_path):
-    """The first capture without a time is as long before the second as its samples are."""
+    """A first capture without a time precedes the second by its number of samples."""
     captures = [capture(0), capture(50, datetime="2026-05-01T04:30:01.5Z")]
     path = write(tmp_path, {"core:sample_rate": 100.0}, captures)
     assert opened(path).start_utc_ns == START_NS + 10**9
 
 
 def test_a_dataset_of_another_name_has_headers(tmp_path, collect):
-    """core:dataset names a file beside the metadata; headers and what follows are left out."""
+    """The field core:dataset names the data file, whose headers and trailing bytes are skipped."""
     numbers = np.arange(20, dtype="<i2")
     data = b"12345" + numbers[:12].tobytes() + b"678" + numbers[12:].tobytes() + b"the end"
     (tmp_path / "x.bin").write_bytes(data)
@@ -169,7 +169,7 @@ def test_a_dataset_of_another_name_has_headers(tmp_path, collect):
 
 
 def test_a_recording_is_played_again_and_again(tmp_path):
-    """In a loop its gaps come again, too."""
+    """In a loop a recording's gaps are repeated."""
     captures = [capture(0), capture(60, global_index=110)]
     about = {"core:datatype": "ri8", "core:sample_rate": 100.0}
     source = opened(write(tmp_path, about, captures, bytes(100)), loop=True)
@@ -231,7 +231,7 @@ def test_a_recording_is_played_again_and_again(tmp_path):
     ],
 )
 def test_metadata_that_breaks_a_rule_is_one_error(tmp_path, about, captures, message):
-    """The error is one line that names the file, the field, its value and the rule."""
+    """Invalid metadata are an error of one line with the file, the field, value and rule."""
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=re.escape(message)) as raised:
         opened(write(tmp_path, about, captures))
@@ -240,7 +240,7 @@ def test_metadata_that_breaks_a_rule_is_one_error(tmp_path, about, captures, mes
 
 @pytest.mark.slow
 def test_hostile_metadata_is_bounded(tmp_path):
-    """Size, nesting and counts are refused before they cost anything; annotations cost nothing."""
+    """Size, nesting and counts are bounded before they cost anything; annotations are skipped."""
     path = write(tmp_path)
     text = path.read_text()
     for content, message in (
@@ -260,7 +260,7 @@ def test_hostile_metadata_is_bounded(tmp_path):
 
 
 def test_files_that_are_not_there(tmp_path):
-    """Metadata without data, data without metadata, and an archive are named."""
+    """Metadata without data, data without metadata, and an archive are errors with the name."""
     path = write(tmp_path)
     for suffix in (".sigmf", ".sigmf-collection"):
         with pytest.raises(InputError, match=r"must be a \.sigmf-meta file; unpack an archive"):
@@ -274,7 +274,7 @@ def test_files_that_are_not_there(tmp_path):
 
 
 def test_a_recording_that_shrinks_ends_with_an_error(tmp_path, collect):
-    """What is cut off while it is read is an error, not an end."""
+    """A recording that is cut while it is read ends with an error."""
     path = write(tmp_path)
     source = opened(path)
     path.with_suffix(".sigmf-data").write_bytes(bytes(200))
@@ -300,5 +300,5 @@ def test_a_recording_that_shrinks_ends_with_an_error(tmp_path, collect):
     ],
 )
 def test_times(text, ns):
-    """Times are read to the nanosecond; what is none is none."""
+    """Times are read to the nanosecond, and invalid ones are refused."""
     assert parse_utc_ns(text) == ns

@@ -1,4 +1,4 @@
-"""Test signals: exact in level, in frequency and in time, however far and however cut."""
+"""Test signals: exact in level, frequency and time at any position and in any blocks."""
 
 import re
 from fractions import Fraction
@@ -16,7 +16,7 @@ PERIOD = 1 << 20
 
 
 def generate(text, index, n, fs=48000.0):
-    """Samples from an index on, in float64."""
+    """Generate samples from an index on, in float64."""
     return SignalSource(text, fs, 1, "full")._generate(index, n)
 
 
@@ -36,12 +36,12 @@ def level_dbfs(x):
     ],
 )
 def test_levels_are_exact(text, n, expected, index):
-    """RMS over whole periods, from anywhere, is the level asked for to 0.001 dB."""
+    """RMS over whole periods, from any index, is the requested level to 0.001 dB."""
     assert level_dbfs(generate(text, index, n)) == pytest.approx(expected, abs=0.001)
 
 
 def test_multitone_has_each_tone_at_its_level():
-    """Each tone of a multitone is as strong as it would be alone."""
+    """Each tone of a multitone has its level as if alone."""
     x = np.float64(generate("multitone,-40,100,1000,20000", FAR, 48000))
     amplitudes = np.abs(np.fft.rfft(x)) / 24000
     np.testing.assert_allclose(20 * np.log10(amplitudes[[100, 1000, 20000]]), -40.0, atol=1e-6)
@@ -51,7 +51,7 @@ def test_multitone_has_each_tone_at_its_level():
 @pytest.mark.parametrize(("from_hz", "to_hz"), [(20, 20000), (20000, 20)])
 @pytest.mark.parametrize("seconds", [0.5, 2.0])
 def test_sweep_keeps_its_amplitude(from_hz, to_hz, seconds):
-    """A sweep's amplitude is its level's; its RMS is so but for what its lowest cycle leaves over.
+    """A sweep's amplitude and RMS are those of its level, up to a part of its lowest cycle.
 
     The mean of cos(2 phase) is at most 1 / (2 pi f_low T), by the second mean value theorem.
     """
@@ -63,7 +63,7 @@ def test_sweep_keeps_its_amplitude(from_hz, to_hz, seconds):
 
 
 def test_sweep_takes_equal_time_for_each_octave():
-    """After half its time a sweep is at the geometric mean of its ends."""
+    """After half its time a sweep is at the geometric mean of its end frequencies."""
     x = generate("sweep,100,10000,2,-3", 47_520, 960)
     crossings = np.count_nonzero(np.diff(np.signbit(x)))
     assert crossings / 2 / 0.02 == pytest.approx(1000.0, rel=0.05)
@@ -71,14 +71,14 @@ def test_sweep_takes_equal_time_for_each_octave():
 
 @pytest.mark.parametrize(("text", "slope"), [("white,-20", 0.0), ("pink,-20", -10 * np.log10(2))])
 def test_noise_follows_its_law_exactly(text, slope):
-    """Over a whole period white noise is flat, and pink falls by half an octave, in every bin."""
+    """Over a period white noise is flat in every bin, and pink noise falls 3 dB per octave."""
     power = np.square(np.abs(np.fft.rfft(generate(text, 12345, PERIOD))))
     bins = 2 ** np.arange(6, 19)
     np.testing.assert_allclose(np.diff(10 * np.log10(power[bins])), slope, atol=1e-6)
 
 
 def test_noise_is_about_gaussian():
-    """Its samples are spread as Gaussian noise's: kurtosis 3, to 5 deviations of that estimate."""
+    """The kurtosis of the noise is 3, to 5 standard deviations of its estimate."""
     x = generate("white,-20", 0, PERIOD)
     kurtosis = np.mean(x**4) / np.mean(x**2) ** 2
     assert kurtosis == pytest.approx(3.0, abs=5 * np.sqrt(24 / PERIOD))
@@ -89,7 +89,7 @@ def test_noise_is_about_gaussian():
 
 @pytest.mark.parametrize(("frequency_hz", "fs"), [(997.3, 48000), (0.7, 44100), (1000.1, 96000)])
 def test_sine_is_phase_exact_for_ever(frequency_hz, fs):
-    """After 10^10 samples a sine is where exact arithmetic has it, to the rounding of the sine."""
+    """After 10^10 samples a sine equals exact arithmetic, to the rounding of the sine."""
     x = generate(f"sine,{frequency_hz},0", FAR, 500, float(fs))
     cycles = [float((FAR + n) * Fraction(str(frequency_hz)) / fs % 1) for n in range(500)]
     np.testing.assert_allclose(x, np.sin(2 * np.pi * np.array(cycles)), rtol=0, atol=1e-12)
@@ -101,7 +101,7 @@ def test_sine_is_phase_exact_for_ever(frequency_hz, fs):
 )
 @pytest.mark.parametrize("start", [0, 1, FAR])
 def test_impulses_stand_at_their_multiples(period_s, fs, start):
-    """The k-th impulse is at the sample nearest to k periods, halves up, as far as one counts."""
+    """The k-th impulse is at the sample nearest to k periods, halves up, for any k."""
     n = 3 * fs
     x = generate(f"impulses,{period_s},-6", start, n, float(fs))
     period = Fraction(period_s) * fs
@@ -124,7 +124,7 @@ def test_impulses_stand_at_their_multiples(period_s, fs, start):
     ],
 )
 def test_signals_do_not_depend_on_block_sizes(text):
-    """Any signal is the same however it is cut."""
+    """A signal does not depend on its division into blocks."""
     blocks = SignalSource(text, 48000.0, 1, "full").blocks(251)
     cut = np.concatenate([next(blocks)[0] for _ in range(5)])
     whole = next(SignalSource(text, 48000.0, 1, "full").blocks(1255))[0]
@@ -132,7 +132,7 @@ def test_signals_do_not_depend_on_block_sizes(text):
 
 
 def test_a_signal_is_the_same_in_every_channel(collect):
-    """All channels are alike, however many."""
+    """All channels of a signal are equal, whatever their number."""
     source = open_source(SourceConfig(uri="signal:pink,-20", channels=3, samplerate=8000), "full")
     ((_, samples, *_),) = collect(source, n_samples=5000)
     np.testing.assert_array_equal(samples[1:], samples[:1].repeat(2, axis=0))
@@ -156,6 +156,6 @@ def test_a_signal_is_the_same_in_every_channel(collect):
     ],
 )
 def test_bad_signals(text, message):
-    """A signal that makes no sense says what would."""
+    """An invalid signal is refused with the valid forms."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         open_source(SourceConfig(uri=f"signal:{text}"), "full")

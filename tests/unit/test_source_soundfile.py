@@ -1,4 +1,4 @@
-"""Sound files: exact samples, once or in a loop, and one clear error for each kind of bad one."""
+"""Sound files: exact samples, once or in a loop, and one clear error for each defect."""
 
 import io
 import os
@@ -25,7 +25,7 @@ def noise():
     [("wav", "FLOAT", 0.0), ("wav", "PCM_24", 2**-23), ("flac", "PCM_16", 2**-15)],
 )
 def test_file_gives_its_exact_samples(tmp_path, noise, collect, suffix, subtype, tolerance):
-    """Every sample of every channel arrives once and in order, at full speed, past the ring."""
+    """Every sample of every channel arrives once and in order, at full speed past the ring."""
     path = tmp_path / f"noise.{suffix}"
     soundfile.write(path, noise, 44100, subtype=subtype)
     source = open_source(SourceConfig(uri=str(path)), "full")
@@ -55,7 +55,7 @@ def write_wav(path, n=20000):
     ],
 )
 def test_unusable_files(tmp_path, make, message):
-    """A file that is missing, empty or no sound is one clear error; strictly, truncated as well."""
+    """A missing, empty, foreign or (in strict mode) truncated file is one clear error."""
     path = tmp_path / "x.wav"
     make(path)
     with pytest.raises(InputError, match=re.escape(f"{path}: {message}")):
@@ -66,7 +66,7 @@ def test_unusable_files(tmp_path, make, message):
 
 
 def test_a_raw_file_is_named_as_one(tmp_path):
-    """Its name alone would have it read, and nothing says at which rate."""
+    """A raw file given as a sound file is refused, since its name states no rate."""
     path = tmp_path / "x.RAW"
     path.write_bytes(bytes(4000))
     message = f"{path}: has no header; raw samples are read with pcm:{path}"
@@ -76,7 +76,7 @@ def test_a_raw_file_is_named_as_one(tmp_path):
 
 @pytest.mark.parametrize("format_", ["AIFF", "AU", "RF64", "W64", "WAVEX"])
 def test_truncated_files_of_other_formats(tmp_path, format_):
-    """Each format's own words for a file that is too short are understood."""
+    """The message of each format for a file that is too short is recognised."""
     path = tmp_path / "x"
     soundfile.write(path, np.linspace(-0.5, 0.5, 20000), 8000, "PCM_16", format=format_)
     path.write_bytes(path.read_bytes()[:20000])
@@ -95,7 +95,7 @@ def test_truncated_files_of_other_formats(tmp_path, format_):
 @pytest.mark.parametrize("pace", ["full", "realtime"])
 @pytest.mark.parametrize("n_cut", [1, 2, 3, 20_001])
 def test_a_truncated_file_is_read_up_to_its_end(tmp_path, collect, pace, n_cut):
-    """Every whole sample that is there counts, and one line says that there should be more."""
+    """A truncated file is read to its last complete sample, with one line about the rest."""
     path = tmp_path / "x.wav"
     path.write_bytes(write_wav(path, 20_000)[:-n_cut])
     n_found = 20_000 - -(-n_cut // 2)
@@ -113,7 +113,7 @@ def test_a_truncated_file_is_read_up_to_its_end(tmp_path, collect, pace, n_cut):
     ("offset", "value"), [(28, 999_999), (4, 40_044)], ids=["bytes a second", "size of the file"]
 )
 def test_a_header_may_be_wrong_where_no_sample_is_missing(tmp_path, collect, offset, value):
-    """Sizes and rates that many programs write wrongly do not make a whole file a truncated one."""
+    """Wrong sizes and rates in headers, which many programs write, are no truncation."""
     path = tmp_path / "x.wav"
     data = bytearray(write_wav(path))
     data[offset : offset + 4] = value.to_bytes(4, "little")
@@ -123,7 +123,7 @@ def test_a_header_may_be_wrong_where_no_sample_is_missing(tmp_path, collect, off
 
 
 def test_a_file_name_need_not_be_utf8(tmp_path):
-    """A name of any bytes is opened; its topic and description keep what messages can carry."""
+    """A file name of any bytes is opened; its topic and description are valid text."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/x\xffy.wav")
     write_wav(tmp_path / "z.wav")
     (tmp_path / "z.wav").rename(path)
@@ -134,7 +134,7 @@ def test_a_file_name_need_not_be_utf8(tmp_path):
 
 @pytest.mark.parametrize("loop", [False, True])
 def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
-    """Where only decoding shows it, a truncated file is an error, or read up to the damage."""
+    """If only decoding shows the truncation, it is an error or ends the file."""
     path = tmp_path / "x.flac"
     soundfile.write(path, noise, 8000)
     path.write_bytes(path.read_bytes()[:100_000])
@@ -151,7 +151,7 @@ def test_truncated_flac_is_found_at_its_end(tmp_path, noise, collect, loop):
 
 
 def test_a_loop_of_what_cannot_be_read_again_ends(tmp_path, collect):
-    """A FLAC file without an intact frame gives no sample, however often it is begun."""
+    """A loop over a FLAC file without an intact frame ends with an error."""
     path = tmp_path / "x.flac"
     soundfile.write(path, np.random.default_rng(1).uniform(-1, 1, 9000), 8000)
     data = path.read_bytes()
@@ -161,17 +161,17 @@ def test_a_loop_of_what_cannot_be_read_again_ends(tmp_path, collect):
 
 
 def mp3_without_length(*loudness):
-    """Encode a second of noise of each loudness at a bit rate that varies, without saying it."""
+    """Encode a second of noise of each loudness at a variable bit rate, without the length."""
     rng = np.random.default_rng(7)
     samples = np.concatenate([level * rng.standard_normal(44100) for level in loudness])
     file = io.BytesIO()
     soundfile.write(file, samples, 44100, format="MP3")
     data = file.getvalue()
-    return data[data.index(data[:2], 4) :]  # the first frame, with the length, is left out
+    return data[data.index(data[:2], 4) :]  # drop the first frame, which has the length
 
 
 def test_an_mp3_that_does_not_say_its_length_is_read_to_its_end(tmp_path, collect):
-    """Where libsndfile's estimate is too high, the end is the file's all the same."""
+    """An MP3 is read to its real end if libsndfile's estimate of the length is too high."""
     (tmp_path / "x.mp3").write_bytes(mp3_without_length(0.0, 0.1))
     source = open_source(SourceConfig(uri=str(tmp_path / "x.mp3")), "full")
     ((_, samples, *_),) = collect(source)
@@ -181,7 +181,7 @@ def test_an_mp3_that_does_not_say_its_length_is_read_to_its_end(tmp_path, collec
 
 
 def test_an_estimated_length_moves_nothing(tmp_path, collect):
-    """In a folder, the file after one whose length was estimated is where its time says."""
+    """In a folder, the file after one of estimated length is placed by its time."""
     for time_ in ("043000", "053000"):
         (tmp_path / f"20260501_{time_}.mp3").write_bytes(mp3_without_length(0.0, 0.1))
     source = open_source(SourceConfig(uri=str(tmp_path)), "full")
@@ -189,7 +189,7 @@ def test_an_estimated_length_moves_nothing(tmp_path, collect):
 
 
 def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
-    """Where libsndfile stops before the file ends, that is told, or strictly an error."""
+    """If libsndfile stops before the file's end, a warning or, in strict mode, an error follows."""
     x = 0.1 * np.random.default_rng(7).standard_normal(44100)
     for suffix in ("mp3", "ogg"):
         soundfile.write(tmp_path / f"one.{suffix}", x, 44100)
@@ -206,7 +206,7 @@ def test_what_follows_the_end_of_a_coded_stream_is_found(tmp_path, collect):
 
 
 def test_tags_after_the_end_are_no_samples(tmp_path, collect):
-    """Titles and pictures that follow the samples of an MP3 file are left alone."""
+    """Tags and pictures after the samples of an MP3 file are ignored."""
     soundfile.write(tmp_path / "x.mp3", np.zeros(5000), 44100)
     tags = b"APETAGEX" + bytes(24) + 5000 * b"\xff\xe3" + b"TAG" + bytes(125)
     (tmp_path / "x.mp3").write_bytes((tmp_path / "x.mp3").read_bytes() + tags)
@@ -215,10 +215,10 @@ def test_tags_after_the_end_are_no_samples(tmp_path, collect):
 
 
 def test_a_flac_that_does_not_say_its_length(tmp_path):
-    """What was written to a pipe is refused at once: its last samples could not be read."""
+    """A FLAC without its length, as from a pipe, is refused, as its last samples cannot be read."""
     soundfile.write(tmp_path / "x.flac", np.zeros(5000), 44100)
     data = bytearray((tmp_path / "x.flac").read_bytes())
-    data[21] &= 0xF0  # of 36 bits of STREAMINFO the highest four
+    data[21] &= 0xF0  # the highest four of the 36 bits in STREAMINFO
     data[22:26] = bytes(4)
     (tmp_path / "x.flac").write_bytes(data)
     with pytest.raises(InputError, match=r"x\.flac: its header leaves its length open"):
@@ -226,7 +226,7 @@ def test_a_flac_that_does_not_say_its_length(tmp_path):
 
 
 def test_wav_of_unknown_length_is_no_truncated_one(tmp_path, collect):
-    """Programs that write WAV to a pipe cannot know its length: such a file is read."""
+    """A WAV of unknown length, as from a pipe, is read and not truncated."""
     path = tmp_path / "x.wav"
     data = bytearray(write_wav(path))
     data[4:8] = data[40:44] = b"\xff\xff\xff\xff"
@@ -237,7 +237,7 @@ def test_wav_of_unknown_length_is_no_truncated_one(tmp_path, collect):
 
 @pytest.mark.parametrize("key", ["samplerate", "channels"])
 def test_a_file_keeps_its_own_format(tmp_path, key):
-    """Asking for another rate or channel count than the file's is refused, not ignored."""
+    """A sample rate or channel count other than the file's is refused and not ignored."""
     path = tmp_path / "x.wav"
     write_wav(path)
     with pytest.raises(ConfigError, match=rf"source\.{key}=5: .* and a file's own is used"):
@@ -250,7 +250,7 @@ def test_a_file_keeps_its_own_format(tmp_path, key):
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
 @pytest.mark.parametrize("n", [1152, 10007])
 def test_a_loop_has_no_seam(tmp_path, collect, suffix, n):
-    """A looped file repeats to the sample, without a gap, whatever its length and coding."""
+    """A file of any length and coding repeats in a loop to the sample without a gap."""
     path = tmp_path / f"x.{suffix}"
     soundfile.write(path, np.random.default_rng(1).uniform(-0.5, 0.5, (n, 2)), 48000)
     once = soundfile.read(path, dtype="float32")[0].T
@@ -263,7 +263,7 @@ def test_a_loop_has_no_seam(tmp_path, collect, suffix, n):
 
 @pytest.mark.slow
 def test_a_loop_of_one_sample(tmp_path, collect):
-    """The shortest of files makes whole blocks all the same."""
+    """A file of one sample in a loop makes full blocks."""
     path = tmp_path / "x.wav"
     soundfile.write(path, [0.5], 48000)
     source = open_source(SourceConfig(uri=str(path), loop=True), "full")
@@ -274,7 +274,7 @@ def test_a_loop_of_one_sample(tmp_path, collect):
 @pytest.mark.slow
 @pytest.mark.parametrize("uri", ["x.wav", "pcm:x.raw", "signal:sine,1000,-20"])
 def test_the_settings_pace_files_and_signals(tmp_path, monkeypatch, collect, uri):
-    """At real-time pace no sample comes before its time; at full speed they do."""
+    """At real-time pace no sample comes before its time, and at full speed samples do."""
     monkeypatch.chdir(tmp_path)
     soundfile.write("x.wav", np.zeros(4000), 8000, subtype="PCM_16")
     (tmp_path / "x.raw").write_bytes(bytes(8000))
@@ -287,7 +287,7 @@ def test_the_settings_pace_files_and_signals(tmp_path, monkeypatch, collect, uri
 
 @pytest.mark.parametrize(("loop", "start_ns"), [(False, 1777609800 * 10**9), (True, None)])
 def test_times_are_the_recordings(tmp_path, collect, caplog, loop, start_ns):
-    """UTC is what the name says, and says so in the log; a loop has no time but that of playing."""
+    """UTC is that of the name, with a log line; a loop has the time of its playing."""
     caplog.set_level("INFO")
     path = tmp_path / "20260501_043000.wav"
     write_wav(path)
@@ -306,7 +306,7 @@ def test_times_are_the_recordings(tmp_path, collect, caplog, loop, start_ns):
 
 @pytest.mark.parametrize("select", [(2,), (2, 0), (0, 1, 2), ()])
 def test_channels_are_selected_in_the_order_asked_for(tmp_path, noise, collect, select):
-    """A selection delivers those channels alone, in its order; none takes all."""
+    """A selection delivers only those channels in its order; without one all are delivered."""
     path = tmp_path / "x.wav"
     soundfile.write(path, noise, 8000, subtype="FLOAT")
     source = open_source(SourceConfig(uri=str(path), select=select), "full")
@@ -324,7 +324,7 @@ def test_channels_are_selected_in_the_order_asked_for(tmp_path, noise, collect, 
     ],
 )
 def test_selections_that_cannot_be(channels, select, message):
-    """A channel that is not there, or asked for twice, is named."""
+    """A channel that does not exist, or that is selected twice, is refused by number."""
     settings = SourceConfig(uri="signal:sine,1000,-20", channels=channels, select=select)
     with pytest.raises(ConfigError, match=re.escape(message)):
         open_source(settings, "full")

@@ -1,4 +1,4 @@
-"""Plain WAV files read without libsndfile, beside what libsndfile reads of the same files."""
+"""Plain WAV files read without libsndfile, compared with libsndfile."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def fed(source, n_max=100):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("subtype", SUBTYPES)
 def test_both_ways_give_what_libsndfile_gives(tmp_path, collect, form, channels, subtype):
-    """Through a ring and by a feed the samples are libsndfile's, bit for bit, none left out."""
+    """Through a ring and by a pull reader, the samples equal libsndfile's bit for bit."""
     expected = write(tmp_path / "x.wav", subtype, channels, form=form)
     source = opened(tmp_path / "x.wav")
     assert isinstance(source, WavFileSource)
@@ -50,7 +50,7 @@ def test_both_ways_give_what_libsndfile_gives(tmp_path, collect, form, channels,
 
 
 def test_selected_channels(tmp_path):
-    """Of a feed only the channels come that were asked for, in their order."""
+    """A pull reader delivers only the selected channels in their order."""
     expected = write(tmp_path / "x.wav", "PCM_16", 3)
     source = opened(tmp_path / "x.wav", select=(2, 0))
     _, got = fed(source, 64)
@@ -59,7 +59,7 @@ def test_selected_channels(tmp_path):
 
 @pytest.mark.parametrize("subtype", SUBTYPES)
 def test_samples_are_read_to_where_they_are_wanted(tmp_path, subtype):
-    """A feed puts samples into an array, as many as it has room for, if it has the file's order."""
+    """A pull reader fills an array of the file's memory order as far as there is room."""
     write(tmp_path / "x.wav", subtype, 2)
     source = opened(tmp_path / "x.wav")
     expected = np.concatenate([block.samples for block in fed(source)[0]], axis=1)
@@ -82,7 +82,7 @@ def test_samples_are_read_to_where_they_are_wanted(tmp_path, subtype):
 
 
 def test_times(tmp_path):
-    """Times follow from the comment in the header by the samples' index."""
+    """Times are the comment's start time plus the sample index over the rate."""
     with soundfile.SoundFile(tmp_path / "x.wav", "w", 8000, 1, "PCM_16") as file:
         file.comment = "Recorded at 04:30:00 01/05/2026 (UTC) by AudioMoth"
         file.write(np.zeros(300))
@@ -93,7 +93,7 @@ def test_times(tmp_path):
 
 
 def test_times_are_found_behind_other_lists(tmp_path):
-    """Names of marks, which are a LIST too, may stand before the comment."""
+    """The comment is found after other LIST chunks, such as names of marks."""
     with soundfile.SoundFile(tmp_path / "x.wav", "w", 8000, 1, "PCM_16") as file:
         file.comment = "Recorded at 04:30:00 01/05/2026 (UTC) by AudioMoth"
         file.write(np.zeros(300))
@@ -105,7 +105,7 @@ def test_times_are_found_behind_other_lists(tmp_path):
 
 
 def test_sizes_that_differ_are_left_to_libsndfile(tmp_path):
-    """An RF64 file states the size of its samples twice; neither is believed if they differ."""
+    """If the two sizes in an RF64 header differ, libsndfile reads the file."""
     write(tmp_path / "x.wav", form="RF64")
     data = (tmp_path / "x.wav").read_bytes()
     at = data.index(b"data") + 4
@@ -114,7 +114,7 @@ def test_sizes_that_differ_are_left_to_libsndfile(tmp_path):
 
 
 def test_skipping(tmp_path):
-    """What is skipped is not read, and the index goes on."""
+    """Skipped samples are not read, and the index advances."""
     expected = write(tmp_path / "x.wav")
     feed = opened(tmp_path / "x.wav").feed()
     feed.skip(701)
@@ -125,7 +125,7 @@ def test_skipping(tmp_path):
 
 
 def test_what_is_not_plain_is_left_to_libsndfile(tmp_path):
-    """Codecs, a length that is wrong, and other files are not read here."""
+    """Codecs, wrong lengths and other formats are left to libsndfile."""
     write(tmp_path / "x.wav", "PCM_U8")
     write(tmp_path / "y.wav", "ULAW")
     write(tmp_path / "z.wav")
@@ -142,7 +142,7 @@ def test_what_is_not_plain_is_left_to_libsndfile(tmp_path):
 
 
 def test_a_file_that_shrinks_is_an_error(tmp_path):
-    """A file cut while it is read is not taken for one that ends."""
+    """A file that is cut while it is read is an error."""
     write(tmp_path / "x.wav")
     feed = opened(tmp_path / "x.wav").feed()
     feed.read(100)

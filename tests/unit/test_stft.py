@@ -1,4 +1,4 @@
-"""The streaming STFT: framing, gaps, times, any cut of the stream."""
+"""The streaming STFT: framing, gaps, times, and any division of the stream."""
 
 import re
 from functools import partial
@@ -31,7 +31,7 @@ def stream(win_length=128, hop=37, **kwargs):
 
 
 def joined(batches):
-    """Values and indices of all batches."""
+    """Join values and indices of all batches."""
     return (
         np.concatenate([batch.values for batch in batches]),
         np.concatenate([batch.sample_index for batch in batches]),
@@ -39,7 +39,7 @@ def joined(batches):
 
 
 def direct(index, win_length=128, nfft=128):
-    """Power spectrum of the frame that starts at index, the plain way in float64."""
+    """Compute the power spectrum of the frame at an index directly in float64."""
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(win_length) / win_length)
     frame = NOISE[:, index : index + win_length].astype(float) * window
     power = np.square(np.abs(np.fft.rfft(frame, nfft))) / window.sum() ** 2
@@ -61,7 +61,7 @@ def test_frames_are_where_and_what_they_should_be():
     hop=st.sampled_from([1, 37, 128, 300, 1999]),
 )
 def test_any_cut_of_the_stream_gives_the_same_frames(cuts, hop):
-    """However a stream is cut into blocks, every frame comes once, bit for bit the same."""
+    """In any division of a stream into blocks, every frame comes once, bit for bit the same."""
     whole, index = joined(stream(hop=hop).push(block(0, 5000)))
     parts = stream(hop=hop)
     edges = sorted({0, 5000, *cuts})
@@ -76,7 +76,7 @@ def test_any_cut_of_the_stream_gives_the_same_frames(cuts, hop):
 @pytest.mark.parametrize("dropped", [0, 5])
 @pytest.mark.parametrize("hop", [37, 300])
 def test_samples_put_where_the_stream_wants_them(engine, hop, dropped):
-    """Put into the stream's own memory, frames are the same, also where a block's begin is cut."""
+    """Samples written into the stream's own memory give the same frames, also in cut blocks."""
     opened = open_engine(engine)
     spec = SpectrumSpec(1e6, 1, "hann", 128, hop, scaling="spectrum")
     noise = RNG.integers(-(2**15), 2**15, (1, 300_001), dtype=np.int16)
@@ -102,7 +102,7 @@ def test_samples_put_where_the_stream_wants_them(engine, hop, dropped):
 
 
 def test_long_input_is_cut_into_bounded_batches():
-    """A batch never holds more frames than were asked for, however much is pushed at once."""
+    """A batch holds at most the requested number of frames, however much is pushed at once."""
     long = np.zeros((1, 40_000), np.float32)
     spec = SpectrumSpec(1e6, 1, win_length=64, hop=8)
     frames = FrameStream(spec, NumpyEngine(), batch_frames=1024)
@@ -111,7 +111,7 @@ def test_long_input_is_cut_into_bounded_batches():
 
 
 def test_no_frame_spans_a_gap():
-    """Behind a gap frames start anew, and the next batch says how much is missing."""
+    """After a gap frames restart, and the next batch gives the number of missing samples."""
     frames = stream()
     before = frames.push(block(0, 1000))
     after = frames.push(block(1500, 2500, discontinuity=True, lost_samples=500))
@@ -124,7 +124,7 @@ def test_no_frame_spans_a_gap():
 
 
 def test_samples_that_an_index_leaves_out_are_lost():
-    """A jump of the index counts in full, whether the block speaks of a loss or not."""
+    """A jump of the index counts in full, with or without a loss reported by the block."""
     frames = stream()
     frames.push(block(0, 1000))
     batch = frames.push(block(1200, 2000))[0]
@@ -132,7 +132,7 @@ def test_samples_that_an_index_leaves_out_are_lost():
 
 
 def test_a_huge_hop_needs_no_huge_memory():
-    """With hops beyond any batch, memory is that of few windows, and frames keep their places."""
+    """With hops longer than a batch, memory holds a few windows, and frames keep their places."""
     frames = stream(hop=HOP_MAX)
     assert frames._buffer.data.nbytes <= 1 << 18
     batches = frames.push(block(0, 1000))
@@ -143,7 +143,7 @@ def test_a_huge_hop_needs_no_huge_memory():
 
 
 def test_a_gap_survives_a_change_of_the_analysis():
-    """What one stream has not reported yet, the one after it does; counters go on."""
+    """A gap not yet reported is reported by the stream of the next analysis, and counters go on."""
     frames, after = stream(), stream(win_length=64)
     frames.push(block(0, 200))
     assert frames.push(block(210, 300, discontinuity=True, lost_samples=10)) == []
@@ -153,7 +153,7 @@ def test_a_gap_survives_a_change_of_the_analysis():
 
 
 def test_rows_passed_over_survive_a_change_of_the_analysis():
-    """They are counted in the next batch of that product; what complete frames there were comes."""
+    """Skipped rows are counted in the product's next batch, and complete frames are delivered."""
     frames, after = stream(), stream(hop=100)
     frames.push(block(0, 128))
     assert frames.want(frozenset()) == []
@@ -163,7 +163,7 @@ def test_rows_passed_over_survive_a_change_of_the_analysis():
 
 
 def test_what_was_complete_when_demand_ended_still_comes():
-    """Frames that wait for a batch to fill were wanted."""
+    """Frames that wait for a batch to fill are delivered when demand ends."""
     frames = stream(max_latency_s=float("inf"))
     assert frames.push(block(0, 128 + 2 * 37)) == []
     assert [batch.n_frames for batch in frames.want(frozenset())] == [3]
@@ -172,7 +172,7 @@ def test_what_was_complete_when_demand_ended_still_comes():
 
 @pytest.mark.parametrize("averaging", ["mean", "max", "exponential"])
 def test_a_reset_begins_averages_anew(averaging):
-    """The next row is of frames after it, and says that it does not follow on the one before."""
+    """After a reset the next row has only later frames and is marked as not contiguous."""
     spec = SpectrumSpec(
         1e6, 2, win_length=128, hop=128, averaging=averaging, averaging_frames=3, averaging_s=0.01
     )
@@ -191,7 +191,7 @@ def test_a_reset_begins_averages_anew(averaging):
 
 
 def test_gaps_in_a_row_add_up():
-    """Losses with no frame between them are reported together."""
+    """Losses without a frame between them are reported as one sum."""
     frames = stream()
     frames.push(block(0, 200))
     assert frames.push(block(210, 300, discontinuity=True, lost_samples=10)) == []
@@ -200,7 +200,7 @@ def test_gaps_in_a_row_add_up():
 
 
 def test_a_hop_longer_than_the_window_skips_samples():
-    """With hop > win_length the samples between frames are passed over."""
+    """With hop > win_length the samples between frames are skipped."""
     _, index = joined(stream(hop=300).push(block(0, 1000)))
     np.testing.assert_array_equal(index, [0, 300, 600])
 
@@ -216,7 +216,7 @@ def test_times_are_those_of_each_frames_first_sample():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_samples_that_are_not_finite(bad):
-    """They are an error, or, in a stream that must go on, a gap of their block."""
+    """Samples that are not finite are an error or, in a tolerant stream, a gap of their block."""
     samples = NOISE[:, 200:300].copy()
     samples[1, 7] = bad
     poisoned = Block(samples, 200, 0, 0)
@@ -233,7 +233,7 @@ def test_samples_that_are_not_finite(bad):
 
 
 def test_public_stft_takes_arrays():
-    """Arrays follow each other directly; times are elapsed."""
+    """Arrays are contiguous, and times are elapsed times."""
     with spectrod.Stft(8000, win_length=64, hop=32, engine="numpy") as stft:
         batches = [*stft.push(np.zeros(50)), *stft.push(np.zeros(100, np.int16))]
     values, index = joined(batches)
@@ -243,7 +243,7 @@ def test_public_stft_takes_arrays():
 
 
 def test_public_stft_checks_blocks_too():
-    """A block of another number of channels is refused and not spread over them."""
+    """A block with another number of channels is refused and not broadcast."""
     with (
         spectrod.Stft(8000, channels=2, win_length=64, hop=32, engine="numpy") as stft,
         pytest.raises(InputError, match=r"samples of shape \(1, 50\): must have 2 channels"),
@@ -252,7 +252,7 @@ def test_public_stft_checks_blocks_too():
 
 
 def test_spectrogram_shapes_and_axes():
-    """One channel gives (bins, frames), several (channels, bins, frames); t is frames' centres."""
+    """One channel gives (bins, frames), several (channels, bins, frames), and t has centres."""
     s = spectrod.spectrogram(NOISE[0], 1000.0, win_length=128, hop=50, engine="numpy")
     assert s.values.shape == (65, 98)
     assert (s.f[0], s.f[-1], s.t[0], s.t[1]) == (0.0, 500.0, 0.064, 0.114)
@@ -271,13 +271,13 @@ def test_spectrogram_shapes_and_axes():
     ],
 )
 def test_bad_arguments(x, kwargs, error, message):
-    """Each bad argument is one clear error."""
+    """Each invalid argument is one clear error."""
     with pytest.raises(error, match=message):
         spectrod.spectrogram(x, 48000.0, **kwargs)
 
 
 def test_several_resolutions_at_once():
-    """Sequences are broadcast; each resolution's batches are those of it alone."""
+    """Sequences of arguments are broadcast, and each resolution's batches are those of it alone."""
     with spectrod.Stft(
         8000, channels=2, win_length=(64, 512), hop=(32, 100), nfft=512, engine="numpy"
     ) as stft:
@@ -291,7 +291,7 @@ def test_several_resolutions_at_once():
 
 
 def test_a_closed_stream_computes_nothing():
-    """Its device may be gone; results that were delivered stay."""
+    """A closed stream, whose device may be gone, computes nothing, and its results stay valid."""
     stft = spectrod.Stft(8000, win_length=np.array([64, 128]), hop=32, engine="numpy")
     batches = stft.push(np.ones(128))
     stft.close()
@@ -302,13 +302,13 @@ def test_a_closed_stream_computes_nothing():
 
 
 def test_memory_that_there_is_not_is_a_failure_of_the_device():
-    """A window beyond all memory is one clear error."""
+    """A window larger than memory is one clear device error."""
     with pytest.raises(DeviceError, match=r"the host has no [\d.]+ MiB of memory left"):
         spectrod.Stft(8000, batch_frames=1 << 40, engine="numpy")
 
 
 def test_frames_held_back_come_with_a_flush():
-    """With a latency bound push may return nothing; flush returns it, and the rest is named."""
+    """With a latency bound push may return nothing; flush returns the frames and a count."""
     with spectrod.Stft(
         8000, win_length=64, hop=32, max_latency_s=0.02, batch_frames=50, engine="numpy"
     ) as stft:
@@ -323,7 +323,7 @@ def test_frames_held_back_come_with_a_flush():
 
 
 def test_averages_leave_frames_over():
-    """Frames of an unfinished average remain, and make a shorter row where a gap cuts them off."""
+    """Frames of an unfinished average wait, and become a shorter row at a gap."""
     spec = SpectrumSpec(1e6, 2, win_length=128, hop=100, averaging="max", averaging_frames=4)
     frames = FrameStream(spec, NumpyEngine())
     batches = frames.push(block(0, 1000))
@@ -344,7 +344,7 @@ def test_averages_leave_frames_over():
     ],
 )
 def test_samples_may_come_in_any_order_of_memory(data, kwargs):
-    """Bytes, transposed arrays and doubles give what the plain array gives."""
+    """Bytes, transposed arrays and doubles give the same spectra as a plain array."""
     results = []
     for samples, settings_ in ((NOISE, {}), (data, kwargs)):
         with spectrod.Stft(
@@ -355,7 +355,7 @@ def test_samples_may_come_in_any_order_of_memory(data, kwargs):
 
 
 def test_integers_are_taken_as_they_are():
-    """16 and 24 bits are fractions of full scale, whether converted before or not."""
+    """Integers of 16 and 24 bits are fractions of full scale, converted beforehand or not."""
     wide = np.random.default_rng(3).integers(-(2**23), 2**23, 3000)
     packed = np.stack([wide & 255, wide >> 8 & 255, wide >> 16 & 255], 1).astype(np.uint8)
     short = (wide >> 8).astype(np.int16)
@@ -371,7 +371,7 @@ def test_integers_are_taken_as_they_are():
 
 
 def test_a_pool_lends_what_comes_back():
-    """Memory is lent again when the last view of it is gone, and not before."""
+    """A buffer is lent again only after the last view of it is released."""
     made = []
 
     def make(n_bytes):
@@ -408,13 +408,13 @@ def test_a_pool_lends_what_comes_back():
     ],
 )
 def test_bad_settings_of_a_stream(settings_, message):
-    """Each bad setting is one clear error."""
+    """Each invalid setting is one clear error."""
     with pytest.raises(ConfigError, match=re.escape(message)):
         spectrod.Stft(8000, engine="numpy", **settings_)
 
 
 def test_specs_of_one_stream_fit_each_other():
-    """Several specs share the source: its rate and its channels."""
+    """All specs of a stream have the source's sample rate and channels."""
     with pytest.raises(ConfigError, match=r"fs: must be the same for all specs, not \[1.0, 2.0\]"):
         FrameStream([SpectrumSpec(1.0), SpectrumSpec(2.0)], NumpyEngine())
     with pytest.raises(ConfigError, match="specs: must be at least one"):

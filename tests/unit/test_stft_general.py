@@ -1,4 +1,4 @@
-"""The family that computes everything: its slices and its choice."""
+"""The general family: its slices and its choice."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def rows_of(context, spec, params, rng):
     ids=["even", "odd", "iq-complex", "bands-dB", "mean", "bands-exponential"],
 )
 def test_results_do_not_depend_on_the_slices(context, spec):
-    """One frame of one channel at a time, some frames, or all of them: the same bits."""
+    """Slices of one frame, some frames or all of them give the same bits."""
     line_bytes = 1024 if spec.nfft % 2 == 0 else 1 << 14
     results = [
         rows_of(context, spec, GeneralParams(size), np.random.default_rng(3))
@@ -75,7 +75,7 @@ def test_results_do_not_depend_on_the_slices(context, spec):
 @pytest.mark.parametrize("iq", [False, True])
 @pytest.mark.parametrize("nfft", [100, 101, 1 << 15])
 def test_scratch_is_bounded_and_never_shrinks(context, nfft, iq):
-    """What suffices for many frames suffices for fewer; more frames need no more than the bound."""
+    """Scratch memory is bounded and grows with the number of frames up to that bound."""
     spec = StftSpec(nfft, nfft, iq=iq)
     stage = GENERAL.build(context, spec, StftTables(np.ones(nfft)), GeneralParams(1 << 22))
     for channels in (1, 3, 500):
@@ -86,7 +86,7 @@ def test_scratch_is_bounded_and_never_shrinks(context, nfft, iq):
 
 
 def test_gpus_take_larger_slices(context):
-    """Launches cost a CPU little, and its caches are small."""
+    """GPUs get larger slices than CPUs, for which launches are cheap and caches small."""
     spec, cpu = StftSpec(64, 64), replace(context.device, kind="cpu")
     first = [
         next(iter(GENERAL.candidates(spec, replace(cpu, kind=kind)))) for kind in ("cpu", "gpu")
@@ -97,7 +97,7 @@ def test_gpus_take_larger_slices(context):
 
 @pytest.mark.parametrize("nfft", [256, 4096])
 def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft):
-    """One work-item a band, or as many as GPUs get; also where some of them have no bin."""
+    """Bands are the same with one work-item per band or with many, also for empty bands."""
     rng = np.random.default_rng(8)
     count = np.array([1, 3, nfft // 2 + 1, 5, 64])
     spec = StftSpec(nfft, nfft, n_bands=5)
@@ -119,7 +119,7 @@ def test_bands_are_the_same_however_many_add_them_up(context, monkeypatch, nfft)
 
 
 def test_a_row_of_all_bins_has_a_launch_of_its_own_on_gpus(context):
-    """Few work-items would take long for it, and many are idle in all other bands."""
+    """On GPUs the sum over all bins has its own launch, as its few work-items are slow."""
     gpu = replace(context.device, kind="gpu", max_work_group_size=1024)
     thin = np.full(1800, 5)
     assert _band_parts(gpu, np.append(thin, 24001)) == [(0, 1800, 8), (1800, 1801, 256)]

@@ -19,7 +19,7 @@ def tone(n=2048, f_hz=FS / 8, dtype=np.complex64):
 
 
 def peak(spectra):
-    """Frequency and level of the largest value of the first row."""
+    """Return frequency and level of the largest value of the first row."""
     levels = spectra.values[..., 0].reshape(-1, len(spectra.f))[0]
     return spectra.f[levels.argmax()], levels.max()
 
@@ -38,7 +38,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_arrays_are_iq(layout, dtype):
-    """A complex array needs neither stacking nor a flag, and gives what its parts do."""
+    """A complex array needs no flag and gives the same result as its two parts."""
     x = tone(dtype=dtype)
     given = LAYOUTS[layout](x)
     spectra = spectrod.spectrogram(given, FS, **SETTINGS)
@@ -53,7 +53,7 @@ def test_complex_arrays_are_iq(layout, dtype):
 
 
 def test_complex64_is_not_copied():
-    """One signal goes to the device from where it lies."""
+    """A complex64 signal reaches the device without a copy."""
     x = tone()
     channels = as_channels(x, iq=True)
     assert np.shares_memory(channels, x)
@@ -63,7 +63,7 @@ def test_complex64_is_not_copied():
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("n_signals", [1, 2, 3])
 def test_complex_blocks_are_pushed_as_they_are(dtype, n_signals):
-    """A stream of I/Q takes complex blocks, of one or more signals, cut anywhere."""
+    """A stream of I/Q takes complex blocks of one or more signals, in any division."""
     x = np.stack([tone(1999, f_hz, dtype) for f_hz in (FS / 8, -FS / 4, 0.0)[:n_signals]])
     with spectrod.Stft(FS, channels=2 * n_signals, iq=True, **SETTINGS) as stft:
         batches = [*stft.push(x[:, :700]), *stft.push(Block(x[:, 700:], 700, 0, 0))]
@@ -71,7 +71,7 @@ def test_complex_blocks_are_pushed_as_they_are(dtype, n_signals):
     whole = spectrod.spectrogram(x, FS, **SETTINGS)
     np.testing.assert_array_equal(values, np.moveaxis(whole.values, 2, 0))
     if n_signals == 1:
-        with spectrod.Stft(FS, iq=True, **SETTINGS) as stft:  # two channels follow from I/Q
+        with spectrod.Stft(FS, iq=True, **SETTINGS) as stft:  # two channels because of I/Q
             np.testing.assert_array_equal(stft.push(x[0])[0].values, values)
 
 
@@ -80,7 +80,7 @@ def test_complex_blocks_are_pushed_as_they_are(dtype, n_signals):
     [("i1", 2.0**7, 0.0), ("<i2", 2.0**15, 0.0), ("<i4", 2.0**31, 0.0), ("u1", 2.0**7, 128.0)],
 )
 def test_pairs_of_integers_are_shares_of_full_scale(dtype, full_scale, offset):
-    """Integer I/Q reads the level that it has; unsigned bytes have their middle at 127.5."""
+    """Integer I/Q reads its true level, with the middle of unsigned bytes at 127.5."""
     x = tone() * np.exp(0.1j)  # its parts lie on no edge between two codes
     pairs = np.stack([x.real, x.imag]) * full_scale
     if offset:

@@ -1,4 +1,4 @@
-"""The choice among the families of spectra: what the tuner saved, else the first that can."""
+"""The choice among families of spectra: the tuner's result, else the first that is able."""
 
 import logging
 from dataclasses import asdict
@@ -31,7 +31,7 @@ def context(opencl_device):
 
 @pytest.fixture
 def saved(monkeypatch):
-    """Let the tuner have saved one result, for frames of 256 samples."""
+    """Save one tuning result, for frames of 256 samples."""
 
     def save(name, values):
         monkeypatch.setattr(
@@ -46,7 +46,7 @@ def make(context, spec=SPEC):
 
 
 def test_every_family_has_its_own_name():
-    """A result of the tuner names the family that loads it, which loads what was saved."""
+    """Each family has a unique name, by which a saved result finds and loads it."""
     cpu = DeviceInfo(
         "P", "D", (0, 0), "cpu", "1", 8, 1024, 1 << 16, 1 << 33, 1 << 31, has_fp64=True, handle=None
     )
@@ -59,13 +59,13 @@ def test_every_family_has_its_own_name():
 
 
 def test_a_saved_result_is_taken(context, saved):
-    """The tuner's family and parameters come before the untuned choice."""
+    """The saved family and parameters take precedence over the untuned choice."""
     saved("stft-general", {"slice_bytes": 4096})
     assert make(context).params == GeneralParams(4096)
 
 
 def test_a_saved_result_serves_all_that_is_made_of_frames(context, saved):
-    """A shape that was tuned for neighbours stages the samples of interleaved channels."""
+    """A shape tuned for contiguous samples stages the samples of interleaved channels."""
     saved("stft-simd", asdict(SHAPE))
     assert make(context).shape == SHAPE
     spec = StftSpec(256, 256, interleaved=True)
@@ -84,7 +84,7 @@ def test_a_saved_result_serves_all_that_is_made_of_frames(context, saved):
 def test_a_saved_result_that_breaks_a_rule_is_passed_over(
     context, saved, caplog, name, values, reason
 ):
-    """The log says why; the untuned choice is taken."""
+    """An invalid saved result is ignored with a log line, and the untuned choice is used."""
     saved(name, values)
     make(context)
     assert "the tuned parameters of n=256 are ignored" in caplog.text
@@ -92,7 +92,7 @@ def test_a_saved_result_that_breaks_a_rule_is_passed_over(
 
 
 def test_a_saved_result_without_room_is_passed_over_in_silence(context, saved, caplog):
-    """Bands and averages may need the local memory that a shape takes: no reason for a warning."""
+    """A saved result that leaves no local memory for bands and averages is skipped silently."""
     shape = StftLocalShape(LocalShape((16, 8), 8, 1 << 16))
     saved("stft-local", asdict(shape))
     with caplog.at_level(logging.INFO):
@@ -109,13 +109,13 @@ def test_a_saved_result_without_room_is_passed_over_in_silence(context, saved, c
     ],
 )
 def test_a_broken_rule_is_named(values, rule):
-    """Each rule of a shape is checked before anything is compiled."""
+    """Each rule of a shape is checked before compilation."""
     with pytest.raises(ConfigError, match=rule):
         StftLocalShape(**({"passes": LocalShape((8, 8), 8)} | values))
 
 
 def test_a_gpu_without_results_gets_what_was_measured_of_another():
-    """Few items hold the window and load ahead, more have two buffers, others do neither."""
+    """An untuned GPU gets, for each length and format, a shape that was fast on another one."""
     gpu = DeviceInfo(
         "P", "D", (0, 0), "gpu", "1", 8, 1024, 49152, 1 << 33, 1 << 31, has_fp64=True, handle=None
     )
@@ -132,7 +132,7 @@ def test_a_gpu_without_results_gets_what_was_measured_of_another():
 
 
 def test_the_package_has_results_for_frames_of_a_known_gpu():
-    """The streaming path takes what was measured on an NVIDIA H200, whatever its driver."""
+    """Streaming uses the results measured on an NVIDIA H200 with any driver version."""
     device = DeviceInfo(
         *("NVIDIA CUDA", "NVIDIA H200", (0, 0), "gpu", "999", 132, 1024, 49152, 1 << 37, 1 << 35),
         has_fp64=True,
@@ -148,7 +148,7 @@ def test_the_package_has_results_for_frames_of_a_known_gpu():
 @pytest.mark.slow
 @pytest.mark.parametrize("iq", [False, True])
 def test_the_tuner_compares_power_with_a_reference(context, iq):
-    """Right results are within the limit, those of another window are not."""
+    """The tuner accepts right results and rejects those of another window."""
     spec = tuned_spec(90, iq=iq)
     arena = StftArena(context, 1 << 12, 90)
     right = arena.build(GENERAL, spec, GeneralParams(1 << 16))

@@ -25,13 +25,13 @@ GPU = SimpleNamespace(kind="gpu", label="P/D")
     [(256, SimdShape(4, (4, 8), columns=True)), (30, SimdShape(16, (3, 5), columns=False))],
 )
 def test_a_shape_that_its_kernel_lacks_is_refused(nfft, shape):
-    """A stage checks the rules that frames add to those of shapes before anything is compiled."""
+    """A stage checks the additional rules of frames before compilation."""
     with pytest.raises(ConfigError, match="must have 8 or 16 lanes, and as many rows or more"):
         SimdStftStage(None, StftSpec(nfft, nfft), StftTables(np.ones(nfft)), shape)
 
 
 def test_a_shape_of_another_length_is_refused():
-    """A stage says which length its shape misses."""
+    """A stage refuses a shape of another length with that length."""
     spec = StftSpec(256, 256)
     with pytest.raises(ConfigError, match="must make the complex length 128 of nfft=256"):
         SimdStftStage(None, spec, StftTables(np.ones(256)), GOOD)
@@ -40,7 +40,7 @@ def test_a_shape_of_another_length_is_refused():
 @pytest.mark.parametrize("iq", [False, True])
 @pytest.mark.parametrize("nfft", [16, 18, 60, 128, 250, 1000, 1024, 65536, 2 * 3**11, NFFT_MAX])
 def test_candidates_are_of_the_length(nfft, iq):
-    """A few different shapes, each of the right length and of memory that can be had."""
+    """Candidates are a few distinct shapes of the right length that fit in memory."""
     spec = StftSpec(nfft, nfft, iq=iq, decibels=True)
     shapes = list(SIMD.candidates(spec, CPU))
     assert SIMD.supports(spec, CPU)
@@ -50,13 +50,13 @@ def test_candidates_are_of_the_length(nfft, iq):
 
 
 def test_shapes_survive_a_file():
-    """What a file holds of a shape, a list for the tuple, makes the same shape."""
+    """A shape survives a file, where a tuple becomes a list."""
     assert SIMD.load({**asdict(GOOD), "radices": [4, 8]}) == GOOD
 
 
 @pytest.mark.parametrize("spec", [StftSpec(256, 255), StftSpec(256, 256, interleaved=True)])
 def test_what_is_not_a_row_of_neighbours_is_staged(spec):
-    """Columns load samples directly only where a full window has them side by side."""
+    """Columns load samples directly only if a full window has them side by side."""
     assert all(shape.staged for shape in SIMD.candidates(spec, CPU))
 
 
@@ -77,7 +77,7 @@ def test_what_it_cannot_compute_has_no_choice(spec, device):
 
 
 def test_a_window_lies_as_it_is_loaded():
-    """Even samples' factors before odd ones', halved; the last vector begins earlier."""
+    """Window factors of even samples precede those of odd ones; the last vector overlaps."""
     window = np.arange(1.0, 18.0)
     table = window_table(StftSpec(18, 17, "int16"), window, LINES)
     assert table.shape == (2, 2, 8)
@@ -87,7 +87,7 @@ def test_a_window_lies_as_it_is_loaded():
 
 
 def test_a_window_of_columns_lies_column_by_column():
-    """Of 32 rows the second vector is of the column that begins 32 complex values on."""
+    """Of 32 rows the second vector belongs to the column 32 complex values later."""
     spec = StftSpec(512, 512)
     table = window_table(spec, np.arange(512.0), replace(GOOD, staged=False))
     assert table.shape == (32, 2, 8)
@@ -96,7 +96,7 @@ def test_a_window_of_columns_lies_column_by_column():
 
 
 def test_a_window_of_iq_moves_the_spectrum_by_half():
-    """Signs alternate where a two-sided spectrum has a middle, both parts alike."""
+    """Signs alternate to move the middle of a two-sided spectrum, in both parts alike."""
     table = window_table(StftSpec(256, 256, "int24", iq=True), np.ones(256), GOOD)
     np.testing.assert_array_equal(table[0, 0, :3] * 2.0**31, [1, -1, 1])
     np.testing.assert_array_equal(table[:, 0], table[:, 1])
@@ -105,7 +105,7 @@ def test_a_window_of_iq_moves_the_spectrum_by_half():
 
 
 def test_weights_of_bands_fill_whole_vectors():
-    """Of columns each band's begin at a vector; of lines they follow one another."""
+    """In columns each band's weights start at a vector; in lines they are contiguous."""
     bands = BandRows(np.array([3, 0]), np.array([9, 2]), np.arange(1.0, 12.0))
     table = band_weights(bands, GOOD)
     np.testing.assert_array_equal(table, [*range(1, 10), *[0] * 7, 10, 11, *[0] * 6])
@@ -113,6 +113,6 @@ def test_weights_of_bands_fill_whole_vectors():
 
 
 def test_tables_that_are_not_read_are_one_number():
-    """The kernel gets seven tables in any case: no argument may be missing."""
+    """An unused table is one number, since the kernel needs all seven arguments."""
     tables = simd_tables(StftSpec(25, 25, iq=True), StftTables(np.ones(25)), ODD)
     assert [table.size for table in tables] == [2 * 5 * 4, 1, 1, 4 * 2 * 8, 1, 2, 1]

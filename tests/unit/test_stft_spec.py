@@ -1,6 +1,6 @@
-"""What a spectrum means, in the numbers that stages get, and the reference that computes with them.
+"""The meaning of a spectrum in the numbers for stages, and the reference that uses them.
 
-Levels are checked against signals whose power is known, spectra against SciPy.
+Levels are checked against signals of known power, spectra against SciPy.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def rng():
 
 
 def rows_of(spec, samples):
-    """All rows of (channels, n) float32 samples."""
+    """Return all rows of (channels, n) float32 samples."""
     reference = ReferenceStft(*kernel_spec(spec))
     n_frames = spec.n_frames(samples.shape[1])
     average = reference.average(spec.averaging_frames)
@@ -36,14 +36,14 @@ def tone(frequency, n, amplitude=1.0):
 @pytest.mark.parametrize(("scaling", "scipys"), [("density", "psd"), ("spectrum", "magnitude")])
 @pytest.mark.parametrize(("win_length", "nfft"), [(256, 256), (201, 255), (100, 512)])
 def test_complex_spectra_are_scipys(rng, scaling, scipys, win_length, nfft):
-    """Each side has the scale of ShortTimeFFT; the phase is that of the frame's first sample."""
+    """Each side has the scale of ShortTimeFFT, with the phase of the frame's first sample."""
     spec = SpectrumSpec(FS, 2, "hann", win_length, 77, nfft, scaling, "complex")
     x = rng.standard_normal((2, 3000)).astype(np.float32)
     stft = signal.ShortTimeFFT(
         spec.taper.samples, spec.hop, FS, mfft=nfft, scale_to=scipys, fft_mode="onesided",
         phase_shift=None,
     )  # fmt: skip
-    # Its slices begin half a window early; the first two lack samples then.
+    # Its slices start half a window early; the first two lack samples.
     expected = stft.stft(x[:, stft.m_num_mid :].astype(np.float64), 2, 30).transpose(2, 0, 1)
     found = rows_of(spec, x)
     np.testing.assert_allclose(found[2:30], expected, atol=3e-7 * abs(expected).max())
@@ -52,7 +52,7 @@ def test_complex_spectra_are_scipys(rng, scaling, scipys, win_length, nfft):
 
 @pytest.mark.parametrize("nfft", [512, 511])
 def test_density_is_welchs(rng, nfft):
-    """The mean over frames is SciPy's periodogram average, one-sided, of even and odd lengths."""
+    """The mean over frames is SciPy's one-sided Welch density, for even and odd lengths."""
     spec = SpectrumSpec(FS, 1, "hann", 400, 200, nfft, averaging="mean", averaging_frames=20)
     x = rng.standard_normal((1, 400 + 19 * 200)).astype(np.float32)
     frequencies, expected = signal.welch(
@@ -65,7 +65,7 @@ def test_density_is_welchs(rng, nfft):
 
 
 def test_density_of_iq_is_scipys(rng):
-    """Two-sided, ascending, and not doubled."""
+    """The density of I/Q is two-sided, ascending and not doubled, as in SciPy."""
     spec = SpectrumSpec(FS, 2, "hann", 255, 255, 255, iq=True)
     x = rng.standard_normal((2, 255)).astype(np.float32)
     frequencies, expected = signal.periodogram(
@@ -78,7 +78,7 @@ def test_density_of_iq_is_scipys(rng):
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_complex_tone_of_amplitude_one_is_full_scale(sign):
-    """It reads 0 dBFS, on its own side."""
+    """A complex tone of amplitude 1 reads 0 dBFS, on its own side."""
     spec = SpectrumSpec(FS, 2, "flattop", 1000, 1000, 1000, "dbfs", iq=True)
     z = np.exp(sign * 2j * np.pi * 4800.0 / FS * np.arange(1000))
     row = rows_of(spec, np.array([z.real, z.imag]))[0, 0]
@@ -89,7 +89,7 @@ def test_a_complex_tone_of_amplitude_one_is_full_scale(sign):
 
 @pytest.mark.parametrize("bands", ["octave", "third-octave", "octave/12"])
 def test_a_tone_in_a_band_has_its_level(bands):
-    """A sine's level is the same in bands as at its bin."""
+    """A sine has the same level in a band as at its bin."""
     spec = SpectrumSpec(FS, 1, "hann", 8192, 4096, 0, "dbfs", bands=bands)
     rows = rows_of(spec, tone(1030.0, 20000, 0.1))
     assert rows.max() == pytest.approx(-20.0, abs=0.02)
@@ -99,7 +99,7 @@ def test_a_tone_in_a_band_has_its_level(bands):
 
 @pytest.mark.parametrize("bands", ["third-octave", "mel:30", "millidecade"])
 def test_bands_of_white_noise(rng, bands):
-    """The mean square is density times width, the density flat, the level that of the first."""
+    """For white noise in bands, mean square is density times width, and levels follow."""
     n, sigma = 48000 * 16, 0.1
     x = sigma * rng.standard_normal((1, n))
     given = {"window": "hann", "win_length": 48000, "hop": 24000, "nfft": 48000, "bands": bands}
@@ -110,7 +110,7 @@ def test_bands_of_white_noise(rng, bands):
     }
     spec = SpectrumSpec(FS, **given)
     density = sigma**2 / (FS / 2.0)
-    # Of a band with so many bins, each of them a mean of some 20 independent frames.
+    # For a band of that many bins, each the mean of some 20 independent frames.
     deviation = np.sqrt(1.0 / (20.0 * np.maximum(spec.band_table.width, 1.0)))
     assert (abs(rows["density"] / density - 1.0) < 6.0 * deviation).all()
     np.testing.assert_allclose(rows["spectrum"], rows["density"] * spec.band_table.width, rtol=1e-6)
@@ -118,14 +118,14 @@ def test_bands_of_white_noise(rng, bands):
 
 
 def test_weighted_levels_are_the_curves():
-    """A tone at 100 Hz reads 19.1 dB less with A, 0.3 dB less with C."""
+    """A tone at 100 Hz reads 19.1 dB less with A and 0.3 dB less with C."""
     for weighting, loss in (("Z", 0.0), ("A", -19.1), ("C", -0.3)):
         spec = SpectrumSpec(FS, 1, "flattop", 4800, 4800, 4800, "dbfs", weighting=weighting)
         assert rows_of(spec, tone(100.0, 4800))[0, 0, 10] == pytest.approx(loss, abs=0.06)
 
 
 def test_bands_and_weightings_join():
-    """Every bin is weighted before it is summed."""
+    """Every bin is weighted before bands are summed."""
     spec = SpectrumSpec(FS, 1, "hann", 4800, 4800, 4800, "dbfs", weighting="A", bands="octave")
     x = tone(4000.0, 4800, 0.1) + tone(1000.0, 4800, 0.01)
     levels = dict(zip(spec.frequencies.round(), rows_of(spec, x)[0, 0], strict=True))
@@ -134,7 +134,7 @@ def test_bands_and_weightings_join():
 
 
 def test_units_and_references():
-    """They say what is computed."""
+    """Units and references state the computed quantity."""
     said = {
         (spec.unit, spec.reference)
         for spec in (
@@ -160,7 +160,7 @@ def test_units_and_references():
 
 
 def test_an_exponential_average_has_its_time_constant():
-    """After averaging_s a step has come to 1 - 1/e."""
+    """After averaging_s an exponential average of a step has reached 1 - 1/e."""
     spec = SpectrumSpec(
         FS, 1, "rectangular", 480, 480, 480, "spectrum",
         averaging="exponential", averaging_frames=5, averaging_s=0.25,
@@ -168,7 +168,7 @@ def test_an_exponential_average_has_its_time_constant():
     shape, tables = kernel_spec(spec)
     average = HostAverage("exponential", 5, tables.smoothing)
     average.push(np.zeros((1, 1, 1)))
-    rows = average.push(np.ones((29, 1, 1)))  # 0.25 s after the first are 25 frames
+    rows = average.push(np.ones((29, 1, 1)))  # 25 frames come in the 0.25 s after the first
     assert rows[4, 0, 0] == pytest.approx(1.0 - np.exp(-24.0 / 25.0), rel=1e-12)
     assert rows.shape == (6, 1, 1)
     assert shape.averaging == "exponential"
@@ -176,7 +176,7 @@ def test_an_exponential_average_has_its_time_constant():
 
 @pytest.mark.parametrize("averaging", ["mean", "max", "min", "exponential"])
 def test_averages_go_on_from_call_to_call(rng, averaging):
-    """However frames arrive, rows are the same; clearing begins again."""
+    """Rows do not depend on the division of frames into calls, and clearing restarts them."""
     values = rng.uniform(0.0, 1.0, (23, 2, 5))
     whole = HostAverage(averaging, 4, 0.3).push(values)
     parts = HostAverage(averaging, 4, 0.3)
@@ -193,7 +193,7 @@ def test_averages_go_on_from_call_to_call(rng, averaging):
 
 
 def test_a_nan_ends_with_its_row():
-    """Of a maximum: neither lost nor carried on."""
+    """A NaN in a maximum affects its row and no later one."""
     values = np.ones((6, 1, 1))
     values[1] = np.nan
     rows = HostAverage("max", 3).push(values)
@@ -201,7 +201,7 @@ def test_a_nan_ends_with_its_row():
 
 
 def test_integers_are_fractions_of_full_scale():
-    """Of every width and sign."""
+    """Integers of every width and sign are fractions of full scale."""
     packed = np.array([[[0, 0, 128], [255, 255, 127], [255, 255, 255], [1, 2, 3]]], np.uint8)
     expected = np.array([[-(2**23), 2**23 - 1, -1, 0x030201]]) / 2.0**23
     np.testing.assert_array_equal(as_float64(packed, "int24"), expected)
@@ -212,7 +212,7 @@ def test_integers_are_fractions_of_full_scale():
 
 
 def test_the_reference_works_in_steps_and_takes_any_strides(rng, monkeypatch):
-    """Chunks, interleaved views, hops past the window, and no frames at all make no difference."""
+    """Chunks, interleaved views, hops past the window and zero frames do not change results."""
     spec = StftSpec(64, 50, averaging="mean")
     first, count = np.array([0, 5]), np.array([3, 20])
     bands = BandRows(first, count, rng.uniform(size=23))
@@ -231,7 +231,7 @@ def test_the_reference_works_in_steps_and_takes_any_strides(rng, monkeypatch):
 
 
 def test_specs_keep_numbers_plain_and_compare():
-    """NumPy's numbers become Python's; equal fields are equal specs."""
+    """NumPy's numbers become Python's, and specs with equal fields are equal."""
     spec = SpectrumSpec(
         FS, averaging="mean", averaging_frames=np.int64(4), averaging_s=np.float32(2)
     )
@@ -267,6 +267,6 @@ def test_specs_keep_numbers_plain_and_compare():
     ],
 )
 def test_rules(changes, message):
-    """A broken rule names the value and the rule."""
+    """An error about a spec names the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         SpectrumSpec(**({"fs": FS} | changes))

@@ -1,4 +1,4 @@
-"""What somebody may have meant."""
+"""Suggestions for misspelt names."""
 
 import pytest
 
@@ -18,11 +18,11 @@ FLAGS = ("--f-min", "--f-max", "--colormap", "--levels", "--theme")
     ],
 )
 def test_near_names(name, meant):
-    """The nearest of the known names is suggested, whatever its case and its hyphens."""
+    """The nearest known name is suggested, regardless of case and hyphens."""
     assert did_you_mean(name, FLAGS) == f"; did you mean {meant}?"
 
 
 @pytest.mark.parametrize("name", ["--xyzzy", "", "x" * 10_000])
 def test_nothing_near(name):
-    """Nothing is suggested for what is like none of them, nor for a name too long to compare."""
+    """A name that is unlike all known ones, or too long to compare, gets no suggestion."""
     assert did_you_mean(name, FLAGS) == ""

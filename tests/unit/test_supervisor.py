@@ -1,4 +1,4 @@
-"""Supervision of a capture process, without one."""
+"""The supervisor of a capture process, without a process."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ BLOCKS = [RawBlock(i, 1, flagged=False, t_mono_ns=i, data=b"\0\0") for i in rang
 
 
 class Writer:
-    """Stops the supervisor at the first block."""
+    """A writer that stops the supervisor at the first block."""
 
     overruns = suspected = suspected_samples = 0
     delivered_s = 0.0
@@ -34,7 +34,7 @@ class Writer:
 
 @pytest.fixture
 def writer():
-    """Belong to a supervisor that does not run."""
+    """Make the writer of a supervisor that is not running."""
     writer = Writer()
     settings = StreamSettings(0, "ALSA", 48000.0, 1, "s16le", 1)
     writer.supervisor = Supervisor(
@@ -45,7 +45,7 @@ def writer():
 
 
 def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
-    """They may be many, and small: what a stop finds unwritten stays so."""
+    """A stop does not write the remaining blocks, of which there may be many."""
     writer.supervisor._process = SimpleNamespace(wait=lambda *_: BLOCKS)
     writer.supervisor._deliver()
     assert writer.written == [0]
@@ -54,7 +54,7 @@ def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
 def test_a_stream_that_is_slow_to_begin_again_is_back_when_it_is_placed(
     writer, caplog, monkeypatch
 ):
-    """Its first silence is no stall that cost nothing: what was lost before it is said."""
+    """A slow restart of a stream is no harmless stall: the loss before it is reported."""
     supervisor, writer.lost = writer.supervisor, 144_000
     supervisor._streams = 1
     supervisor._wait_for("the sound system has ended the stream")

@@ -1,4 +1,4 @@
-"""Text from outside becomes one harmless line."""
+"""Conversion of text from outside to one harmless line."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from spectrod.text import TEXT_MAX_CHARS, json_text, printable, printable_all
     ],
 )
 def test_what_a_terminal_obeys_is_escaped(text, shown):
-    """Controls, line breaks, overrides of direction, invisible characters and raw bytes show."""
+    """Controls, line breaks, bidirectional overrides, invisible characters and bytes show."""
     assert printable(text) == shown
 
 
@@ -38,12 +38,12 @@ def test_what_a_terminal_obeys_is_escaped(text, shown):
     "text", ["", "Café Müller µPa², 日本語 🎤.wav", "C:\\x1b", "a  b ' \" < &"]
 )
 def test_ordinary_text_stays_as_it_is(text):
-    """Names in any script, quotes and backslashes are not changed."""
+    """Names in any script, quotes and backslashes stay unchanged."""
     assert printable(text) == text
 
 
 def test_bytes_and_paths_are_taken_as_well():
-    """Bytes are UTF-8 where they can be; a byte that is not shows as a byte."""
+    """Bytes are decoded as UTF-8, and an invalid byte is shown as a byte."""
     assert printable("Café".encode()) == "Café"
     assert printable(b"caf\xe9\n\xff") == r"caf\xe9\n\xff"
     assert printable(Path(os.fsdecode(b"/srv/\xff"))) == r"/srv/\xff"
@@ -52,7 +52,7 @@ def test_bytes_and_paths_are_taken_as_well():
 @pytest.mark.parametrize("max_chars", [3, 10, 11, TEXT_MAX_CHARS])
 @pytest.mark.parametrize("text", ["x" * 10_001, "é".encode() * 10_001, "🎤".encode() * 10_001])
 def test_a_long_text_loses_its_middle(text, max_chars):
-    """The result has exactly the length that is allowed, with both ends of the text."""
+    """A long text is cut in the middle to exactly the limit, with both ends kept."""
     shown = printable(text, max_chars)
     first, dots, last = shown.partition("...")
     assert dots
@@ -62,7 +62,7 @@ def test_a_long_text_loses_its_middle(text, max_chars):
 
 
 def test_the_bound_counts_what_is_shown():
-    """Escapes count with their whole length, and none is cut in two."""
+    """The limit counts escapes with their whole length and cuts none."""
     assert printable("\x1b" * 5, 20) == r"\x1b" * 5
     assert printable("\x1b" * 6, 20) == r"\x1b\x1b...\x1b\x1b"
     assert printable("x" * 20, 20) == "x" * 20
@@ -70,38 +70,38 @@ def test_the_bound_counts_what_is_shown():
 
 
 def test_a_huge_text_costs_no_more_than_its_ends():
-    """A hundred million bytes from a peer are cut before they are looked at."""
+    """A peer's hundred million bytes are cut before they are escaped."""
     huge = bytes(100_000_000)
     begin_s = time.process_time()
     assert len(printable(huge)) <= TEXT_MAX_CHARS
-    assert time.process_time() - begin_s < 1.0  # to escape all of it would take a minute
+    assert time.process_time() - begin_s < 1.0  # an escape of all would take a minute
 
 
 def test_a_bound_without_room_for_the_dots_is_refused():
-    """Fewer than three characters cannot say that something is missing."""
+    """A limit below three characters, the length of the dots, is refused."""
     with pytest.raises(ValueError, match="max_chars=2: must be at least 3"):
         printable("abc", 2)
 
 
 def test_all_texts_of_a_value_are_made_printable():
-    """Keys too; numbers, truth values and null stay; tuples become lists, as JSON has them."""
+    """All strings of a value, keys included, are escaped; numbers stay and tuples become lists."""
     value = {"a\x1b": ["b\n", 1, None, ("c\udce9", True)], 2: 0.5}
     assert printable_all(value) == {r"a\x1b": [r"b\n", 1, None, [r"c\xe9", True]], 2: 0.5}
 
 
 def test_a_value_that_is_nested_without_end_is_cut_off():
-    """A peer's reply of any depth needs no deeper stack."""
+    """A value of any depth is cut off without recursion."""
     value = "x"
     for _ in range(100_000):
         value = [value]
     shown = printable_all(value)
     assert str(shown) == 32 * "[" + "'...'" + 32 * "]"
-    while value != "x":  # or the interpreter would free them one inside the other
+    while value != "x":  # the interpreter would free the rest recursively
         (value,) = value
 
 
 def test_json_keeps_texts_unless_they_are_not_unicode():
-    """It is ASCII; strict readers refuse lone surrogates, so there are none in it."""
+    """JSON is ASCII without lone surrogates, which strict readers refuse."""
     assert json.loads(json_text({"a": "é\x1b\u202e"})) == {"a": "é\x1b\u202e"}
     assert json_text(["é\x9b", 1.5]) == r'["\u00e9\u009b", 1.5]'
     assert json.loads(json_text({"a\udce9": "é\n\ud800"})) == {r"a\xe9": r"é\n\ud800"}
@@ -109,7 +109,7 @@ def test_json_keeps_texts_unless_they_are_not_unicode():
 
 
 def test_what_is_told_to_people_is_printable():
-    """Events and statistics, which go into logs, messages and replies."""
+    """Text in events and statistics, for logs, messages and replies, is printable."""
     event = EventLog().add("record.deleted", "caf\udce9.wav\n", who="\x1b")
     assert (event.text, event.who) == (r"caf\xe9.wav\n", r"\x1b")
     assert CaptureStats(waiting_for="f\udcff").waiting_for == r"f\xff"

@@ -1,4 +1,4 @@
-"""Windows, units and what a spectrum means."""
+"""Windows, units and the meaning of a spectrum."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ NAMES = [name for name in WINDOW_NAMES if name != "kaiser:BETA"] + ["kaiser:8.6"
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [2, 3, 64, 65, 1000, 8192])
 def test_windows_are_scipys_periodic_ones(name, n):
-    """Each window is the periodic form of its namesake."""
+    """Each window is SciPy's periodic one of the same name."""
     expected = signal.get_window(SCIPY_NAMES.get(name, name), n, fftbins=True)
     np.testing.assert_allclose(get_window(name, n).samples, expected, atol=2e-15)
 
@@ -26,14 +26,14 @@ def test_windows_are_scipys_periodic_ones(name, n):
     [("rectangular", 1.0), ("hann", 1.5), ("blackmanharris", 2.0044), ("flattop", 3.7702)],
 )
 def test_equivalent_noise_bandwidths(name, nenbw):
-    """The bandwidths are those of the literature (Heinzel et al. 2002, table 2)."""
+    """Noise bandwidths are those of the literature (Heinzel et al. 2002, table 2)."""
     window = get_window(name, 4096)
     assert window.nenbw_bins == pytest.approx(nenbw, abs=6e-4)
     assert window.enbw_hz(48000.0) == pytest.approx(window.nenbw_bins * 48000.0 / 4096)
 
 
 def test_windows_are_shared_and_read_only():
-    """Nobody can change a window under another's hands."""
+    """Windows are shared between callers and read-only."""
     window = get_window("hann", 64)
     assert get_window("hann", 64) is window
     with pytest.raises(ValueError, match="read-only"):
@@ -41,7 +41,7 @@ def test_windows_are_shared_and_read_only():
 
 
 def test_dbfs_of_sines_and_squares():
-    """A full-scale sine is 0 dBFS, a full-scale square wave +3.01, silence the floor."""
+    """A full-scale sine is 0 dBFS, a full-scale square wave +3.01 dBFS, and silence the floor."""
     level = power_to_dbfs(np.array([0.5, 1.0, 0.005, 0.0, np.nan], np.float32))
     np.testing.assert_allclose(level[:4], [0.0, 3.0103, -20.0, FLOOR_DBFS], atol=2e-5)
     assert np.isnan(level[4])
@@ -61,7 +61,7 @@ def test_dbfs_of_sines_and_squares():
     ],
 )
 def test_values_as_power_and_as_levels(scaling, iq, zero_db, dtype):
-    """Power and level of the same values agree, whatever they are stored as, in the same dtype."""
+    """Power and level of the same values agree in every scaling, with the dtype kept."""
     spec = SpectrumSpec(48000.0, 2, scaling=scaling, iq=iq)
     power = np.array([zero_db, 0.01 * zero_db, 1e-30, np.nan], dtype)
     floor = -300.0 if scaling == "density" else FLOOR_DBFS
@@ -73,21 +73,21 @@ def test_values_as_power_and_as_levels(scaling, iq, zero_db, dtype):
 
 
 def test_spec_fills_in_the_transform_length():
-    """Without nfft the smallest allowed power of two that holds the window is taken."""
+    """The default nfft is the smallest power of two that holds the window."""
     assert SpectrumSpec(48000.0, win_length=10).nfft == 64
     assert SpectrumSpec(48000.0, win_length=1000).nfft == 1024
     assert SpectrumSpec(48000.0, win_length=1024).nfft == 1024
 
 
 def test_spec_counts_whole_frames():
-    """A frame counts when all its samples are there, for any hop."""
+    """A frame counts when all its samples exist, for any hop."""
     spec = SpectrumSpec(1.0, win_length=100, hop=30)
     assert [spec.n_frames(n) for n in (0, 99, 100, 129, 130)] == [0, 0, 1, 1, 2]
     assert SpectrumSpec(1.0, win_length=64, hop=100).n_frames(164) == 2
 
 
 def test_spec_holds_plain_numbers():
-    """NumPy's integers and floats are taken, and kept as int and float, which messages know."""
+    """NumPy's integers and floats become int and float, which messages can hold."""
     spec = SpectrumSpec(np.float32(8000), *np.array([2]), "hann", *np.array([128, 64]))
     numbers = (spec.fs, spec.channels, spec.win_length, spec.hop, spec.nfft)
     assert numbers == (8000.0, 2, 128, 64, 128)
@@ -118,6 +118,6 @@ def test_spec_holds_plain_numbers():
     ],
 )
 def test_spec_rules(changes, message):
-    """A broken rule names the value and the rule."""
+    """An error about a spec names the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         SpectrumSpec(**({"fs": 48000.0} | changes))

@@ -1,4 +1,4 @@
-"""What keys change of the live picture."""
+"""Keys of the live view."""
 
 import numpy as np
 import pytest
@@ -70,12 +70,12 @@ def pressed(*keys, unit="dBFS", shown=()):
     ],
 )
 def test_levels(keys, bottom_db, top_db):
-    """Arrows move the range, brackets change its width, within bounds; r puts it back."""
+    """Arrows move the level range, brackets change its width within bounds, and r resets it."""
     assert pressed(*keys).shown_levels("dBFS") == LevelRange(bottom_db, top_db)
 
 
 def test_levels_that_fit():
-    """Automatic levels hold nearly all that is shown, in tens of decibels; silence changes none."""
+    """Automatic levels hold nearly all values, in tens of decibels, and ignore silence."""
     shown = [np.linspace(-87.0, -33.0, 1000), np.full(1000, FLOOR_DBFS)]
     assert pressed("a", shown=shown).levels == LevelRange(-90.0, -30.0)
     assert pressed("a", shown=[np.full(10, -45.0)]).levels == LevelRange(-60.0, -40.0)
@@ -99,12 +99,12 @@ def test_levels_that_fit():
     ],
 )
 def test_frequencies(keys, span):
-    """Zoom is about the middle, moving by a quarter; neither leaves what there is."""
+    """Zoom is centred and moves by a quarter, both within the available range."""
     assert pressed(*keys).span == pytest.approx(span)
 
 
 def test_zoom_has_an_end():
-    """A part is a 64th at least, whatever keys are pressed."""
+    """The shown part is at least a 64th of the axis."""
     first, last = pressed(*["+"] * 50).span
     assert last - first == pytest.approx(1 / 64)
 
@@ -112,7 +112,7 @@ def test_zoom_has_an_end():
 @pytest.mark.parametrize("first_bin", [0, -NFFT // 2])
 @pytest.mark.parametrize("span", [(0.25, 0.75), (0.0, 1 / 64), (63 / 64, 1.0), ALL])
 def test_a_part_of_the_axis(span, first_bin):
-    """Columns of a part are those of the whole at so many times the width."""
+    """Columns of a part are those of the whole at the corresponding larger width."""
     n_whole = 6400
     whole = frequency_axis(FS, NFFT, n_whole, first_bin)
     first, last = (round(n_whole * end) for end in span)
@@ -122,7 +122,7 @@ def test_a_part_of_the_axis(span, first_bin):
 
 
 def test_what_is_pressed_is_shown():
-    """Levels and frequencies are those of the look; a pause and the products are told."""
+    """Levels and frequencies are the selected ones; pause and products are displayed."""
     scene = make_scene(look=pressed("down", "+"), products=["dbfs", "slow"])
     text = render(scene, 100, 30, Style())
     assert any(line.startswith(("  -130│", "  -120│")) for line in text)
@@ -137,7 +137,7 @@ def test_what_is_pressed_is_shown():
 
 @pytest.mark.parametrize(("width", "height"), [(100, 30), (99, 7), (40, 12), (20, 3), (1, 1)])
 def test_help_fits(width, height):
-    """Help stands in place of the picture, in the room there is, and goes again."""
+    """The help replaces the picture within its room and can be closed."""
     scene = make_scene(look=pressed("?"))
     lines = render(scene, width, height, Style())
     assert len(lines) <= height
@@ -151,7 +151,7 @@ def test_help_fits(width, height):
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (29, 24), (12, 8), (39, 9)])
 def test_a_small_room_says_so(width, height):
-    """Whole words, not lines that are cut: the peak, and how much room a picture needs."""
+    """A small room shows whole words: the peak, and the room that a picture needs."""
     lines = render(make_scene(), width, height, Style())
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
@@ -165,14 +165,14 @@ def test_a_small_room_says_so(width, height):
 
 @pytest.mark.parametrize("key", ["x", "", "\x1b", "Z"])
 def test_other_keys_do_nothing(key):
-    """They are not known, and change nothing."""
+    """An unknown key changes nothing."""
     look = Look()
     assert not look.press(key, "dBFS", [])
     assert look == Look()
 
 
 def test_products_follow_each_other():
-    """The first is shown; p goes on to the next; a chosen one stays, however rarely it comes."""
+    """The first product is shown, p selects the next one, and a selected one stays."""
     products = _Products()
     assert products.hear(["fast", "slow", "fast"]) == "fast"
     assert products.known == ["fast", "slow"]
@@ -184,7 +184,7 @@ def test_products_follow_each_other():
 
 
 def test_a_product_that_stays_away_is_left():
-    """What nobody has chosen is left after a while; what was chosen, when it is forgotten."""
+    """An absent product is replaced after a while, a selected one when it is forgotten."""
     products = _Products()
     assert products.hear(["old"]) == "old"
     shown = [products.hear(["new"]) for _ in range(16)]
@@ -192,7 +192,7 @@ def test_a_product_that_stays_away_is_left():
 
 
 def test_a_chosen_product_is_forgotten_after_a_minute(monkeypatch):
-    """The daemon does not have it any more."""
+    """A selected product that the daemon no longer sends is forgotten after a minute."""
     now_s = 0.0
     monkeypatch.setattr("spectrod.view.terminal.time.monotonic", lambda: now_s)
     products = _Products()

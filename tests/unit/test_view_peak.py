@@ -11,7 +11,7 @@ FS = 48000.0
 
 
 def analyse(samples, spec):
-    """The frame that a daemon would send of win_length samples."""
+    """Make the frame that a daemon would send for win_length samples."""
     spectrum = np.fft.rfft(samples * spec.taper.samples, spec.nfft)
     power = np.abs(spectrum) ** 2 * spec.power_scale
     power[1:-1] *= 2.0
@@ -48,7 +48,7 @@ def sine(frequency_hz, n, amplitude=0.1):
 )
 @pytest.mark.parametrize("offset_bins", [0.0, 0.25, 0.5, -0.49])
 def test_a_tone_between_bins_is_read_right(window, win_length, offset_bins):
-    """Within 0.05 Hz and 0.02 dB, for every window, padded or not."""
+    """A tone between bins is read within 0.05 Hz and 0.02 dB, for every window and padding."""
     spec = SpectrumSpec(FS, window=window, win_length=win_length, scaling="dbfs")
     frequency_hz = (85 + offset_bins) * spec.delta_f
     frame = analyse(sine(frequency_hz, win_length), spec)
@@ -69,7 +69,7 @@ def test_linear_values_are_read_in_decibels():
 
 @pytest.mark.parametrize("k", [0, 1, 2047, 2048])
 def test_at_the_ends_the_bin_is_told(k):
-    """Beside DC and Nyquist nothing is interpolated, and the text says so."""
+    """Beside DC and Nyquist the bin is shown without interpolation, and the text says so."""
     spec = SpectrumSpec(FS, win_length=4096, scaling="dbfs")
     frame = analyse(np.zeros(4096), spec)
     levels = np.full(spec.n_bins, -90.0)
@@ -81,7 +81,7 @@ def test_at_the_ends_the_bin_is_told(k):
 
 @pytest.mark.parametrize(("window", "win_length"), [("unheard-of", 4096), ("hann", 10**15)])
 def test_a_window_that_cannot_be_is_not_computed(window, win_length):
-    """A header that claims nonsense costs neither memory nor the read-out."""
+    """An impossible window in a header costs no memory and leaves the read-out."""
     spec = SpectrumSpec(FS, win_length=4096, scaling="dbfs")
     frame = analyse(sine(100 * spec.delta_f, 4096), spec)
     parts = {name: getattr(frame.header, name) for name in frame.header.__struct_fields__}
@@ -92,7 +92,7 @@ def test_a_window_that_cannot_be_is_not_computed(window, win_length):
 
 
 def test_silence_and_nan_have_no_peak():
-    """There is no frequency in nothing."""
+    """Silence and NaN have no peak."""
     spec = SpectrumSpec(FS, win_length=64, scaling="dbfs")
     frame = analyse(np.zeros(64), spec)
     assert find_peak(levels_db(frame), frame.header) is None

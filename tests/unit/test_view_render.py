@@ -39,7 +39,7 @@ def make_frame(levels, *, unit="dBFS", engine="numpy", nfft=NFFT):
 
 
 def tone_levels(k=86, level_db=-20.0, nfft=NFFT):
-    """A sine on bin k under a Hann window, over a floor of -110 dB."""
+    """Make levels of a sine on bin k under a Hann window, over a floor of -110 dB."""
     levels = np.full(nfft // 2 + 1, -110.0)
     levels[k - 1 : k + 2] = level_db - 6.02, level_db, level_db - 6.02
     return levels
@@ -70,7 +70,7 @@ def text_of(lines):
     ("width", "height"), [(200, 60), (101, 41), (80, 24), (30, 10), (29, 9), (12, 3), (1, 1)]
 )
 def test_the_picture_fits_its_room(width, height, depth):
-    """No line is too long, none too many, whatever the size and the colours."""
+    """In any size, with or without colours, the picture exceeds neither width nor height."""
     lines = text_of(render(make_scene(), width, height, Style(depth)))
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
@@ -79,7 +79,7 @@ def test_the_picture_fits_its_room(width, height, depth):
 
 
 def test_the_head_says_what_is_shown():
-    """Source, rate, window, lengths, engine, peak and losses."""
+    """The header shows source, rate, window, lengths, engine, peak and losses."""
     head = render(make_scene(), 120, 30, Style())[:2]
     assert head[0] == "mic/0  48000 Hz  hann 4096  N 4096  hop 1024  numpy"
     assert head[1].startswith("peak 1007.8 Hz -20.0 dBFS")
@@ -87,7 +87,7 @@ def test_the_head_says_what_is_shown():
 
 
 def test_the_tone_stands_at_its_frequency_and_level():
-    """The highest bar is in the tone's column, its top at -20 dB of the scale."""
+    """The highest bar is in the tone's column, with its top at -20 dB of the scale."""
     width, height = 107, 41
     lines = render(make_scene(), width, height, Style())
     axis = frequency_axis(48000.0, NFFT, width - 7)
@@ -99,7 +99,7 @@ def test_the_tone_stands_at_its_frequency_and_level():
 
 
 def test_the_scales_are_labelled():
-    """Levels stand at the left, frequencies beneath, ages beside the waterfall."""
+    """Levels are labelled at the left, frequencies below, ages beside the waterfall."""
     lines = render(make_scene(), 110, 40, Style())
     assert [line[:6].strip() for line in lines if re.match(r" *-?\d+│", line)] == [
         "0",
@@ -115,7 +115,7 @@ def test_the_scales_are_labelled():
 
 
 def test_the_newest_row_of_the_waterfall_is_on_top():
-    """Older rows follow below."""
+    """The newest row of the waterfall is on top and older ones follow."""
     quiet = np.full(NFFT // 2 + 1, -120.0)
     history = [HistoryRow(100.0, tone_levels()), HistoryRow(99.9, quiet)]
     lines = render(make_scene(history=history), 80, 24, Style())
@@ -127,7 +127,7 @@ def test_the_newest_row_of_the_waterfall_is_on_top():
 
 
 def test_in_colour_a_line_holds_two_rows():
-    """The upper half is the newer, in its shade; the lower the older."""
+    """With colours a line holds two rows, the newer one in the upper half."""
     loud, quiet = np.zeros(NFFT // 2 + 1), np.full(NFFT // 2 + 1, -120.0)
     history = [HistoryRow(100.0, loud), HistoryRow(99.9, quiet)]
     style = Style("24-bit")
@@ -138,13 +138,13 @@ def test_in_colour_a_line_holds_two_rows():
 
 
 def test_without_colour_there_is_no_escape_sequence():
-    """NO_COLOR means none at all, alarms included."""
+    """With NO_COLOR there is no escape sequence, alarms included."""
     for alive in (True, False):
         assert "\x1b" not in "".join(render(make_scene(alive=alive), 100, 40, Style()))
 
 
 def test_a_peers_escape_sequences_do_not_reach_the_terminal():
-    """Text from a header is made harmless."""
+    """Escape sequences in a peer's header do not reach the terminal."""
     levels = tone_levels()
     frame = make_frame(levels, engine="\x1b]0;evil\x07ü", unit="dB\x1b[2J")
     text = "\n".join(render(make_scene(frame=frame), 100, 40, Style()))
@@ -153,7 +153,7 @@ def test_a_peers_escape_sequences_do_not_reach_the_terminal():
 
 
 def test_waiting_says_for_what():
-    """Before the first message the endpoint is named, before the first frame the state."""
+    """Before the first message the endpoint is shown, before the first frame the state."""
     scene = Scene("tcp://127.0.0.1:5556")
     assert render(scene, 80, 24, Style()) == ["waiting for tcp://127.0.0.1:5556"]
     scene = Scene("ipc://x", alive=True, daemon_state="starting")
@@ -163,7 +163,7 @@ def test_waiting_says_for_what():
 
 
 def test_a_source_that_is_waited_for_is_told():
-    """Why nothing comes stands where the keys are named, or alone before the first spectrum."""
+    """The reason of a waiting source is shown beside the keys, or alone before a spectrum."""
     away = {"daemon_state": "waiting", "waiting_for": "no \x1b[2Jinput"}
     foot = render(make_scene(**away), 80, 24, Style())[-1]
     assert foot == "the daemon is waiting: no \\x1b[2Jinput"
@@ -171,13 +171,13 @@ def test_a_source_that_is_waited_for_is_told():
     assert render(scene, 80, 24, Style()) == [
         "waiting for ipc://x: the daemon is waiting: no \\x1b[2Jinput"
     ]
-    # A daemon that has gone says nothing of what its source does now.
+    # A dead daemon's last reason is not shown.
     gone = render(make_scene(alive=False, silence_s=4.0, **away), 80, 24, Style())[-1]
     assert gone == "no signal since 4.0 s"
 
 
 def test_suspected_losses_are_told_where_there_are_any():
-    """Most sources never have one."""
+    """Suspected losses are shown only if there are any."""
     frame = make_frame(tone_levels())
     lossy = replace(frame, header=msgspec.structs.replace(frame.header, suspected=7))
     head = render(make_scene(frame=lossy), 120, 30, Style())[1]
@@ -187,7 +187,7 @@ def test_suspected_losses_are_told_where_there_are_any():
 @pytest.mark.parametrize("nfft", [64, 65, 4096, 8191])
 @pytest.mark.parametrize("columns", [1, 23, 100, 300])
 def test_a_two_sided_axis_shows_every_bin_in_its_place(nfft, columns):
-    """From the lowest frequency at the left to the highest at the right, as even as it gets."""
+    """A two-sided axis shows every bin, from the lowest frequency to the highest, evenly."""
     first_bin = -(nfft // 2)
     axis = frequency_axis(48000.0, nfft, columns, first_bin)
     delta_f = 48000.0 / nfft
@@ -204,7 +204,7 @@ def test_a_two_sided_axis_shows_every_bin_in_its_place(nfft, columns):
 
 
 def test_a_two_sided_picture_has_its_tone_below_zero():
-    """The peak's frequency is negative, and round frequencies stand on either side of 0 Hz."""
+    """A two-sided picture shows a peak below zero, and round labels on both sides of 0 Hz."""
     levels = np.full(NFFT, -110.0)
     k = NFFT // 2 - 512  # -6 kHz
     levels[k - 1 : k + 2] = -26.02, -20.0, -26.02
@@ -219,7 +219,7 @@ def test_a_two_sided_picture_has_its_tone_below_zero():
 
 
 def test_silence_and_goodbye_are_told():
-    """A dead daemon's last picture stays, with the time since its last word."""
+    """A dead daemon's last picture stays, with the time since its last message."""
     foot = render(make_scene(alive=False, silence_s=4.25), 80, 24, Style())[-1]
     assert foot == "no signal since 4.2 s"
     scene = make_scene(alive=False, silence_s=1.0, daemon_state="stopped")
@@ -227,7 +227,7 @@ def test_silence_and_goodbye_are_told():
 
 
 def test_the_keys_are_named():
-    """Channel keys only where there is a choice."""
+    """Channel keys are shown only with several channels."""
     assert render(make_scene(), 80, 24, Style())[-1].startswith("q quit  ? help  tcp://")
     scene = make_scene(channels=["mic/0", "mic/1", "mic/2"])
     assert render(scene, 80, 24, Style())[-1].startswith("q quit  1-3 channel  ? help  tcp://")
@@ -236,7 +236,7 @@ def test_the_keys_are_named():
 @pytest.mark.parametrize("nfft", [64, 65, 4096, 8191])
 @pytest.mark.parametrize("columns", [1, 23, 100, 300])
 def test_every_bin_from_the_axis_start_is_in_its_column(nfft, columns):
-    """A tone on any bin shows, in the column that its frequency belongs to."""
+    """A tone on any bin appears in the column of its frequency."""
     axis = frequency_axis(48000.0, nfft, columns)
     delta_f = 48000.0 / nfft
     first = int(np.ceil(axis.lowest_hz / delta_f))
@@ -250,7 +250,7 @@ def test_every_bin_from_the_axis_start_is_in_its_column(nfft, columns):
 
 
 def test_the_level_range_follows_the_unit():
-    """Densities lie lower than levels; what is outside is clipped."""
+    """The level range follows the unit, and values outside are clipped."""
     assert (level_range("dBFS").bottom_db, level_range("dBFS").top_db) == (-120.0, 0.0)
     assert level_range("FS^2/Hz").top_db == -20.0
     np.testing.assert_array_equal(
@@ -271,12 +271,12 @@ def test_the_level_range_follows_the_unit():
     ],
 )
 def test_colours_follow_the_terminal(environment, depth):
-    """COLORTERM, then TERM; NO_COLOR, if it is not empty, above all."""
+    """COLORTERM, then TERM, select the colours; a NO_COLOR that is not empty overrides both."""
     assert style_for(environment).depth == depth
 
 
 def test_the_status_line_of_a_frame_is_one_line():
-    """Where there is no terminal, a frame is told in a line."""
+    """Without a terminal a frame is shown as one line."""
     assert status_line(make_frame(tone_levels()), missed=5) == (
         "mic/0  peak 1007.8 Hz -20.0 dBFS  seq 41  missed 5  dropped 2  overflows 1  gap 0"
     )
@@ -286,7 +286,7 @@ def test_the_status_line_of_a_frame_is_one_line():
 @pytest.mark.parametrize(("nfft", "first_bin"), [(64, -32), (65, -32), (64, 0), (2**20, -(2**19))])
 @pytest.mark.parametrize("columns", [1, 40, 400])
 def test_an_axis_has_no_more_ticks_than_columns(fs, nfft, first_bin, columns):
-    """Whatever sample rate a header claims, labels cost no time and no memory."""
+    """An axis for any claimed sample rate has at most as many ticks as columns."""
     ticks = frequency_axis(fs, nfft, columns, first_bin).ticks()
     assert len(ticks) <= max(5, columns)
     assert all(0 <= column < columns for column, _ in ticks)
@@ -298,6 +298,6 @@ def test_an_axis_has_no_more_ticks_than_columns(fs, nfft, first_bin, columns):
     [(0.01, ["-0.002", "0", "0.002"]), (2e6, ["-500k", "0", "500k"]), (1e10, ["-2G", "0", "2G"])],
 )
 def test_a_two_sided_axis_has_round_labels_at_any_sample_rate(fs, labels):
-    """From slow sensors to the fastest radios."""
+    """A two-sided axis has round labels from the lowest to the highest sample rates."""
     ticks = [label for _, label in frequency_axis(fs, 64, 40, -32).ticks()]
     assert ticks[len(ticks) // 2 - 1 : len(ticks) // 2 + 2] == labels

@@ -10,14 +10,14 @@ from spectrod.view.status import write_line
 
 @pytest.fixture
 def pipe():
-    """A pipe's reading end, as a descriptor, and its writing end, as a text file."""
+    """Open a pipe; return its read descriptor and its write end as a text file."""
     reader, writer = os.pipe()
     with os.fdopen(writer, "w", encoding="ascii") as out:
         yield reader, out
 
 
 def test_a_line_is_written_at_once_in_the_files_encoding(pipe):
-    """What the encoding lacks becomes a question mark."""
+    """A line is written at once, with question marks for what the encoding lacks."""
     reader, out = pipe
     write_line("a µ", out)
     assert os.read(reader, 100) == b"a ?\n"
@@ -25,7 +25,7 @@ def test_a_line_is_written_at_once_in_the_files_encoding(pipe):
 
 
 def test_a_reader_that_does_not_read_is_not_waited_for(pipe):
-    """With the pipe full, lines are left out; with room again, they come."""
+    """While a pipe is full, lines are dropped; when it has room, they are written again."""
     reader, out = pipe
     size = sum(1 for _ in iter(lambda: write_until_full(out.fileno()), 0))
     write_line("left out", out)
@@ -48,7 +48,7 @@ def write_until_full(fd):
 
 
 def test_a_reader_that_has_gone_is_a_broken_pipe(pipe):
-    """Of a pipe as of a terminal."""
+    """A closed pipe or terminal is a broken pipe."""
     reader, out = pipe
     os.close(reader)
     with pytest.raises(BrokenPipeError):
@@ -60,7 +60,7 @@ def test_a_reader_that_has_gone_is_a_broken_pipe(pipe):
 
 
 def test_a_full_disk_is_a_storage_error():
-    """The file and the reason are named."""
+    """A full disk is a storage error with the file and the reason."""
     with (
         Path("/dev/full").open("w") as full,
         pytest.raises(StorageError, match="/dev/full: No space left on device"),

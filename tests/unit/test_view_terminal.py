@@ -1,4 +1,4 @@
-"""The view in real pseudo-terminals, against a real publisher."""
+"""The view in real pseudo-terminals, with a real publisher."""
 
 import contextlib
 import fcntl
@@ -83,7 +83,7 @@ class Screen:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def wait_for(self, text, feed=None):
-        """Read until the text has come since the last call; feed keeps spectra coming."""
+        """Read until new output contains the text; feed keeps spectra coming."""
         begin = len(self.output)
         while text not in self.output[begin:]:
             if feed is not None:
@@ -97,7 +97,7 @@ class Screen:
         os.write(self.master, key)
 
     def end(self):
-        """Return the exit status, and check that the terminal is as it was."""
+        """Return the exit status, and check that the terminal was restored."""
         self.wait_for(LEAVE)
         status = self.process.wait(TIMEOUT_S)
         assert self.output.count(ENTER) == self.output.count(LEAVE) == 1
@@ -133,7 +133,7 @@ def feed(publisher):
 
 
 def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
-    """The peak is read out, keys choose the channel, the size follows the window."""
+    """The peak is shown, keys select the channel, the size follows the window, and q ends."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"peak 1500.0 Hz -20.0 dBFS", feed)
     screen.wait_for(b"q quit  1-2 channel", feed)
@@ -146,7 +146,7 @@ def test_a_spectrum_is_shown_and_q_ends(publisher, open_screen, feed):
 
 
 def middle_frequencies():
-    """Labels under the middle of the axis, in a window of 100 columns."""
+    """Return the labels under the middle of the axis, in a window of 100 columns."""
     axis = frequency_axis(SPEC.fs, SPEC.nfft, 92, 0, (0.25, 0.75))
     line = [" "] * 92
     for column, label in axis.ticks():
@@ -155,7 +155,7 @@ def middle_frequencies():
 
 
 def test_keys_change_the_picture(publisher, open_screen, feed):
-    """Arrows come as terminals send them; help, pause, levels and zoom are seen, q still ends."""
+    """Arrow keys, help, pause, levels and zoom change the picture, and q still ends."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"? help", feed)
     screen.key(b"?")
@@ -170,7 +170,7 @@ def test_keys_change_the_picture(publisher, open_screen, feed):
     screen.wait_for(middle_frequencies(), feed)
     screen.key(b" ")
     screen.wait_for(b"paused; space resumes", feed)
-    screen.key(b"\x1b[99;99;99~")  # of another key: ignored as a whole
+    screen.key(b"\x1b[99;99;99~")  # of another key, which is ignored as a whole
     screen.key(b" ")
     screen.wait_for(b"? help", feed)
     screen.key(b"q")
@@ -178,7 +178,7 @@ def test_keys_change_the_picture(publisher, open_screen, feed):
 
 
 def test_waiting_is_shown_and_ctrl_c_ends(open_screen):
-    """Where nobody publishes the endpoint is named; Ctrl-C ends as Python's programs do."""
+    """While it waits, the view shows the endpoint, and Ctrl-C ends it with Python's status."""
     screen = open_screen("tcp://127.0.0.1:1")
     screen.wait_for(b"waiting for tcp://127.0.0.1:1")
     screen.key(b"\x03")
@@ -187,7 +187,7 @@ def test_waiting_is_shown_and_ctrl_c_ends(open_screen):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_the_terminal_restored(open_screen, number):
-    """The process still dies of the signal, as its parent expects."""
+    """A signal ends the process with that signal and a restored terminal."""
     screen = open_screen("tcp://127.0.0.1:1")
     screen.wait_for(b"waiting for")
     screen.process.send_signal(number)
@@ -195,7 +195,7 @@ def test_a_signal_ends_it_with_the_terminal_restored(open_screen, number):
 
 
 def test_an_exception_restores_the_terminal(open_screen):
-    """What goes wrong while drawing is told on a terminal that works."""
+    """An error while drawing is printed on a restored terminal."""
     code = (
         "import spectrod.view.terminal as t\n"
         "def render(*_): raise ArithmeticError('broken')\n"
@@ -209,7 +209,7 @@ def test_an_exception_restores_the_terminal(open_screen):
 
 
 def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
-    """Its goodbye is shown at once."""
+    """The daemon's goodbye is shown at once."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"peak 1500.0 Hz", feed)
     publisher.stop()
@@ -219,7 +219,7 @@ def test_the_end_of_the_daemon_is_told(publisher, open_screen, feed):
 
 
 def test_a_source_that_is_waited_for_is_told(open_screen):
-    """Before the first spectrum and after it, the reason is shown; then the picture goes on."""
+    """The reason of a waiting source is shown before and after the first spectrum."""
     now = [make_stats("waiting", "no audio input")]
     publisher = make_publisher("tcp://127.0.0.1:*", "mic", lambda: now[0])
     publisher.start()
@@ -239,7 +239,7 @@ def test_a_source_that_is_waited_for_is_told(open_screen):
 
 
 def test_without_a_terminal_lines_are_written(publisher, feed, tmp_path):
-    """A file or pipe gets a line a second and no escape sequence."""
+    """A file or pipe gets a line per second without escape sequences."""
     lines = tmp_path / "lines"
 
     def stop():
@@ -253,7 +253,7 @@ def test_without_a_terminal_lines_are_written(publisher, feed, tmp_path):
 
 
 def test_beside_the_main_thread_signals_are_left_alone(publisher, tmp_path):
-    """A daemon that shows its own picture goes on to handle its signals itself."""
+    """In another thread than the main one, the view leaves signal handlers alone."""
     before = signal.getsignal(signal.SIGTERM)
     during = []
 
@@ -271,7 +271,7 @@ def test_beside_the_main_thread_signals_are_left_alone(publisher, tmp_path):
 
 @pytest.fixture
 def terminal():
-    """A pseudo-terminal in this process: its other end, and a Terminal that is not yet entered."""
+    """Make a pseudo-terminal in this process; return its other end and a Terminal."""
     master, slave = pty.openpty()
     with os.fdopen(slave) as keys, os.fdopen(os.dup(slave), "w", encoding="utf-8") as out:
         yield master, Terminal(out, keys)
@@ -281,7 +281,7 @@ def terminal():
 
 @pytest.mark.parametrize("first", ["key", "draw"])
 def test_a_terminal_that_vanishes_ends_the_view(terminal, first):
-    """Reading or drawing, its end is noticed, and reads as the key that quits."""
+    """If the terminal disappears, reading or drawing ends the view like the quit key."""
     master, ours = terminal
     with ours:
         assert ours.key(0.0) == ""
@@ -292,7 +292,7 @@ def test_a_terminal_that_vanishes_ends_the_view(terminal, first):
 
 
 def test_a_terminal_that_nobody_reads_is_not_waited_for(terminal):
-    """Pictures are left out, keys are read, and afterwards there is room to write again."""
+    """While nobody reads the terminal, pictures are dropped and keys are still read."""
     master, ours = terminal
     with ours:
         for _ in range(100):
@@ -307,7 +307,7 @@ def test_a_terminal_that_nobody_reads_is_not_waited_for(terminal):
 
 
 def test_ctrl_s_stops_nothing(publisher, open_screen, feed):
-    """What would freeze the terminal until Ctrl-Q is a key like any other."""
+    """Ctrl-S is a key like any other and does not freeze the terminal."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"peak 1500.0 Hz", feed)
     screen.key(b"\x13")
@@ -317,7 +317,7 @@ def test_ctrl_s_stops_nothing(publisher, open_screen, feed):
 
 
 def test_an_encoding_without_block_characters_is_no_error(publisher, open_screen, feed):
-    """A terminal in Latin-1 gets question marks for the bars, and the read-out."""
+    """A terminal in Latin-1 shows question marks for bars, and the read-out."""
     latin = "import sys; sys.stdout.reconfigure(encoding='latin-1')"
     screen = open_screen(publisher.endpoints[0], code=latin)
     screen.wait_for(b"peak 1500.0 Hz -20.0 dBFS", feed)
@@ -327,13 +327,13 @@ def test_an_encoding_without_block_characters_is_no_error(publisher, open_screen
 
 
 def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
-    """Another product of the channel that was chosen is shown in its place."""
+    """If the scaling changes, another product of the selected channel replaces the old one."""
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="spectrum")
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"1-2 channel", feed)
     screen.key(b"2")
     screen.wait_for(b"mic/1", feed)
-    # The values are levels; as mean squares they are below nothing.
+    # The values are levels; as mean squares they lie below the scale.
     screen.wait_for(b"peak silence", lambda: publisher.sources[0].submit(make_batch(0, other)))
     screen.wait_for(b"mic/1", lambda: publisher.sources[0].submit(make_batch(0, other)))
     assert b"1-4 channel" not in screen.output
@@ -342,7 +342,7 @@ def test_a_change_of_scaling_is_followed(publisher, open_screen, feed):
 
 
 def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_screen, feed):
-    """The old name's channels are forgotten once the new one's have come for a while."""
+    """If a daemon returns under another name, its channels replace the old ones after a while."""
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"mic/0", feed)
     endpoint = publisher.endpoints[0]
@@ -360,7 +360,7 @@ def test_a_daemon_that_returns_under_another_name_is_followed(publisher, open_sc
 
 
 def test_a_change_of_length_is_followed(publisher, open_screen, feed):
-    """Spectra of another number of bins begin a new waterfall."""
+    """A new number of bins starts a new waterfall."""
     other = SpectrumSpec(fs=48000.0, channels=2, win_length=512, hop=128, scaling="dbfs")
     screen = open_screen(publisher.endpoints[0])
     screen.wait_for(b"N 256", feed)

@@ -21,19 +21,19 @@ FREQUENCIES = 10.0 ** (np.arange(10, 44) / 10.0)
 
 @pytest.mark.parametrize(("weighting", "nominal"), [("A", NOMINAL_A), ("C", NOMINAL_C)])
 def test_levels_are_the_standards(weighting, nominal):
-    """Within the rounding of the table, over all of it."""
+    """The weightings agree with the whole table within its rounding."""
     levels = 10.0 * np.log10(power_factors(weighting, FREQUENCIES))
     np.testing.assert_allclose(levels, nominal, rtol=0, atol=0.05 + 1e-3)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_nothing_is_changed_at_one_kilohertz(weighting):
-    """All curves meet there."""
+    """All weightings are 0 dB at 1 kHz."""
     assert power_factors(weighting, np.array([1000.0]))[0] == pytest.approx(1.0, abs=1e-15)
 
 
 def test_constant_sound_is_not_heard():
-    """At 0 Hz A and C let nothing pass; Z is one everywhere."""
+    """At 0 Hz A and C are zero, and Z is one everywhere."""
     zero = np.zeros(3)
     assert not power_factors("A", zero).any()
     assert not power_factors("C", zero).any()

@@ -1,4 +1,4 @@
-"""Threads that are named, guarded and joined."""
+"""Threads with names, error handling and a bounded join."""
 
 import threading
 
@@ -9,7 +9,7 @@ from spectrod.worker import Worker
 
 
 def run(act):
-    """Run a function in a worker; return the worker and what it reported at its end."""
+    """Run a function in a worker; return the worker and its report at the end."""
     ends = []
     worker = Worker("level check", act, ends.append)
     worker.start()
@@ -18,7 +18,7 @@ def run(act):
 
 
 def test_a_worker_is_named_for_its_task():
-    """The thread's name has the program's prefix and no spaces, and the process may end before."""
+    """The thread's name has the program's prefix and no spaces, and it is a daemon thread."""
     names = []
     worker, ends = run(lambda: names.append(threading.current_thread().name))
     assert names == ["spectrod-level-check"]
@@ -41,7 +41,7 @@ def test_an_expected_failure_is_kept_as_it_is(caplog):
 
 
 def test_a_defect_becomes_an_internal_error(caplog):
-    """Any other exception is logged with its traceback and asks for a report."""
+    """Any other exception is logged with its traceback as an internal error to report."""
     worker, ends = run(lambda: 1 // 0)
     assert isinstance(worker.failure, InternalError)
     text = "level check failed: ZeroDivisionError('integer division or modulo by zero')"
@@ -52,7 +52,7 @@ def test_a_defect_becomes_an_internal_error(caplog):
 
 
 def test_a_failure_is_known_when_the_end_is_reported():
-    """The callback at the end sees the failure as an attribute too."""
+    """The callback at the end sees the failure in the worker's attribute."""
     seen = []
     worker = Worker(
         "level check", lambda: 1 // 0, lambda error: seen.append(worker.failure is error)
@@ -63,12 +63,12 @@ def test_a_failure_is_known_when_the_end_is_reported():
 
 
 def test_a_worker_that_never_started_has_ended():
-    """Waiting for it returns at once."""
+    """A join of a worker that never started returns at once."""
     assert Worker("level check", lambda: None).wait()
 
 
 def test_a_worker_that_does_not_end_is_reported():
-    """A bounded wait returns false; where the end is required it raises."""
+    """A bounded join of a running worker returns false, or raises if the end is required."""
     release = threading.Event()
     worker = Worker("level check", release.wait)
     worker.start()
