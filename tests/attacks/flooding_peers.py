@@ -1,10 +1,10 @@
-"""Send a socket what no proper peer sends, over many connections, until killed.
+"""Flood a socket with messages of an improper peer over many connections, until killed.
 
 python flooding_peers.py ENDPOINT WHAT CONNECTIONS
 
-What begins with "requests" goes to a socket that takes requests, the rest to a publisher.
+A WHAT that starts with "requests" is for a socket that takes requests, any other for a publisher.
 
-Connections that are cut off are made again.
+Connections that are cut are opened again.
 """
 
 import errno
@@ -21,14 +21,14 @@ _BLOCK_BYTES = 64 * 1024
 
 
 def _subscriptions(number, length):
-    """Subscriptions of one length, no two of them the same, over all connections."""
+    """Generate distinct subscriptions of one length across all connections."""
     for k in itertools.count():
         prefix = b"%d:%d/" % (number, k)
         yield frame(b"\x01" + prefix + b"z" * (length - len(prefix)))
 
 
 def frame(part):
-    """Write a part as ZMTP sends it."""
+    """Encode a part as a ZMTP frame."""
     if len(part) < 256:
         return b"\x00" + bytes([len(part)]) + part
     return b"\x02" + len(part).to_bytes(8, "big") + part
@@ -53,7 +53,7 @@ REQUESTS = {
 
 
 class _Peer:
-    """One connection: a handshake, then what there is to send."""
+    """One connection: a handshake, then the flood."""
 
     def __init__(self, address, frames, ready):
         self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)

@@ -1,4 +1,4 @@
-"""Hold connections that say nothing to an endpoint, and renew those that are cut, until killed.
+"""Hold silent connections to an endpoint, and renew those that are cut, until killed.
 
 python silent_peers.py ENDPOINT COUNT
 """

@@ -1,4 +1,4 @@
-"""Whoever opens connections without end neither ends the daemon nor takes its descriptors."""
+"""Endless connections neither end the daemon nor exhaust its descriptors."""
 
 import contextlib
 import signal
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 class Daemon:
-    """``spectrod run`` with few descriptors, which publishes over TCP and takes requests by IPC."""
+    """``spectrod run`` with few descriptors, publishing over TCP, with requests over IPC."""
 
     def __init__(self, folder, *, with_keys):
         self.folder, self.clients = folder, folder / "clients"
@@ -78,14 +78,14 @@ class Daemon:
                 self._news.notify_all()
 
     def wait_for(self, text):
-        """Wait until the log has a text; return what follows it."""
+        """Wait until the log has a text; return the text after it."""
         with self._news:
             found = self._news.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
             assert found, "".join(self._lines)
             return found[0].partition(text)[2].strip()
 
     def call(self, method):
-        """Ask over IPC, by a connection of its own."""
+        """Send a request over IPC on a new connection."""
         with Control(self.control) as control:
             return control.call(method)
 
@@ -101,7 +101,7 @@ class Daemon:
 
 
 class Listener:
-    """Somebody who has subscribed, and notes what comes."""
+    """A subscriber that records the messages it gets."""
 
     def __init__(self, daemon):
         self.headers = []
@@ -151,7 +151,7 @@ def start(tmp_path):
 
 @contextlib.contextmanager
 def silent_peers(endpoint, count=PEERS):
-    """Hold connections that say nothing, from a process with descriptors of its own."""
+    """Hold silent connections from a process with descriptors of its own."""
     script = Path(__file__).with_name("silent_peers.py")
     peers = subprocess.Popen([sys.executable, script, endpoint, str(count)])
     try:
@@ -162,13 +162,13 @@ def silent_peers(endpoint, count=PEERS):
 
 
 def lost(headers):
-    """Count the rows that are missing between the first and the last."""
+    """Count the rows missing between the first and the last."""
     return headers[-1].seq - headers[0].seq + 1 - len(headers)
 
 
 @pytest.mark.parametrize("with_keys", [False, True], ids=["without keys", "with keys"])
 def test_silent_connections_end_nothing(start, with_keys):
-    """Requests, rows, recording and reload go on, and newcomers come in again afterwards."""
+    """Requests, rows, recordings and reloads continue, and new clients can connect afterwards."""
     daemon = start(with_keys=with_keys)
     listener = Listener(daemon)
     with silent_peers(daemon.endpoint):
@@ -198,7 +198,7 @@ def test_silent_connections_end_nothing(start, with_keys):
 
 
 def test_silent_connections_over_ipc_end_nothing(start):
-    """They take no more than an eighth of the descriptors; ``ctl`` says why it cannot come in."""
+    """Silent IPC connections take at most an eighth of the descriptors; ``ctl`` reports it."""
     daemon = start(with_keys=False)
     listener = Listener(daemon)
     path = Path(daemon.control.removeprefix("ipc://"))
@@ -218,14 +218,14 @@ def test_silent_connections_over_ipc_end_nothing(start):
 
 
 def check_until_refused(daemon):
-    """Connect until that fails: it may be open for a moment."""
+    """Connect until that fails, as the socket may stay open for a moment."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline_s:
         check_answers(parse_endpoint(daemon.control))
 
 
 def wait_until_open(daemon):
-    """Ask until it answers."""
+    """Send requests until one is answered."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline_s:
         with contextlib.suppress(UnavailableError):

@@ -1,4 +1,4 @@
-"""A disk that hangs under files that peers ask for: no request waits for it, nothing is left.
+"""A disk that hangs under requested files: requests are answered, and nothing is left.
 
 Calls hang in a library between the program and the system (``tests/recorder/failing_disk.c``).
 """
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 LIMIT_S = 30.0
 READ_S = 3.0
-"""Within which reads must be answered: less than a start waits for a disk."""
+"""Time limit for answers to reads: less than a start waits for a disk."""
 
 CONFIG = """
 [control]
@@ -35,7 +35,7 @@ requests_per_s = 10000
 
 @pytest.fixture(scope="module")
 def failing_disk(tmp_path_factory):
-    """A library under which calls hang while a file says so."""
+    """Build a library in which calls hang while a file says so."""
     library = tmp_path_factory.mktemp("failing") / "failing_disk.so"
     source = Path(__file__).parents[1] / "recorder" / "failing_disk.c"
     command = ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
@@ -84,7 +84,7 @@ class Site:
 
     @contextlib.contextmanager
     def asked(self, method, **params):
-        """Ask on a connection of its own; the reply, or the error, is in the list at the end."""
+        """Send a request on a new connection; the list gets the reply or the error."""
         outcome = []
 
         def ask():
@@ -114,7 +114,7 @@ def site(tmp_path, failing_disk, monkeypatch):
 
 @pytest.mark.parametrize("name", ["x.spd", "x.wav", "x.png"])
 def test_a_start_on_a_disk_that_hangs_is_told_so_and_reads_are_answered(name, site):
-    """``busy`` after five seconds; what the disk makes later is removed, and the name is free."""
+    """A start answers ``busy`` after five seconds; a late file is removed and its name is free."""
     site.hang()
     with site.asked("record.start", name=name) as outcome:
         n_read = 0
@@ -138,7 +138,7 @@ def test_a_start_on_a_disk_that_hangs_is_told_so_and_reads_are_answered(name, si
 
 
 def started(control, name):
-    """Start a file; False while one of its name is still being given up."""
+    """Start a file; return false while its name belongs to one that is still being aborted."""
     with contextlib.suppress(BusyError, StorageError):
         return control.call("record.start", name=name)
     return False
@@ -146,7 +146,7 @@ def started(control, name):
 
 @pytest.mark.parametrize("name", ["x.spd", "x.flac", "x.png"])
 def test_a_stop_on_a_disk_that_hangs_waits_alone(name, site):
-    """Reads are answered, and the file is whole once the disk answers."""
+    """Only the stop waits for the disk, reads are answered, and the file is valid afterwards."""
     with site.control() as control:
         control.call("record.start", name=name)
     site.wait(lambda: site.recordings()[0]["frames"] > 4)

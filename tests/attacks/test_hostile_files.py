@@ -1,4 +1,4 @@
-"""Files that somebody else has made or damaged: one-line errors, in bounded time and memory."""
+"""Foreign or damaged files: one-line errors in bounded time and memory."""
 
 import json
 import os
@@ -46,7 +46,7 @@ MIB = 1 << 20
 
 
 def run_limited(extra_mib, code, *arguments):
-    """Run Python code with at most so much memory beyond what its imports have taken."""
+    """Run Python code with a limit of memory beyond that of its imports."""
     head = """
     import resource, sys
     from spectrod.errors import SpectrodError
@@ -69,7 +69,7 @@ def run_limited(extra_mib, code, *arguments):
 
 
 def write_part(folder, name, n_samples=9001, subtype="s16", channels=1):
-    """Leave what a killed program leaves; return its path."""
+    """Make a killed program's unfinished file; return its path."""
     name = f"x{name}" if name.startswith(".") else name
     options = SoundOptions(source="pond", recording="night")
     writer = SoundWriter(folder / name, FS, channels, subtype, options)
@@ -100,7 +100,7 @@ WAV_DAMAGE = {
 
 @pytest.mark.parametrize("what", WAV_DAMAGE)
 def test_a_wav_part_with_a_damaged_format_stays_as_it_is(tmp_path, what):
-    """One wrong byte in the format would give all samples another meaning."""
+    """A wrong byte in the format, which changes the meaning of all samples, leaves the file."""
     part = write_part(tmp_path, ".wav")
     content = damaged(part.read_bytes(), *WAV_DAMAGE[what])
     part.write_bytes(content)
@@ -112,7 +112,7 @@ def test_a_wav_part_with_a_damaged_format_stays_as_it_is(tmp_path, what):
 
 @pytest.mark.parametrize("new", [b"\nLengtH: ", b"\nLength:X"])
 def test_a_wav_part_without_a_length_in_its_notes_stays_as_it_is(tmp_path, new):
-    """The file is not cut before it is sure that its header can be completed."""
+    """A part is not cut before its header is known to be completable."""
     part = write_part(tmp_path, ".wav")
     content = part.read_bytes()
     content = damaged(content, content.index(b"\nLength: "), new) + b"\1"
@@ -123,7 +123,7 @@ def test_a_wav_part_without_a_length_in_its_notes_stays_as_it_is(tmp_path, new):
 
 
 def test_a_wav_part_whose_notes_have_no_room_stays_as_it_is(tmp_path):
-    """A header of more than its page would be written over the first samples."""
+    """A header longer than its page would overwrite samples, so the part stays unchanged."""
     part = write_part(tmp_path, ".wav", n_samples=1_234_567)
     content = part.read_bytes()
     begin = content.index(b"\nLength: ") + 9
@@ -139,7 +139,7 @@ def test_a_wav_part_whose_notes_have_no_room_stays_as_it_is(tmp_path):
 
 @pytest.mark.parametrize(("offset", "new"), [(4, b"\1"), (HEADER_BYTES - 4, b"\1"), (0, b"RF64")])
 def test_sizes_that_contradict_each_other_cut_nothing(tmp_path, offset, new):
-    """After a power failure the header says what to keep, but only one that is undamaged."""
+    """After a power failure only an undamaged header decides how much is kept."""
     part = write_part(tmp_path, ".wav")
     content = part.read_bytes()
     content = content.replace(b"spectrod|Boot: ", b"spectrod|Bott: ")  # as of an earlier boot
@@ -153,7 +153,7 @@ def test_sizes_that_contradict_each_other_cut_nothing(tmp_path, offset, new):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_damage_of_a_sound_part_is_one_error_or_harmless(tmp_path, seed):
-    """No byte makes recovery fail otherwise, and what it refuses it does not change."""
+    """Random damage to a sound part gives one error at most, and a refused file is unchanged."""
     rng = np.random.default_rng(seed)
     for suffix in (".wav", ".flac"):
         part = write_part(tmp_path, suffix, 4096 + seed)
@@ -175,14 +175,14 @@ def test_random_damage_of_a_sound_part_is_one_error_or_harmless(tmp_path, seed):
 
 
 def flac_with(body, channels=1, fs=48000):
-    """A FLAC file of spectrod's form whose blocks are any bytes."""
+    """Make a FLAC file in spectrod's form whose blocks are arbitrary bytes."""
     sums = fs << 44 | (channels - 1) << 41 | 15 << 36
     info = struct.pack(">HH6xQ16x", 4096, 4096, sums)
     return b"fLaC" + struct.pack(">I", 0x80000000 | len(info)) + info + body
 
 
 def flac_head(number):
-    """A frame header with a right checksum: 4096 samples, 48 kHz, mono, 16 bits."""
+    """Make a frame header with a right checksum: 4096 samples, 48 kHz, mono, 16 bits."""
     head = bytes([0xFF, 0xF8, 0xCA, 0x08, number])
     return head + bytes([flac_stream._crc8(head)])
 
@@ -201,7 +201,7 @@ HOSTILE_FLAC = {
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", HOSTILE_FLAC)
 def test_flac_recovery_takes_linear_time(tmp_path, monkeypatch, kind):
-    """60 kB hung the recorder; now a megabyte of any content is a bounded search."""
+    """Recovery of a megabyte of any content as FLAC takes bounded time (60 kB once hung)."""
     checked = []
     read_head = flac_stream._read_head
     monkeypatch.setattr(
@@ -222,7 +222,7 @@ def test_flac_recovery_takes_linear_time(tmp_path, monkeypatch, kind):
 
 
 def test_a_flac_part_that_claims_more_than_it_holds_stays_as_it_is(tmp_path):
-    """A block's number is not believed where so many blocks have no room before it."""
+    """A FLAC block number is rejected if the blocks before it do not fit into the file."""
     number = 0x7F
     head = flac_head(number)
     body = head + bytes(4)
@@ -242,7 +242,7 @@ def test_a_flac_part_that_claims_more_than_it_holds_stays_as_it_is(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [1, 2, 8])
 def test_torn_silence_is_recovered_to_the_last_block(tmp_path, channels):
-    """Blocks of silence have 15 bytes, so that thousands of them are where the last is sought."""
+    """Recovery finds the last of thousands of blocks of silence with 15 bytes each."""
     writer = SoundWriter(tmp_path / "x.flac", FS, channels, "s24")
     writer.take(Block(np.zeros((channels, 4096 * 300 + 100), np.float32), 0, 0, BEGIN_UTC_NS))
     writer.finish()
@@ -283,7 +283,7 @@ def rows_record(seq, row=0, n_rows=1, index=None, spec=SPEC, t_utc_ns=BEGIN_UTC_
 
 
 def lone_head(kind, seq, n_bytes, crc=0, rows=0):
-    """A head whose payload is elsewhere, or nowhere."""
+    """Make a record header whose payload is elsewhere or missing."""
     packed = frames._HEAD.pack(
         frames.MAGIC, n_bytes, kind, 0, 0, rows, RECORDING, seq, 0, 0, 0, 0, 0, crc
     )
@@ -293,7 +293,7 @@ def lone_head(kind, seq, n_bytes, crc=0, rows=0):
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1])
 @pytest.mark.parametrize("which", ["seq", "row"])
 def test_numbers_that_nobody_counts_to_are_damage(tmp_path, number, which):
-    """The closing record could not be numbered after them."""
+    """Record numbers near the maximum count as damage, as the closing record needs one more."""
     last = rows_record(number, 1) if which == "seq" else rows_record(3, number)
     part = tmp_path / "x.spd.part"
     part.write_bytes(header_record() + rows_record(2) + last)
@@ -303,7 +303,7 @@ def test_numbers_that_nobody_counts_to_are_damage(tmp_path, number, which):
 
 
 def test_rows_that_are_not_there_are_not_recovered(tmp_path):
-    """A record that claims other rows than it holds could not be read back."""
+    """A record that claims other rows than it holds is not recovered."""
     part = tmp_path / "x.spd.part"
     content = header_record() + rows_record(2)
     content += frame(Head(Kind.ROWS, RECORDING, 3, 1, 4_000_000_000), b"")
@@ -315,7 +315,7 @@ def test_rows_that_are_not_there_are_not_recovered(tmp_path):
 
 @pytest.mark.parametrize("content", [b"not a segment", b"x" * 8192])
 def test_a_small_file_that_is_no_segment_is_not_deleted(tmp_path, content):
-    """Only what is the beginning of a segment may be what is left of one."""
+    """Recovery deletes only what is the start of a segment, not other small files."""
     part = tmp_path / "x.spd.part"
     part.write_bytes(content)
     assert recover_segment(part).path.read_bytes() == content
@@ -323,7 +323,7 @@ def test_a_small_file_that_is_no_segment_is_not_deleted(tmp_path, content):
 
 @pytest.mark.parametrize("content", [b"", bytes(4096), header_record()[:1000]])
 def test_a_segment_that_ended_in_its_header_is_removed(tmp_path, content):
-    """There never was a row in it."""
+    """A segment that ends within its header had no rows and is removed."""
     part = tmp_path / "x.spd.part"
     part.write_bytes(content)
     assert recover_segment(part).path is None
@@ -336,7 +336,7 @@ SPARSE = {"unknown": 77, "rows": Kind.ROWS, "engine": Kind.ENGINE, "close": Kind
 @pytest.mark.slow
 @pytest.mark.parametrize("which", SPARSE)
 def test_a_record_of_4_gb_takes_no_memory(tmp_path, which):
-    """A sparse file of 16 kB on disk made readers and the daemon's recovery take 636 MB."""
+    """A record header that claims 4 GB in a sparse file of 16 kB allocates no such memory."""
     kind = SPARSE[which]
     n_bytes = 2**32 - 1
     begin = header_record() + rows_record(2)
@@ -360,7 +360,7 @@ def test_a_record_of_4_gb_takes_no_memory(tmp_path, which):
 
 @pytest.mark.slow
 def test_recovery_checks_large_records_piece_by_piece(tmp_path):
-    """A row of 64 MB is checked without being held."""
+    """Recovery checks a row of 64 MB without holding it in memory."""
     spec = SpectrumSpec(float(FS), 32, win_length=16, hop=10, nfft=1 << 20)
     n_bytes = 24 + 4 * spec.n_signals * spec.n_values
     zeros, crc = bytes(MIB), 0
@@ -382,7 +382,7 @@ def test_recovery_checks_large_records_piece_by_piece(tmp_path):
 
 @pytest.mark.slow
 def test_holes_are_not_searched(tmp_path):
-    """A terabyte of nothing behind a damaged head is passed over at once."""
+    """A hole of a terabyte after a damaged header is skipped at once."""
     path = tmp_path / "x.spd.part"
     with path.open("wb") as file:
         file.write(header_record() + rows_record(2))
@@ -392,7 +392,7 @@ def test_holes_are_not_searched(tmp_path):
 
 
 def test_records_that_follow_closely_on_damage_cost_no_more_than_others(tmp_path, monkeypatch):
-    """Each one that a search had found took a read of a megabyte."""
+    """Each record found by search costs no read of a megabyte when records are close together."""
     read = []
     path = tmp_path / "x.spd"
     n = 300
@@ -430,7 +430,7 @@ BAD_HEADERS = {
 
 @pytest.mark.parametrize("which", BAD_HEADERS)
 def test_a_header_with_impossible_numbers_is_one_error(tmp_path, which):
-    """Times and frequencies that are computed of it must fit."""
+    """Times and frequencies in a header must give results in range, else there is one error."""
     old, new, text = BAD_HEADERS[which]
     spec = SpectrumSpec(1.0, win_length=16, hop=10, nfft=16) if which == "row" else SPEC
     record = header_record(spec)
@@ -449,7 +449,7 @@ def test_a_header_with_impossible_numbers_is_one_error(tmp_path, which):
 
 
 def test_a_writer_makes_no_header_that_readers_refuse(tmp_path):
-    """Settings of more than 16 MiB are an error before there is a file."""
+    """Settings of more than 16 MiB, which readers refuse, are an error before a file exists."""
     about = Description(SPEC, "pond", ("0",), "spectrod", settings={"a": "x" * (16 * MIB)})
     with pytest.raises(ConfigError, match=r"x\.spd: settings and attributes of 16781236 bytes"):
         SegmentWriter(tmp_path / "x.spd", about)
@@ -458,7 +458,7 @@ def test_a_writer_makes_no_header_that_readers_refuse(tmp_path):
 
 @pytest.mark.parametrize("index", [[-1], [2**62], [2**63 - 1], [10, 0], [7, 7]])
 def test_sample_indices_that_nobody_counts_are_one_error(tmp_path, index):
-    """Sums of them would not fit into 64 bits, and pictures cannot draw what goes back."""
+    """Sample indices that overflow 64 bits or go back are one error."""
     (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, 0, len(index), index))
     with pytest.raises(StorageError, match=r"x\.spd: record at 4096: sample_index of .*must go up"):
         list(SegmentReader(tmp_path / "x.spd").batches())
@@ -466,14 +466,14 @@ def test_sample_indices_that_nobody_counts_are_one_error(tmp_path, index):
 
 @pytest.mark.parametrize("t_utc_ns", [-(2**63), 2**63 - 1, 2**63 - 1_250_000])
 def test_times_that_do_not_fit_64_bits_are_one_error(tmp_path, t_utc_ns):
-    """The end of a row is computed of it."""
+    """A row's time whose end overflows 64 bits is one error."""
     (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, t_utc_ns=t_utc_ns))
     with pytest.raises(StorageError, match=r"x\.spd: record at 4096: t_utc_ns of .*must be"):
         list(SegmentReader(tmp_path / "x.spd").batches())
 
 
 def test_a_recording_of_three_centuries_is_one_error(tmp_path):
-    """Times since its first sample would not fit 64 bits of nanoseconds."""
+    """A recording too long for 64 bits of nanoseconds is one error."""
     index = round(293 * 365.25 * 86400) * FS
     (tmp_path / "x.spd").write_bytes(header_record() + rows_record(2, index=index))
     with pytest.raises(StorageError, match=r"x\.spd: ends 293 years after the first sample"):
@@ -481,7 +481,7 @@ def test_a_recording_of_three_centuries_is_one_error(tmp_path):
 
 
 def test_an_index_that_goes_back_is_counted_on_by_utc(tmp_path):
-    """It ended the drawing of a picture as a bug."""
+    """After an index that goes back, rows are placed by UTC, and a picture can be drawn."""
     records = (
         rows_record(2, 0, index=0),
         rows_record(3, 1, index=0, t_utc_ns=BEGIN_UTC_NS + 10**9),
@@ -495,7 +495,7 @@ def test_an_index_that_goes_back_is_counted_on_by_utc(tmp_path):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_damage_of_a_segment_is_one_error_or_a_gap(tmp_path, seed):
-    """No byte makes reading or recovery fail otherwise, even where all checksums are right."""
+    """Random damage to a segment, even with right checksums, gives one error or a gap."""
     rng = np.random.default_rng(seed)
     words = [0, 1, 2, 2**16 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
     for trial in range(60):
@@ -547,7 +547,7 @@ def chunk(name, content, size=None):
 
 
 def wav_file(path, *chunks, form=b"RIFF", fs=FS, n_samples=5000, data_size=None):
-    """Write 16-bit mono silence behind any chunks."""
+    """Write 16-bit mono silence after any chunks."""
     format_ = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, fs, 2 * fs, 2, 16))
     body = b"".join((*chunks, format_, chunk(b"data", bytes(2 * n_samples), data_size)))
     size = 0xFFFFFFFF if form == b"RF64" else 4 + len(body)
@@ -566,9 +566,9 @@ def opened(path, pace="full", **settings):
 @pytest.mark.parametrize("size", [20_000, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1])
 @pytest.mark.parametrize("pace", ["full", "realtime"])
 def test_an_rf64_size_beyond_any_file_is_one_error(tmp_path, size, pace):
-    """Seeking to its end failed as a bug; a smaller one was not found to be truncated.
+    """An RF64 size beyond any file is one error, and a smaller wrong one is a truncation.
 
-    Unless that is an error, what is there is read, where libsndfile opens it.
+    Where truncation is no error and libsndfile opens the file, the existing samples are read.
     """
     path = wav_file(tmp_path / "x.wav", ds64(size, size // 2), form=b"RF64", data_size=2**32 - 1)
     assert plain_layout(os.fspath(path)) is None
@@ -585,7 +585,7 @@ def test_an_rf64_size_beyond_any_file_is_one_error(tmp_path, size, pace):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [b"ds64", b"fmt ", b"bext", b"guan", b"LIST"])
 def test_a_chunk_is_read_by_what_it_may_have(tmp_path, name):
-    """A ds64 of 4 GB in a sparse file of 8 kB took that much memory."""
+    """A ds64 chunk of 4 GB in a sparse file of 8 kB allocates no such memory."""
     path = tmp_path / "x.wav"
     n_bytes = 2**32 - 3
     with path.open("wb") as file:
@@ -611,7 +611,7 @@ def test_a_chunk_is_read_by_what_it_may_have(tmp_path, name):
 
 
 def test_lists_of_all_kinds_are_not_collected(tmp_path):
-    """Only the list of texts is read, and the first of them counts."""
+    """Only the first list of texts in a WAV file is read, and others are skipped."""
     lists = [chunk(b"LIST", b"%04d" % k + bytes(1 << 19)) for k in range(20)]
     texts = [chunk(b"LIST", b"INFO" + chunk(b"ICMT", text)) for text in (b"first", b"second")]
     path = wav_file(tmp_path / "x.wav", *lists, *texts)
@@ -640,7 +640,7 @@ IMPOSSIBLE_TIMES = [
 @pytest.mark.parametrize("header", IMPOSSIBLE_TIMES, ids=range(len(IMPOSSIBLE_TIMES)))
 @pytest.mark.parametrize("pace", ["full", "realtime"])
 def test_a_time_that_cannot_be_is_none(tmp_path, caplog, header, pace):
-    """A warning says what is ignored; the file is analysed, with the time of its name if any."""
+    """An impossible time is ignored with a warning, and the name's time counts."""
     source = opened(wav_file(tmp_path / "x.wav", header), pace)
     assert source.start_utc_ns is None
     assert "x.wav: " in caplog.text
@@ -652,7 +652,7 @@ def test_a_time_that_cannot_be_is_none(tmp_path, caplog, header, pace):
 
 @pytest.mark.parametrize("header", IMPOSSIBLE_TIMES, ids=range(len(IMPOSSIBLE_TIMES)))
 def test_a_time_that_cannot_be_does_not_spoil_a_folder(tmp_path, header):
-    """The name says it instead; where it does not, the file is left out and named."""
+    """In a folder an impossible time is replaced by the name's, else the file is skipped."""
     wav_file(tmp_path / "20260501_043000.wav")
     wav_file(tmp_path / "20260501_043003.wav", header)
     source = opened(tmp_path)
@@ -665,7 +665,7 @@ def test_a_time_that_cannot_be_does_not_spoil_a_folder(tmp_path, header):
 
 
 def test_a_folder_of_three_centuries_is_one_error(tmp_path):
-    """Its times would not fit into 64 bits of nanoseconds."""
+    """A folder whose times exceed 64 bits of nanoseconds is one error."""
     for year in (1900, 2199):
         wav_file(tmp_path / f"{year}0101_000000.wav")
     with pytest.raises(InputError, match="lasts 299 years: must be at most 60"):
@@ -673,7 +673,7 @@ def test_a_folder_of_three_centuries_is_one_error(tmp_path):
 
 
 def test_a_file_of_a_century_is_one_error(tmp_path):
-    """One sample a second, in a sparse file."""
+    """A sparse file of a century, at one sample per second, is one error."""
     path = wav_file(tmp_path / "x.wav", fs=1, n_samples=0, data_size=2**32 - 2**16)
     with path.open("r+b") as file:
         file.truncate(44 + 2**32)
@@ -684,7 +684,7 @@ def test_a_file_of_a_century_is_one_error(tmp_path):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("n_channels", [4097, 32_767])
 def test_a_file_of_many_channels_is_one_error(tmp_path, n_channels):
-    """Choosing its channels took a minute before the analysis refused them."""
+    """A file with too many channels is refused before the slow selection of channels."""
     fields = struct.pack("<HHIIHH", 1, n_channels, FS, 0, 2 * n_channels, 16)
     body = b"WAVE" + chunk(b"fmt ", fields) + chunk(b"data", bytes(20 * n_channels))
     (tmp_path / "x.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
@@ -694,7 +694,7 @@ def test_a_file_of_many_channels_is_one_error(tmp_path, n_channels):
 
 @pytest.mark.slow
 def test_what_follows_a_coded_stream_is_not_read_to_its_end(tmp_path):
-    """Sixteen gigabytes of zeros behind an MP3 were taken into memory to count them."""
+    """Sixteen gigabytes of zeros after an MP3 are not read into memory to be counted."""
     path = tmp_path / "x.mp3"
     noise = np.random.default_rng(1).standard_normal(20_000) * 0.1
     soundfile.write(path, noise, 16_000, format="MP3")
@@ -720,7 +720,7 @@ def test_what_follows_a_coded_stream_is_not_read_to_its_end(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(15)
 def test_the_origin_of_a_flac_file_is_found_in_linear_time(tmp_path):
-    """Each such file in a recording's folder cost a second of the recorder's time."""
+    """The origin of a FLAC file is found in linear time, so it cannot delay the recorder."""
     begin = b"Recorded at 00:00:00.0 01/01/2020 (UTC) by "
     for n, body in enumerate((begin * 1500, (begin + b" from " + b"x" * 30) * 800) * 20):
         path = tmp_path / f"{n}.flac"
@@ -741,7 +741,7 @@ HOSTILE_TEXTS = {
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("which", HOSTILE_TEXTS)
 def test_notes_are_read_in_linear_time(tmp_path, which):
-    """The time to read a megabyte of GUANO grew with its square."""
+    """A megabyte of GUANO is read in linear time."""
     path = wav_file(tmp_path / "x.wav", chunk(b"guan", HOSTILE_TEXTS[which]))
     assert recorded_at(os.fspath(path)) is None
 
@@ -749,7 +749,7 @@ def test_notes_are_read_in_linear_time(tmp_path, which):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_damage_of_a_wav_source_is_one_error_or_harmless(tmp_path, seed):
-    """No byte makes opening or reading fail otherwise."""
+    """Random damage to a WAV source gives one error at most."""
     rng = np.random.default_rng(seed)
     chunks = (
         ds64(10_000),
@@ -790,7 +790,7 @@ def png_chunk(name, content):
 
 
 def png_file(path, columns, rows, *more, depth=8, colour_type=0, pixels=b""):
-    """Write a PNG of any announced size."""
+    """Write a PNG that claims any size."""
     header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, depth, colour_type, 0, 0, 0))
     body = b"".join((*more, png_chunk(b"IDAT", zlib.compress(pixels, 9)), png_chunk(b"IEND", b"")))
     path.write_bytes(SIGNATURE + header + body)
@@ -799,7 +799,7 @@ def png_file(path, columns, rows, *more, depth=8, colour_type=0, pixels=b""):
 
 @pytest.mark.slow
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
-    """A PNG of 21 kB and 13300 x 13300 bits took 6 GB."""
+    """A PNG of 21 kB with 13300 x 13300 bits is refused before it takes 6 GB."""
     side = 13_300
     path = png_file(
         tmp_path / "x.png", side, side, depth=1, pixels=bytes(side * (1 + -(-side // 8)))
@@ -829,7 +829,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(tmp_path):
 
 @pytest.mark.parametrize("colour_type", [0, 2])
 def test_a_png_whose_pixels_cannot_be_there_is_refused(tmp_path, colour_type):
-    """Deflate makes at most 1032 bytes of one, so that memory follows the length of the file."""
+    """A PNG that claims more pixels than deflate can make of its bytes is refused."""
     path = png_file(tmp_path / "x.png", 8000, 8000, colour_type=colour_type, pixels=bytes(100))
     with pytest.raises(InputError, match=r"truncated: 8000 x 8000 pixels do not fit \d\d bytes"):
         read_picture(path)
@@ -837,7 +837,7 @@ def test_a_png_whose_pixels_cannot_be_there_is_refused(tmp_path, colour_type):
 
 @pytest.mark.parametrize("size", [(9000, 9000), (8, 9)])
 def test_a_png_has_one_header(tmp_path, size):
-    """Pillow takes the last one, whose size was not compared with what the bytes can hold."""
+    """A PNG with two headers is refused, as Pillow uses the last, whose size was not checked."""
     second = png_chunk(b"IHDR", struct.pack(">IIBBBBB", *size, 8, 0, 0, 0, 0))
     path = png_file(tmp_path / "x.png", 8, 8, second, pixels=bytes(72))
     with pytest.raises(InputError, match="not a PNG that can be read: has two headers"):
@@ -846,7 +846,7 @@ def test_a_png_has_one_header(tmp_path, size):
 
 @pytest.mark.parametrize("is_pipe", [False, True])
 def test_a_picture_of_too_many_bytes_is_refused(tmp_path, monkeypatch, is_pipe):
-    """A file is not read at all, and a pipe no further than that."""
+    """A picture file above the limit is not read, and a pipe only to the limit."""
     monkeypatch.setattr(image_files, "FILE_BYTES_MAX", 3 * MIB)
     path = tmp_path / "x.pgm"
     if is_pipe:
@@ -877,7 +877,7 @@ BAD_CHUNKS = {
 @pytest.mark.parametrize("name", BAD_CHUNKS)
 @pytest.mark.parametrize("read", [read_picture, read_pixel_map, read_levels])
 def test_damaged_chunks_of_a_png_are_one_error_or_left_out(tmp_path, name, read):
-    """Pillow raises IndexError, struct.error and others, and warns on the terminal."""
+    """Damaged PNG chunks give one error or are ignored, without exceptions of Pillow."""
     bad = png_chunk(name.encode(), BAD_CHUNKS[name])
     path = png_file(tmp_path / "x.png", 2, 2, bad, pixels=bytes(6))
     try:
@@ -891,7 +891,7 @@ def test_damaged_chunks_of_a_png_are_one_error_or_left_out(tmp_path, name, read)
 
 
 def picture_with(path, *, is_international=False, **changes):
-    """Write a PNG that says something else of itself than it should."""
+    """Write a PNG with a modified description of itself."""
     about = {
         "plots": [[0, 0, 2, 2]],
         "f_scale": "linear",
@@ -925,7 +925,7 @@ def picture_with(path, *, is_international=False, **changes):
 
 
 def test_the_picture_of_the_next_tests_is_right(tmp_path):
-    """Or they would prove nothing."""
+    """The picture used by the next tests is valid, so their errors have other causes."""
     for is_international in (False, True):
         path = picture_with(tmp_path / "x.png", is_international=is_international)
         assert read_levels(path).level.tolist() == [[-100.0, -100.0], [-100.0, -100.0]]
@@ -945,7 +945,7 @@ def test_the_picture_of_the_next_tests_is_right(tmp_path):
     ],
 )
 def test_what_a_picture_says_of_itself_is_checked(tmp_path, changes, text):
-    """Its numbers decide how much is read and computed."""
+    """The numbers in a picture's description are checked, as they decide the work."""
     path = picture_with(tmp_path / "x.png", **changes)
     with pytest.raises(InputError, match=rf"x\.png: .*{text}"):
         read_levels(path)
@@ -955,7 +955,7 @@ def test_what_a_picture_says_of_itself_is_checked(tmp_path, changes, text):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("unit", [b'<metadata id="spectrod">', b"# spectrod: ", b"\n"])
 def test_texts_in_pictures_are_found_in_linear_time(tmp_path, unit):
-    """An SVG that opened its metadata often took time by the square of its length."""
+    """Texts in pictures are found in linear time, also in an SVG with repeated metadata."""
     for begin in (b"<?xml", b"P5\n"):
         path = tmp_path / "x"
         path.write_bytes(begin + unit * (MIB // len(unit)))
@@ -965,7 +965,7 @@ def test_texts_in_pictures_are_found_in_linear_time(tmp_path, unit):
 
 @pytest.mark.slow
 def test_a_plain_picture_takes_memory_by_its_pixels(tmp_path):
-    """As Python's objects, two million numbers took 150 MB."""
+    """A plain picture of two million numbers takes memory by pixels, not by Python objects."""
     path = tmp_path / "x.pgm"
     path.write_bytes(b"P2 2000 1000 9999\n" + b"123\n" * 2_000_000)
     code = """
@@ -989,7 +989,7 @@ def recording_in(folder, events):
 
 
 def test_no_part_keeps_a_recording_from_starting(tmp_path):
-    """Damaged files of each kind are left as they are, told once, and recording goes on."""
+    """Damaged parts of each kind are kept and reported once, and recording continues."""
     left = {}
     for damage, place in WAV_DAMAGE.items():
         part = write_part(tmp_path, f"{damage}.wav")
@@ -1018,7 +1018,7 @@ def test_no_part_keeps_a_recording_from_starting(tmp_path):
     recording.finish()
     assert [one for one in events.since() if one.kind == "record.begun"]
     unrecovered = [one.text for one in events.since() if one.kind == "record.unrecovered"]
-    # Each claims to be of this recording, or it would not be looked at.
+    # Each claims to be of this recording, or it would be ignored.
     assert not any("this recording did not write it" in text for text in unrecovered)
     assert len(unrecovered) == len(left) - 1
     left["b.spd.part.damaged"] = left.pop("b.spd.part")
@@ -1031,7 +1031,7 @@ def test_no_part_keeps_a_recording_from_starting(tmp_path):
 def test_a_fault_of_recovery_itself_does_not_keep_a_recording_from_starting(
     tmp_path, monkeypatch, caplog
 ):
-    """Whatever a parser raises, the file is left as it is, and the log says that it is a bug."""
+    """If a parser fails in recovery, the file stays, the log reports a bug, recording starts."""
     about = Description(SPEC, "pond", ("0",), "spectrod", recording="night")
     writer = SegmentWriter(tmp_path / "x.spd", about)
     times = np.arange(1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Text from file names, paths, devices and peers: it ends no daemon and reaches no terminal raw."""
+"""Text from file names, paths, devices and peers ends no daemon and reaches terminals escaped."""
 
 import contextlib
 import itertools
@@ -48,7 +48,7 @@ RECORDING = "[recordings.r]\nkeep_days = 1\n"
 
 
 class Daemon:
-    """``spectrod run`` in a process of its own.
+    """``spectrod run`` in a separate process.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Daemon:
         self.control = self.wait_for("control at ")
 
     def _read(self):
-        # By line feeds alone: splitlines() would hide what a terminal takes for more of them.
+        # Split by line feeds alone: splitlines() would hide other characters that start a line.
         for line in self.process.stderr:
             with self._news:
                 self.log.append(line.decode()[:-1])
@@ -85,31 +85,31 @@ class Daemon:
             self._news.notify()
 
     def wait_for(self, text):
-        """Wait until a line of the log has a text; return what follows it."""
+        """Wait until a line of the log has a text; return the text after it."""
         with self._news:
             assert self._news.wait_for(lambda: text in "\n".join(self.log), LIMIT_S), self.log
             return next(line for line in self.log if text in line).partition(text)[2]
 
     def ctl(self, *arguments):
-        """Run ``spectrod ctl`` on it; return what it prints, which is of UTF-8."""
+        """Run ``spectrod ctl`` on this daemon; return its output, which is UTF-8."""
         command = [sys.executable, "-m", "spectrod", "ctl", "--endpoint", self.control, *arguments]
         done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
         assert done.returncode in (0, 69), done.stderr
         return done.stdout.decode()
 
     def status(self):
-        """Ask for its status."""
+        """Request the status."""
         return json.loads(self.ctl("status", "--json"))
 
     def wait_until_recording(self):
-        """Wait until rows are being recorded; return all events so far."""
+        """Wait until rows are recorded; return all events so far."""
         deadline_s = time.monotonic() + LIMIT_S
         while not self.status()["recorders"][0].get("rows"):
             assert time.monotonic() < deadline_s, self.log
         return [json.loads(line) for line in self.ctl("events", "--json").splitlines()]
 
     def assert_alive(self):
-        """It sends signs of life, its log has no line that it did not write, and it ends well."""
+        """Check that the daemon is alive, that its log lines are its own, and that it stops."""
         with zmq.Context() as context, context.socket(zmq.SUB) as sub:
             sub.setsockopt(zmq.LINGER, 0)
             sub.setsockopt(zmq.RCVTIMEO, int(LIMIT_S * 1e3))
@@ -123,7 +123,7 @@ class Daemon:
         assert [line for line in self.log if not line.isprintable()] == []
 
     def close(self):
-        """End it, if it has not ended."""
+        """Stop the daemon if it is still running."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         self._reader.join(LIMIT_S)
@@ -132,7 +132,7 @@ class Daemon:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run daemons; they are ended with the test."""
+    """Run daemons, and stop them after the test."""
     running = []
     with tempfile.TemporaryDirectory(prefix="spectrod-") as runtime:  # a socket's path is short
         monkeypatch.setenv("RUNTIME_DIRECTORY", runtime)
@@ -152,12 +152,12 @@ def run(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [b".part", b""])
 def test_a_file_name_of_any_bytes_in_a_recording_folder(run, tmp_path, suffix):
-    """The daemon starts and goes on, whatever becomes of the file, and names it in one line."""
+    """A file name of any bytes in a recording's folder is logged in one line and stops nothing."""
     folder = tmp_path / "state/spectrod/recordings/r/tone"
     folder.mkdir(parents=True)
     path = os.fsdecode(os.fsencode(folder) + b"/" + NAME + suffix)
     Path(path).write_bytes(b"not a sound file")
-    os.utime(path, (0, 0))  # so old that it is not to be kept
+    os.utime(path, (0, 0))  # old enough to have expired
     daemon = run(RECORDING, XDG_STATE_HOME=str(tmp_path / "state"))
     events = daemon.wait_until_recording()
     if suffix:
@@ -172,7 +172,7 @@ def test_a_file_name_of_any_bytes_in_a_recording_folder(run, tmp_path, suffix):
 
 @pytest.mark.slow
 def test_a_state_folder_of_any_bytes(run, tmp_path):
-    """Events, status and log name the folder of recordings with its bytes escaped."""
+    """Events, status and log show the state folder with its bytes escaped."""
     state = os.fsencode(tmp_path) + b"/st\xe9\x1b\xc2\x9bte"
     daemon = run(RECORDING, XDG_STATE_HOME=state)
     daemon.wait_until_recording()
@@ -186,7 +186,7 @@ def test_a_state_folder_of_any_bytes(run, tmp_path):
 
 @pytest.mark.slow
 def test_a_fifo_of_any_bytes_is_waited_for_and_read(run, tmp_path):
-    """Status, also that of systemd, names it escaped; what is opened is its own path."""
+    """A FIFO with a name of any bytes is opened by that name and shown escaped in the status."""
     path = os.fsencode(tmp_path) + b"/f\xff\nREADY=1.fifo"
     os.mkfifo(path)
     shown = r"/f\xff\nREADY=1.fifo"
@@ -211,7 +211,7 @@ def test_a_fifo_of_any_bytes_is_waited_for_and_read(run, tmp_path):
 
 
 def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
-    """Should a text come by another way, its message is lost and the publisher's thread goes on."""
+    """A message with text that cannot be encoded is dropped and counted; publishing goes on."""
     events = EventLog(lambda: publisher.send_events())  # noqa: PLW0108 - made below
     publisher = Publisher(["tcp://127.0.0.1:*"], events=events)
     stats = Stats("running", "x", "numpy", 8e3, 1, *[0] * 8, 0.0)
@@ -246,7 +246,7 @@ def test_what_cannot_be_encoded_is_dropped_and_counted(caplog):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "wav"])
 def test_a_sound_files_name_in_what_is_made_of_it(tmp_path, suffix):
-    """Titles and notes have it escaped, in files that other programs can read."""
+    """Titles and notes contain a sound file's name escaped, in files that other programs read."""
     folder = os.fsencode(tmp_path)
     path = os.fsdecode(folder + b"/" + NAME)
     out = os.fsdecode(folder + b"/o\xe9\x1b." + suffix.encode())
@@ -315,7 +315,7 @@ REPLIES = {
 
 @pytest.fixture
 def hostile():
-    """Answer control requests with any reply; gives the endpoint, and takes the reply."""
+    """Answer control requests with any reply; return the endpoint and a setter of the reply."""
     with tempfile.TemporaryDirectory(prefix="spectrod-") as folder, zmq.Context() as context:
         socket_ = context.socket(zmq.ROUTER)
         socket_.setsockopt(zmq.LINGER, 0)
@@ -349,7 +349,7 @@ def hostile():
 
 @pytest.mark.parametrize("arguments", REPLIES, ids=" ".join)
 def test_ctl_prints_no_text_of_a_daemon_raw(hostile, capsys, arguments):
-    """Of each reply: as many lines as there should be, and no character that a terminal obeys."""
+    """The output of ctl has the expected number of lines and no control characters."""
     endpoint, reply = hostile
     reply["result"], n_lines = REPLIES[arguments]
     main(["ctl", "--endpoint", endpoint, *arguments])
@@ -361,7 +361,7 @@ def test_ctl_prints_no_text_of_a_daemon_raw(hostile, capsys, arguments):
 
 @pytest.mark.parametrize("arguments", REPLIES, ids=" ".join)
 def test_json_of_ctl_is_ascii_and_says_the_same(hostile, capsys, arguments):
-    """Programs get the texts as they are; a terminal that shows the JSON gets escapes."""
+    """The JSON of ctl is ASCII with escapes that programs decode to the original text."""
     endpoint, reply = hostile
     reply["result"], _ = REPLIES[arguments]
     main(["ctl", "--endpoint", endpoint, "--json", *arguments])
@@ -378,7 +378,7 @@ def test_json_of_ctl_is_ascii_and_says_the_same(hostile, capsys, arguments):
 
 @pytest.mark.parametrize("code", ["refused", "a code of a later version"])
 def test_an_error_of_a_daemon_is_one_line(hostile, capsys, code):
-    """It can neither forge lines nor fill the terminal."""
+    """A daemon's error is one line, which can neither forge lines nor fill the terminal."""
     endpoint, reply = hostile
     reply["error"] = {"code": code, "message": EVIL + 100_000 * "x\n"}
     assert main(["ctl", "--endpoint", endpoint, "status"]) == 2
@@ -390,7 +390,7 @@ def test_an_error_of_a_daemon_is_one_line(hostile, capsys, code):
 
 @pytest.mark.slow
 def test_one_long_name_does_not_widen_a_whole_table(hostile, capsys):
-    """Two thousand sources, of which one has a name of 100 kB, are printed in a few 100 kB."""
+    """A table of two thousand sources stays small although one name has 100 kB."""
     endpoint, reply = hostile
     source = STATUS["sources"][0] | {"name": "a", "state": "b", "products": []}
     long = source | {"name": 100_000 * "x", "state": 100_000 * "y"}
@@ -401,7 +401,7 @@ def test_one_long_name_does_not_widen_a_whole_table(hostile, capsys):
 
 @pytest.mark.parametrize("depth", [900, 990, 2000])
 def test_a_reply_that_is_nested_without_end_is_no_bug(hostile, capsys, depth):
-    """It is refused, or printed, with and without --json."""
+    """A deeply nested reply is refused or printed, with and without --json, and is no bug."""
     endpoint, reply = hostile
     reply["result"] = msgspec.Raw(b"[" * depth + b"]" * depth)
     for flags in ([], ["--json"]):
@@ -411,7 +411,7 @@ def test_a_reply_that_is_nested_without_end_is_no_bug(hostile, capsys, depth):
 
 @pytest.mark.slow
 def test_why_nothing_came_is_harmless():
-    """What a hostile daemon says that it waits for does not reach an error as it is."""
+    """A hostile daemon's reason for waiting is escaped in errors."""
     with zmq.Context() as context, context.socket(zmq.PUB) as socket_:
         socket_.setsockopt(zmq.LINGER, 0)
         port = socket_.bind_to_random_port("tcp://127.0.0.1")
@@ -439,7 +439,7 @@ def test_why_nothing_came_is_harmless():
 
 @pytest.mark.slow
 def test_a_setting_of_a_peer_is_harmless(run):
-    """A source that a peer adds shows escaped in status, settings, events and log."""
+    """A source that a peer adds is shown escaped in status, settings, events and log."""
     daemon = run()
     uri = "soundcard:name=\x1b[31mRED\x1b]0;pwned\x07\u202e"
     daemon.ctl("source", "add", "bad", f"uri={uri}")
@@ -457,7 +457,7 @@ def test_a_setting_of_a_peer_is_harmless(run):
 @pytest.mark.slow
 @pytest.mark.audio
 def test_a_sound_card_whose_name_is_not_utf8_hides_no_other(tmp_path, monkeypatch, capsys):
-    """All are listed, with names that can be copied into the configuration, and can be opened."""
+    """Cards with names that are not UTF-8 are listed with all others and can be opened."""
     for name in ("PULSE_SERVER", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -486,7 +486,7 @@ def test_a_sound_card_whose_name_is_not_utf8_hides_no_other(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("pattern", ["%_I%y", "%e", "%k", "%D", "%T", "%n", "%c", "%_9Y", "%%"])
 def test_a_pattern_that_can_make_an_unsafe_name_is_refused(tmp_path, capsys, pattern):
-    """Also one whose name is safe now, but has a space or a slash at another time."""
+    """A pattern of file names is refused if it gives an unsafe name at any time."""
     path = tmp_path / "c.toml"
     path.write_text(f'[recordings.a]\nfile_name = "{pattern}"\n')
     assert main(["config", "check", str(path)]) == 2

@@ -1,7 +1,7 @@
-"""What peers send, ask for and leave unread neither fills the daemon's memory nor ends it.
+"""Messages, requests and unread replies of peers neither fill the daemon's memory nor end it.
 
-Every daemon here may take 300 MB of address space more than it has at its start: where memory is
-not bounded, it ends.
+Every daemon here may take 300 MB of address space more than at its start, and ends if memory is
+unbounded.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 
 class Daemon:
-    """``spectrod run`` within a limit of memory, and how it fares."""
+    """``spectrod run`` within a limit of memory, and its state."""
 
     def __init__(self, folder):
         config = folder / "spectrod.toml"
@@ -79,7 +79,7 @@ class Daemon:
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[column]) * PAGE_BYTES
 
     def wait_for(self, text):
-        """Wait until the log has a text; return what follows it."""
+        """Wait until the log has a text; return the text after it."""
         with self._news:
             found = self._news.wait_for(lambda: [x for x in self._lines if text in x], TIMEOUT_S)
             assert found, "".join(self._lines)
@@ -87,17 +87,17 @@ class Daemon:
 
     @property
     def grown_bytes(self):
-        """How much more memory it has than at its start."""
+        """Return the growth of memory since the start."""
         return self._memory(1) - self.begin_bytes
 
     def check(self):
-        """Ask it how it is."""
+        """Request the status."""
         assert self.process.poll() is None, "".join(self._lines)
         with Control(self.control, timeout_s=TIMEOUT_S) as control:
             return control.call("status")
 
     def check_for(self, seconds):
-        """Ask it again and again."""
+        """Request the status repeatedly."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
             self.check()
@@ -125,7 +125,7 @@ def daemon():
 
 @contextmanager
 def flooded(endpoint, what, count):
-    """Have something sent over so many connections, by a process of its own."""
+    """Send a flood over many connections from a separate process."""
     command = [sys.executable, FLOODING_PEERS, endpoint, what, str(count)]
     with subprocess.Popen(command) as process:
         try:
@@ -135,7 +135,7 @@ def flooded(endpoint, what, count):
 
 
 def connect(endpoint, ready=READY):
-    """Make a bare connection, after its handshake."""
+    """Open a bare connection and complete its handshake."""
     where = parse_endpoint(endpoint)
     if where.transport == "ipc":
         peer = socket.socket(socket.AF_UNIX)
@@ -161,7 +161,7 @@ FLOODS = [
 
 @pytest.mark.parametrize(("what", "transport", "count"), FLOODS)
 def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
-    """A subscriber beside it misses nothing that the daemon does not count."""
+    """During a flood of a publisher, another subscriber misses only messages that are counted."""
     with subscribe(daemon.endpoint) as frames:
         first = frames.receive(TIMEOUT_S)
         most = 0
@@ -190,7 +190,7 @@ def test_a_flood_upstream_fills_no_memory(daemon, what, transport, count):
     ],
 )
 def test_requests_without_end_fill_no_memory(daemon, what, transport, count):
-    """Parts of one message, each with more to follow; who asks meanwhile gets replies."""
+    """Endless multipart requests fill no memory, and other clients get replies."""
     endpoint = daemon.control_tcp if transport == "tcp" else daemon.control
     most = 0
     with flooded(endpoint, what, count):
@@ -204,9 +204,10 @@ def test_requests_without_end_fill_no_memory(daemon, what, transport, count):
 
 @pytest.mark.parametrize("which", ["publisher", "control"])
 def test_heartbeats_of_peers_that_have_gone_do_not_end_it(daemon, which):
-    """ZeroMQ aborts if what it reads late, as a queue was full, asks a dead connection for a reply.
+    """A heartbeat of a dead peer, read late after a full queue, does not make ZeroMQ abort.
 
-    A heartbeat does, behind more messages than the queue takes: it was 64 requests.
+    A heartbeat asks the dead connection for a reply. It is read late behind more messages than the
+    queue takes, which was 64 requests.
     """
     endpoint = daemon.endpoint if which == "publisher" else daemon.control
     ready, sent = (READY, frame(b"\x01s")) if which == "publisher" else (DEALER, frame(STATUS))
@@ -215,14 +216,14 @@ def test_heartbeats_of_peers_that_have_gone_do_not_end_it(daemon, which):
             for _ in range(20):
                 peer = peers.enter_context(connect(endpoint, ready))
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                # It may be cut off before it has sent all.
+                # The connection may be cut off before all is sent.
                 with contextlib.suppress(ConnectionError):
                     peer.sendall((sent * 20 + PING) * 100)
         daemon.check_for(1.0)  # the rest is read, or not
 
 
 def test_requests_that_are_not_read_yet_do_not_end_it(daemon):
-    """Thirty connections send more requests than are answered in a second, and close."""
+    """Thirty connections that send more requests than are answered, and close, do not end it."""
     for _ in range(3):
         with ExitStack() as peers:
             for _ in range(30):
@@ -231,7 +232,7 @@ def test_requests_that_are_not_read_yet_do_not_end_it(daemon):
 
 
 def test_replies_that_are_not_read_fill_no_memory(daemon):
-    """Forty connections ask a hundred times each for 60 kB of what can be replayed; none reads."""
+    """Forty connections that request 60 kB of replay a hundred times unread fill no memory."""
     with subscribe(daemon.endpoint) as frames:
         topic = frames.receive(TIMEOUT_S).topic
         for _ in range(50):
@@ -252,7 +253,7 @@ def send_on_and_on(peer, data):
 
 
 def test_one_that_sends_requests_on_and_on_is_cut_off(daemon):
-    """Large ones, of which few are answered; who asks after it gets a reply."""
+    """A connection that sends large requests without end is cut off, and others get replies."""
     request = b'{"id":1,"method":"none","params":{"x":"%s"}}' % (b"y" * 60_000)
     with connect(daemon.control, DEALER) as peer, pytest.raises(ConnectionError):
         send_on_and_on(peer, frame(request))
@@ -261,7 +262,7 @@ def test_one_that_sends_requests_on_and_on_is_cut_off(daemon):
 
 
 def test_a_bystander_is_not_sent_descriptions_again_and_again(daemon):
-    """Somebody subscribes to what nobody sends, as often as it can: others do not notice."""
+    """Repeated subscriptions to an unused topic make the daemon send others no descriptions."""
     with subscribe(daemon.endpoint) as frames:
         while not (frames.meta and frames.heartbeats):
             frames.receive(TIMEOUT_S)

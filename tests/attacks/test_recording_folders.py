@@ -1,6 +1,7 @@
-"""What others put into the folders of recordings: nothing of theirs is written, changed or deleted.
+"""Foreign files in the folders of recordings are not written, changed or deleted.
 
-Each test runs a daemon that records a tone into a folder where somebody else may rename and link.
+Each test runs a daemon that records a tone into a folder in which another user may rename files and
+make links.
 """
 
 import fcntl
@@ -48,7 +49,7 @@ fsync_s = 0.1
 
 
 class Site:
-    """A daemon that records into ``share``, and what it says."""
+    """A daemon that records into ``share``, and its output."""
 
     def __init__(self, tmp_path):
         self.share, self.state, self.victim = (
@@ -59,7 +60,7 @@ class Site:
 
     @contextmanager
     def running(self, keys=""):
-        """Run the daemon; it is stopped at the end."""
+        """Run the daemon, and stop it after the test."""
         self._file.write_text(TOML.format(state=self.state, share=self.share, keys=keys))
         settings = config.load(os.fspath(self._file))
         self.daemon = build_daemon(settings)
@@ -80,7 +81,7 @@ class Site:
         return facts
 
     def wait(self, is_true):
-        """Wait until something is so; return what it is."""
+        """Wait for a condition; return its value."""
         deadline_s = time.monotonic() + LIMIT_S
         while not (found := is_true()):
             assert time.monotonic() < deadline_s, (self.recorder(), self.control.call("events"))
@@ -88,7 +89,7 @@ class Site:
         return found
 
     def wait_rows(self, n_more=8):
-        """Wait for so many more rows in files."""
+        """Wait for more rows in files."""
         n = self.recorder()["rows"] + n_more
         self.wait(lambda: self.recorder()["rows"] >= n)
 
@@ -104,7 +105,7 @@ def site(tmp_path, monkeypatch):
 
 
 def plant(folder, *names, age_s=10 * DAY_S):
-    """Make files of somebody else, finished long ago; return what they hold."""
+    """Make old finished files of another user; return their contents."""
     folder.mkdir(parents=True, exist_ok=True)
     then_s = time.time() - age_s
     for name in names:
@@ -126,7 +127,7 @@ RETENTION = "keep_days = 0.0001\nkeep_mb = 0.00001\nrotate_s = 1\n"
 
 @pytest.mark.parametrize("level", ["recording", "source"])
 def test_a_link_in_place_of_a_folder_is_not_followed(level, site):
-    """Neither to delete what is old there nor to write; the recording goes on when it is gone."""
+    """A link in place of a folder is not followed to delete or to write; recording resumes."""
     if level == "recording":
         before = plant(site.victim / "mic", "song.wav", "album.flac", "left.spd.part")
         link = site.share / "r"
@@ -149,7 +150,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(level, site):
 
 
 def test_the_operators_own_folder_may_be_a_link(site):
-    """To another disk; only what is below it is protected."""
+    """The operator's own folder may be a link to another disk, as only its content is guarded."""
     disk = site.victim / "disk"
     disk.mkdir()
     site.share.rmdir()
@@ -160,7 +161,7 @@ def test_the_operators_own_folder_may_be_a_link(site):
 
 
 def test_only_what_the_recording_wrote_is_deleted_or_made_whole(site):
-    """What others drop into its folder stays, however old, and this is reported once."""
+    """Foreign files in a recording's folder stay, however old, and are reported once."""
     with site.running("rotate_s = 1\nsamples = 'wav'"):
         site.wait(lambda: len(list(site.folder.glob("*.spd"))) >= 2)
     own = sorted(one.name for one in site.folder.iterdir())
@@ -185,7 +186,7 @@ def test_only_what_the_recording_wrote_is_deleted_or_made_whole(site):
 
 @pytest.mark.parametrize("by", ["link", "folder", "locked folder"])
 def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
-    """Open files end in the folder where they started; what is at its path now is not touched."""
+    """If a folder is replaced while recording, open files end in the old one, not in the new."""
     with site.running(RETENTION.replace("rotate_s = 1", "rotate_s = 0")):
         site.wait_rows()
         before = plant(site.victim, "theirs.wav", "theirs.spd.part")
@@ -213,13 +214,13 @@ def test_a_folder_that_is_replaced_while_recording_is_noticed(by, site):
             os.close(descriptor)
     found = contents(theirs)
     assert {name: found.get(name) for name in before} == before
-    # The rows until then are whole, under their final name, in the folder that they were begun in.
+    # The rows until then are valid, under their final name, in the folder of their start.
     assert not list(moved.glob("*.part"))
     assert sum(batch.n_frames for batch in SegmentReader(moved).batches()) >= 8
 
 
 def test_a_file_that_gets_the_final_name_meanwhile_is_not_replaced(site):
-    """It is a user's; the recording gets the next name."""
+    """A user's file that takes the final name stays, and the recording gets the next name."""
     with site.running("rotate_s = 0\nsamples = 'flac'"):
         site.wait_rows()
         parts = list(site.folder.glob("*.part"))
@@ -235,7 +236,7 @@ def test_a_file_that_gets_the_final_name_meanwhile_is_not_replaced(site):
 
 
 def test_a_control_key_deletes_nothing_outside_the_state_folder(site):
-    """By no key of a recording whose folder the operator has named; it goes on as it was."""
+    """A control peer can change no key of a recording whose folder the operator set."""
     with site.running("rotate_s = 1"):
         site.wait(lambda: len(list(site.folder.glob("*.spd"))) >= 2)
         before = set(site.folder.glob("*.spd"))
@@ -248,14 +249,14 @@ def test_a_control_key_deletes_nothing_outside_the_state_folder(site):
         ):
             with pytest.raises(SpectrodError, match=r"peers change no recording with a folder of"):
                 site.control.call("set", changes=changes)
-        site.wait_rows(60)  # more than a second: what is kept was looked at
+        site.wait_rows(60)  # more than a second, so that retention was checked
         assert before <= set(site.folder.glob("*.spd"))
         assert site.recorder()["state"] == "recording"
 
 
 @pytest.mark.parametrize("name", ["x.spd", "x.wav", "x.flac", "x.png"])
 def test_a_duration_beyond_all_bounds_is_refused_and_leaves_nothing(name, site):
-    """Neither a descriptor nor a file of 8 kB, as each such request once left."""
+    """An excessive duration is refused and leaves neither a descriptor nor a file."""
     with site.running():
         site.wait_rows()
         before = {one.name for one in Path("/proc/self/fd").iterdir()}

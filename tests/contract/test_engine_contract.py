@@ -1,4 +1,4 @@
-"""What every engine must do, run over NumPy and each OpenCL device that is there and compiles."""
+"""The contract of all engines, run over NumPy and each working OpenCL device."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from spectrod.types import SpectrumSpec
 from spectrod.units import FLOOR_DBFS, FULL_SCALE_SINE_FS2
 
 # Relative L2 of the power against float64. Float32 arithmetic in log2(8192) levels of butterflies
-# with tables that were rounded once stays below 3 ulp of 1.2e-7; a wrong twiddle does not.
+# with tables rounded once stays below 3 ulp of 1.2e-7; a wrong twiddle does not.
 RELATIVE_L2_MAX = 3e-7
 
 FS = 48_000.0
@@ -44,7 +44,7 @@ def engine(any_device) -> Iterator[Engine]:
 
 @pytest.mark.opencl
 def test_there_is_an_opencl_device():
-    """Without a device that works, most of what is tested here would not be."""
+    """At least one OpenCL device works, so that these tests cover more than NumPy."""
     assert open_engine("opencl").name.startswith("opencl:")
 
 
@@ -54,7 +54,7 @@ def rng():
 
 
 def reference(spec, samples, n_frames):
-    """One-sided power in float64 by SciPy, from windows that SciPy makes."""
+    """Compute one-sided power in float64 with SciPy and its windows."""
     window = scipy.signal.get_window(SCIPY_WINDOWS[spec.window], spec.win_length, fftbins=True)
     starts = np.arange(n_frames) * spec.hop
     frames = np.stack([samples[:, s : s + spec.win_length] for s in starts]).astype(np.float64)
@@ -75,7 +75,7 @@ def noise(rng, spec, n_frames, extra=0):
 
 
 def filled(engine, samples):
-    """A buffer of the engine's that holds the samples."""
+    """Fill one of the engine's buffers with the samples."""
     buffer = engine.sample_buffer(SampleLayout("float32", len(samples)), samples.shape[1])
     buffer.append(samples)
     return buffer
@@ -105,7 +105,7 @@ def test_every_window_agrees_with_float64(engine, rng, window):
 
 @pytest.mark.parametrize("nfft", ALL_NFFT)
 def test_every_length_agrees_with_float64_at_half_overlap(engine, rng, nfft):
-    """Each transform length is accurate with the window as long as the transform."""
+    """Each transform length is accurate with a window as long as the transform."""
     assert_accurate(engine, rng, SpectrumSpec(FS, 1, win_length=nfft, hop=nfft // 2), 33)
 
 
@@ -131,12 +131,12 @@ def test_hops_of_any_length_are_legal(engine, rng, hop):
 @pytest.mark.parametrize("channels", [1, 2, 5])
 @pytest.mark.parametrize("n_frames", [1, 2, 31, 32, 33])
 def test_any_number_of_frames_and_channels(engine, rng, channels, n_frames):
-    """One frame, one frame less and more than a work-group's, and several channels are right."""
+    """One frame, one less and one more than a work-group's, and several channels are right."""
     assert_accurate(engine, rng, SpectrumSpec(FS, channels, win_length=64, hop=33), n_frames)
 
 
 def test_agrees_with_short_time_fft(engine, rng):
-    """The density is that of ``scipy.signal.ShortTimeFFT`` where its slices are our frames."""
+    """The density is that of ``scipy.signal.ShortTimeFFT`` where its slices equal our frames."""
     spec = SpectrumSpec(FS, 1, win_length=512, hop=128)
     n_frames = 20
     samples = noise(rng, spec, n_frames)
@@ -202,7 +202,7 @@ def test_tone_reads_its_level_on_and_between_bins(engine, nfft, offset_bins):
 
 
 def test_silence_is_zero(engine):
-    """Zeros in, zeros out, in every bin."""
+    """Zeros give zero in every bin."""
     spec = SpectrumSpec(FS, 1, win_length=128, hop=64)
     power = compute(engine, spec, np.zeros((1, 256), np.float32), 3)
     assert not power.any()
@@ -214,7 +214,7 @@ def test_silence_is_zero(engine):
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("nfft", [64, 512])
 def test_a_bad_sample_spoils_only_its_frames(engine, rng, poison, nfft):
-    """Frames that do not hold the bad sample are the same bits as without it."""
+    """Frames without the bad sample are bit for bit the same as without it."""
     spec = SpectrumSpec(FS, 2, "rectangular", nfft - 3, nfft // 2, nfft)
     n_frames, where = 40, 10 * spec.hop + 7
     samples = noise(rng, spec, n_frames)
@@ -230,7 +230,7 @@ def test_a_bad_sample_spoils_only_its_frames(engine, rng, poison, nfft):
 
 @pytest.mark.parametrize("win_length", [100, 101])
 def test_samples_between_frames_are_never_read(engine, rng, win_length):
-    """With a hop longer than the window, what lies between frames may be NaN."""
+    """With a hop longer than the window, the samples between frames may be NaN."""
     spec = SpectrumSpec(FS, 1, win_length=win_length, hop=150, nfft=256)
     n_frames = 12
     samples = noise(rng, spec, n_frames, extra=9)
@@ -243,7 +243,7 @@ def test_samples_between_frames_are_never_read(engine, rng, win_length):
 
 @pytest.mark.parametrize("nfft", [64, 1024])
 def test_batches_may_be_split_anywhere(engine, rng, nfft):
-    """Frames are the same bits in one call, in several, and under plans of other sizes."""
+    """Frames are bit for bit the same in one call, in several, and under plans of other sizes."""
     spec = SpectrumSpec(FS, 2, win_length=nfft - 1, hop=nfft // 4 + 1, nfft=nfft)
     n_frames = 37
     samples = noise(rng, spec, n_frames)
@@ -258,7 +258,7 @@ def test_batches_may_be_split_anywhere(engine, rng, nfft):
 
 
 def test_each_result_is_an_array_of_its_own(engine, rng):
-    """A later batch leaves alone what anybody refers to, be it a view of a view."""
+    """A later batch does not change results that are still referenced, even by a view of a view."""
     spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
     plan = engine.plan(spec, filled(engine, noise(rng, spec, 40)), 4)
     row = plan.submit(0, 4).collect()[1:3][0, 0]
@@ -269,7 +269,7 @@ def test_each_result_is_an_array_of_its_own(engine, rng):
 
 
 def test_results_go_where_they_shall(engine, rng):
-    """Rows go into an array of the caller's, wherever it begins, and nowhere else."""
+    """Rows are written into the caller's array at any offset, and nowhere else."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32)
     samples = noise(rng, spec, 3)
     plan = engine.plan(spec, filled(engine, samples), 3)
@@ -284,7 +284,7 @@ def test_results_go_where_they_shall(engine, rng):
 
 
 def test_two_batches_may_be_on_their_way(engine, rng):
-    """Batches come out right whichever is collected first."""
+    """Batches are right whichever is collected first."""
     spec = SpectrumSpec(FS, 1, win_length=64, hop=32)
     samples = noise(rng, spec, 8)
     plan = engine.plan(spec, filled(engine, samples), 4)
@@ -294,7 +294,7 @@ def test_two_batches_may_be_on_their_way(engine, rng):
 
 
 def test_what_is_in_flight_keeps_its_memory(engine, rng):
-    """Samples and rows are left alone until they are computed, though nobody refers to them."""
+    """Samples and rows in flight stay unchanged without references from the caller."""
     spec = SpectrumSpec(FS, 2, win_length=4096, hop=64)
     samples = noise(rng, spec, 400)
     buffer = filled(engine, samples)
@@ -308,7 +308,7 @@ def test_what_is_in_flight_keeps_its_memory(engine, rng):
 
 
 def test_a_sample_buffer_that_moved_has_the_same_frames(engine, rng):
-    """Frames are the same where samples were moved to the buffer's front, and new ones follow."""
+    """Frames are the same after samples move to the buffer's front and new ones follow."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=33)
     samples = noise(rng, spec, 12)
     whole = compute(engine, spec, samples, 12)
@@ -324,7 +324,7 @@ def test_a_sample_buffer_that_moved_has_the_same_frames(engine, rng):
 
 
 def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
-    """Samples where they are give the same bits; an engine that cannot read them says so."""
+    """Samples of another owner give the same bits in place, or the engine refuses them."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32)
     samples = noise(rng, spec, 5)
     expected = compute(engine, spec, samples, 5)
@@ -336,7 +336,7 @@ def test_memory_of_others_is_read_in_place_or_refused(engine, rng):
 
 
 def test_averages_go_on_from_batch_to_batch(engine, rng):
-    """Rows of a mean over three frames are the same however frames are submitted."""
+    """Rows of a mean over three frames do not depend on the division into batches."""
     spec = SpectrumSpec(FS, 2, win_length=64, hop=32, averaging="mean", averaging_frames=3)
     samples = noise(rng, spec, 9)
     plan = engine.plan(spec, filled(engine, samples), 9)
@@ -366,11 +366,11 @@ def test_transpose_moves_every_bit(engine, rng, shape):
 
 
 def test_transpose_of_a_large_matrix(engine, rng):
-    """A matrix larger than a device's block is put together rightly."""
+    """A matrix larger than a device's block is transposed correctly in parts."""
     matrix = rng.standard_normal((2100, 4097)).astype(np.float32)
     np.testing.assert_array_equal(engine.transpose(matrix), matrix.T)
 
 
 def test_the_name_says_what_computes(engine):
-    """The name is ``numpy`` or ``opencl:PLATFORM/DEVICE``."""
+    """The engine's name is ``numpy`` or ``opencl:PLATFORM/DEVICE``."""
     assert engine.name == "numpy" or engine.name.startswith("opencl:")

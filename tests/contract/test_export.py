@@ -1,4 +1,4 @@
-"""One suite over all formats that recordings are exported to and read back from."""
+"""One suite over all formats to which recordings are exported and from which they are read."""
 
 import contextlib
 import errno
@@ -44,7 +44,7 @@ def described(**settings):
 
 
 def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
-    """Batches between which samples are missing, rows were skipped, and the engine changes."""
+    """Make batches with missing samples, skipped rows and a change of the engine between them."""
     rng = np.random.default_rng(seed)
     about = [
         {},
@@ -87,7 +87,7 @@ def joined(batches, name):
 
 
 def breaks(batches):
-    """What stands before rows, by the rows' numbers."""
+    """Return the breaks before rows, by the rows' numbers."""
     first, found = 0, {}
     for batch in batches:
         about = (batch.gap_samples, batch.discontinuity, batch.skipped_rows, batch.cut_frames)
@@ -104,7 +104,7 @@ def left_in(folder):
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
 def test_what_was_written_is_read_back(tmp_path, suffix, kind):
-    """Every bit of the values, every time, gap and name is what it was."""
+    """Every bit of the values, every time, gap and name survives a round trip."""
     about = described(**SPECS[kind])
     given = batches_of(about.spec)
     reader = open_export(write(tmp_path / f"x{suffix}", about, given))
@@ -130,7 +130,7 @@ def test_what_was_written_is_read_back(tmp_path, suffix, kind):
 
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
 def test_names_may_be_anything(tmp_path, suffix):
-    """What a format cannot hold is replaced or left out, but in the description."""
+    """Characters that a format cannot store are replaced or left out, except in the description."""
     odd = {"title": "\udcff\0.wav", "NAME": "x", "": "x", "a b\nc": "x", "window": "flat"}
     about = replace(described(channels=2), signals=("a\nb", "\udcff"), attributes=odd)
     given = batches_of(about.spec)
@@ -145,7 +145,7 @@ def test_names_may_be_anything(tmp_path, suffix):
 @pytest.mark.parametrize("name", ["gap_samples", "skipped_rows"])
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_more_cannot_be_missing_than_counts_hold(tmp_path, suffix, name):
-    """The largest count is 2^63 - 1."""
+    """The largest count of missing samples is 2^63 - 1."""
     about = described()
     (first, *_) = batches_of(about.spec)
     writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
@@ -157,12 +157,12 @@ def test_more_cannot_be_missing_than_counts_hold(tmp_path, suffix, name):
 
 
 def test_a_row_of_many_channels_is_few_chunks(tmp_path):
-    """A chunk of a store is a file, and holds a mebibyte or less."""
+    """Each chunk of a store is a file of at most a mebibyte, also for rows of many channels."""
     about = described(channels=9, win_length=1 << 16, hop=1 << 15)
     given = batches_of(about.spec, (1, 1, 1, 1))
     write(tmp_path / "x.zarr", about, given, compression=0)
     chunks = [path for path in (tmp_path / "x.zarr/psd").rglob("*") if path.is_file()]
-    assert len(chunks) == 1 + 2 * len(given)  # and what it says of itself
+    assert len(chunks) == 1 + 2 * len(given)  # and its metadata
     assert max(path.stat().st_size for path in chunks) <= (1 << 20) + 4  # and a checksum
     with contextlib.closing(open_export(tmp_path / "x.zarr")) as reader:
         np.testing.assert_array_equal(
@@ -173,7 +173,7 @@ def test_a_row_of_many_channels_is_few_chunks(tmp_path):
 @pytest.mark.parametrize("compression", [0, 9])
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)
 def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
-    """No more is held than a chunk, and chunks that end anywhere make the same file."""
+    """At most a chunk is held in memory, and batches of any size make the same file."""
     monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 4000)
     about = described()
     assert chunk_rows(about) == 7
@@ -193,7 +193,7 @@ def test_many_rows_come_in_pieces(tmp_path, suffix, compression, monkeypatch):
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_nothing_appears_before_the_end(tmp_path, suffix):
-    """The name is there after finish, and never after abort, which may be called twice."""
+    """The name appears with finish and never after abort, which may be called twice."""
     about = described()
     path = tmp_path / f"x{suffix}"
     for end in ("abort", "finish"):
@@ -208,7 +208,7 @@ def test_nothing_appears_before_the_end(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_what_was_there_stays_until_the_end(tmp_path, suffix):
-    """A file that is given up leaves the one before, and one that is finished replaces it."""
+    """An aborted file leaves the earlier one, and a finished one replaces it."""
     about = described()
     first, other = (batches_of(about.spec, seed=seed) for seed in (1, 2))
     path = write(tmp_path / f"x{suffix}", about, first)
@@ -227,7 +227,7 @@ def test_what_was_there_stays_until_the_end(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_no_rows_make_no_file(tmp_path, suffix):
-    """Fewer samples than a window are said, and nothing is left."""
+    """Fewer samples than a window are an error and leave no file."""
     writer = make_export(tmp_path / f"x{suffix}", described(), ExportOptions())
     with pytest.raises(InputError, match=r"nothing to write: fewer than 256 samples in a row"):
         writer.finish()
@@ -236,7 +236,7 @@ def test_no_rows_make_no_file(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_one_kind_of_spectra_in_a_file(tmp_path, suffix):
-    """Rows of another analysis are refused, and so are names for too many signals."""
+    """Rows of another analysis, and names for too many signals, are refused."""
     about = described()
     writer = make_export(tmp_path / f"x{suffix}", about, ExportOptions())
     other = replace(about.spec, hop=64)
@@ -251,7 +251,7 @@ def test_one_kind_of_spectra_in_a_file(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 @pytest.mark.parametrize("limit", [100, 30_000, 200_000])
 def test_a_full_disk_leaves_nothing(tmp_path, suffix, limit):
-    """One error with the system's reason, whenever space ends, and no part of a file."""
+    """A full disk at any point is one error with the system's reason and leaves no file."""
     about = described(channels=2)
     # 8 MB a format: past what HDF5 and the C library keep in memory.
     given = [
@@ -269,13 +269,13 @@ def test_a_full_disk_leaves_nothing(tmp_path, suffix, limit):
 
 @pytest.mark.parametrize("suffix", EXPORT_SUFFIXES)
 def test_a_folder_that_is_not_there_is_named_at_once(tmp_path, suffix):
-    """Before a single row is taken."""
+    """A missing folder is an error before the first row."""
     with pytest.raises(StorageError, match=rf"/none/x\{suffix}: No such file or directory$"):
         make_export(tmp_path / "none" / f"x{suffix}", described(), ExportOptions())
 
 
 def test_a_folder_of_something_else_is_no_store_to_replace(tmp_path):
-    """Only a Zarr store is replaced by one."""
+    """A folder that is not a Zarr store is not replaced by one."""
     (tmp_path / "x.zarr").mkdir()
     with pytest.raises(StorageError, match=r"x\.zarr: is there, and no Zarr store"):
         make_export(tmp_path / "x.zarr", described(), ExportOptions())
@@ -283,7 +283,7 @@ def test_a_folder_of_something_else_is_no_store_to_replace(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".csv"])
 def test_half_a_file_is_an_error(tmp_path, suffix):
-    """Wherever a copy was cut, it is said, after no more rows than are whole."""
+    """A truncated file is an error after at most its complete rows."""
     about = described()
     given = batches_of(about.spec)
     content = write(tmp_path / f"x{suffix}", about, given).read_bytes()
@@ -296,7 +296,7 @@ def test_half_a_file_is_an_error(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
 def test_a_flipped_bit_is_found(tmp_path, suffix):
-    """Values have checksums: what the disk has changed is an error and never a level."""
+    """A flipped bit is detected by a checksum and is an error, never a level."""
     about = described()
     path = write(tmp_path / f"x{suffix}", about, batches_of(about.spec), compression=0)
     file = path / "psd" / "c" / "0" / "0" / "0" if suffix == ".zarr" else path
@@ -313,7 +313,7 @@ def test_a_flipped_bit_is_found(tmp_path, suffix):
 
 
 def test_a_lost_chunk_of_a_store_is_found(tmp_path):
-    """Zarr reads a file that is not there as a value; a row is never made of it."""
+    """A missing chunk of a Zarr store is an error and does not become a row."""
     about = described()
     path = write(tmp_path / "x.zarr", about, batches_of(about.spec))
     (path / "sample_index" / "c" / "0").unlink()
@@ -322,7 +322,7 @@ def test_a_lost_chunk_of_a_store_is_found(tmp_path):
 
 
 class FailingWrites:
-    """Lets the n-th write of each ``Disk`` fail, and all that follow."""
+    """Fails the n-th write of each ``Disk`` and all later ones."""
 
     def __init__(self, monkeypatch):
         self._write = Disk.write
@@ -339,7 +339,7 @@ class FailingWrites:
 
 @pytest.mark.slow
 def test_hdf5_outlives_a_write_that_fails(tmp_path, monkeypatch):
-    """Whichever of the writes it is, the error is the system's, and the process goes on."""
+    """Any failed write of HDF5 is one error with the system's reason, and the process continues."""
     monkeypatch.setattr("spectrod.formats.export.writer.CHUNK_BYTES", 16_000)
     about = described()
     given = batches_of(about.spec)
@@ -366,7 +366,7 @@ def read_rows(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
 def test_damage_is_an_error_or_harmless(tmp_path, suffix):
-    """Bytes that are others, missing or too many: one line, or all rows as they were."""
+    """Changed, missing or extra bytes give one line, or all rows unchanged."""
     about = described()
     given = batches_of(about.spec)
     path = write(tmp_path / f"x{suffix}", about, given)
@@ -389,7 +389,7 @@ def test_damage_is_an_error_or_harmless(tmp_path, suffix):
 
 
 def damaged(content, rng):
-    """Change, cut or take out some bytes, of the first thousand more often than of others."""
+    """Change, cut or remove some bytes, more often among the first thousand."""
     at = int(rng.integers(min(len(content), int(rng.choice([1000, len(content)])))))
     kind = rng.integers(3)
     if kind == 0:
@@ -398,7 +398,7 @@ def damaged(content, rng):
 
 
 def test_files_of_others_are_named_as_such(tmp_path):
-    """What has no description of ours is no recording, whatever its format."""
+    """A file without our description is refused as no recording, in any format."""
     np.savez(tmp_path / "x.npz", values=np.zeros(3))
     (tmp_path / "x.csv").write_text("time,1\n0,1\n")
     (tmp_path / "x.nc").write_text("no HDF5")
@@ -411,7 +411,7 @@ def test_files_of_others_are_named_as_such(tmp_path):
 
 
 def test_suffixes_say_what_a_file_is(tmp_path):
-    """Unknown ones are refused with those that are known; an array alone is not read back."""
+    """An unknown suffix is refused with the known ones, and a bare array is not read."""
     with pytest.raises(ConfigError, match=r"x\.mat: suffix must be one of \.nc, \.h5"):
         make_export(tmp_path / "x.mat", described(), ExportOptions())
     with pytest.raises(ConfigError, match=r"x\.npy: suffix must be one of"):
@@ -422,7 +422,7 @@ def test_suffixes_say_what_a_file_is(tmp_path):
 
 @pytest.mark.parametrize(("suffix", "package"), EXTRAS.items())
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix, package):
-    """One line says what to install."""
+    """A missing package is one line with what to install."""
     monkeypatch.setitem(sys.modules, package, None)
     extra = "zarr" if suffix == ".zarr" else "netcdf"
     with pytest.raises(UnavailableError, match=rf"{package} .*pip install 'spectrod\[{extra}\]'$"):
@@ -432,7 +432,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, suffix
 
 @pytest.mark.slow
 def test_packages_are_imported_when_they_are_used():
-    """The registry of formats costs no HDF5 and no Zarr."""
+    """The registry of formats imports neither HDF5 nor Zarr before use."""
     program = (
         "import sys, spectrod.formats.export; "
         "sys.exit(bool({'h5py', 'h5netcdf', 'zarr'} & set(sys.modules)))"
@@ -450,13 +450,13 @@ def test_packages_are_imported_when_they_are_used():
     ],
 )
 def test_options_have_rules(asked, rule):
-    """Each broken one is named with its value."""
+    """Each broken rule of an option is refused with its value."""
     with pytest.raises(ConfigError, match=rule):
         ExportOptions(**asked)
 
 
 def test_settings_that_json_cannot_hold_are_refused(tmp_path):
-    """Before a file is begun."""
+    """Settings that JSON cannot express are refused before a file is created."""
     about = replace(described(), settings={"a": float("nan")})
     for suffix in EXPORT_SUFFIXES:
         with pytest.raises(ConfigError, match="settings of 'reef': must fit in JSON"):
@@ -465,7 +465,7 @@ def test_settings_that_json_cannot_hold_are_refused(tmp_path):
 
 
 def test_an_array_alone_has_its_description_beside_it(tmp_path):
-    """The JSON file has axes, runs and the description; the array is as NumPy saves it."""
+    """A bare array has a JSON file with axes, runs and the description beside it."""
     about = described(channels=2)
     given = batches_of(about.spec)
     path = write(tmp_path / "x.npy", about, given)
@@ -480,7 +480,7 @@ def test_an_array_alone_has_its_description_beside_it(tmp_path):
 
 
 def test_numpy_loads_an_npz_without_us(tmp_path):
-    """Every array has a name, and its unit in the attributes."""
+    """NumPy loads an NPZ file alone, with a name and a unit for every array."""
     about = described(channels=2)
     given = batches_of(about.spec)
     write(tmp_path / "x.npz", about, given, attributes={"title": "ours"})
@@ -495,7 +495,7 @@ def test_numpy_loads_an_npz_without_us(tmp_path):
 
 
 def test_pandas_style_readers_skip_the_notes_of_a_csv(tmp_path):
-    """Comments begin with #, then one line of names, then numbers."""
+    """A CSV has comments after #, then one line of names, then numbers."""
     about = replace(described(), signals=("left",))
     given = batches_of(about.spec)
     path = write(tmp_path / "x.csv", about, given)
@@ -519,7 +519,7 @@ def test_pandas_style_readers_skip_the_notes_of_a_csv(tmp_path):
     ],
 )
 def test_an_archive_says_what_it_holds_before_it_is_unpacked(tmp_path, shape, dtype, text):
-    """Lengths and types of arrays are compared with the description first."""
+    """Lengths and types of arrays are compared with the description before unpacking."""
     path = write(tmp_path / "x.npz", described(), batches_of(described().spec))
     about = {"descr": dtype, "fortran_order": False, "shape": shape}
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "y.npz", "w") as new:
@@ -534,7 +534,7 @@ def test_an_archive_says_what_it_holds_before_it_is_unpacked(tmp_path, shape, dt
 
 @pytest.mark.parametrize("suffix", [".nc", ".npz", ".zarr"])
 def test_rows_that_are_too_large_to_be_unpacked_are_refused(tmp_path, suffix, monkeypatch):
-    """A small file may unpack to a thousand times as much, a row or a chunk at once."""
+    """Rows too large to unpack are refused, as a small file may expand a thousandfold."""
     path = write(tmp_path / f"x{suffix}", described(), batches_of(described().spec))
     monkeypatch.setattr("spectrod.formats.export.grid.PIECE_BYTES_MAX", 500)
     with pytest.raises(StorageError, match=r"psd: rows or chunks of \d+ bytes: must be at most"):

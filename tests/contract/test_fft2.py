@@ -1,4 +1,4 @@
-"""2D transforms against NumPy in float64, over every device."""
+"""2D transforms against NumPy in float64, on every device."""
 
 import numpy as np
 import pyopencl.array as cl_array
@@ -10,7 +10,7 @@ from spectrod.fft.runtime import DEVICES, TRANSFORMS
 from spectrod.fft.stage import TransformSpec
 from spectrod.opencl.context import Context
 
-# Few different lengths: compiling for them is what takes time.
+# Few different lengths, since each must be compiled.
 SHAPES = [(8, 10), (5, 9), (1, 9), (9, 1), (2, 3, 10, 8), (2, 37, 50)]
 FUNCTIONS = [fft2, ifft2, rfft2, irfft2]
 
@@ -26,13 +26,13 @@ def rng():
 
 
 def limit(dtype, n_points):
-    """Largest relative L2 error of a transform of so many points: that of a line of as many."""
+    """Return the largest relative L2 error, which is that of a line with as many points."""
     eps = np.finfo(dtype).eps
     return 1.7 * eps * np.sqrt(max(np.log2(n_points), 5.0) / 10.0) * 2.5
 
 
 def values(rng, function, shape, dtype):
-    """Uniform numbers of the type that a function takes, real ones in the Hermitian's place."""
+    """Make uniform numbers of a function's type, real where the Hermitian symmetry needs it."""
     x = rng.uniform(-1, 1, shape)
     if function is rfft2:
         return x.astype(dtype)
@@ -43,7 +43,7 @@ def values(rng, function, shape, dtype):
 
 
 def of_numpy(function, x, *arguments, **keywords):
-    """What NumPy makes of it in double precision."""
+    """Return NumPy's result in double precision."""
     wide = x.astype(np.float64 if x.dtype.kind == "f" else np.complex128)
     return getattr(np.fft, function.__name__)(wide, *arguments, **keywords)
 
@@ -66,7 +66,7 @@ def usable(device, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.slow
 def test_planes_of_any_shape(opencl_device, rng, function, dtype):
-    """Rectangles of odd and even sides, in batches, are what NumPy makes of them."""
+    """Rectangles with odd and even sides, in batches, agree with NumPy."""
     dtype = usable(opencl_device, dtype)
     for shape in SHAPES:
         keywords = {"s": shape[-2:]} if function is irfft2 else {}
@@ -78,7 +78,7 @@ def test_planes_of_any_shape(opencl_device, rng, function, dtype):
 @pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-1, -2), (1, 2)])
 @pytest.mark.slow
 def test_any_two_axes(rng, function, axes):
-    """The axes may be any two in either order; the last of them is the halved one."""
+    """The axes may be any two in either order, and the last one is halved."""
     x = values(rng, function, (9, 10, 8), np.dtype(np.float32))
     check(function(x, axes=axes), of_numpy(function, x, axes=axes), np.dtype(np.float32))
 
@@ -87,7 +87,7 @@ def test_any_two_axes(rng, function, axes):
 @pytest.mark.parametrize("s", [(5, 10), (10, 5), (-1, 9), (9, -1), None])
 @pytest.mark.slow
 def test_cropped_and_padded(rng, function, s):
-    """Lengths crop an array or pad it with zeros; -1 is its own."""
+    """Lengths crop an array or pad it with zeros, and -1 keeps its own."""
     x = values(rng, function, (2, 8, 10), np.dtype(np.float32))
     own = (8, 10) if function is not irfft2 else (8, 2 * (x.shape[-1] - 1))
     numpys = s and tuple(o if n == -1 else n for n, o in zip(s, own, strict=True))
@@ -112,7 +112,7 @@ def test_round_trips(rng, s):
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_planes_too_large_for_the_device(opencl_device, rng, function):
-    """Planes that do not fit go in batches, or by lines, to the same result."""
+    """Planes that do not fit are transformed in batches, or by lines, with the same result."""
     context = Context(opencl_device)
     kind = {"rfft2": "r2c", "irfft2": "c2r"}.get(function.__name__, "c2c")
     inverse = function in (ifft2, irfft2)
@@ -129,7 +129,7 @@ def test_planes_too_large_for_the_device(opencl_device, rng, function):
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("axes", [(-2, -1), (0, 1)])
 def test_arrays_of_the_device(rng, function, axes):
-    """A pyopencl array gives a pyopencl array on its queue, also with an offset."""
+    """A pyopencl array, also with an offset, gives a pyopencl array on its queue."""
     queue = DEVICES.default().queue
     x = values(rng, function, (6, 10, 8), np.dtype(np.float32))
     on_device = cl_array.to_device(queue, x)[1:]
@@ -141,7 +141,7 @@ def test_arrays_of_the_device(rng, function, axes):
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_no_planes_at_all(function):
-    """A batch of none gives a batch of none, of the host and of the device."""
+    """An empty batch of the host or the device gives an empty batch."""
     x = np.empty((0, 4, 6), np.float32 if function is rfft2 else np.complex64)
     expected = of_numpy(function, x).shape
     assert function(x).shape == expected
@@ -150,7 +150,7 @@ def test_no_planes_at_all(function):
 
 @pytest.mark.slow
 def test_other_inputs(rng):
-    """Lists, integers and arrays that are not contiguous are taken; the array stays as it is."""
+    """Lists, integers and arrays that are not contiguous are accepted and not changed."""
     integers = rng.integers(-9, 9, (16, 10))
     before = integers.copy()
     view = integers[::2, ::-1].T
@@ -190,13 +190,13 @@ BAD = [
 
 @pytest.mark.parametrize(("function", "x", "keywords", "message"), BAD)
 def test_bad_input(function, x, keywords, message):
-    """What breaks a rule is one error with the value and the rule."""
+    """An argument that breaks a rule is one error with the value and the rule."""
     with pytest.raises(ConfigError, match=message):
         function(x, **keywords)
 
 
 def test_no_memory_for_a_plane_of_the_device(rng, monkeypatch):
-    """What the device refuses is one DeviceError."""
+    """A refusal of memory by the device is one DeviceError."""
 
     def refuse(_workspace, name, n_bytes):
         raise DeviceError(f"no {n_bytes} bytes for {name}")

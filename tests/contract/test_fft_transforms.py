@@ -1,4 +1,4 @@
-"""Accuracy, bounds and places of every kind of transform, on every OpenCL device."""
+"""Accuracy, bounds and memory of every kind of transform, on every OpenCL device."""
 
 import numpy as np
 import pyopencl as cl
@@ -28,7 +28,7 @@ LONG = [3 * 1021, 6000, 20011, 1 << 16, 3 << 17, 1 << 20]
 
 
 def sample():
-    """Every length once, the kinds and precisions in turn; the powers of two in full."""
+    """List every length once, with alternating kinds and precisions; powers of two have all."""
     specs = [
         TransformSpec(n, *KINDS[i % 4], ("single", "double")[i // 4 % 2])
         for i, n in enumerate([*LENGTHS, *DRAWN, *LONG])
@@ -55,7 +55,7 @@ def rng():
 
 
 def uniform(rng, shape, dtype):
-    """Values in [-1, 1)."""
+    """Make values in [-1, 1)."""
     x = rng.uniform(-1, 1, shape)
     if dtype.kind == "c":
         x = x + 1j * rng.uniform(-1, 1, shape)
@@ -63,13 +63,13 @@ def uniform(rng, shape, dtype):
 
 
 def lines_of(array):
-    """Lines along the middle axis, as lines along the last."""
+    """Move lines along the middle axis to the last."""
     return np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
 
 
 @pytest.mark.parametrize(("index", "spec"), list(enumerate(sample())), ids=map(name, sample()))
 def test_transforms_are_as_exact_as_promised(context, rng, index, spec):
-    """Three lines, in turn side by side and one after the other."""
+    """Three lines, alternately side by side and one after the other, have the promised accuracy."""
     outer, inner = (1, 3) if index % 3 == 0 and spec.n < 1 << 16 else (3, 1)
     x = uniform(rng, (outer, spec.n_in, inner), reference.in_dtype(spec))
     out = np.empty((outer, spec.n_out, inner), reference.out_dtype(spec))
@@ -82,7 +82,7 @@ def test_transforms_are_as_exact_as_promised(context, rng, index, spec):
 @pytest.mark.parametrize("kind", ["c2c", "r2c"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_there_and_back_is_where_it_was(context, rng, n, kind, dtype):
-    """With each norm; a round trip has the error of two transforms."""
+    """A round trip with each norm has the error of two transforms."""
     x = uniform(rng, (5, n), np.dtype(dtype))
     there, back = (spectrod.fft.fft, spectrod.fft.ifft)
     if kind == "r2c":
@@ -112,7 +112,7 @@ FAMILY_SPECS = [
 )
 @pytest.mark.parametrize("inner", [1, 3])
 def test_nothing_outside_the_lines_is_touched(context, rng, family, spec, inner):
-    """Every family, in the middle of a buffer, with gaps between rows; odd places for reals."""
+    """No family writes outside its lines in a buffer with gaps, also at odd offsets for reals."""
     if not FAMILIES[family].supports(spec, context.device):
         pytest.skip("the family does not serve this device")
     params = untuned(FAMILIES[family], spec, context.device)
@@ -144,7 +144,7 @@ def test_nothing_outside_the_lines_is_touched(context, rng, family, spec, inner)
 @pytest.mark.parametrize("n", [16, 1021])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_arrays_of_pyopencl_stay_on_the_device(opencl_device, rng, n, axis):
-    """Results are new arrays on the same queue, or in the place that is given."""
+    """Results for pyopencl arrays are new arrays on the same queue, or go into the given one."""
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = uniform(rng, (7, n) if axis else (n, 7), np.dtype(np.complex64))
@@ -160,7 +160,7 @@ def test_arrays_of_pyopencl_stay_on_the_device(opencl_device, rng, n, axis):
 
 
 def test_slices_crops_and_types_of_pyopencl_arrays(opencl_device, rng):
-    """Rows from the middle of a buffer; lengths and types change on the device."""
+    """Slices of pyopencl arrays are accepted, with lengths and types changed on the device."""
     context = cl.Context([opencl_device.handle])
     queue = cl.CommandQueue(context)
     x = uniform(rng, (5, 15), np.dtype(np.float32))
@@ -178,7 +178,7 @@ def test_slices_crops_and_types_of_pyopencl_arrays(opencl_device, rng):
 
 
 def test_places_of_pyopencl_arrays_are_checked(opencl_device):
-    """Layout, queue and overlap; the error names the rule."""
+    """Layout, queue and overlap of pyopencl arrays are checked, and the error names the rule."""
     context = cl.Context([opencl_device.handle])
     queues = [cl.CommandQueue(context) for _ in range(2)]
     x = cl_array.zeros(queues[0], (5, 16), np.complex64)
@@ -197,7 +197,7 @@ def test_places_of_pyopencl_arrays_are_checked(opencl_device):
 
 
 def test_a_nan_stays_in_its_line_through_every_stage(context, rng):
-    """Also where lines share scratch, or lie side by side."""
+    """A NaN stays in its line, also where lines share scratch memory or lie side by side."""
     for spec in (TransformSpec(101), TransformSpec(90, "r2c"), TransformSpec(1 << 14)):
         transform = LineTransform(context, spec)
         x = uniform(rng, (2, spec.n_in, 3), reference.in_dtype(spec))

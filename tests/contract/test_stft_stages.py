@@ -1,4 +1,4 @@
-"""Every family of stages on every OpenCL device does what the float64 reference does."""
+"""Every family of stages, on every OpenCL device, agrees with the float64 reference."""
 
 from dataclasses import dataclass, replace
 
@@ -26,9 +26,9 @@ from spectrod.windows import WINDOW_NAMES
 
 pytestmark = pytest.mark.slow
 
-# A transform in float32 errs by 1.2e-7 to 2e-7 of relative L2 to 2^20 points, power by as much:
-# most of a frame's error is where most of its power is. Bluestein's lengths take three transforms.
-# Levels are so right in noise; far below a loud tone they are not, see docs/stft.md.
+# A transform in float32 has a relative L2 error of 1.2e-7 to 2e-7 to 2^20 points, and power the
+# same: most of a frame's error is where most of its power is. Bluestein's lengths take three
+# transforms. Levels have this accuracy in noise but not far below a loud tone, see docs/stft.md.
 RELATIVE_L2_MAX = 3e-7
 BLUESTEIN_FACTOR = 2.0
 LEVEL_ERROR_MAX_DB = 1e-3
@@ -42,7 +42,7 @@ SPEC = StftSpec(256, 250)
 
 @dataclass(frozen=True)
 class Launch:
-    """What a stage is asked for: a spec, and where the frames of how many channels lie."""
+    """The input of a stage: a spec, and the place of the frames of some channels."""
 
     spec: StftSpec
     channels: int = 2
@@ -50,11 +50,11 @@ class Launch:
     n_frames: int = 9
     first: int = 5
     frames: int = 4
-    """Frames a row, where there is an average."""
+    """Frames per row, with an average."""
     gap: int = 3
-    """Samples between channels that are none of theirs."""
+    """Unused samples between channels."""
     places: RowPlaces | None = None
-    """Where rows begin, where ``spec.placed``."""
+    """Starts of rows, with ``spec.placed``."""
 
     @property
     def begins(self):
@@ -90,7 +90,7 @@ def build(family, context, spec, tables):
 
 
 def tables_of(spec, rng):
-    """A window with no symmetry, and weights and bands of every size."""
+    """Make a window without symmetry, and weights and bands of every size."""
     taper = rng.uniform(0.5, 1.0, spec.win_length) * np.sin(
         np.pi * (np.arange(spec.win_length) + 0.5) / spec.win_length
     )
@@ -103,7 +103,7 @@ def tables_of(spec, rng):
 
 
 def noise(launch, rng):
-    """Samples of a launch's format, (channels * parts, n); int24 as (channels * parts, n, 3)."""
+    """Make samples of a launch's format, (channels * parts, n), for int24 with 3 bytes."""
     spec = launch.spec
     x = rng.uniform(-0.9, 0.9, (launch.channels * spec.parts, launch.n_samples))
     if spec.sample_format == "float32":
@@ -117,7 +117,7 @@ def noise(launch, rng):
 
 
 def poisoned(launch, x):
-    """The samples as they lie in memory, with what would show around frames and channels."""
+    """Place the samples in memory, with values around them that would show in results."""
     spec, poison = launch.spec, np.nan if x.dtype.kind == "f" else 127
     used = np.zeros(launch.n_samples, bool)
     for start in launch.begins:
@@ -131,13 +131,13 @@ def poisoned(launch, x):
 
 
 def guarded(context, values):
-    """Device memory with values, and a few more behind them."""
+    """Make device memory with values and a few guard values after them."""
     words = np.ravel(values).view(np.float32)
     return context.table(np.concatenate([words, np.full(GUARDS, GUARD)]))
 
 
 def unguarded(context, buffer, like):
-    """Values of a guarded buffer, the guards having stayed."""
+    """Return the values of a guarded buffer, after a check of the guards."""
     words = np.empty(buffer.size // 4, np.float32)
     context.download(words, buffer)
     assert (words[-GUARDS:] == GUARD).all()
@@ -145,7 +145,7 @@ def unguarded(context, buffer, like):
 
 
 def run(context, stage, launch, x, cuts=()):
-    """Rows of a launch, or of several that follow each other."""
+    """Compute the rows of a launch, or of several in sequence."""
     spec = stage.spec
     memory = poisoned(launch, x)
     buffer, pitch = context.table(memory), memory.shape[1]
@@ -193,7 +193,7 @@ def expected_of(launch, tables, x):
 
 
 def assert_right(launch, rows, expected):
-    """Within the limits of power or of levels."""
+    """Check rows against the limits of power or of levels."""
     assert rows.shape == expected.shape
     if launch.spec.decibels:
         loud = expected > expected.max() - LEVEL_RANGE_DB
@@ -219,13 +219,13 @@ LENGTHS_LONG = [8192, 10007, 48000, 65536, 1 << 20]
 
 @pytest.mark.parametrize("nfft", LENGTHS)
 def test_lengths(family, context, rng, nfft):
-    """Short and middle ones, with padding and an odd hop."""
+    """Short and medium lengths are right, with padding and an odd hop."""
     check(family, context, rng, Launch(StftSpec(nfft, nfft - nfft // 5), hop=nfft // 3 | 1))
 
 
 @pytest.mark.parametrize("nfft", LENGTHS_LONG)
 def test_long_lengths(family, context, rng, nfft):
-    """Few frames suffice."""
+    """Long lengths are right, with few frames."""
     check(family, context, rng, Launch(StftSpec(nfft, nfft - 3), 1, nfft // 2 + 1, n_frames=3))
 
 
@@ -234,7 +234,7 @@ def test_long_lengths(family, context, rng, nfft):
     [(16, "power"), (255, "complex"), (1000, "power"), (65536, "complex")],
 )
 def test_two_sided_spectra(family, context, rng, nfft, output):
-    """Of I/Q signals, in ascending order, odd lengths too."""
+    """Spectra of I/Q signals are right and ascending, for odd lengths, too."""
     spec = StftSpec(nfft, nfft - 5, iq=True, output=output)
     check(family, context, rng, Launch(spec, hop=nfft // 2 + 1, n_frames=5))
 
@@ -242,7 +242,7 @@ def test_two_sided_spectra(family, context, rng, nfft, output):
 @pytest.mark.parametrize("iq", [False, True])
 @pytest.mark.parametrize("sample_format", SAMPLE_BYTES)
 def test_formats_and_layouts(family, context, rng, sample_format, iq):
-    """Each sample format, planar and interleaved, real and I/Q, at odd and at even places."""
+    """Each sample format, planar or interleaved, real or I/Q, is right at odd and even offsets."""
     interleaved = iq != (sample_format in ("int16", "int32"))
     spec = replace(SPEC, sample_format=sample_format, interleaved=interleaved, iq=iq)
     tables = tables_of(spec, rng)
@@ -276,7 +276,7 @@ PRODUCTS = [
     ids=["-".join(map(str, wanted.values())) for wanted in PRODUCTS],
 )
 def test_products(family, context, rng, index, wanted):
-    """Weights, bands, averages and levels, alone and one after the other; launches may be cut."""
+    """Weights, bands, averages and levels are right alone, combined and in several launches."""
     nfft = (60, 256)[index % 2]
     launch = Launch(StftSpec(nfft, nfft - 7, **wanted), 3, n_frames=23)
     tables = tables_of(launch.spec, rng)
@@ -290,7 +290,7 @@ def test_products(family, context, rng, index, wanted):
 
 @pytest.mark.parametrize("averaging", ["mean", "exponential"])
 def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averaging):
-    """Then none is written, and the state has what came so far."""
+    """With too few frames for a row none is written, and the state keeps the frames so far."""
     launch = Launch(replace(SPEC, averaging=averaging), 2, n_frames=5, frames=20)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
@@ -304,7 +304,7 @@ def test_a_row_may_need_more_frames_than_there_are(family, context, rng, averagi
 
 @pytest.mark.parametrize(("averaging", "nfft"), [("mean", 16), ("exponential", 256)])
 def test_what_rounding_takes_does_not_add_up(family, context, rng, averaging, nfft):
-    """An average over 30000 frames of a tone that grows slowly is as right as a frame."""
+    """An average over 30000 frames of a growing tone is as accurate as one frame."""
     spec = StftSpec(nfft, nfft, averaging=averaging)
     launch = Launch(spec, 1, hop=1, n_frames=30000, frames=30000)
     tables = replace(tables_of(spec, rng), smoothing=1e-5)
@@ -316,7 +316,7 @@ def test_what_rounding_takes_does_not_add_up(family, context, rng, averaging, nf
 
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_results_are_those_of_the_frame_alone(family, context, rng, interleaved):
-    """Bit for bit: whatever the cuts, the hop, the place, and the number of channels."""
+    """A frame's result has the same bits with any launches, hop, offset and number of channels."""
     spec = replace(SPEC, interleaved=interleaved)
     stage = build(family, context, spec, tables_of(spec, rng))
     launch = Launch(spec, 5, hop=31, n_frames=37, first=3)
@@ -338,7 +338,7 @@ def test_results_are_those_of_the_frame_alone(family, context, rng, interleaved)
 
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_numbers_of_channels(family, context, rng, interleaved):
-    """From one to many, also none that lanes or groups divide."""
+    """Any number of channels is right, also where lanes or groups do not divide it."""
     spec = replace(SPEC, interleaved=interleaved)
     tables = tables_of(spec, rng)
     stage = build(family, context, spec, tables)
@@ -350,7 +350,7 @@ def test_numbers_of_channels(family, context, rng, interleaved):
 
 @pytest.mark.parametrize(("nfft", "win_length"), [(16, 1), (60, 2), (1024, 15), (512, 16)])
 def test_short_windows_and_far_hops(family, context, rng, nfft, win_length):
-    """Padded to many times their length, one sample apart or with gaps between them."""
+    """Windows padded to many times their length are right with tiny and with large hops."""
     spec = StftSpec(nfft, win_length)
     tables = tables_of(spec, rng)
     stage = build(family, context, spec, tables)
@@ -362,7 +362,7 @@ def test_short_windows_and_far_hops(family, context, rng, nfft, win_length):
 
 @pytest.mark.parametrize("window", [name for name in WINDOW_NAMES if ":" not in name])
 def test_windows_and_scales(family, context, rng, window):
-    """As users ask for them, from the density of noise to the level of a tone."""
+    """Usual windows and scalings are right, from noise density to tone level."""
     for scaling in ("density", "dbfs"):
         wanted = SpectrumSpec(48e3, 2, window, 500, 99, 512, scaling)
         spec, tables = kernel_spec(wanted, "int16")
@@ -374,7 +374,7 @@ def test_windows_and_scales(family, context, rng, window):
 
 @pytest.mark.parametrize("bands", ["octave", "third-octave", "mel:20"])
 def test_named_bands_and_weightings(family, context, rng, bands):
-    """A-weighted levels in bands, averaged as a sound level meter does."""
+    """A-weighted levels in bands, averaged as by a sound level meter, are right."""
     wanted = SpectrumSpec(
         48e3, 2, "hann", 1000, 480, 1024, "dbfs",
         weighting="A", bands=bands, averaging="exponential", averaging_frames=3,
@@ -387,7 +387,7 @@ def test_named_bands_and_weightings(family, context, rng, bands):
 
 
 def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
-    """What a bin errs by is small beside the loudest, wherever it is."""
+    """The error of a bin is small relative to the loudest bin, at any distance."""
     spec = StftSpec(1024, 1024, output="complex")
     tables = StftTables(np.hanning(1024) / 512)
     stage = build(family, context, spec, tables)
@@ -407,7 +407,7 @@ def test_a_loud_tone_costs_its_neighbours_little(family, context, rng):
     ids=["bins", "bands", "max"],
 )
 def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, nfft):
-    """NaN in one frame of one channel makes that frame's row NaN, and changes no other."""
+    """A NaN in one frame of one channel makes that frame's row NaN and changes no other."""
     launch = Launch(replace(SPEC, nfft=nfft, win_length=50, **wanted), 3, hop=51, n_frames=20)
     stage = build(family, context, launch.spec, tables_of(launch.spec, rng))
     x = noise(launch, rng)
@@ -422,7 +422,7 @@ def test_what_is_not_a_number_stays_in_its_frames(family, context, rng, wanted, 
 
 @pytest.mark.parametrize("nfft", [90, 256])
 def test_an_infinite_bin_is_in_its_own_band_alone(family, context, nfft):
-    """Bands that end directly before a power beyond float32 stay as finite as they are."""
+    """A power beyond float32 affects its own band and not the neighbouring one."""
     spec = StftSpec(nfft, nfft, n_bands=2)
     bands = BandRows(np.array([0, 37]), np.array([37, 6]), np.full(43, 0.5))
     stage = build(family, context, spec, StftTables(np.ones(nfft), bands=bands))
@@ -433,7 +433,7 @@ def test_an_infinite_bin_is_in_its_own_band_alone(family, context, nfft):
 
 
 def test_levels_of_silence_and_of_no_number(family, context, rng):
-    """Silence has the lowest level there is, NaN has none."""
+    """Silence has the lowest level, and NaN stays NaN."""
     launch = Launch(replace(SPEC, decibels=True), 3)
     tables = tables_of(launch.spec, rng)
     stage = build(family, context, launch.spec, tables)
@@ -446,7 +446,7 @@ def test_levels_of_silence_and_of_no_number(family, context, rng):
 
 
 def test_the_choice_is_among_those_that_can(context, rng):
-    """The last family computes everything; the first of those that can is taken."""
+    """The first able family is selected, and the last one can compute everything."""
     spec = StftSpec(101, 101)
     able = list(families(spec, context.device))
     assert able[-1] is list(all_families())[-1]
@@ -456,7 +456,7 @@ def test_the_choice_is_among_those_that_can(context, rng):
 
 
 def test_every_candidate_is_right(family, context, rng):
-    """What a tuner may try computes the same spectra."""
+    """Every candidate of the tuner computes the right spectra."""
     launch = Launch(StftSpec(240, 240), hop=119)
     tables = tables_of(launch.spec, rng)
     build(family, context, launch.spec, tables)
@@ -467,7 +467,7 @@ def test_every_candidate_is_right(family, context, rng):
         assert_right(launch, run(context, stage, launch, x), expected)
 
 
-# A whole step, with samples between rows; one that is not whole; and rows that overlap each other.
+# A whole step, with samples between rows; one that is not whole; and rows that overlap.
 STEPS = [RowPlaces(997), RowPlaces(4001, 7, 5), RowPlaces(401, 3)]
 
 
@@ -475,7 +475,7 @@ STEPS = [RowPlaces(997), RowPlaces(4001, 7, 5), RowPlaces(401, 3)]
 @pytest.mark.parametrize("averaging", ["none", "mean", "max", "exponential"])
 @pytest.mark.parametrize("nfft", [64, 90, 256])
 def test_rows_at_places_of_their_own(family, context, rng, nfft, averaging, places):
-    """Each row begins where it is placed, however the launches cut it; frames are hops apart."""
+    """Each row starts at its given place in any launches, with its frames a hop apart."""
     layout = {"interleaved": nfft == 64, "n_bands": 9}
     spec = StftSpec(nfft, nfft - 5, averaging=averaging, placed=True, **layout)
     launch = Launch(spec, hop=77, n_frames=19, places=places)
@@ -491,14 +491,14 @@ def test_rows_at_places_of_their_own(family, context, rng, nfft, averaging, plac
 
 @pytest.mark.parametrize("places", STEPS, ids=str)
 def test_spectra_at_places_of_their_own(family, context, rng, places):
-    """Without an average a frame is a row, complex spectra and I/Q too; at even and odd places."""
+    """Without averages each frame is a row at its given place, also for complex and I/Q."""
     spec = StftSpec(1024, 1024, output="complex", iq=True, placed=True)
     for channels, first, gap in ((3, 5, 3), (2, 4, 2)):
         check(family, context, rng, Launch(spec, channels, 1, first=first, gap=gap, places=places))
 
 
 def test_reference_rows_are_frames_at_their_places(rng):
-    """The float64 reference itself: by hand, each frame at its begin."""
+    """The float64 reference, compared with single frames, uses the given places."""
     places = RowPlaces(4001, 7, 5)
     spec = StftSpec(64, 60, averaging="mean", placed=True)
     launch = Launch(spec, hop=33, n_frames=12, places=places)

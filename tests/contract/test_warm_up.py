@@ -1,4 +1,4 @@
-"""What is compiled before samples wait for it."""
+"""Compilation before the first samples."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ from spectrod.types import Block, SpectrumSpec
 def test_what_was_compiled_is_kept_before_the_first_samples(
     opencl_device, tmp_path, monkeypatch, sample_format, dtype
 ):
-    """Afterwards the cache holds all programs: neither the first frame nor the end adds one."""
+    """After the warm-up, the cache holds all programs and neither frames nor the end add one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = OpenCLEngine(opencl_device)
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
@@ -34,7 +34,7 @@ def test_what_was_compiled_is_kept_before_the_first_samples(
 
 
 def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
-    """Asked for beside pyopencl, because that holds up all threads meanwhile."""
+    """Binaries read without pyopencl, which would block all threads, equal those of pyopencl."""
     context = cl.Context([opencl_device.handle])
     built = cl.Program(context, "__kernel void f(__global int *x) { x[0] = 1; }").build()
     assert binary_of(built) == built.get_info(cl.program_info.BINARIES)[0]
@@ -44,7 +44,7 @@ def test_a_binary_is_the_one_that_pyopencl_has(opencl_device):
 
 @pytest.mark.slow
 def test_what_cannot_be_compiled_beforehand_is_told(caplog):
-    """And is no error: whoever needs it compiles it; NumPy needs nothing."""
+    """A failed compilation in the warm-up is logged and no error, and NumPy needs none."""
     spec = SpectrumSpec(48000.0, 2, win_length=250, hop=100)
     warm_up_apart(NumpyEngine(), [spec])
     assert caplog.messages == []
@@ -56,5 +56,5 @@ def test_what_cannot_be_compiled_beforehand_is_told(caplog):
 
 @pytest.mark.parametrize("hop", [1, 1 << 20])
 def test_hops_of_any_length_are_warmed_up(hop):
-    """Long hops take no memory for many frames of them."""
+    """The warm-up of long hops takes no memory for many frames."""
     warm_up(NumpyEngine(), SpectrumSpec(48000.0, 3, win_length=17, hop=hop))
