@@ -18,5 +18,5 @@ class Clock:
         return time.time_ns()
 
     def monotonic_s(self) -> float:
-        """Monotonic time, which nobody sets [s]."""
+        """Monotonic time, which cannot be set [s]."""
         return time.monotonic()

@@ -136,7 +136,7 @@ class _OneFile(RotatingWriter[T]):
         self.n_bytes = self.open_bytes
 
     def _note_finished(self, output: Output[T]) -> None:
-        with contextlib.suppress(OSError):  # somebody has moved the file: keep the earlier size
+        with contextlib.suppress(OSError):  # the file was moved: keep the earlier size
             self.n_bytes = output.path.stat().st_size
 
     def _fail(self, error: SpectrodError) -> None:

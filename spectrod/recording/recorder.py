@@ -81,7 +81,7 @@ class Recorder:
         self._news.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the end, at most this long; a disk that does not answer is logged and left."""
+        """Wait for the end, at most this long; log an error if the disk does not answer."""
         if not self._worker.wait(timeout_s):
             _log.error(
                 "recording %s: the disk does not answer: not waited for; what is not finished is "

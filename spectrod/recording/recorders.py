@@ -32,7 +32,7 @@ class Recordable(Described, Protocol):
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """The source's pipeline; None until the source was opened first."""
+        """The source's pipeline; None until the source was opened for the first time."""
 
     def checked(self) -> tuple[tuple[str, ...], int]:
         """Return the present faults of the samples, and the number of clipped samples so far."""

@@ -78,7 +78,7 @@ class RetryingWriter(RotatingWriter[T]):
     preroll : PrerollBuffer or None
         Passes on only data around events.
     n_bytes : int
-        Total length of all finished files.
+        Total length of all files that have ended [bytes].
     has_room : bool
         False while the disk is too full to start a file.
     error : str

@@ -213,7 +213,7 @@ class RotatingWriter(ABC, Generic[T]):
 
 
 def require_there(output: Output[T]) -> None:
-    """Raise StorageError if somebody has removed the file."""
+    """Raise StorageError if the file was removed."""
     if output.is_gone:
         raise StorageError(f"{output.path}: was removed while it was being written")
 
