@@ -184,7 +184,7 @@ class Directory:
         raise FileExistsError(errno.EEXIST, f"{_NUMBERS_MAX} files of this name exist")
 
     def free_name(self, name: str, *suffixes: str) -> str:
-        """Return the first numbered name that is free, also with each suffix appended."""
+        """Return the name, or the first numbered one, that is free with and without each suffix."""
         for number in range(_NUMBERS_MAX):
             free = numbered(name, number)
             if not any(self.find(free + suffix) for suffix in ("", *suffixes)):

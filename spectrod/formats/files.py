@@ -21,7 +21,7 @@ def _temporary(target: Path) -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that a path can be replaced like a program that opens and writes would overwrite it.
+    """Check that a path is free, or is a regular file that may be overwritten.
 
     Raises
     ------

@@ -26,7 +26,7 @@ _SIGMF = (".sigmf-meta", ".sigmf-data")
 """The two files of a SigMF recording; either name stands for both."""
 
 _OF_LEVELS = (".npz", ".csv")
-"""Data files that hold level statistics in the view of these."""
+"""Data files that hold level statistics if the view is "spd"."""
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:

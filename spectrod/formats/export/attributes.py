@@ -61,7 +61,7 @@ class Coverage:
     Attributes
     ----------
     begin_utc_ns, end_utc_ns : int
-        As far as rows were added [ns].
+        Begin and end of the rows so far, UTC [ns]; -1 without rows.
     """
 
     def __init__(self, description: Description) -> None:

@@ -67,7 +67,7 @@ def frames_for(
     fs : float
         Sample rate [Hz].
     n_samples : int or None
-        Length of the recording, if known.
+        Length of the recording, if known [samples].
     win_length, hop : int
         Window length and hop, if already chosen; otherwise 0 [samples].
     rate_hz : float

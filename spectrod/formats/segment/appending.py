@@ -31,7 +31,7 @@ class AppendFile:
     BusyError
         If another program is writing to such a file.
     StorageError
-        If an unfinished one exists that nobody is writing, or the file cannot be created.
+        If an unfinished one exists that no program is writing, or the file cannot be created.
     """
 
     def __init__(self, part: PartFile) -> None:

@@ -179,7 +179,7 @@ class SegmentWriter:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the file was removed: ``submit`` always fails then, and a new one is needed."""
+        """Whether the file was removed, so that a new one is needed."""
         return self._file.is_open and self._file.is_gone
 
     def submit(self, batch: SpectrumBatch) -> None:

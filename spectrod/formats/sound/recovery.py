@@ -58,7 +58,7 @@ def recover(part: str | os.PathLike[str], directory: Directory | None = None) ->
     Parameters
     ----------
     part : path-like
-        ``NAME.wav.part`` or ``NAME.flac.part``, which nobody is writing, and which is not a link.
+        ``NAME.wav.part`` or ``NAME.flac.part``, which must not be a link or being written.
     directory : Directory, optional
         Directory in which the last part of the path is looked up; by default opened from the path.
 
