@@ -139,7 +139,7 @@ class Pipeline:
     Attributes
     ----------
     read_samples, missing_samples : int
-        Samples per channel that were read, and that are missing in gaps between them.
+        Samples per channel, from ``first_sample`` on, that were read and that gaps left out.
     """
 
     def __init__(  # noqa: PLR0913 - wires all stages

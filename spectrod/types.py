@@ -254,7 +254,7 @@ class SpectrumSpec:
         starts at sample ``floor(k * fs / rate_hz)`` after the start. A mean is over all frames, hop
         apart, that fit into the row: Welch's estimate of that time alone. A maximum, a minimum and
         an exponential average, and a mean if rows are shorter than a window, are over the frames
-        that start in the row, so that every sample between rows counts. Without averaging there is
+        that start in the row, so that no sample falls between rows. Without averaging there is
         one frame, at the start of the row.
     align : {"start", "utc"}
         Start of the rows of rate_hz: the first sample, and the first one after each gap; or whole

@@ -170,7 +170,7 @@ def make_window(window: WindowLike, win_length: int) -> Window:
     Parameters
     ----------
     window : str, tuple or (win_length,) array-like
-        A name like in ``get_window``; ``(name,)`` or ``("kaiser", beta)`` like in
+        A name as in ``get_window``; ``(name,)`` or ``("kaiser", beta)`` as in
         ``scipy.signal.get_window``; or real samples. Names mean periodic windows; samples are used
         unchanged, so those of ``scipy.signal.get_window`` are right by default (``fftbins=True``),
         and those of ``scipy.signal.windows`` with ``sym=False``.

@@ -68,7 +68,7 @@ def mirrored_radices(n: int, largest: int = 8) -> tuple[int, ...]:
     """Return radices of a length that form a palindrome, except for unpaired factors.
 
     A palindrome's digit reversal swaps pairs. Factors in the middle make its cycles longer, but at
-    most twice the product of the middle, which is at most 1680.
+    most to twice the product of the middle, which is 1680 in the worst case.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def _named(config: Config, table: SourceTable) -> str:
 
 
 def _source(table: SourceTable, name: str) -> str:
-    """Open a source, unless that would lose samples, and check its analyses at its rate."""
+    """Open a source whose samples can be read again, and check its analyses at its rate."""
     try:
         kind, argument = find_kind(table.uri)
         if text := kind.inspect(argument):

@@ -244,7 +244,7 @@ class CaptureProcess:
     def _ask_of(
         self, operation: str, settings: StreamSettings, stop: Wakeup | None, **more: Any
     ) -> Any:
-        """Send a request about a device; a refusal becomes one line naming the rejected value."""
+        """Send a request about a device; a refusal becomes one line naming the cause."""
         try:
             return self._ask(operation, stop, **_as_parameters(settings), **more)
         except _RefusedError as error:

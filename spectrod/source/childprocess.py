@@ -30,7 +30,7 @@ def count_unreaped() -> int:
 class ChildProcess:
     """A process with pipes to its three standard streams.
 
-    The last lines that it prints to standard error, 50 at most, are logged at debug level. The pipe
+    The first 50 lines that it prints to standard error are logged at debug level. The pipe
     never blocks the process: output that does not fit is lost and not counted.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Steps in the soonest arrivals: tells lost samples from late ones."""
+"""Steps in the soonest arrivals: distinguishes lost samples from late ones."""
 
 import math
 import statistics

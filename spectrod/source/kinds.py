@@ -42,7 +42,7 @@ class SourceKind:
         SpectrodError if it is unusable. Returns None for a source that may be opened.
     absent_name : callable or None
         Returns the topic name, by the argument, of a source that is missing. The daemon waits for
-        such a source; a kind without this function must be present.
+        such a source; without this function the source must be present.
     is_safe_over_control : bool
         True if peers may add such a source, because its URI cannot name a file.
     """

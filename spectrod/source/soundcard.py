@@ -28,7 +28,7 @@ class SoundCardSource:
     """An input of a sound card that may be unplugged and return.
 
     If the device disappears, the source waits for the same device without a limit and keeps rate
-    and channels; see ``Supervisor``. ``BlockWriter`` lists the kinds of losses that are told apart.
+    and channels; see ``Supervisor``. ``BlockWriter`` lists the kinds of losses.
 
     Parameters
     ----------
