@@ -297,7 +297,7 @@ STATUS = {
 EVENT = {"number": 0, "t_utc_ns": 0, "kind": EVIL, "text": EVIL, "source": EVIL, "who": EVIL}
 PICTURE = {"path": EVIL, "state": EVIL, "frames": 1, "error": EVIL}
 REPLIES = {
-    ("status",): (STATUS, 20),
+    ("status",): (STATUS, 19),
     ("metrics",): ([{"name": EVIL, "labels": {EVIL: EVIL}, "value": 1.0, "unit": EVIL}], 1),
     ("get",): ({EVIL: {EVIL: [EVIL]}}, 1),
     ("get", "source.uri"): (EVIL, 1),
@@ -306,7 +306,7 @@ REPLIES = {
     ("reload",): ([EVIL], 1),
     ("pause",): ([EVIL], 1),
     ("source", "remove", "x"): ([EVIL], 1),
-    ("record", "list"): (STATUS, 7),
+    ("record", "list"): (STATUS, 6),
     ("record", "start"): (PICTURE, 1),
     ("record", "stop"): ([PICTURE], 1),
     ("record", "trigger"): ([EVIL], 1),
