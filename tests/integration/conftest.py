@@ -1,4 +1,4 @@
-"""Real sound servers for tests, on machines that have no sound card; publishers and subscribers."""
+"""Sound servers for machines without a sound card, publishers, subscribers and daemons."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from publishing import ANY_PORT, TIMEOUT_S, make_stats
 
 @pytest.fixture
 def silent_server(tmp_path_factory, monkeypatch):
-    """Prepare a private PulseAudio that does not run yet; its environment is this process's."""
+    """Prepare a private PulseAudio that is not started; this process has its environment."""
     server = SoundServer(tmp_path_factory.mktemp("pulse"))
     for name, value in server.variables.items():
         monkeypatch.setenv(name, value)
@@ -40,7 +40,7 @@ def sound_server(silent_server):
 
 @pytest.fixture
 def jack_server(tmp_path_factory, monkeypatch):
-    """Prepare a private JACK with a dummy driver; its environment is this process's."""
+    """Prepare a private JACK with a dummy driver; this process has its environment."""
     server = JackServer(tmp_path_factory.mktemp("jack"))
     for name, value in server.variables.items():
         monkeypatch.setenv(name, value)
@@ -57,7 +57,7 @@ def progress():
 
 @pytest.fixture
 def publish(progress):
-    """Start publishers of one source, or of those named; they are stopped at the end."""
+    """Start publishers of one source, or of the named ones, and stop them after the test."""
     started = []
 
     def start(*endpoints, names=("mic",), stats=make_stats, feed=None, **options):
@@ -76,7 +76,7 @@ def publish(progress):
 
 @pytest.fixture
 def raw_subscriber():
-    """Connect plain SUB sockets that are closed at the end."""
+    """Connect plain SUB sockets, and close them after the test."""
     with zmq.Context() as context:
         sockets = []
 
@@ -99,7 +99,7 @@ def raw_subscriber():
 
 @pytest.fixture
 def wait_for_subscribers():
-    """Wait until so many have subscribed."""
+    """Wait for a number of subscribers."""
 
     def wait(publisher, count=1):
         deadline_s = time.monotonic() + TIMEOUT_S
@@ -112,14 +112,14 @@ def wait_for_subscribers():
 
 @pytest.fixture
 def ipc_path():
-    """A path for a socket; pytest's own folders may be too deep for its 107 bytes."""
+    """Make a path for a socket; pytest's own folders may be too deep for its 107 bytes."""
     folder = Path(tempfile.mkdtemp(prefix="spectrod-"))
     yield folder / "s.ipc"
     shutil.rmtree(folder)
 
 
 class DaemonProcess:
-    """``spectrod run`` in a process of its own, once it says where it publishes."""
+    """``spectrod run`` in a separate process, once it has logged its endpoint."""
 
     def __init__(self, config):
         command = [sys.executable, "-m", "spectrod", "run", "--config", str(config)]
@@ -131,7 +131,7 @@ class DaemonProcess:
         self.control = self.wait_for("control at ")
 
     def wait_for(self, text):
-        """Read the log until a line has a text; return what follows it."""
+        """Read the log until a line has a text; return the text after it."""
         for line in self.process.stderr:
             self.log.append(line)
             if text in line:
@@ -139,12 +139,12 @@ class DaemonProcess:
         raise AssertionError("".join(self.log))
 
     def kill(self):
-        """End it as a power failure would."""
+        """Kill the daemon with SIGKILL, as a power failure would."""
         self.process.kill()
         self.process.wait()
 
     def close(self):
-        """End it, if it has not ended."""
+        """Stop the daemon if it is still running."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=20)
@@ -152,7 +152,7 @@ class DaemonProcess:
 
 @pytest.fixture
 def run_daemon():
-    """Run daemons, each with a file of configuration; all are ended at the end."""
+    """Run daemons, each with a configuration file, and stop them after the test."""
     started = []
 
     def run(config):
@@ -172,6 +172,6 @@ def fds():
 
 @pytest.fixture
 def resident_bytes():
-    """Tell how much memory this process has now."""
+    """Return the resident memory of this process."""
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     return lambda: int(Path("/proc/self/statm").read_text().split()[1]) * page_bytes

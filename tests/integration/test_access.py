@@ -1,4 +1,4 @@
-"""Who may connect, over real sockets; every wait is for a message, an event or a descriptor."""
+"""Access control over real sockets; every wait is for a message, an event or a descriptor."""
 
 import errno
 import math
@@ -27,7 +27,7 @@ ANY_PORT = "tcp://127.0.0.1:*"
 
 
 class Keys:
-    """A folder of keys, of a server and its clients."""
+    """A folder of keys of a server and its clients."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -54,7 +54,7 @@ class Keys:
 
 
 class Server:
-    """A ROUTER behind an access, at any free port."""
+    """A ROUTER with access control, at any free port."""
 
     def __init__(self, access, *endpoints):
         self.access = access
@@ -67,7 +67,7 @@ class Server:
         self.holders = KeyHolders(access, self.listeners.with_keys)
 
     def receive(self):
-        """Return who has sent the next message, and what."""
+        """Return the sender and the content of the next message."""
         frames = self.socket.recv_multipart(copy=False)
         link = self.access.link_of(frames[-1])
         if link is not None:
@@ -86,7 +86,7 @@ def keys(tmp_path):
 
 @pytest.fixture
 def serve():
-    """Start accesses with a server each; all are closed at the end."""
+    """Start access controls with a server each, and close them after the test."""
     with ExitStack() as cleanup:
 
         def start(security, *endpoints, events=None):
@@ -148,7 +148,7 @@ def server_key(keys):
 
 
 def next_event(monitor, wanted, server):
-    """Wait, and poll the server's socket as its owner would: libzmq closes its pipes in that."""
+    """Wait, and poll the server's socket as its owner would, since libzmq closes pipes then."""
     poller = zmq.Poller()
     for sock in (monitor, server.socket):
         poller.register(sock, zmq.POLLIN)
@@ -160,7 +160,7 @@ def next_event(monitor, wanted, server):
 
 
 def test_a_known_key_comes_in_and_is_called_by_its_name(keys, serve, connect):
-    """Each with the right that its public file gives."""
+    """A known key connects under its name with the right that its public file gives."""
     server = serve(keys.security)
     for name, right in (("alice", "read"), ("bob", "control")):
         connect(server.endpoints[0], keys.pair(name), server_key(keys))
@@ -169,7 +169,7 @@ def test_a_known_key_comes_in_and_is_called_by_its_name(keys, serve, connect):
 
 
 def test_an_unknown_key_is_refused_and_told_of(keys, serve, connect, counted):
-    """The log says whose it is and where from."""
+    """An unknown key is refused, and the log has the key and the address."""
     events = EventLog()
     server = serve(keys.security, events=events)
     connect(server.endpoints[0], keys.pair("eve"), server_key(keys))
@@ -181,7 +181,7 @@ def test_an_unknown_key_is_refused_and_told_of(keys, serve, connect, counted):
 
 
 def test_a_wrong_server_key_is_refused(keys, serve, connect, counted):
-    """Who takes us for another server learns nothing and sends nothing."""
+    """A client that expects another server key is refused and exchanges no data."""
     server = serve(keys.security)
     connect(server.endpoints[0], keys.pair("alice"), keys.pair("eve").key)
     counted(server.access, "wrong_server_key")
@@ -189,7 +189,7 @@ def test_a_wrong_server_key_is_refused(keys, serve, connect, counted):
 
 
 def test_a_client_without_a_key_is_refused(keys, serve, connect, counted):
-    """A plain client that takes the mechanism for none is told by libzmq's greeting alone."""
+    """A plain client without a key is refused by libzmq's greeting."""
     server = serve(keys.security)
     connect(server.endpoints[0])
     counted(server.access, "no_key", "other")
@@ -197,7 +197,7 @@ def test_a_client_without_a_key_is_refused(keys, serve, connect, counted):
 
 
 def test_what_is_no_zeromq_is_cut_off(keys, serve):
-    """A web browser that got lost, for example, gets what any peer gets first: the signature."""
+    """A peer of another protocol, such as a web browser, gets the ZMTP signature and is cut off."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_MS / 1e3) as stranger:
@@ -225,7 +225,7 @@ def read_all(sock):
     "handshake", [b"\x04\xc8\x05HELLO\x01\x00" + bytes(192), b"\x04\x06\x05READY"]
 )
 def test_a_refused_peer_receives_the_greeting_and_nothing_more(keys, serve, handshake):
-    """64 bytes that every ZeroMQ socket sends: no name, no heartbeat, no spectrum, no reason."""
+    """A refused peer receives the 64 bytes of the greeting: no name, heartbeat or spectrum."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_MS / 1e3) as stranger:
@@ -237,7 +237,7 @@ def test_a_refused_peer_receives_the_greeting_and_nothing_more(keys, serve, hand
 
 
 def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(keys, serve, counted):
-    """What reaches it is the handshake's and the 400 of ZMTP, whatever the server sends."""
+    """A peer with an unknown key receives the handshake and ZMTP's error 400 and nothing more."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
     with Tap(port) as tap, zmq.Context() as context, context.socket(zmq.DEALER) as sock:
@@ -256,7 +256,7 @@ def test_a_peer_of_an_unknown_key_receives_a_number_and_nothing_more(keys, serve
 
 
 class Tap:
-    """A way to a port on which all that comes back is kept."""
+    """A proxy to a port that keeps all bytes from the server."""
 
     def __init__(self, port):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -274,7 +274,7 @@ class Tap:
         self._thread.join(TIMEOUT_MS / 1e3)
 
     def all(self):
-        """Return all that came, once one side has closed."""
+        """Return all received bytes, once one side has closed."""
         self._thread.join(TIMEOUT_MS / 1e3)
         assert not self._thread.is_alive()
         return self._received
@@ -304,7 +304,7 @@ def _received(sock):
 
 
 def test_one_socket_has_endpoints_with_keys_and_without(keys, serve, connect, tmp_path):
-    """An IPC endpoint asks for none, before and after one that does."""
+    """One socket has endpoints with and without keys, bound in any order."""
     paths = [f"ipc://{tmp_path}/{name}.sock" for name in "ab"]
     server = serve(keys.security, paths[0], ANY_PORT, paths[1])
     for path in paths:
@@ -317,7 +317,7 @@ def test_one_socket_has_endpoints_with_keys_and_without(keys, serve, connect, tm
 
 
 def test_loopback_asks_for_keys_only_if_told_to(keys, serve, connect):
-    """With keys for other machines, this machine's programs need none."""
+    """With keys for other machines, loopback needs no key unless that is configured."""
     security = SecurityConfig(keys.security.server_key, keys.security.client_keys)
     server = serve(security)
     connect(server.endpoints[0])
@@ -327,7 +327,7 @@ def test_loopback_asks_for_keys_only_if_told_to(keys, serve, connect):
 
 
 def test_without_keys_everybody_comes_in(serve, connect):
-    """No questions; whoever reaches the endpoint is let in, and counted."""
+    """Without keys every peer is accepted and counted."""
     server = serve(SecurityConfig())
     assert server.access.reload() == []
     connect(server.endpoints[0])
@@ -340,7 +340,7 @@ def test_without_keys_everybody_comes_in(serve, connect):
 def test_who_does_not_finish_the_handshake_is_cut_off(
     serve, monkeypatch, tmp_path, transport, sent
 ):
-    """Also without keys: it costs a descriptor for 5 s and no longer, here for 50 ms."""
+    """A peer that does not finish its handshake is cut off in time, with or without keys."""
     monkeypatch.setattr(access, "_HANDSHAKE_MS", 50)
     path = tmp_path / "s.ipc"
     server = serve(SecurityConfig(), ANY_PORT if transport == "tcp" else f"ipc://{path}")
@@ -355,7 +355,7 @@ def test_who_does_not_finish_the_handshake_is_cut_off(
 
 
 def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_path):
-    """Metadata that a peer sends of itself does not make it another."""
+    """On an endpoint without keys, a peer cannot claim a name by metadata."""
     security = SecurityConfig(keys.security.server_key, keys.security.client_keys)
     server = serve(security)
     port = int(server.endpoints[0].rpartition(":")[2])
@@ -378,7 +378,7 @@ def test_a_name_cannot_be_claimed_where_no_key_is_asked_for(keys, serve, tmp_pat
 
 
 def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
-    """Only the connections that it has opened are cut; it is refused when it comes back."""
+    """Only the connections of a revoked key are cut, and a new attempt is refused."""
     server = serve(keys.security)
     _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
@@ -398,11 +398,11 @@ def test_a_revoked_key_is_cut_off_and_no_other(keys, serve, connect, counted):
 
 
 def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(keys, serve, connect):
-    """It may be of the key; whoever may come in is there again by itself."""
+    """A revocation cuts connections without messages, which may be the key's; others return."""
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
-    assert server.socket.poll(TIMEOUT_MS)  # one is let in, and nobody has read what it says
+    assert server.socket.poll(TIMEOUT_MS)  # one is accepted, and its message is unread
     next_event(alices, zmq.Event.CONNECTED, server)
     next_event(bobs, zmq.Event.CONNECTED, server)
     keys.revoke("alice")
@@ -419,7 +419,7 @@ def test_a_connection_whose_messages_were_not_read_yet_is_cut_by_a_revocation(ke
 def test_a_revoked_key_is_cut_where_connections_cannot_be_listed(
     keys, serve, connect, monkeypatch, caplog
 ):
-    """Those that are known are cut all the same; the rest is logged."""
+    """If connections cannot be listed, the known ones of a revoked key are cut, with a log line."""
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0].name == "alice"
@@ -432,7 +432,7 @@ def test_a_revoked_key_is_cut_where_connections_cannot_be_listed(
 
 
 def test_a_connection_that_a_revocation_has_missed_is_cut_by_its_next_message(keys, serve, connect):
-    """A key is looked up again with each message until it is known."""
+    """A connection that a revocation missed is cut with its next message."""
     server = serve(keys.security)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.socket.poll(TIMEOUT_MS)
@@ -443,7 +443,7 @@ def test_a_connection_that_a_revocation_has_missed_is_cut_by_its_next_message(ke
 
 
 def test_a_revoked_key_lives_until_its_replies_are_out(keys, serve, connect, monkeypatch):
-    """With a linger, its connections are cut when that is over, and not before."""
+    """With a linger, connections of a revoked key are cut after it and not before."""
     server = serve(keys.security)
     server.holders = KeyHolders(server.access, server.listeners.with_keys, linger_s=0.2)
     _alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
@@ -466,7 +466,7 @@ def test_a_revoked_key_lives_until_its_replies_are_out(keys, serve, connect, mon
 
 @pytest.mark.slow
 def test_nobody_takes_the_port_while_connections_are_cut(keys, serve, connect):
-    """A local process that never stops binding to the port finds it in use at every moment."""
+    """While connections are cut, another process cannot bind the port at any moment."""
     server = serve(keys.security)
     port = int(server.endpoints[0].rpartition(":")[2])
     is_over, stolen = threading.Event(), []
@@ -493,7 +493,7 @@ def test_nobody_takes_the_port_while_connections_are_cut(keys, serve, connect):
 
 
 def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connect, monkeypatch):
-    """Without a descriptor left, a revocation cuts, says so, ends nothing, and is made good."""
+    """Without a free descriptor, a revocation cuts and logs, and reopens the endpoint later."""
     events = EventLog()
     server = serve(keys.security, events=events)
     alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
@@ -520,7 +520,7 @@ def test_an_endpoint_that_cannot_accept_again_is_tried_again(keys, serve, connec
 
 
 def test_without_filters_an_endpoint_closes_by_cutting_everybody(keys, serve, connect, monkeypatch):
-    """Some systems forbid them to ordinary users; who has a right is back once it is open."""
+    """Without socket filters, an endpoint closes all connections, and those with rights return."""
     server = serve(keys.security)
     alice, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0].name == "alice"
@@ -547,7 +547,7 @@ def no_descriptors(_fd):
 
 
 def test_a_key_with_an_ipc_path_and_a_port_keeps_both(keys, serve, connect):
-    """What is bound again is where it was: a port that was chosen stays."""
+    """An IPC path and a chosen port are the same after the endpoint is bound again."""
     server = serve(keys.security)
     for _ in range(20):
         server.access.generation += 1
@@ -557,7 +557,7 @@ def test_a_key_with_an_ipc_path_and_a_port_keeps_both(keys, serve, connect):
 
 
 def test_a_key_that_is_added_cuts_nobody(keys, serve, connect):
-    """It may come in at once, and connections that live are left alone."""
+    """An added key can connect at once, and existing connections stay."""
     server = serve(keys.security)
     connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     server.receive()
@@ -569,7 +569,7 @@ def test_a_key_that_is_added_cuts_nobody(keys, serve, connect):
 
 
 def test_a_right_that_changes_holds_for_the_next_message(keys, serve, connect):
-    """No connection need be cut for it."""
+    """A changed right applies to the next message of an existing connection."""
     server = serve(keys.security)
     bob, _ = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
     assert server.receive()[0].right == "control"
@@ -581,7 +581,7 @@ def test_a_right_that_changes_holds_for_the_next_message(keys, serve, connect):
 
 
 def test_a_name_that_another_key_has_now_gives_no_right(keys, serve, connect):
-    """Who is connected is known by the key: names may be exchanged, and nobody need be cut."""
+    """If two keys exchange their names, connections keep the rights of their keys."""
     server = serve(keys.security)
     alice, _ = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     assert server.receive()[0] == Peer("alice", "read")
@@ -595,7 +595,7 @@ def test_a_name_that_another_key_has_now_gives_no_right(keys, serve, connect):
 
 
 def test_a_new_server_key_cuts_everybody(keys, serve, connect, counted):
-    """Who knows the new one comes in, who knows the old one does not."""
+    """A new server key cuts all connections, and only clients with the new key return."""
     server = serve(keys.security)
     _, alices = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     server.receive()
@@ -614,7 +614,7 @@ def test_a_new_server_key_cuts_everybody(keys, serve, connect, counted):
 
 @pytest.mark.parametrize("damage", ["folder", "public", "secret", "mode"])
 def test_keys_that_cannot_be_read_leave_all_as_it_was(keys, serve, connect, damage):
-    """A reload either takes everything or nothing."""
+    """A reload of keys with an error changes nothing."""
     server = serve(keys.security)
     if damage == "folder":
         keys.clients.rename(keys.folder / "elsewhere")
@@ -644,13 +644,13 @@ def keys_of(server):
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(security, message):
-    """The key and the rule are named."""
+    """Contradictory settings are refused with the key and the rule."""
     with pytest.raises(ConfigError, match=message):
         Access(security)
 
 
 def test_a_thread_that_fails_lets_nobody_in(keys, serve, connect, monkeypatch):
-    """Failing means closed, and the failure is kept."""
+    """If the access thread fails, nobody is accepted, and the failure is kept."""
     server = serve(keys.security)
     monkeypatch.setattr(server.access, "_answer", lambda _: 1 / 0)
     connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
@@ -661,7 +661,7 @@ def test_a_thread_that_fails_lets_nobody_in(keys, serve, connect, monkeypatch):
 
 
 def test_a_message_of_a_connection_that_has_gone_has_none(keys, serve, connect):
-    """Its descriptor may be anybody's by now."""
+    """A message of a closed connection has no peer, as its descriptor may be reused."""
     server = serve(keys.security)
     alice, _ = connect(server.endpoints[0], keys.pair("alice"), server_key(keys))
     frame = server.socket.recv_multipart(copy=False)[-1]

@@ -1,4 +1,4 @@
-"""``spectrod bench live --soak``: a run that loses nothing, one that does, and what it needs."""
+"""``spectrod bench live --soak``: a run without loss, one with a loss, and its requirements."""
 
 import json
 
@@ -13,7 +13,7 @@ SECONDS = "8"
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path):
-    """Run the command on one device; returns its exit code and the rows of its report."""
+    """Run the command on one device; return its exit code and the rows of its report."""
     device = machine.working_devices("")[0][0]
     monkeypatch.setattr(machine, "list_devices", lambda: [device])
 
@@ -31,13 +31,13 @@ def bench(monkeypatch, tmp_path):
 @pytest.mark.audio
 @pytest.mark.opencl
 def test_short_soak_accounts_for_every_sample(bench, capsys):
-    """Twenty rows, nothing lost, a rate that agrees with the truth, a callback's cost known."""
+    """A short soak reports twenty rows without loss, the true rate and the cost of callbacks."""
     code, rows = bench()
     assert code == 0
     assert len(rows) == 20
     last = rows[-1]
     assert last["faults"] == []
-    # Thirteen seconds in all, but for what it took to begin.
+    # Thirteen seconds in all, and the time of the start.
     assert last["samples"] > 11 * soak.FS
     assert last["frames"] == pytest.approx(last["samples"] / 1024, abs=16)
     assert 0.0 < last["callback_p50_s"] <= last["callback_p999_s"]
@@ -46,7 +46,7 @@ def test_short_soak_accounts_for_every_sample(bench, capsys):
 
 
 class LeakyRing(WatchedRing):
-    """Loses one frame, once, and goes on counting as if there had been none."""
+    """Loses one frame, once, and keeps counting as if it had not."""
 
     lost = 0
 
@@ -61,7 +61,7 @@ class LeakyRing(WatchedRing):
 @pytest.mark.audio
 @pytest.mark.opencl
 def test_soak_that_loses_one_frame_fails(bench, monkeypatch, capsys):
-    """One frame of half a million that is missing is found, and is exit code 1."""
+    """A soak that loses one frame of half a million fails with exit code 1."""
     monkeypatch.setattr(soak, "WatchedRing", LeakyRing)
     code, rows = bench()
     assert code == 1
@@ -78,14 +78,14 @@ def test_soak_that_loses_one_frame_fails(bench, monkeypatch, capsys):
 )
 @pytest.mark.opencl
 def test_what_a_soak_cannot_do(arguments, text, capsys):
-    """Times and formats that it has not are errors that name the value and the rule."""
+    """Unsupported times and formats are refused with the value and the rule."""
     assert main(["bench", "live", *arguments]) == 2
     assert text in capsys.readouterr().err
 
 
 @pytest.mark.opencl
 def test_soak_without_pulseaudio(monkeypatch, tmp_path, capsys):
-    """A machine that lacks the server is told the package's name."""
+    """A machine without PulseAudio gets an error with the package's name."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["bench", "live", "--soak", "5"]) == 69
     assert "pulseaudio: not installed" in capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""The fault matrix: real servers, a real capture process, a signal that says where each loss is.
+"""The fault matrix: real servers, a real capture process, and a signal that shows each loss.
 
-Each test injects one fault and holds against the truth what the source said: when it noticed, when
-it was back, how much it says was lost. ``docs/capture.md`` has the table.
+Each test injects one fault and compares the source's report with the truth: when it noticed, when
+it recovered, and the size of the loss. ``docs/capture.md`` has the table.
 """
 
 import contextlib
@@ -26,30 +26,30 @@ NOTICED_S = 1.0
 NOTICED_STOPPED_S = 2.0
 BACK_S = 3.0
 BEFORE_S = 2.0
-"""Of samples, from which the clock learns how late the soonest of them come."""
+"""Samples from which the clock learns the delay of the earliest ones."""
 
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind():
-    """Processes, threads, descriptors and shared memory are after a test what they were before."""
-    belongings()  # the first one opens what stays open
+    """Check that a test leaves processes, threads, descriptors and shared memory as before."""
+    belongings()  # the first one opens objects that stay open
     before = belongings()
     yield
     for pid in children() - before["children"]:
-        wait_for_end(pid, 5.0)  # killed, but a machine that is busy takes its time
+        wait_for_end(pid, 5.0)  # killed, but a busy machine takes its time
     assert count_unreaped() == 0
     assert belongings() == before
 
 
 @pytest.fixture
 def playing(sound_server):
-    """A server whose sink plays the numbered signal; its players end with the test."""
+    """Run a server whose sink plays the sequence signal; its players end with the test."""
     with contextlib.ExitStack() as stack:
         yield Playing(sound_server, stack)
 
 
 class Playing:
-    """A sound server and the player that it has at the moment."""
+    """A sound server and its current player."""
 
     def __init__(self, server, stack):
         self.server = server
@@ -57,25 +57,25 @@ class Playing:
         self.play(1)
 
     def play(self, first):
-        """Play from a number on."""
+        """Play from a frame number on."""
         player = self.server.play_numbered(first)
         self._stack.callback(player.stop)
 
 
 def capture_process(before):
-    """Id of the capture process: the child that there was not before."""
+    """Return the id of the capture process, the child that did not exist before."""
     (pid,) = children() - before
     return pid
 
 
 def report(**seconds):
-    """Print times, which ``pytest -rP`` shows of tests that pass."""
+    """Print times, which ``pytest -rP`` shows for passed tests."""
     for name, value in seconds.items():
         print(f"{name}: {value:.3f} s")  # noqa: T201
 
 
 def assert_lossless(ear, *, silent=0):
-    """Every sample's number follows on, and nothing was said to be lost."""
+    """Check that sample numbers are contiguous and no loss was reported."""
     assert ear.ring.check.breaks == []
     assert ear.ring.gaps == []
     assert ear.ring.check.silent <= silent
@@ -83,7 +83,7 @@ def assert_lossless(ear, *, silent=0):
 
 
 def assert_unflagged(ear, restarts):
-    """No loss was flagged by the sound system, none was suspected."""
+    """Check that no loss was flagged by the sound system and none was suspected."""
     capture = ear.source.capture()
     assert ear.ring.overflows == 0
     assert (capture.suspected, capture.overruns) == (0, 0)
@@ -92,7 +92,7 @@ def assert_unflagged(ear, restarts):
 
 
 def assert_one_gap(ear, n_min):
-    """Numbers say that just one gap was, and its size is right to one block."""
+    """Check by sample numbers that there is one gap, sized to one block."""
     (found,) = ear.ring.check.breaks
     ((start, end),) = ear.ring.gaps
     assert (end, end - start) == (found.sample_index, found.index_jump)
@@ -102,7 +102,7 @@ def assert_one_gap(ear, n_min):
 
 
 def assert_gap_fits_the_time(ear):
-    """The gap is as long as the time that passed: samples behind it are as late as before."""
+    """Check that the gap equals the elapsed time: later samples have the same delay."""
     ((start, end),) = ear.ring.gaps
     assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S
 
@@ -112,7 +112,7 @@ def assert_gap_fits_the_time(ear):
 
 @pytest.mark.parametrize("format_", ["s16le", "f32le"])
 def test_tone_of_another_program_is_bit_true(sound_server, tmp_path, format_):
-    """1 kHz played by paplay comes out sample by sample, in level and phase, from start to end."""
+    """A 1 kHz tone of paplay arrives sample by sample with its level and phase, from end to end."""
     period = np.round(16384 * np.sin(2 * np.pi * np.arange(48) / 48)).astype(np.int16)
     tone = np.tile(period, 20 * 1000)
     soundfile.write(tmp_path / "tone.wav", np.stack([tone, -tone], axis=1), FS, subtype="PCM_16")
@@ -134,7 +134,7 @@ def test_tone_of_another_program_is_bit_true(sound_server, tmp_path, format_):
 
 
 def test_file_plugin_gives_its_file(sound_server, tmp_path):
-    """ALSA's file plugin, paced by the server, comes out from its first frame on."""
+    """ALSA's file plugin, paced by the server, delivers its file from the first frame on."""
     (tmp_path / "known.s16").write_bytes(numbered_frames(1, 10 * FS).tobytes())
     sound_server.add_devices(
         f'pcm.numbered {{ type file slave.pcm "pulse" file "/dev/null"'
@@ -153,7 +153,7 @@ def test_file_plugin_gives_its_file(sound_server, tmp_path):
 
 
 def test_server_that_is_killed_and_started_again(playing):
-    """Noticed at once; back on the same device when it is; the gap is as long as the time was."""
+    """A killed server is noticed at once; its return resumes the device after a true gap."""
     with Listener() as ear:
         ear.hear(BEFORE_S)
         killed = time.monotonic()
@@ -171,7 +171,7 @@ def test_server_that_is_killed_and_started_again(playing):
 
 
 def test_server_that_stands_still_for_two_seconds(playing):
-    """Said to be waiting meanwhile; it then delivers everything, and nothing counts as lost."""
+    """A server stopped for two seconds is reported as waiting and then delivers without a loss."""
     with Listener() as ear:
         ear.hear(BEFORE_S)
         stopped_at = time.monotonic()
@@ -185,7 +185,7 @@ def test_server_that_stands_still_for_two_seconds(playing):
 
 
 def test_server_that_stands_still_for_too_long(playing):
-    """Capture is given up, begun anew, and the gap is right to one block by the numbers."""
+    """A server stopped for too long makes capture restart, with a gap right to one block."""
     with Listener() as ear:
         ear.hear(BEFORE_S)
         stopped_at = time.monotonic()
@@ -200,13 +200,13 @@ def test_server_that_stands_still_for_too_long(playing):
 
 
 def test_device_that_is_removed_and_added(playing):
-    """The server lives on; while the device is away it is sought, and recorded from again."""
+    """A device removed from a living server is searched for and resumed when it returns."""
     with Listener() as ear:
         ear.hear(BEFORE_S)
         removed = time.monotonic()
         playing.server.remove_sink()
         noticed_s = ear.wait_until_waiting(removed, NOTICED_S)
-        # Until it was sought in vain a few times.
+        # Until the search has failed a few times.
         attempts = ear.source.capture().attempts
         ear.wait(lambda: ear.source.capture().attempts >= attempts + 2, 5.0, "sought again")
         playing.server.add_sink()
@@ -219,7 +219,7 @@ def test_device_that_is_removed_and_added(playing):
 
 
 def test_device_that_is_absent_and_then_present(silent_server):
-    """No server: an error that says what is not there. With the server it is found, in one life."""
+    """Without a server the error names the device; with one, the same source finds it."""
     with pytest.raises(UnavailableError, match=r"^soundcard"):
         Listener()
     silent_server.start()
@@ -232,7 +232,7 @@ def test_device_that_is_absent_and_then_present(silent_server):
 
 
 def test_process_that_is_killed(playing):
-    """Another one takes its place at once; what came in between is a gap, right to one block."""
+    """A killed capture process is replaced at once, with a gap right to one block."""
     before = children()
     with Listener() as ear:
         ear.hear(BEFORE_S)
@@ -248,7 +248,7 @@ def test_process_that_is_killed(playing):
 
 
 def test_process_that_stands_still(playing):
-    """It is killed, another one takes its place before five seconds are over, the gap is exact."""
+    """A stopped capture process is killed and replaced within five seconds, with an exact gap."""
     before = children()
     with Listener() as ear:
         ear.hear(BEFORE_S)
@@ -263,13 +263,13 @@ def test_process_that_stands_still(playing):
 
 
 def test_callbacks_that_stop_in_a_living_process(playing):
-    """The stream says that it is active, the process answers, but no samples come: begun anew."""
+    """If callbacks stop in a living process whose stream claims to be active, capture restarts."""
     before = children()
     with Listener() as ear:
         ear.hear(BEFORE_S)
         pid = capture_process(before)
         stopped_at = time.monotonic()
-        # PortAudio's thread is one of those that bear the program's name; the main one answers.
+        # PortAudio's thread is one of those with the program's name; the main one answers.
         threads = [t for t, name in threads_of(pid).items() if t != pid and "python" in name]
         standing = [StoppedThread(thread) for thread in threads]
         noticed_s = ear.wait_until_waiting(stopped_at, NOTICED_S)
@@ -282,11 +282,11 @@ def test_callbacks_that_stop_in_a_living_process(playing):
     report(noticed_s=noticed_s, back_s=back_s)
 
 
-# ---- who reads too slowly, who wants the same
+# ---- slow readers, and shared devices
 
 
 def test_consumer_that_stalls_until_the_ring_overruns(playing):
-    """The capture goes on without a loss; the reader is told once how much it has missed."""
+    """If the ring overruns, capture continues and the reader gets one report of the loss."""
     with Listener() as ear:
         ear.hear(4.5)  # the ring holds 4 s
         assert_lossless(ear)
@@ -294,7 +294,7 @@ def test_consumer_that_stalls_until_the_ring_overruns(playing):
     assert ear.ring.overruns == 1
     assert block.discontinuity
     assert block.lost_samples == block.sample_index > 0
-    offset = ear.ring.check.frames - ear.ring.written  # 0: nothing silent
+    offset = ear.ring.check.frames - ear.ring.written  # 0: no silence
     assert offset == 0
     numbers = read_numbers(block.samples)
     assert np.all(np.diff(numbers) == 1)
@@ -303,7 +303,7 @@ def test_consumer_that_stalls_until_the_ring_overruns(playing):
 
 
 def test_two_that_want_a_device_that_is_shared(playing):
-    """A sound server serves both, each without a loss."""
+    """A sound server serves two captures of one device without a loss."""
     with Listener() as one, Listener() as other:
         other.hear(1.0)
         one.hear(1.0)
@@ -312,13 +312,13 @@ def test_two_that_want_a_device_that_is_shared(playing):
 
 
 def test_two_that_want_a_device_that_only_one_can_have(jack_server):
-    """The second one waits, says why, and has it within 3 s of when the first one gives it back."""
+    """The second capture of an exclusive device waits and has it within 3 s of its release."""
     jack_server.ports = 7  # four of its own, two for one of them
     jack_server.start()
     with Listener("api=JACK,name=system", format="f32le") as first:
         first.hear(0.5)
         with Listener("api=JACK,name=system", format="f32le") as second:
-            # PortAudio says that it cannot be opened, or crashes over it.
+            # PortAudio reports that the device cannot be opened, or crashes.
             second.wait_until_waiting(time.monotonic(), 5.0)
             first.hear(1.0)
             first.source.stop()
@@ -328,17 +328,17 @@ def test_two_that_want_a_device_that_only_one_can_have(jack_server):
     report(back_s=back_s)
 
 
-# ---- losses that nobody flags, and silences that are none
+# ---- losses without a flag, and silences without a loss
 
 
 def test_loss_that_nobody_flags(playing):
-    """PulseAudio keeps 0.7 s of 32 channels, drops the rest and says nothing: the clock tells."""
+    """PulseAudio silently drops data beyond 0.7 s of 32 channels, and the clock finds the loss."""
     before = children()
     with Listener(channels=32, select=(0, 1), format="f32le") as ear:
         ear.hear(3.0)
         with stopped(capture_process(before)):
             stalled_at = time.monotonic()
-            _stand(stalled_at, 2.0)  # less than it takes to be given up
+            _stand(stalled_at, 2.0)  # less than the stall timeout
         ear.wait(lambda: ear.source.capture().suspected, 8.0, "suspected")
         found_s = time.monotonic() - stalled_at
         ear.hear(1.0)
@@ -346,7 +346,7 @@ def test_loss_that_nobody_flags(playing):
         assert (capture.suspected, capture.restarts, ear.ring.overflows) == (1, 0, 0)
         ((start, end),) = ear.ring.gaps
         assert end - start == capture.suspected_samples
-        # Said in the end as many as were lost, though not where: until then nobody knows.
+        # The final sum is the number lost; their position is unknown until then.
         lost = sum(found.number_jump for found in check.breaks)
         assert lost > FS // 2
         assert abs(capture.suspected_samples - lost) <= BLOCK
@@ -354,35 +354,35 @@ def test_loss_that_nobody_flags(playing):
 
 
 def test_device_that_delivers_in_bursts(silent_server):
-    """PulseAudio's null sink has 2 s at once for who can wait: soon no fault."""
+    """PulseAudio's null sink delivers bursts of 2 s, which soon count as no fault."""
     silent_server.sink = silent_server.sink.replace(" norewinds=1", "")
     silent_server.start()
     with Listener(latency_ms=4000.0) as ear:
         ear.wait(lambda: ear.ring.written, 30.0, "begun")
-        # Two bursts come in five seconds; each three that are too far apart teach patience.
+        # Two bursts come in five seconds, and three that are too far apart raise the timeout.
         borne = (_silences_during(ear, 5.0) == 0 for _ in range(5))
         assert any(borne)
         assert_unflagged(ear, restarts=0)
         assert ear.ring.gaps == []
 
 
-# ---- a sound system that flags what it loses
+# ---- losses that the sound system flags
 
 
 def test_overflow_that_the_sound_system_flags(jack_server):
-    """JACK says that samples were lost, not how many: the clock does, right to one block."""
+    """JACK flags a loss without a size, and the clock finds its size to one block."""
     jack_server.start()
     before = children()
     with Listener("api=JACK,name=system", format="f32le") as ear:
         ear.hear(3.0)
         start = ear.ring.written
         with stopped(capture_process(before)):
-            _stand(time.monotonic(), 0.5)  # less than it takes to be given up
+            _stand(time.monotonic(), 0.5)  # less than the stall timeout
         ear.hear(6.0)
         end = ear.ring.gaps[-1][1]
         assert ear.ring.overflows >= 1
-        # On a busy machine JACK loses and flags a block more; what it may be is below the clock's
-        # least step, which is 1.5 blocks.
+        # On a busy machine JACK loses and flags a block more, below the clock's least step of 1.5
+        # blocks.
         unseen_s = 1.5 * BLOCK_S * (ear.ring.overflows - 1)
         assert abs(ear.lateness_s(end) - ear.lateness_s(0, start)) <= BLOCK_S + unseen_s
         capture = ear.source.capture()
@@ -392,7 +392,7 @@ def test_overflow_that_the_sound_system_flags(jack_server):
 
 
 def test_jack_that_is_killed_and_started_again(jack_server):
-    """PortAudio hangs when it closes what JACK has left: its process goes, and another comes."""
+    """PortAudio hangs when it closes a killed JACK's stream, so its process is replaced."""
     jack_server.start()
     with Listener("api=JACK,name=system", format="f32le") as ear:
         ear.hear(BEFORE_S)
@@ -416,5 +416,5 @@ def _silences_during(ear, seconds):
 
 
 def _stand(since, seconds):
-    """Let time pass in which a fault lasts: it is the fault that is timed, nothing waits for it."""
+    """Let a fault last for some time, which is part of the fault and no synchronisation."""
     time.sleep(max(0.0, since + seconds - time.monotonic()))

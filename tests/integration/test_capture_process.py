@@ -1,4 +1,4 @@
-"""The capture process with PortAudio in it: asked, hung, killed, orphaned, and nothing left."""
+"""The capture process with PortAudio: requests, hangs, kills, orphans, and clean ends."""
 
 import os
 import re
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.audio]
 
 @pytest.fixture
 def process():
-    """A capture process that leaves nothing behind."""
+    """Make a capture process, and check that it leaves no resources."""
     before = belongings()
     with CaptureProcess() as process:
         yield process
@@ -58,7 +58,7 @@ def fetch_until_the_end(process, blocks):
 
 
 def test_each_scan_is_a_fresh_list(silent_server, process):
-    """What was not there when PortAudio started is found by the same process, and what left not."""
+    """Each scan in the same process finds new devices and no longer lists removed ones."""
     names = [{device["name"] for device in process.scan()}]
     pid = process.pid
     silent_server.start()
@@ -70,7 +70,7 @@ def test_each_scan_is_a_fresh_list(silent_server, process):
 
 
 def test_a_process_is_made_anew_after_many_requests(sound_server, process, monkeypatch):
-    """PortAudio is not started and ended in one process for ever."""
+    """After many requests the process is replaced, so PortAudio restarts are bounded in each."""
     monkeypatch.setattr(capture_process, "_REQUESTS_A_CHILD", 3)
     pids = []
     for _ in range(7):
@@ -80,7 +80,7 @@ def test_a_process_is_made_anew_after_many_requests(sound_server, process, monke
 
 
 def test_a_process_whose_portaudio_does_not_start_is_not_asked_again(process, monkeypatch):
-    """The next scan has another; one may have failed for a reason that has passed."""
+    """A process whose PortAudio fails to start is replaced for the next scan."""
     process.scan()
     pid = process.pid
     answer = {"error": {"kind": "failed", "text": "Error initializing PortAudio"}}
@@ -93,7 +93,7 @@ def test_a_process_whose_portaudio_does_not_start_is_not_asked_again(process, mo
 
 
 def test_callbacks_run_before_others(sound_server, process, real_time_allowed):
-    """PortAudio's thread, and no other, is a real-time one where that is allowed."""
+    """PortAudio's thread, and no other, gets real-time priority where that is allowed."""
     process.open(settings_of(process))
     assert process.wait(5.0)
     tasks = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
@@ -103,7 +103,7 @@ def test_callbacks_run_before_others(sound_server, process, real_time_allowed):
 
 
 def test_one_thread_hears_of_spinning(process):
-    """The signal would end the process if a thread other than the one that waits for it took it."""
+    """One thread receives the signal of a spinning callback; in others it would end the process."""
     process.scan()
     statuses = [
         (task / "status").read_text() for task in Path(f"/proc/{process.pid}/task").iterdir()
@@ -113,7 +113,7 @@ def test_one_thread_hears_of_spinning(process):
 
 
 def test_a_machine_that_is_short_of_descriptors(process):
-    """Whichever of them is the first to be missing, it is an error to try again after."""
+    """Whichever descriptor is the first to be missing, the error allows a retry."""
     before = belongings()["descriptors"]
     limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     n_allowed, refusals = min(set(range(limit)) - set(map(int, before))), []
@@ -127,12 +127,12 @@ def test_a_machine_that_is_short_of_descriptors(process):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         n_allowed += 1
         assert process.pid or belongings()["descriptors"] == before
-    # Later it is the process that has too few; PulseAudio's library then crashes.
+    # Later the process has too few, and PulseAudio's library crashes.
     assert refusals.count("capture process: cannot be started: Too many open files") > 5
 
 
 def test_a_ring_that_no_memory_is_left_for(sound_server, process):
-    """It is an error to try again after, and says how large the ring was to be."""
+    """A ring that memory cannot hold is an error with its size that allows a retry."""
     settings = settings_of(process, channels=1 << 40)
     with pytest.raises(UnavailableError, match=r"^no memory for a ring of \d+ MiB: "):
         process.open(settings)
@@ -141,7 +141,7 @@ def test_a_ring_that_no_memory_is_left_for(sound_server, process):
 
 
 def test_a_bell_is_silent_when_a_stream_begins():
-    """What was rung by a stream that broke off while it was opened stands for no block."""
+    """A wake-up left by a stream that failed to open counts for no block of the next one."""
     ring = capture_process._SharedRing()
     os.write(ring.bell_rope, layout._ONE)
     ring.divide(layout.Layout(1, 2, 4))
@@ -151,7 +151,7 @@ def test_a_bell_is_silent_when_a_stream_begins():
 
 @pytest.mark.parametrize("format_", ["s16le", "s24le", "s32le", "f32le"])
 def test_blocks_of_every_format(sound_server, process, format_):
-    """Blocks have the size that was asked for, and follow on each other."""
+    """Blocks of every format have the requested size and are contiguous."""
     settings = settings_of(process, format=format_, block_frames=241)
     process.check(settings)
     assert 0.0 < process.open(settings) < 1.0
@@ -174,7 +174,7 @@ def test_blocks_of_every_format(sound_server, process, format_):
     ],
 )
 def test_refusals_name_the_value(sound_server, process, changes, message):
-    """What PortAudio does not take is named, in one line with its words; the process goes on."""
+    """A value that PortAudio refuses is named in one line with its reason; the process stays."""
     settings = settings_of(process)
     pid = process.pid
     for ask in (process.check, process.open):
@@ -186,7 +186,7 @@ def test_refusals_name_the_value(sound_server, process, changes, message):
 
 
 def test_a_probe_disturbs_nobody(sound_server, process):
-    """Rates and formats are asked for beside a running capture, which loses nothing."""
+    """A probe of rates and formats beside a running capture costs it no samples."""
     process.open(settings_of(process))
     with CaptureProcess() as other:
         index = settings_of(other).device
@@ -195,13 +195,13 @@ def test_a_probe_disturbs_nobody(sound_server, process):
     assert answer["formats"] == ["s16le", "s24le", "s32le", "f32le"]
     blocks = fetch(process, 0.3 * FS)
     assert [block.frame for block in blocks] == [240 * i for i in range(len(blocks))]
-    # Nothing came late for good: as many samples as time has passed, to 50 ms of scheduling.
+    # No samples are late for good: their number fits the elapsed time, to 50 ms of scheduling.
     passed_s = (blocks[-1].t_mono_ns - blocks[0].t_mono_ns) * 1e-9
     assert 240 * (len(blocks) - 1) / FS == pytest.approx(passed_s, abs=0.05)
 
 
 def test_a_process_that_hangs_is_replaced(sound_server, process, monkeypatch):
-    """One that does not answer in time is killed; the next scan has another."""
+    """A process that does not answer in time is killed, and the next scan has a new one."""
     process.scan()
     pid = process.pid
     os.kill(pid, signal.SIGSTOP)
@@ -215,7 +215,7 @@ def test_a_process_that_hangs_is_replaced(sound_server, process, monkeypatch):
 
 
 def test_a_server_that_hangs_is_waited_for_only_so_long(sound_server, process, monkeypatch):
-    """PortAudio itself hangs while it asks a stopped sound server: the same limit holds."""
+    """The same limit holds if PortAudio hangs in a request to a stopped sound server."""
     monkeypatch.setattr(capture_process, "_ANSWER_S", 0.5)
     with (
         stopped(sound_server.process.pid),
@@ -225,7 +225,7 @@ def test_a_server_that_hangs_is_waited_for_only_so_long(sound_server, process, m
 
 
 def test_a_wait_for_blocks_can_be_ended(sound_server, process):
-    """A stopped process delivers nothing; whoever waits is woken when it shall stop."""
+    """A caller that waits for blocks of a stopped process is woken by a stop."""
     process.open(settings_of(process))
     assert process.wait(5.0)
     with stopped(process.pid):
@@ -240,7 +240,7 @@ def test_a_wait_for_blocks_can_be_ended(sound_server, process):
 
 
 def test_blocks_before_a_death_are_returned(sound_server, process):
-    """All that was captured when the process died arrives before the error does."""
+    """All blocks captured before the process died are returned before the error."""
     process.open(settings_of(process))
     first = process.wait(5.0)
     time.sleep(0.2)  # of capture that is not fetched
@@ -252,11 +252,11 @@ def test_blocks_before_a_death_are_returned(sound_server, process):
         fetch_until_the_end(process, blocks)
     frames = [block.frame for block in first + blocks]
     assert frames == [240 * i for i in range(len(frames))]
-    assert len(frames) - sum(costs) in (0, 1)  # one may have rung the bell and not been counted
+    assert len(frames) - sum(costs) in (0, 1)  # one may have been signalled and not counted
 
 
 def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
-    """PortAudio says that a stream has ended; nobody waits for samples until then."""
+    """PortAudio's report of the end of a stream ends it at once."""
     process.open(settings_of(process))
     assert process.wait(5.0)
     sound_server.kill()
@@ -267,7 +267,7 @@ def test_a_server_that_dies_ends_the_stream_at_once(sound_server, process):
 
 
 def test_a_stream_that_ends_before_it_was_said_to_be_open_has_ended(process, monkeypatch):
-    """Its last word is not taken for the answer, and the process goes."""
+    """The end of a stream before its start was confirmed is no answer, and the process ends."""
     monkeypatch.setattr(ChildProcess, "ask", lambda *_: {"event": "finished"})
     with pytest.raises(UnavailableError, match="the sound system has ended the stream"):
         process.scan()
@@ -275,7 +275,7 @@ def test_a_stream_that_ends_before_it_was_said_to_be_open_has_ended(process, mon
 
 
 def test_blocks_that_are_not_fetched_are_overwritten(sound_server, process, monkeypatch):
-    """A reader that is held up finds from the frame numbers what it missed, and no torn block."""
+    """A delayed reader learns the loss from frame numbers and gets no torn block."""
     monkeypatch.setattr(layout, "_RING_S", 0.1)
     process.open(settings_of(process))
     (first, *_) = process.wait(5.0)
@@ -297,7 +297,7 @@ ORPHANING = """
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_an_orphan_ends(sound_server, is_stopped):
-    """When the daemon is killed its capture process ends, even one that stands still."""
+    """If the daemon is killed, its capture process ends, even a stopped one."""
     program = "\n".join(line.strip() for line in ORPHANING.splitlines())
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
         pid = int(parent.stdout.readline())
@@ -310,7 +310,7 @@ def test_an_orphan_ends(sound_server, is_stopped):
 
 
 def test_a_machine_without_portaudio(tmp_path, monkeypatch, process):
-    """The error names the package that is missing."""
+    """On a machine without PortAudio the error names the missing package."""
     (tmp_path / "sounddevice.py").write_text("raise OSError('PortAudio library not found')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     message = r"^soundcard: PortAudio's library is missing: install the package libportaudio2 "

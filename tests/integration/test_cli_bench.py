@@ -1,4 +1,4 @@
-"""``spectrod bench`` as a user runs it, on every device that works."""
+"""``spectrod bench`` as a user runs it, on every working device."""
 
 import json
 from contextlib import ExitStack
@@ -25,27 +25,27 @@ WORK = {
 
 @pytest.fixture(autouse=True)
 def device(opencl_device, monkeypatch):
-    """The device under test, which the command finds as the only one."""
+    """Make the device under test the only one that the command finds."""
     monkeypatch.setattr(machine, "list_devices", lambda: [opencl_device])
     return opencl_device
 
 
 def rows_of(tmp_path, *arguments):
-    """Rows of the report of a run that ends well."""
+    """Return the rows of a successful run's report."""
     assert main(["bench", *arguments, "--json", str(tmp_path / "r.json")]) == 0
     (device,) = json.loads((tmp_path / "r.json").read_text())["devices"]
     return device["rows"]
 
 
 def report(tmp_path, *arguments):
-    """Rows of a run of the FFT engine."""
+    """Return the rows of a run of the FFT engine."""
     return rows_of(tmp_path, "fft", *SMALL, *arguments)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 def test_ours_and_a_peer_are_measured(kind, tmp_path, capsys):
-    """Each length has a row of ours and one of the peer's, printed and in the report."""
+    """Each length has a row for spectrod and one for the peer, printed and in the report."""
     rows = report(tmp_path, "--kind", kind)
     assert [(row["n"], row["what"]) for row in rows] == [
         (60, "spectrod"),
@@ -69,7 +69,7 @@ def test_ours_and_a_peer_are_measured(kind, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_variants_have_four_ways_to_get_twiddles(tmp_path):
-    """Powers of two have the baseline in all its modes; every row has its error."""
+    """Powers of two have the baseline with all sources of twiddles, each row with its error."""
     rows = report(tmp_path, "--kind", "c2c", "--variants")
     names = [row["what"] for row in rows if row["n"] == 64]
     for mode in ("table", "sincos", "sin_cos", "native"):
@@ -80,7 +80,7 @@ def test_variants_have_four_ways_to_get_twiddles(tmp_path):
 
 @pytest.mark.slow
 def test_the_profile_names_kernels(tmp_path):
-    """Shares of a transform's launches add up to all of it."""
+    """The shares of kernels in the profile add up to the whole transform."""
     rows = report(tmp_path, "--kind", "c2c", "--size", "17", "--profile")
     assert sum(row["share"] for row in rows) == pytest.approx(1.0)
     assert len({row["kernel"] for row in rows}) > 1
@@ -88,7 +88,7 @@ def test_the_profile_names_kernels(tmp_path):
 
 @pytest.mark.slow
 def test_the_table_of_work_groups(device):
-    """One row a size; the transposes take groups up to 256."""
+    """The table has a row per work-group size; the transposes take groups up to 256."""
     rows = list(launches.work_groups(device, 32, (1, 64, 512)))
     assert [row["group_items"] for row in rows] == [1, 64, 512]
     assert all(row["butterflies"] > 0 for row in rows)
@@ -97,7 +97,7 @@ def test_the_table_of_work_groups(device):
 
 @pytest.mark.slow
 def test_the_measurements_of_the_seeds(device):
-    """Every measurement has rows, and its first row is what the others are compared with."""
+    """Every historical measurement has rows, the first of which is its baseline."""
     context = Context(device, profiling=True)
     rows = list(seeds.measure(context, seeds.Sizes(1 << 10, (32, 64), (1, 4), 1, 0.0)))
     context.close()
@@ -112,7 +112,7 @@ def test_the_measurements_of_the_seeds(device):
 
 @pytest.mark.slow
 def test_an_interruption_leaves_a_report(tmp_path, monkeypatch):
-    """Rows up to the interruption are in the file."""
+    """After an interruption the report has the rows measured before."""
     compare = command.transforms.compare
 
     def interrupted(arena, spec, names):
@@ -134,7 +134,7 @@ LIVE = ["live", "--size", "512", "--hop", "480"]
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["power", "db", "third-octave"])
 def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
-    """Both of ours and each way to use the peer are measured, right, and compared."""
+    """Both our variants and each of the peer's are measured, right, and compared."""
     arguments = ["--hop-ratio", "2", "4", "--channels", "2", "--peer", "scipy.fft", "ShortTimeFFT"]
     rows = rows_of(tmp_path, *SPECTRA, *arguments, "--product", product)
     names = ["spectrod.Stft", "spectrod.spectrogram", *3 * ["scipy.fft"], "ShortTimeFFT"]
@@ -157,7 +157,7 @@ def test_spectra_of_ours_and_of_a_peer(product, tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("sample_format", ["int16", "int32"])
 def test_spectra_of_integers(sample_format, tmp_path):
-    """Samples of other formats go the same way."""
+    """Spectra of integer samples are measured as well."""
     ours, whole = rows_of(tmp_path, *SPECTRA, "--format", sample_format, "--hop", "100", "--peer")
     assert {ours["format"], whole["format"]} == {sample_format}
     assert max(ours["relative_l2"], whole["relative_l2"]) < 3e-7
@@ -165,7 +165,7 @@ def test_spectra_of_integers(sample_format, tmp_path):
 
 @pytest.mark.slow
 def test_spectra_on_the_device(tmp_path):
-    """The launch alone has a share of a copy's speed, and no copies of its own."""
+    """The launch alone is given as a share of a copy's speed, without copies."""
     (row,) = rows_of(tmp_path, *SPECTRA, "--resident", "--peer")
     assert row["what"] == "spectrod kernel"
     assert row["copy_share"] > 0.0
@@ -174,7 +174,7 @@ def test_spectra_on_the_device(tmp_path):
 
 @pytest.mark.slow
 def test_transfers_are_measured(device):
-    """To the device and back from it, whatever it is; a GPU's are what its speed is a share of."""
+    """Transfers to and from any device are measured, and a GPU's speed is a share of them."""
     spec = make_spec(64, 32, 1, "power")
     with ExitStack() as stack:
         timers = stft._transfers(Spectra.of_noise(spec, "power", "int16", 1 << 12), device, stack)
@@ -184,9 +184,9 @@ def test_transfers_are_measured(device):
 
 @pytest.mark.slow
 def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
-    """One that is not installed is named with how to get it; one that fails has a row that says so.
+    """A missing peer is named with the way to install it; a failing one has a row with a reason.
 
-    Neither stops the others.
+    The other peers are measured.
     """
     monkeypatch.setattr(stft.stft_peers, "_is_installed", lambda name: name == "ShortTimeFFT")
     rows = rows_of(tmp_path, *SPECTRA, "--hop", "100")
@@ -199,7 +199,7 @@ def test_peers_that_are_missing_or_broken(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_latency_of_the_running_pipeline(tmp_path, capsys):
-    """Every frame of a short run comes, and each that counts is in the histogram."""
+    """Every frame of a short run arrives, and each counted one is in the histogram."""
     engine, pipeline = rows_of(tmp_path, *LIVE, "--seconds", "0.6")
     assert (engine["what"], pipeline["what"]) == ("engine", "pipeline")
     assert pipeline["lost"] == pipeline["overruns"] == 0
@@ -213,7 +213,7 @@ def test_latency_of_the_running_pipeline(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_channels_are_searched(tmp_path, monkeypatch, capsys):
-    """Runs have rows, and the largest number that keeps up is said."""
+    """Each run of the search has a row, and the largest number that keeps up is printed."""
     monkeypatch.setattr(command_live.channels, "CHANNELS_MAX", 2)
     monkeypatch.setattr(command_live.channels, "_FIRST", 2)
     monkeypatch.setattr(command_live.channels, "keeps_up", lambda run, _: run.row["channels"] < 2)
@@ -224,7 +224,7 @@ def test_channels_are_searched(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_memory_over_many_frames(tmp_path, capsys):
-    """All frames come; what was resident is written down up to the last of them."""
+    """All frames arrive, and resident memory is recorded up to the last one."""
     rows = rows_of(tmp_path, *LIVE, "--frames", "20000")
     assert rows[-1]["frames"] == 20_000
     assert len(rows) > 5
@@ -260,7 +260,7 @@ BAD_ARGUMENTS = [
 
 @pytest.mark.parametrize(("arguments", "exit_code", "text"), BAD_ARGUMENTS)
 def test_bad_arguments(arguments, exit_code, text, monkeypatch, capsys):
-    """One line with the value and the rule, before anything is measured."""
+    """A bad argument is one line with the value and the rule, before any measurement."""
     monkeypatch.delattr(command.transforms, "measure")
     monkeypatch.delattr(stft, "_measure")
     monkeypatch.delattr(live, "Pipeline")
@@ -270,7 +270,7 @@ def test_bad_arguments(arguments, exit_code, text, monkeypatch, capsys):
 
 
 def test_a_report_stays_where_nothing_is_measured(tmp_path):
-    """A mistake on the command line does not cost the last report."""
+    """A mistake on the command line keeps the last report."""
     file = tmp_path / "r.json"
     file.write_text("precious")
     assert main(["bench", "fft", "--peer", "fftw3", "--json", str(file)]) == 2
@@ -278,7 +278,7 @@ def test_a_report_stays_where_nothing_is_measured(tmp_path):
 
 
 def test_a_device_that_does_not_work(device, monkeypatch, capsys):
-    """Where none works, its reason is the error."""
+    """If no device works, the error is the first one's reason."""
 
     def refuse(*_, **__):
         raise DeviceError("P/D: its compiler refuses every program")

@@ -1,4 +1,4 @@
-"""``spectrod image`` as a user gives it, against NumPy with the same mask."""
+"""``spectrod image`` as a user runs it, against NumPy with the same mask."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def device(opencl_device):
 
 
 def scene(rng, rows=ROWS, columns=COLUMNS):
-    """Levels from 0 to 255: a slope, a disc, stripes and noise, unlike at opposite edges."""
+    """Make levels from 0 to 255: slope, disc, stripes and noise, different at opposite edges."""
     y, x = np.mgrid[:rows, :columns]
     disc = (x - columns / 3) ** 2 + (y - rows / 2) ** 2 < (rows / 4) ** 2
     levels = (
@@ -43,7 +43,7 @@ def scene(rng, rows=ROWS, columns=COLUMNS):
 
 
 def gain(shape, inner, outer, low):
-    """Gain at each frequency of ``numpy.fft.fft2``, radii in cycles along the longer side."""
+    """Return the gain at each frequency of ``numpy.fft.fft2``, radii in cycles per longer side."""
     rows, columns = shape
     side = max(shape)
     y, x = np.fft.fftfreq(rows, 1 / side)[:, None], np.fft.fftfreq(columns, 1 / side)
@@ -94,7 +94,7 @@ def test_filters_are_numpys(opencl_device, device, rng, edge, passes, precision)
 @pytest.mark.parametrize("maxval", [255, 1000, 65535])
 @pytest.mark.slow
 def test_colour_of_any_depth(device, rng, maxval):
-    """Each channel is filtered alone, in the file's own levels."""
+    """Each channel is filtered separately, in the file's own levels."""
     planes = rng.integers(0, maxval, (3, 45, 32), endpoint=True)
     write("in.ppm", planes.astype(np.uint8 if maxval <= 255 else np.uint16), maxval)
     assert main(["image", "filter", "in.ppm", "out.ppm", "--low", "9", *device]) == 0
@@ -108,7 +108,7 @@ def test_colour_of_any_depth(device, rng, maxval):
 
 @pytest.mark.slow
 def test_parts_add_up(device, rng):
-    """The low-pass of a radius and the high-pass of the same are the picture."""
+    """The low-pass and the high-pass of the same radius add up to the picture."""
     levels = scene(rng)
     write("in.pgm", levels)
     common = ["--edge", "butterworth,1", *device]
@@ -120,7 +120,7 @@ def test_parts_add_up(device, rng):
 
 @pytest.mark.slow
 def test_borders(device):
-    """Light at one edge comes out at the opposite one only with a border that wraps."""
+    """Only a border that wraps lets light at one edge reach the opposite one."""
     levels = np.zeros((1, 40, 50), np.uint8)
     levels[:, :, :3] = 255
     write("in.pgm", levels)
@@ -134,7 +134,7 @@ def test_borders(device):
 
 @pytest.mark.slow
 def test_stretched_tones(device, rng):
-    """The lowest level becomes black, the highest white."""
+    """Stretching makes the lowest level black and the highest white."""
     write("in.pgm", scene(rng))
     arguments = ["--high", "5", "--tone", "stretch", *device]
     assert main(["image", "filter", "in.pgm", "out.pgm", *arguments]) == 0
@@ -143,7 +143,7 @@ def test_stretched_tones(device, rng):
 
 @pytest.mark.slow
 def test_alpha_stays(device, rng):
-    """Opacity passes through a filter untouched; the drawn spectrum has none."""
+    """A filter keeps the alpha channel, and the drawn spectrum has none."""
     alpha = rng.integers(0, 256, (20, 30), np.uint8)
     planes = rng.integers(0, 256, (3, 20, 30), np.uint8)
     write_picture(Path("in.png"), Picture(planes, 255, alpha))
@@ -154,7 +154,7 @@ def test_alpha_stays(device, rng):
 
 
 def test_a_picture_may_become_its_own_result(device, rng):
-    """IN and OUT may be one file."""
+    """IN and OUT may be the same file."""
     write("in.pgm", scene(rng))
     assert main(["image", "filter", "in.pgm", "out.pgm", "--low", "5", *device]) == 0
     assert main(["image", "filter", "in.pgm", "in.pgm", "--low", "5", *device]) == 0
@@ -185,7 +185,7 @@ def test_spectra_are_numpys(opencl_device, device, rng, shape, precision):
 
 
 def test_black_has_a_black_spectrum(device):
-    """A picture without light is drawn without division by zero."""
+    """A black picture's spectrum is drawn without division by zero."""
     write("in.pgm", np.zeros((1, 5, 6), np.uint8))
     assert main(["image", "fft2", "in.pgm", "out.pgm", *device]) == 0
     assert read("out.pgm").max() == 0
@@ -213,7 +213,7 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "exit_code", "message"), BAD)
 def test_bad_input(rng, capsys, tmp_path, arguments, exit_code, message):
-    """What cannot be done is one line and an exit code, and leaves nothing behind."""
+    """Bad input is one line and an exit code, and leaves no file."""
     write("in.pgm", scene(rng))
     Path("in.txt").write_text("levels")
     before = sorted(tmp_path.iterdir())
@@ -227,7 +227,7 @@ def test_bad_input(rng, capsys, tmp_path, arguments, exit_code, message):
 
 
 def test_pictures_too_large_for_the_device(opencl_device, device, rng, capsys, monkeypatch):
-    """A picture that the device cannot hold is one line that says what it can."""
+    """A picture too large for the device is one line with the limit."""
     write("in.pgm", scene(rng))
     small = replace(opencl_device, max_alloc_bytes=4 * ROWS * COLUMNS - 1)
     monkeypatch.setattr("spectrod.fft.runtime.matching", lambda *_: [small])
@@ -238,7 +238,7 @@ def test_pictures_too_large_for_the_device(opencl_device, device, rng, capsys, m
 
 @pytest.mark.slow
 def test_help_needs_no_device():
-    """``spectrod image --help`` names the tools."""
+    """``spectrod image --help`` lists the tools and needs no device."""
     command = [sys.executable, "-m", "spectrod", "image", "--help"]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "filter" in result.stdout

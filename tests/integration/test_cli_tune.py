@@ -1,4 +1,4 @@
-"""``spectrod tune`` as a user runs it, on the first device that works."""
+"""``spectrod tune`` as a user runs it, on the first working device."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def _own_folders(monkeypatch, tmp_path):
 
 @pytest.fixture
 def device(opencl_device, monkeypatch):
-    """The device under test, which the command finds as the only one."""
+    """Make the device under test the only one that the command finds."""
     monkeypatch.setattr(machine, "list_devices", lambda: [opencl_device])
     return opencl_device
 
@@ -39,7 +39,7 @@ def device(opencl_device, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r", "stft", "stft-iq"])
 def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
-    """The winner is in the file, is listed, makes the next stage, and is gone when forgotten."""
+    """The winner is saved, listed, used by the next stage, and gone after forget."""
     if is_of_frames := kind.startswith("stft"):
         spec = StftSpec(60, 60, iq=kind == "stft-iq")
     else:
@@ -64,7 +64,7 @@ def test_what_is_tuned_is_saved_and_used(device, kind, capsys):
 
 @pytest.mark.slow
 def test_an_interruption_keeps_what_is_tuned(device, monkeypatch, tmp_path, capsys):
-    """Ctrl-C during the second transform: exit code 130, and the first is in the file."""
+    """Ctrl-C in the second transform keeps the first one's result and gives exit code 130."""
     search = command.tune
 
     def interrupted(arena, families, spec, *rest):
@@ -96,7 +96,7 @@ BAD_ARGUMENTS = [
 
 @pytest.mark.parametrize(("arguments", "exit_code", "text"), BAD_ARGUMENTS)
 def test_bad_arguments(device, arguments, exit_code, text, monkeypatch, capsys):
-    """One line with the value and the rule, before anything is tuned or saved."""
+    """A bad argument is one line with the value and the rule, before anything is tuned."""
     monkeypatch.delattr(command, "tune")
     assert main(["tune", *arguments]) == exit_code
     out, err = capsys.readouterr()
@@ -106,6 +106,6 @@ def test_bad_arguments(device, arguments, exit_code, text, monkeypatch, capsys):
 
 
 def test_a_device_that_is_not_there(capsys):
-    """The error lists what there is."""
+    """The error for an unknown device lists the devices."""
     assert main(["tune", "--device", "Voodoo"]) == DeviceError.exit_code
     assert "device='Voodoo': no OpenCL device fits" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The client's own distribution: small, and enough to read a daemon with."""
+"""The client's own distribution, which is small and sufficient to read a daemon."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ def wheel(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_wheel_has_what_the_client_imports_and_no_more(wheel):
-    """Each module of the package that importing the client loads, and its licence."""
+    """The wheel contains the modules that importing the client loads, and the licence."""
     code = (
         "import sys, spectrod.client; print(*(m for m in sys.modules if m.startswith('spectrod')))"
     )
@@ -67,7 +67,7 @@ def test_the_wheel_has_what_the_client_imports_and_no_more(wheel):
 
 
 def test_it_needs_what_the_program_needs_at_least():
-    """The same versions of the same libraries, and no others."""
+    """The client requires the program's versions of its libraries and no other libraries."""
     own, whole = (
         tomllib.loads(path.read_text())["project"]["dependencies"]
         for path in (PROJECT / "pyproject.toml", PROJECT.parents[1] / "pyproject.toml")
@@ -79,7 +79,7 @@ def test_it_needs_what_the_program_needs_at_least():
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_it_reads_a_daemon_without_opencl_and_portaudio(wheel, tmp_path, run_daemon):
-    """In an environment of its own, installed by pip: frames, replay, control, with keys."""
+    """The client, installed by pip alone, reads frames, replays and controls, with keys."""
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Commands as a user gives them: what they make, and what they say when they cannot."""
+"""Commands as a user runs them: their outputs and their errors."""
 
 import errno
 import fcntl
@@ -38,7 +38,7 @@ def tone(path, frequency_hz=1000.0, level_dbfs=-20.0, seconds=1.0, subtype="FLOA
     return x
 
 
-# ---- bad input: one line, the right exit code, nothing left behind
+# ---- bad input: one line, the right exit code, no file left
 
 
 def write_poisoned(path, value):
@@ -68,7 +68,7 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("kind", BAD_FILES)
 def test_bad_files(kind, tmp_path, capsys):
-    """An unusable recording is one line, exit code 2, and no picture; strictly, a truncated one."""
+    """An unusable recording, in strict mode also a truncated one, is one line with code 2."""
     make, message = BAD_FILES[kind]
     make(tmp_path / "x.wav")
     before = sorted(tmp_path.iterdir())
@@ -104,7 +104,7 @@ BAD_SETTINGS = [
 
 @pytest.mark.parametrize(("arguments", "exit_code", "message"), BAD_SETTINGS)
 def test_bad_settings(arguments, exit_code, message, tmp_path, capsys):
-    """A setting that cannot be is one line with the value and the rule, and no picture."""
+    """An impossible setting is one line with the value and the rule, and no picture."""
     tone(tmp_path / "t.wav", seconds=0.2)
     assert main(["record", "t.wav", "-o", "out.png", *arguments]) == exit_code
     assert_one_line(capsys, message)
@@ -122,7 +122,7 @@ def test_bad_settings(arguments, exit_code, message, tmp_path, capsys):
     ],
 )
 def test_daemon_that_cannot_start(arguments, exit_code, message, tmp_path, capsys):
-    """A daemon that cannot start says why in one line and ends."""
+    """A daemon that cannot start gives the reason in one line and ends."""
     (tmp_path / "c.toml").write_text("[analysis]\nhopp = 1\n")
     quiet = ["--log-level", "error", "--show", "none"]
     assert main(["run", "--source", "signal:sine,1000,-20", *quiet, *arguments]) == exit_code
@@ -130,7 +130,7 @@ def test_daemon_that_cannot_start(arguments, exit_code, message, tmp_path, capsy
 
 
 def test_occupied_port(capsys):
-    """A port that something else holds may be free later: exit code 75."""
+    """A port in use, which may be free later, gives exit code 75."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         arguments = ["--source", "signal:sine,1000,-20", "--publish", endpoint]
@@ -146,7 +146,7 @@ def assert_one_line(capsys, message):
     assert message in captured.err
 
 
-# ---- what commands make
+# ---- outputs of commands
 
 
 @pytest.mark.opencl
@@ -175,7 +175,7 @@ def test_pipe_and_file_give_the_same_picture(tmp_path):
 
 
 def test_duration_cuts_exactly(tmp_path):
-    """--duration takes that many samples of a source without end."""
+    """The option --duration takes exactly that many samples of an endless source."""
     arguments = ["--duration", "0.5", "--win-length", "480", "--hop", "480", "--width", "200"]
     assert main(["record", "signal:white,-20", "-o", "w.png", *arguments]) == 0
     assert read_levels("w.png").level.shape[1] == 200
@@ -183,7 +183,7 @@ def test_duration_cuts_exactly(tmp_path):
 
 
 def test_endless_signals_need_a_duration(monkeypatch, capsys):
-    """What has no end is refused without one, the test tone in place of a sound card as well."""
+    """An endless source, the test tone included, is refused without a duration."""
 
     def absent(*_):
         raise UnavailableError("no audio input")
@@ -195,7 +195,7 @@ def test_endless_signals_need_a_duration(monkeypatch, capsys):
 
 
 def test_devices_as_json(capsys):
-    """The JSON names every device and which would be used, or why there is none."""
+    """The JSON lists every device and the one that would be used, or the reason for none."""
     assert main(["devices", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     for part in found.values():
@@ -203,7 +203,7 @@ def test_devices_as_json(capsys):
 
 
 def test_config_commands(capsys, tmp_path):
-    """The default file is what show prints without layers, and check accepts it."""
+    """The default file is the output of show without layers, and check accepts it."""
     assert main(["config", "default"]) == 0
     (tmp_path / "d.toml").write_text(capsys.readouterr().out)
     assert main(["config", "check", "d.toml"]) == 0
@@ -214,7 +214,7 @@ def test_config_commands(capsys, tmp_path):
 
 @pytest.mark.slow
 def test_selftest_passes(capsys):
-    """Every proof passes on the reference engine too."""
+    """Every check of the self-test passes on the reference engine, too."""
     assert main(["selftest", "--engine", "numpy"]) == 0
     out = capsys.readouterr().out
     assert "all 16 checks passed" in out
@@ -222,7 +222,7 @@ def test_selftest_passes(capsys):
 
 
 def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
-    """A device that computes wrongly is found out, named and refused."""
+    """A device that computes wrong results fails the self-test, is named and refused."""
 
     class WrongPlan(NumpyPlan):
         def submit(self, *args, **keywords):
@@ -238,7 +238,7 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
 
 
 def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
-    """Ctrl-C ends a live source and keeps its picture, also while the progress bar is drawn."""
+    """Ctrl-C ends a live source and keeps its picture, also with a progress bar."""
     monkeypatch.setattr(PulledSource, "is_live", True)
     updates = []
 
@@ -255,7 +255,7 @@ def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):
 
 
 def test_window_of_the_picture_fits_a_shorter_transform(monkeypatch, tmp_path):
-    """Settings for the daemon's frames do not make a recording fail over a window nobody chose."""
+    """Settings of the daemon's frames do not fail a recording by a window that was not chosen."""
     monkeypatch.setenv("SPECTROD_ANALYSIS_NFFT", "1024")
     monkeypatch.setenv("SPECTROD_ANALYSIS_WIN_LENGTH", "1000")
     tone(tmp_path / "t.wav")
@@ -263,7 +263,7 @@ def test_window_of_the_picture_fits_a_shorter_transform(monkeypatch, tmp_path):
     assert read_levels("t.png").pixels.win_length == 1024
 
 
-# ---- processes: help without weight, signals, nothing left running
+# ---- processes: light help, signals, nothing left running
 
 
 def command(*arguments):
@@ -271,7 +271,7 @@ def command(*arguments):
 
 
 def test_help_is_light():
-    """--help imports neither NumPy nor PortAudio nor OpenCL nor ZeroMQ."""
+    """The option --help imports neither NumPy nor PortAudio nor OpenCL nor ZeroMQ."""
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "spectrod", "--help"],
         capture_output=True,
@@ -287,7 +287,7 @@ def test_help_is_light():
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_daemon_ends_on_signals(number, exit_code, tmp_path):
-    """A signal ends the daemon cleanly with its exit code, after a status line a second."""
+    """A signal ends the daemon cleanly with its exit code, after a status line per second."""
     process = subprocess.Popen(
         command("run", "--source", "signal:sine,1000,-20", "--publish", "tcp://127.0.0.1:*"),
         stdout=subprocess.PIPE,
@@ -305,7 +305,7 @@ def test_daemon_ends_on_signals(number, exit_code, tmp_path):
 
 @pytest.mark.slow
 def test_file_played_by_the_daemon_ends_it(tmp_path):
-    """When its file is over, the daemon publishes the last frame and ends with 0."""
+    """At the end of its file, the daemon publishes the last frame and ends with code 0."""
     tone(tmp_path / "t.wav", seconds=0.5)
     run = command("run", "--source", "t.wav", "--publish", "tcp://127.0.0.1:*", "--show", "none")
     result = subprocess.run(run, capture_output=True, text=True, timeout=30, check=False)
@@ -316,7 +316,7 @@ def test_file_played_by_the_daemon_ends_it(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_finishes_the_recording(number, tmp_path):
-    """A signal while a source without end is recorded: exit code 130, and a whole picture."""
+    """A signal ends the recording of an endless source with code 130 and a complete picture."""
     recording = command("record", "signal:white,-20", "--duration", "1e8", "-o", "out.png")
     process = subprocess.Popen(
         [*recording, "--log-level", "debug"], stderr=subprocess.PIPE, text=True
@@ -333,7 +333,7 @@ def test_a_signal_finishes_the_recording(number, tmp_path):
 
 
 def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
-    """Whoever presses Ctrl-C twice wants no file at all, neither pictures nor data."""
+    """A second Ctrl-C leaves neither pictures nor data."""
     numbers = iter(range(1000))
 
     def update(*_):
@@ -349,14 +349,14 @@ def test_a_second_interrupt_leaves_nothing(monkeypatch, capsys, tmp_path):
 
 
 def on_terminal(process_arguments, columns):
-    """Run with standard error on a terminal of so many columns; return exit code and its output."""
+    """Run with standard error on a terminal of some columns; return exit code and output."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen(process_arguments, stderr=theirs)
     os.close(theirs)
     shown = b""
     try:
-        # The terminal's end is EIO: it comes when the last process has closed it.
+        # The terminal's end is EIO, which comes when the last process has closed it.
         while piece := os.read(ours, 4096):
             shown += piece
     except OSError as error:
@@ -369,7 +369,7 @@ def on_terminal(process_arguments, columns):
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 80])
 def test_progress_on_a_terminal(columns, tmp_path):
-    """A terminal shows the progress in lines that it can erase, and at the end nothing."""
+    """A terminal shows the progress in lines that are erased, and is empty at the end."""
     tone(tmp_path / "t.wav", seconds=20)
     exit_code, shown = on_terminal(command("record", "t.wav", "-o", "t.png"), columns)
     erase = "\r\x1b[K"
@@ -383,7 +383,7 @@ def test_progress_on_a_terminal(columns, tmp_path):
 
 
 def in_shell(script):
-    """Run with a buffered standard output, as users do; ``spectrod`` is the command."""
+    """Run in a shell with a buffered standard output, where ``spectrod`` is the command."""
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     program = f'set -o pipefail; spectrod() {{ {sys.executable} -m spectrod "$@"; }}; {script}'
     shell = ["/bin/bash", "-c", program]
@@ -393,7 +393,7 @@ def in_shell(script):
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["config default", "--help", "record --help"])
 def test_output_that_nobody_reads(arguments):
-    """A reader that goes away, early or at once, is no error."""
+    """A reader that closes the pipe, early or at once, is no error."""
     result = in_shell(f"spectrod {arguments} | true; echo ${{PIPESTATUS[0]}}")
     assert (result.stdout, result.stderr) == ("0\n", "")
 
@@ -401,21 +401,21 @@ def test_output_that_nobody_reads(arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["config default", "--help", "selftest --engine numpy"])
 def test_output_that_does_not_fit(arguments):
-    """Output to a full disk is an error of storage, whether it is found at once or at the end."""
+    """Output to a full disk is a storage error, found at once or at the end."""
     result = in_shell(f"spectrod {arguments} >/dev/full")
     assert result.stderr == "spectrod: standard output: No space left on device\n"
     assert result.returncode == 74
 
 
 def test_names_that_cannot_be_printed(tmp_path):
-    """A file whose name is not UTF-8 is named all the same, with the bytes that are not."""
+    """A file name that is not UTF-8 is printed with its invalid bytes escaped."""
     (tmp_path / "n\udcff.toml").touch()
     result = in_shell("spectrod config check n*.toml")
     assert (result.returncode, result.stdout) == (0, "n\\xff.toml: right\n")
 
 
 def test_closed_standard_error(tmp_path):
-    """Where nothing can be said the exit code still tells, and what was to be made is made."""
+    """With standard error closed, the command does its work and the exit code is right."""
     tone(tmp_path / "t.wav", seconds=0.2)
     result = in_shell("spectrod record t.wav -o t.png 2>&-; spectrod record no.wav -o no.png 2>&-")
     assert (result.returncode, result.stdout) == (2, "")
@@ -432,13 +432,13 @@ def test_closed_standard_error(tmp_path):
     ],
 )
 def test_bad_usage(arguments, message, capsys):
-    """Arguments that cannot be are one line too."""
+    """Bad usage is one line."""
     assert main(arguments) == 2
     assert_one_line(capsys, message)
 
 
 def test_interrupt_while_loading(monkeypatch, capsys):
-    """Ctrl-C while a command's modules are loaded is an interruption like any other."""
+    """Ctrl-C while a command's modules are imported is a normal interruption."""
 
     def interrupted(_):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Every method of the control socket, on a daemon that runs."""
+"""Every method of the control socket, on a running daemon."""
 
 import json
 import logging
@@ -68,7 +68,7 @@ def _log_level():
 
 @contextmanager
 def running(folder, text=CONFIG):
-    """Run a daemon of a configuration file, and give it with a client."""
+    """Run a daemon of a configuration file; return it with a client."""
     path = folder / "c.toml"
     path.write_text(text.format(folder=folder))
     load = lambda: config.load(str(path))  # noqa: E731
@@ -84,14 +84,14 @@ def running(folder, text=CONFIG):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, request):
-    """A folder whose path is short enough for a socket's address."""
+    """Make a folder whose path is short enough for a socket's address."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def control(folder):
-    """A client of a daemon that runs."""
+    """Make a client of a running daemon."""
     with running(folder) as (_, client):
         yield client
 
@@ -112,11 +112,11 @@ def newest(control, topic, after_seq=-1):
     return decode(message)
 
 
-# ---- what can be read
+# ---- methods that read
 
 
 def test_status_tells_of_the_daemon_and_each_source(control):
-    """What a person or a script needs to see that all is well."""
+    """The status has the daemon's and each source's state, counters and losses."""
     newest(control, "spec/tone/0/dbfs/")
     status = control.call("status")
     daemon = status["daemon"]
@@ -134,7 +134,7 @@ def test_status_tells_of_the_daemon_and_each_source(control):
 
 
 def test_metrics_are_the_counters_of_the_status(control):
-    """Each with a name, a value, a unit and the source as a label; no name twice for a source."""
+    """Metrics equal the status counters, with unique names, units and the source as a label."""
     metrics = control.call("metrics")
     assert all(set(one) == {"name", "value", "unit", "labels"} for one in metrics)
     keys = [(one["name"], *sorted(one["labels"].items())) for one in metrics]
@@ -146,7 +146,7 @@ def test_metrics_are_the_counters_of_the_status(control):
 
 @pytest.mark.slow
 def test_replay_gives_the_messages_as_they_were_sent(folder):
-    """Byte for byte what a subscriber received, from the number that it asks for."""
+    """A replay gives the bytes that a subscriber received, from the requested number on."""
     with running(folder) as (_, control):
         (endpoint,) = control.call("status")["daemon"]["publish"]
         with subscribe(endpoint, "spec/tone/0/dbfs/", timeout_s=20) as subscription:
@@ -165,7 +165,7 @@ def test_replay_gives_the_messages_as_they_were_sent(folder):
 
 
 def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
-    """Numbers of a daemon that was restarted mean nothing; an unknown topic is told."""
+    """A replay of another epoch or of the future is empty, and an unknown topic is an error."""
     seq = newest(control, "spec/tone/0/dbfs/").header.seq
     for params in ({"first_seq": seq + 10**9}, {"first_seq": 0, "epoch": 1}):
         result, parts = control.call_parts("replay", topic="spec/tone/0/dbfs/", **params)
@@ -176,7 +176,7 @@ def test_replay_of_another_epoch_or_the_future_gives_nothing(control):
 
 @pytest.mark.slow
 def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch):
-    """One message at least, and the next reply goes on after the last."""
+    """A replay comes in replies of bounded size with at least one message each."""
     monkeypatch.setattr(replay, "REPLY_MAX_BYTES", 1)
     with running(folder) as (_, control):
         topic = "spec/tone/0/dbfs/"
@@ -193,7 +193,7 @@ def test_a_replay_is_divided_into_replies_of_a_bounded_size(folder, monkeypatch)
 
 
 def test_latest_has_a_product_computed_that_nobody_else_wants(control):
-    """It waits for a message newer than the one before, and the product rests again after."""
+    """The method latest makes an idle product compute a new message, then idle again."""
     first = newest(control, "bands/tone/0/thirds/")
     second = newest(control, "bands/tone/0/thirds/", first.header.seq)
     assert second.header.seq > first.header.seq
@@ -202,7 +202,7 @@ def test_latest_has_a_product_computed_that_nobody_else_wants(control):
 
 @pytest.mark.slow
 def test_latest_waits_for_one_client_while_another_is_answered(control):
-    """And gives up in time if nothing comes: the source is paused."""
+    """While latest waits for a paused source until its timeout, other clients are answered."""
     seq = newest(control, "spec/tone/0/dbfs/").header.seq
     control.call("pause")
     outcome = []
@@ -234,17 +234,17 @@ def test_latest_waits_for_one_client_while_another_is_answered(control):
     ],
 )
 def test_latest_of_a_topic_that_cannot_be_is_refused(topic, error, text, control):
-    """At once, with what there is instead."""
+    """The method latest refuses an impossible topic at once with a list of topics."""
     with pytest.raises(error) as refused:
         control.call("latest", topic=topic, timeout_s=60)
     assert str(refused.value).startswith(text)
 
 
-# ---- what changes something
+# ---- methods that change something
 
 
 def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
-    """From one of the next messages on, and only of the source that was named."""
+    """Subscribers see a change of the analysis soon, and only for the named source."""
     control.call("set", changes={'sources."low.noise".analysis.hop': 256})
     seq = -1
     while (message := newest(control, "spec/low.noise/1/dbfs/", seq)).header.hop != 256:
@@ -256,7 +256,7 @@ def test_a_change_of_the_analysis_is_seen_by_subscribers(control):
 
 
 def test_products_come_and_go(control):
-    """A table that is set is a new product from the next block on, None removes one."""
+    """A product's table that is set adds a product, and None removes it."""
     control.call("set", changes={"products.fast": {"hop": 128}, "products.thirds": None})
     seq = -1
     while "fast" not in sources(control)["tone"]["products"]:
@@ -266,7 +266,7 @@ def test_products_come_and_go(control):
 
 
 def test_a_change_that_an_engine_refuses_changes_nothing(control):
-    """All sources go on as before, and the settings say so."""
+    """If the engine refuses a change, all sources and settings stay as before."""
     before = control.call("get")
     with pytest.raises(SpectrodError):
         control.call("set", changes={"sources.tone.analysis.nfft": 3, "log.level": "debug"})
@@ -275,7 +275,7 @@ def test_a_change_that_an_engine_refuses_changes_nothing(control):
 
 
 def test_a_reload_takes_the_file_and_forgets_what_was_set(folder):
-    """Lines say what was applied; sources that come and go do so."""
+    """A reload applies the file, drops settings made by set, and adds and removes sources."""
     with running(folder) as (_, control):
         control.call("set", changes={"sources.tone.analysis.hop": 300})
         text = CONFIG.format(folder=folder).replace("[engine]", '[sources.b]\nuri="auto"\n[engine]')
@@ -293,7 +293,7 @@ def test_a_reload_takes_the_file_and_forgets_what_was_set(folder):
 
 
 def test_pause_and_resume_of_one_source_or_all(control):
-    """A paused source computes nothing; the others go on."""
+    """A paused source computes nothing while the others continue."""
     assert control.call("pause", source="tone") == ["tone"]
     assert sources(control)["tone"]["state"] == "paused"
     assert sources(control)["low.noise"]["state"] != "paused"
@@ -306,7 +306,7 @@ def test_pause_and_resume_of_one_source_or_all(control):
 
 
 def test_reset_begins_averages_anew(control):
-    """Of one product or all; one that is not there is told before anything is reset."""
+    """A reset restarts averages of one or all products, and refuses an unknown one first."""
     assert control.call("reset") == ["tone", "low.noise"]
     assert control.call("reset", source="tone", product="slow") == ["tone"]
     text = "product='x': no source has it; there are: dbfs, slow, thirds"
@@ -319,7 +319,7 @@ def test_reset_begins_averages_anew(control):
 
 
 def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
-    """Nor does one without the product; asked for by name, either is an error."""
+    """A reset of all skips sources that are absent or lack the product; by name it is an error."""
     control.call("source.add", name="away", settings={"uri": "soundcard:no such card"})
     change = {"products.own": {"hop": 100, "sources": ["tone"]}}
     control.call("set", changes=change)
@@ -338,14 +338,14 @@ def test_a_source_that_is_away_keeps_no_other_from_a_reset(control):
 
 @pytest.mark.parametrize("method", ["pause", "resume", "reset"])
 def test_a_source_that_is_not_there_is_told(method, control):
-    """With the names of those that are."""
+    """An unknown source is an error with the names of the sources."""
     text = "source='x': is not there; there are: tone, low.noise"
     with pytest.raises(NotFoundError, match=text):
         control.call(method, source="x")
 
 
 def test_sources_come_and_go_and_others_go_on(control):
-    """A source that is added can be heard, one that is removed is gone from the status."""
+    """An added source can be received, a removed one leaves the status, and others continue."""
     settings = {"uri": "signal:sine,440,-10", "analysis": {"hop": 256}}
     control.call("source.add", name="b", settings=settings)
     message = newest(control, "spec/b/0/dbfs/")
@@ -361,7 +361,7 @@ def test_sources_come_and_go_and_others_go_on(control):
 
 
 def test_a_source_without_a_name_goes_on_when_another_comes_and_goes(folder):
-    """Its samples are numbered on, through the reload that forgets the other too."""
+    """An unnamed source keeps its sample numbers while another is added and removed by a reload."""
     single = CONFIG.partition("[sources.tone]")[2].partition("[sources")[0]
     text = "[source]" + single + "[engine]" + CONFIG.partition("[engine]")[2]
     with running(folder, text) as (_, control):
@@ -378,7 +378,7 @@ def test_a_source_without_a_name_goes_on_when_another_comes_and_goes(folder):
 
 
 def finished(control):
-    """Wait until no recording runs, from message to message of a source that goes on."""
+    """Wait until no recording runs, with each message of a running source."""
     seq = -1
     while any(one["state"] == "recording" for one in control.call("status")["recordings"]):
         seq = newest(control, "spec/low.noise/0/dbfs/", seq).header.seq
@@ -391,7 +391,7 @@ def finished(control):
     [("tone", "", "dBFS"), ("low.noise", "dbfs", "dBFS"), ("tone", "slow", "dBFS")],
 )
 def test_a_picture_ends_by_itself_after_its_duration(source, product, unit, control, folder):
-    """It is in the state folder, whole, with what it shows; begin and end are events."""
+    """A picture with a duration is completed in the state folder, with events at start and end."""
     begun = control.call("record.start", source=source, product=product, duration_s=0.5)
     assert begun["state"] == "recording"
     (one,) = finished(control)
@@ -409,7 +409,7 @@ def test_a_picture_ends_by_itself_after_its_duration(source, product, unit, cont
 
 @pytest.mark.slow
 def test_levels_in_a_picture_are_those_of_the_product(control, folder):
-    """A tone of -20 dBFS is drawn as -20 dBFS, though the product has levels, not power."""
+    """A -20 dBFS tone is drawn as -20 dBFS, though the product has levels and not power."""
     control.call("record.start", source="tone", name="a", duration_s=0.4)
     finished(control)
     with Image.open(folder / "state" / "a.png") as picture:
@@ -419,7 +419,7 @@ def test_levels_in_a_picture_are_those_of_the_product(control, folder):
 
 @pytest.mark.slow
 def test_pictures_are_finished_by_stop_and_when_the_daemon_stops(folder):
-    """One by its name, the rest by the daemon's end: nothing is lost."""
+    """A stop by name and the daemon's end both complete pictures."""
     with running(folder) as (_, control):
         for name in ("a", "b.png", "c"):
             control.call("record.start", source="tone", name=name)
@@ -436,7 +436,7 @@ def test_pictures_are_finished_by_stop_and_when_the_daemon_stops(folder):
 
 @pytest.mark.slow
 def test_a_picture_ends_when_its_analysis_changes(control, folder):
-    """What came before is drawn, and the status says why it ended."""
+    """A change of the analysis completes the picture, with the reason in the status."""
     control.call("record.start", source="tone", name="a")
     seq = newest(control, "spec/tone/0/dbfs/").header.seq
     newest(control, "spec/tone/0/dbfs/", seq + 3)
@@ -449,7 +449,7 @@ def test_a_picture_ends_when_its_analysis_changes(control, folder):
 
 @pytest.mark.slow
 def test_a_picture_ends_when_its_source_ends(folder):
-    """Also if nobody says stop."""
+    """The end of a source completes its picture without a stop."""
     with running(folder) as (_, control):
         control.call("record.start", source="tone", name="a")
         seq = newest(control, "spec/tone/0/dbfs/").header.seq
@@ -479,7 +479,7 @@ def test_a_picture_ends_when_its_source_ends(folder):
     ],
 )
 def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, text, control, folder):
-    """Nothing leaves the state folder, and nothing in it is overwritten."""
+    """A picture outside the state folder, or over an existing file, is refused beforehand."""
     (folder / "state").mkdir()
     (folder / "state" / "there.png").write_text("mine")
     (folder / "state" / "link.png").symlink_to("/nowhere")
@@ -491,7 +491,7 @@ def test_a_picture_that_cannot_be_is_refused_before_it_begins(params, error, tex
 
 
 def test_so_many_pictures_run_at_once_and_no_more(control):
-    """The next is refused until one is stopped."""
+    """Pictures beyond the limit are refused until one is stopped."""
     for k in range(recordings.RECORDINGS_MAX):
         control.call("record.start", source="tone", name=f"p{k}")
     with pytest.raises(BusyError, match="recordings: 4 run already; stop one first"):
@@ -503,7 +503,7 @@ def test_so_many_pictures_run_at_once_and_no_more(control):
 
 
 def test_pictures_have_so_much_memory_together(control, monkeypatch):
-    """One that does not fit beside those that run has to wait."""
+    """A picture that exceeds the memory limit of all pictures together is refused."""
     monkeypatch.setattr(recordings, "MEMORY_MAX_BYTES", 40 << 20)
     control.call("record.start", source="tone", name="a")  # 31 MB
     with pytest.raises(BusyError, match="recordings: 15 MB are needed, and 8 left by those that"):
@@ -512,11 +512,11 @@ def test_pictures_have_so_much_memory_together(control, monkeypatch):
     control.call("record.start", source="low.noise", name="b")
 
 
-# ---- who may, and the rest
+# ---- rights, and other matters
 
 
 def test_a_peer_with_the_right_to_read_changes_nothing(folder, monkeypatch):
-    """Each method that changes something is denied, whatever its parameters."""
+    """A peer with the right to read is denied every changing method with any parameters."""
     monkeypatch.setattr(Access, "user", lambda *_: Peer("ann", "read"))
     examples = {
         "set": {"changes": {"analysis.hop": 1}},
@@ -533,7 +533,7 @@ def test_a_peer_with_the_right_to_read_changes_nothing(folder, monkeypatch):
 
 
 def test_a_second_daemon_at_the_same_control_socket_is_refused(folder):
-    """It says so and ends, and the first is not disturbed."""
+    """A second daemon at the same control socket ends with an error and disturbs nothing."""
     with running(folder) as (_, control):
         with pytest.raises(BusyError, match="in use by another process"), running(folder):
             pass
@@ -541,7 +541,7 @@ def test_a_second_daemon_at_the_same_control_socket_is_refused(folder):
 
 
 def test_without_control_endpoints_no_requests_are_taken(folder):
-    """The daemon runs all the same."""
+    """Without control endpoints, the daemon runs and takes no requests."""
     text = CONFIG.replace('endpoints = ["ipc://{folder}/c.ipc"]', "endpoints = []")
     path = folder / "c.toml"
     path.write_text(text.format(folder=folder))
@@ -555,7 +555,7 @@ def test_without_control_endpoints_no_requests_are_taken(folder):
 
 
 def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch):
-    """A daemon that nobody can control any more does not go on as if nothing were."""
+    """If the control socket fails, the daemon ends with the error."""
     with running(folder) as (daemon, control):
         control.call("status")
         monkeypatch.setattr(
@@ -577,7 +577,7 @@ def test_a_socket_that_fails_ends_the_daemon_with_its_error(folder, monkeypatch)
 
 
 def test_every_method_and_code_is_documented():
-    """``docs/control.md`` is the text for clients in other languages."""
+    """``docs/control.md`` documents every method and error code for other clients."""
     text = (DOCS / "control.md").read_text()
     for name in (*METHODS, *get_args(ErrorCode)):
         assert f"`{name}`" in text
@@ -588,7 +588,7 @@ def test_every_method_and_code_is_documented():
 
 @pytest.mark.slow
 def test_the_client_in_the_documentation_works(folder):
-    """As it is printed there, in a process of its own."""
+    """The client printed in the documentation works in a separate process."""
     _, _, rest = (DOCS / "control.md").read_text().partition("```python\n")
     (folder / "ask.py").write_text(rest.partition("```")[0])
     with running(folder) as (daemon, control):
